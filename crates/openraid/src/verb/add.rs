@@ -6,7 +6,7 @@ use crate::control::Command;
 use crate::exit::Outcome;
 use crate::members::{lasting_spec, NewFiles};
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, the drive cannot be used, or the server refuses.

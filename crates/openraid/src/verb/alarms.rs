@@ -33,7 +33,7 @@ pub(super) struct Acknowledged {
     acknowledged: Vec<String>,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// The alarms cannot be read or written, or there is no such alarm.
@@ -49,7 +49,7 @@ fn store(context: &Context) -> Store {
     Store::at(context.registry.folder_beside("alarms"))
 }
 
-/// Alarms of the servers, and kept alarms that no server looks after.
+/// Alarms of the servers, and stored alarms that no server manages.
 fn all(servers: &mut [Connection], context: &Context) -> Result<Vec<AlarmModel>, Failure> {
     let mut told = Vec::new();
     for server in servers {
@@ -134,7 +134,7 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
     if !others.is_empty() {
         let log = Log::at(context.registry.folder_beside("events"));
         let draft = Draft::now(&plain("AlarmAcknowledged", format!("acknowledged: {}", others.join(", "))));
-        // The alarms themselves are written down: the event is a convenience.
+        // The alarms themselves are stored, so a failure to log the event is ignored.
         let _ = log.append(&[Entry::Event(draft)]);
     }
     known.extend(others);
@@ -155,7 +155,7 @@ pub(super) struct Tried {
     sinks: Vec<TestModel>,
 }
 
-/// A server sends the test itself: it may see another network, and other files.
+/// The server itself sends the test, because it may have another network and other files than this process.
 fn try_out(sink: Option<&str>, config: Option<&Path>, context: &Context) -> Outcome {
     let mut servers = if config.is_some() { Vec::new() } else { context.servers.connect()? };
     let sinks = match servers.as_mut_slice() {

@@ -1,4 +1,4 @@
-//! `openraid assemble`: the arrays that members form; recorded, and passed to a running server.
+//! `openraid assemble`: finds the arrays that members form, records them, and passes them to a running server.
 
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
@@ -38,10 +38,10 @@ pub(super) struct Forgotten<'a> {
     forgotten: &'a str,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// No array starts, or a name names nothing.
+/// No array starts, or a name does not exist.
 pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     if arguments.forget {
         let [name] = arguments.members.as_slice() else {
@@ -54,7 +54,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     let (plans, strangers) = sets::plan(&probed, arguments.force);
     let verdicts: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
-    // Files of a folder that are no members are no news.
+    // Files of a folder that are not members are not reported.
     let given = arguments.scan.is_empty();
     let mut others: Vec<MemberVerdict> = strangers
         .iter()
@@ -69,10 +69,10 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
         failure.exit = Exit::Refused;
     }
     let mut lines: Vec<String> = verdicts.iter().map(set_text).collect();
-    // If none could be opened, the reason has the same lines.
+    // If no file could be opened, the reason has the same lines.
     lines.extend(others.iter().filter(|_| none.is_none()).map(line));
-    // What a journal holds is for the server that serves the array. Nested arrays show only when their spans run: all
-    // of it is tried out in memory.
+    // The contents of a journal concern only the server of the array. Nested arrays are found only when their spans
+    // run, so everything is tried in memory.
     let trial = Trial::start_as(
         opened,
         AssembleOptions { force: arguments.force, journal_lost: true, reads_only: false },
@@ -103,7 +103,7 @@ fn specs(arguments: &AssembleArguments, context: &Context) -> Result<Vec<MemberS
     Ok(specs)
 }
 
-/// The registry entry of each array that started.
+/// The registry entries of all arrays that started.
 fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> Vec<Entry> {
     let members_of = |uuid| -> Vec<String> {
         let set = plans.iter().filter(|set| set.uuid == uuid).flat_map(|set| &set.members);
@@ -123,7 +123,7 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
     trial.started.arrays.iter().map(entry).collect()
 }
 
-/// Remember the arrays, and have a server serve them if one runs.
+/// Records the arrays. If a server runs, it serves them.
 fn finish(
     arguments: &AssembleArguments,
     context: &Context,
@@ -154,10 +154,10 @@ fn finish(
     }
 }
 
-/// Forget an array that is recorded.
+/// Removes an array from the registry.
 ///
 /// # Errors
-/// It is not recorded, or the registry cannot be written.
+/// The registry does not have the array, or cannot be written.
 pub fn forget(name: &str, context: &Context) -> Outcome {
     if !context.registry.forget(name)? {
         return Err(Failure::refused(format!("no array named {name:?} is remembered; see `openraid list`")));

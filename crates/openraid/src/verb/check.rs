@@ -1,4 +1,4 @@
-//! `openraid check`: everything is read and compared, nothing is changed.
+//! `openraid check`: reads and compares everything, and changes nothing.
 
 use openraid_status::care::{PatrolModel, SetHistoryModel};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::output::checks::outcome_text;
 use crate::patrol_history;
 use crate::quantity::{counted, utc};
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.
@@ -66,7 +66,7 @@ fn history(name: &str, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &Body { sets, patrols }, &lines.join("\n")))
 }
 
-/// A patrol read in words.
+/// A patrol read, as text.
 fn patrol_text(name: &str, patrol: &PatrolModel) -> String {
     let end = if patrol.ended_seconds.is_some() { "" } else { ", not read to the end" };
     let mut lines = vec![format!("{name}: {}  patrol read{end}", utc(patrol.at_seconds))];
@@ -79,7 +79,7 @@ fn patrol_text(name: &str, patrol: &PatrolModel) -> String {
     lines.join("\n")
 }
 
-/// Begin a check or repair, and wait for its end where that is wanted.
+/// Begins a check or repair. With `follow`, waits for its end.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -1,4 +1,4 @@
-//! `openraid compare`: two reviews side by side.
+//! `openraid compare`: compares two reviews.
 
 use std::path::Path;
 
@@ -33,10 +33,10 @@ pub(super) struct Body {
     comparison: Comparison,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// A review that cannot be read, or two without a cell in common.
+/// A review cannot be read, or the two reviews have no common cell.
 pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     if let Some(file) = &arguments.out {
         may_be_written(file)?;
@@ -62,10 +62,10 @@ pub fn run(arguments: &CompareArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body, &text))
 }
 
-/// The results of a review: its folder, or their file.
+/// Reads the results of a review from its folder or its file.
 ///
 /// # Errors
-/// There are none, or none that this program understands.
+/// There are no results, or this program does not know their format.
 pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
     let file = if path.is_dir() { path.join("results.json") } else { path.to_path_buf() };
     let wrong = |why: String| Failure::usage(format!("{}: {why}", file.display()));

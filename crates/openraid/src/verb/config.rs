@@ -1,4 +1,4 @@
-//! `openraid config`: check a configuration file, and show the desired state.
+//! `openraid config`: checks a configuration file, and shows the desired state.
 
 use std::path::{Path, PathBuf};
 
@@ -38,10 +38,10 @@ pub(super) struct Checked {
     config: model::ConfigModel,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// There is no file, or it has problems.
+/// There is no file, or the file has problems.
 pub fn run(arguments: &ConfigArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         ConfigVerb::Check { file } => check(&named(file.as_deref())?, context),
@@ -91,10 +91,10 @@ pub(super) struct Member<'a> {
     array: &'a str,
 }
 
-/// Does a device belong to an array of this machine's openraid: by the identity in its superblock, or by its path?
+/// Does a device belong to an array of openraid on this machine? The identity in its superblock decides, or its path.
 fn member(device: &Path, context: &Context) -> Outcome {
     let shown = device.display().to_string();
-    // A file with mistakes is no reason to give a member away.
+    // Even if the file has errors, its members must not be given to other software.
     let desired = desired::default_path().and_then(|path| desired::load(&path).ok()).unwrap_or_default();
     let config = model::config(None, Vec::new(), &desired, &context.registry.entries()?);
     let resolved = |path: &Path| path.canonicalize().ok();
@@ -115,7 +115,8 @@ fn member(device: &Path, context: &Context) -> Outcome {
     }
 }
 
-/// The state in force, from the running server. Without a server, or if a file is named: the state that would be in force.
+/// The state in force, from the running server. If no server runs, or if a file is given: the state that would be in
+/// force.
 fn show(file: Option<&Path>, context: &Context) -> Outcome {
     let mut servers = if file.is_some() { Vec::new() } else { context.servers.connect()? };
     let config = match servers.as_mut_slice() {

@@ -1,4 +1,4 @@
-//! `openraid copy-in`: an array filled from standard input, through the engine, so that its redundancy is right.
+//! `openraid copy-in`: fills an array from standard input, through the engine, so that its redundancy is correct.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read, Seek};
@@ -25,7 +25,7 @@ use crate::quantity::human;
 use crate::server::view::Served;
 use crate::trial::{quiet_service, reasons};
 
-/// How often a sync that is waited for is looked at.
+/// Time between two checks of a resync for which the user waits.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A copy into an array.
@@ -41,10 +41,10 @@ pub(super) struct Body<'a> {
     in_sync: bool,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// The members make no array, the input is too long, or the array cannot be written.
+/// The members form no array, the input is too long, or the array cannot be written.
 pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     if std::io::stdin().is_terminal() {
         return Err(Failure::usage("standard input is a terminal; give it a file or a pipe: ... < image"));
@@ -83,7 +83,7 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     let view = view.ok_or_else(|| Failure::failed("the array does not run"))?;
     let (size, health) = (view.status.capacity.bytes().get(), view.status.health);
     check_input(size, &array.name)?;
-    // A resync would read data that is about to be written; it resumes afterwards.
+    // A resync would read data that are about to be overwritten, so it is paused and continues afterwards.
     each_set(&handle, array, |array| AdminCommand::Pause { array })?;
     let unbounded = Policy { rebuild_rate: Sectors::ZERO, ..Policy::default() };
     each_set(&handle, array, |array| AdminCommand::SetPolicy { array, policy: unbounded })?;
@@ -116,7 +116,7 @@ fn each_set(handle: &ServiceHandle, array: &Served, command: impl Fn(ArrayId) ->
     Ok(())
 }
 
-/// A file says how long it is before anything is written.
+/// The length of a file is checked before anything is written.
 fn check_input(size: u64, name: &str) -> Result<(), Failure> {
     let Ok(fd) = std::io::stdin().as_fd().try_clone_to_owned() else { return Ok(()) };
     let mut input = File::from(fd);
@@ -133,7 +133,7 @@ fn check_input(size: u64, name: &str) -> Result<(), Failure> {
 type Work = (u64, Vec<u8>);
 type Done = Result<(), (u64, ServiceError)>;
 
-/// A thread that writes pieces, one after the other.
+/// A thread that writes pieces in sequence.
 fn writer(handle: ServiceHandle, array: ArrayId) -> (SyncSender<Work>, Receiver<Done>) {
     let (work, pieces) = sync_channel::<Work>(1);
     let (sender, done) = sync_channel(2);
@@ -160,7 +160,7 @@ fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failur
     for (work, done) in writers.iter().cycle() {
         let room = size - at;
         let mut bytes = Vec::new();
-        // One byte more than fits tells that there is more.
+        // The read requests one byte more than there is room for, to detect further input.
         let want = PIECE_BYTES.min(room + 1);
         let read = (&mut input).take(want).read_to_end(&mut bytes);
         read.map_err(|error| Failure::failed(format!("standard input cannot be read: {error}")))?;
@@ -191,7 +191,7 @@ fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failur
     Ok(at)
 }
 
-/// The sets of the array, as they are now.
+/// The present state of the array's sets.
 fn sets(handle: &ServiceHandle, array: &Served) -> Result<Vec<ArrayStatus>, Failure> {
     let status = handle.status()?;
     let own = array.sets();

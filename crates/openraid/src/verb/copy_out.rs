@@ -1,5 +1,5 @@
-//! `openraid copy-out`: the whole content of an array to standard output. Nothing is written to any member: the
-//! engine's own metadata writes stay in memory.
+//! `openraid copy-out`: copies the whole content of an array to standard output. No member is written: the engine's own
+//! metadata writes stay in memory.
 
 use std::io::Write;
 use std::sync::mpsc::{sync_channel, Receiver};
@@ -26,12 +26,12 @@ use crate::server::rates::Rates;
 use crate::server::view;
 use crate::trial::Trial;
 
-/// Bytes of one read.
+/// Number of bytes of one read.
 pub const PIECE_BYTES: u64 = 1 << 20;
-/// Reads under way at once.
+/// Maximum number of reads under way.
 pub const PIECES_AHEAD: u64 = 8;
 
-/// Ranges that are listed at most; the others are counted.
+/// Maximum number of ranges that are listed; further ones are counted.
 const GAPS_TOLD_MAX: usize = 1000;
 
 /// A copy out of an array.
@@ -57,10 +57,10 @@ struct Gap {
     bytes: u64,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// The members make no array, or it cannot be read.
+/// The members form no array, or the array cannot be read.
 pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     if output::is_terminal() {
         return Err(Failure::usage("standard output is a terminal; send it to a file or a pipe: ... > image"));
@@ -113,10 +113,10 @@ fn warn_of(array: &ArrayModel, context: &Context) {
     }
 }
 
-/// The bytes of a piece, and what of them could not be read; or where reading ended, and why.
+/// The bytes of a piece and its unreadable ranges. Or the offset at which reading ended, and the reason.
 type Piece = Result<(Vec<u8>, Vec<Gap>), (u64, ServiceError)>;
 
-/// A thread that reads every so-manieth piece, one ahead of what was taken from it.
+/// A thread that reads every n-th piece, always one piece before it is needed.
 fn reader(handle: ServiceHandle, array: ArrayId, first: u64, size: u64, skip_bad: bool) -> Receiver<Piece> {
     let (sender, pieces) = sync_channel(1);
     thread::spawn(move || {
@@ -141,7 +141,8 @@ fn reader(handle: ServiceHandle, array: ArrayId, first: u64, size: u64, skip_bad
     pieces
 }
 
-/// A range that cannot be read as a whole is read in halves, down to sectors; a sector that cannot be read is zero.
+/// If a range cannot be read, it is read in halves, down to single sectors. A sector that cannot be read becomes
+/// zeroes.
 fn read_around(
     handle: &ServiceHandle,
     array: ArrayId,
@@ -166,7 +167,7 @@ fn read_around(
     Ok(())
 }
 
-/// Gaps that touch are one.
+/// Adjacent gaps are merged.
 fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
     match gaps.last_mut().filter(|last| last.offset + last.bytes == gap.offset) {
         Some(last) => last.bytes += gap.bytes,
@@ -174,7 +175,7 @@ fn add_gap(gaps: &mut Vec<Gap>, gap: Gap) {
     }
 }
 
-/// Copy everything; what could not be read, if that may be.
+/// Copies everything. If the user allows it, unreadable ranges are left out.
 fn copy(handle: &ServiceHandle, array: ArrayId, model: &ArrayModel, skip_bad: bool) -> Result<Vec<Gap>, Failure> {
     let size = model.size_bytes;
     let readers: Vec<_> = (0..PIECES_AHEAD).map(|first| reader(handle.clone(), array, first, size, skip_bad)).collect();

@@ -1,7 +1,7 @@
-//! `openraid create`: a new array.
+//! `openraid create`: creates an array.
 //!
-//! All errors are found before the first write: members are opened and probed, and the array is planned as a whole.
-//! Then foreign signatures are wiped (if the user asked for it), and the engine writes the superblocks.
+//! All errors are found before the first write: members are opened and probed, and the whole array is planned. Then
+//! foreign signatures are wiped (if the user requested it), and the engine writes the superblocks.
 
 use openraid_core::admin::Unprotected;
 use openraid_core::array::assemble::Assembly;
@@ -71,10 +71,10 @@ pub(super) struct Body {
     dry_run: bool,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// Why the array cannot be made; nothing was written then, unless the engine itself had begun to.
+/// The reason why the array cannot be created. Nothing was written then, unless the engine itself had begun to write.
 pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let specs = specs(arguments)?;
     let bitmap = arguments.bitmap.map(|word| word == crate::arguments::BitmapWord::Internal);
@@ -99,7 +99,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
         None => None,
     };
     check_there(&specs)?;
-    // As for writing with --dry-run too: what keeps `create` from opening them is told then.
+    // With --dry-run the members are also opened for writing, so that the user sees the errors of a real run.
     let members = open_every(&specs, options(Use::Exclusive))?;
     let overwrite = arguments.overwrite && arguments.yes;
     let mut taken = Vec::new();
@@ -144,7 +144,7 @@ fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Fail
     Ok(())
 }
 
-/// Refuse the journal for an array that it could never protect.
+/// Refuses the journal for an array that it can never protect.
 fn check_journalled(arguments: &CreateArguments) -> Result<(), Failure> {
     let mirror = matches!(words::md_level(arguments.level), Some(MdLevel::Raid1 | MdLevel::Raid10));
     let why = if arguments.consistency_policy != Some(ConsistencyWord::ControllerJournal) {
@@ -226,12 +226,12 @@ fn make(
     Ok(())
 }
 
-/// Clear the superblock of an earlier array where the new array's data begin. If that superblock belongs to a stripe,
-/// the new array would be taken for a span of it. If `keep` is set the user says that the content is right, so it
-/// stays.
+/// Clears the superblock of an earlier array at the start of the new array's data. If that superblock belongs to a
+/// stripe, the new array would look like a span of that stripe. With `keep` the user says that the content is correct,
+/// so the superblock stays.
 ///
 /// # Errors
-/// It cannot be read or written.
+/// The superblock cannot be read or written.
 pub fn forget_what_was_inside(
     handle: &ServiceHandle,
     started: &StartedArray,
@@ -347,7 +347,7 @@ fn remember(context: &Context, body: &Body) {
     }
 }
 
-/// Raw drives have no metadata: they are opened to see that they can be, and recorded.
+/// Raw drives have no metadata. They are opened to check that this is possible, and are recorded.
 fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberSpec]) -> Outcome {
     let only_for_arrays = [
         (arguments.layout.is_some(), "--layout"),

@@ -4,10 +4,10 @@ use super::Context;
 use crate::arguments::DemoArguments;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// A byte was wrong, or something did not work.
+/// A byte was wrong, or a step failed.
 pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     crate::demo::run(arguments, context)
 }

@@ -1,5 +1,5 @@
-//! `openraid doctor`: why each member can or cannot be used, and a trial start of the array with all writes kept in
-//! memory.
+//! `openraid doctor`: says for each member why it can or cannot be used, and tries to start the array with all writes
+//! kept in memory.
 
 mod served;
 
@@ -23,7 +23,7 @@ use crate::server::view;
 use crate::sets;
 use crate::trial::Trial;
 
-/// Read in one go.
+/// Number of bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
 
 /// The members, and the result of the attempts to start their arrays.
@@ -57,15 +57,15 @@ pub(super) struct Tried {
     read_error: Option<String>,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// A name that names nothing.
+/// A name does not exist.
 pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let specs = named(&arguments.members, &context.registry)?;
     let (mut opened, mut failed) = open_some(&specs, options(Use::ReadExclusive));
     let mut probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
-    // Without the members that a server uses, half of a split mirror looks like a degraded array.
+    // Without the members that a server uses, half of a split mirror would look like a degraded array.
     let served = ServedArray::find(&probed, context);
     for array in &served {
         let used = array.look_at_used();
@@ -93,7 +93,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     } else if to_try.is_empty() {
         lines.push("next".into());
     } else if tried.is_empty() {
-        // A member that could not be opened a moment ago would cost its time limit again.
+        // If a member could not be opened before, another attempt would again take its whole time limit.
         let (opened, _) = open_some(&to_try, options(Use::ReadExclusive));
         (tried, not_started) = try_out(opened, true, arguments.read)?;
         lines.push(match (tried.is_empty(), not_started.is_empty()) {
@@ -119,7 +119,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
-/// Without a member nothing was tried. A server may hold them.
+/// The text if no member could be opened and nothing was tried. A server may hold the members.
 fn unopened_text(arguments: &DoctorArguments, context: &Context) -> String {
     let is_served = |name: &&String| matches!(context.servers.serving(name), Ok(Some(_)));
     let served: Vec<String> =
@@ -141,7 +141,7 @@ fn verdict(tried: &[Tried]) -> Exit {
     tried.iter().map(of).max().unwrap_or(Exit::Fine)
 }
 
-/// What starts, and why the rest does not although members make it.
+/// The arrays that start, and the reasons why others do not start although their members are there.
 fn try_out(
     opened: Vec<(OpenedMember, ProbedMember)>,
     force: bool,
@@ -168,8 +168,8 @@ fn try_out(
     Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
 }
 
-/// What `serve` has to be told of this array: its name if its members are where the registry has them, or else their
-/// paths.
+/// The argument that `serve` needs for this array: its name if its members are at the paths in the registry, otherwise
+/// the paths.
 fn named_to_serve(array: &ArrayModel, context: &Context) -> String {
     let members = array.sets().into_iter().flat_map(|set| &set.members).filter_map(|member| member.member.clone());
     let members: Vec<String> = members.collect();
@@ -213,7 +213,7 @@ fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
     lines.join("\n")
 }
 
-/// The members of an array that were split off from those it starts with.
+/// The members that are split off from the members with which the array starts.
 fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
     let uuids: Vec<&String> = array.sets().into_iter().filter_map(|set| set.uuid.as_ref()).collect();
     let own = sets.iter().filter(|set| uuids.contains(&&set.uuid));
@@ -221,7 +221,7 @@ fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
     split.map(|member| member.member.clone()).collect()
 }
 
-/// Two halves ran without each other: which of them the array goes on with is for people to decide.
+/// Both halves ran without each other. An administrator must decide with which half the array continues.
 fn choice_text(array: &ArrayModel, serve: &str, halves: &[String]) -> String {
     let name = &array.name;
     let working = |set: &&ArrayModel| {

@@ -1,4 +1,4 @@
-//! `openraid erase`: members belong to no array any more.
+//! `openraid erase`: removes the metadata of members, so that they belong to no array.
 
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_sys::Use;
@@ -33,10 +33,10 @@ pub(super) struct Member {
     areas: Vec<Area>,
 }
 
-/// Do it, or say what would be done.
+/// Runs the verb, or says what it would do.
 ///
 /// # Errors
-/// A member cannot be opened or written; none is wiped if one cannot be opened.
+/// A member cannot be opened or written. If one cannot be opened, none is wiped.
 pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
     let specs = arguments.members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };

@@ -1,4 +1,4 @@
-//! `openraid events`: query, follow and acknowledge the event log. No server is needed.
+//! `openraid events`: queries, follows and acknowledges the event log. No server is needed.
 
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
 use crate::quantity::{counted, one_line, utc};
 
-/// How often the log is looked at while it is followed.
+/// Time between two reads of the log while it is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Events of the log.
@@ -32,10 +32,10 @@ pub(super) struct Acknowledged {
     acknowledged: Vec<u64>,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// The log cannot be read or written, or the number is none of an event.
+/// The log cannot be read or written, or no event has the number.
 pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     let log = Log::at(context.registry.folder_beside("events"));
     if let Some(which) = &arguments.acknowledge {

@@ -1,4 +1,4 @@
-//! `openraid examine`: the metadata of a member. Nothing is written, also if a server uses it.
+//! `openraid examine`: prints the metadata of a member. Nothing is written, even if a server uses the member.
 
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{BitmapHeader, ForeignKind, Role, Superblock};
@@ -184,17 +184,17 @@ struct FindingBody {
     at_byte: u64,
 }
 
-/// Do it. The exit code is 0 if every member has a good superblock, 2 if one has none or a bad one, 4 if one cannot be
-/// read, and that of a refusal if one is not there.
+/// Runs the verb. The exit code is 0 if every member has a valid superblock. It is 2 if a member has none or an invalid
+/// one, 4 if a member cannot be read, and that of a refusal if a member does not exist.
 ///
 /// # Errors
-/// A name that names nothing.
+/// A name does not exist.
 pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
     let mut exit = Exit::Fine;
     let mut members = Vec::new();
     let mut text = String::new();
     for name in &arguments.members {
-        // One after the other, so that the same member may be named twice.
+        // The members are opened one after the other, so that the user may name the same member twice.
         let spec = spec(name)?;
         let (opened, failed) = open_some(std::slice::from_ref(&spec), options(Use::Examine));
         for (name, failure) in failed {
@@ -225,7 +225,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &Body { members }, &text))
 }
 
-/// What the journal on a device holds, if there is one.
+/// The contents of the journal on a device, if there is a journal.
 fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Option<Result<JournalModel, String>> {
     let found = probed.look.foreign.list();
     found.iter().find(|finding| finding.kind == ForeignKind::OpenraidJournal)?;
@@ -317,7 +317,7 @@ fn superblock_body(own: &Superblock) -> SuperblockBody {
     }
 }
 
-/// Sectors of a superblock may be anything: more than 2^64 bytes is shown as 2^64.
+/// The number of sectors in a superblock may have any value. More than 2^64 bytes is shown as 2^64.
 fn bytes(sectors: Sectors) -> u64 {
     sectors.get().saturating_mul(512)
 }
@@ -382,7 +382,7 @@ fn role_text(role: Role) -> String {
     }
 }
 
-/// As mdadm shows it: A for a slot with a member, '.' for one without, R for one whose replacement is being filled.
+/// mdadm's form: A for a slot with a member, '.' for a vacant slot, R for a slot whose replacement is being filled.
 fn role_map(own: &Superblock) -> String {
     let count = |slot: u16| own.roles.iter().filter(|role| matches!(role, Role::Active(s) if s.0 == slot)).count();
     (0..own.raid_disks)

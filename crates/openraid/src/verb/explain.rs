@@ -1,4 +1,4 @@
-//! `openraid explain`: the limit of an array, the engine's decisions by reason, and the stories of its requests.
+//! `openraid explain`: shows the limit of an array, the engine's decisions by reason, and the stories of its requests.
 
 use std::time::Duration;
 
@@ -63,10 +63,10 @@ pub(super) struct RecordBody<'a> {
     done: &'a str,
 }
 
-/// How often it is asked for what has ended.
+/// Time between two queries for requests that have ended.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the request is not recorded.
@@ -104,9 +104,9 @@ fn stories(server: &mut Connection, command: &Command) -> Result<StoriesModel, F
     }
 }
 
-/// Stories as they end, until the server ends or the user stops it.
+/// Prints stories when their requests end, until the server ends or the user stops the program.
 fn follow(server: &mut Connection, name: &str, context: &Context) -> Outcome {
-    // What ended before is of no interest.
+    // Requests that ended before are not printed.
     let mut since = stories(server, &Command::Stories { array: name.into(), since: u64::MAX })?.next;
     loop {
         std::thread::sleep(FOLLOW_INTERVAL);
@@ -131,7 +131,7 @@ fn print_stories(found: &StoriesModel, name: &str, context: &Context) -> Exit {
     context.output.answer(Exit::Fine, &body, &texts.join("\n"))
 }
 
-/// What limits the array, and totals by reason.
+/// The limit of the array, and totals by reason.
 fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
     let array = server.show(name)?;
     let Answer::Limit(limit) = server.ask(&Command::Limit { array: name.into() })? else { return Err(strange()) };
@@ -140,10 +140,10 @@ fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
     Ok(context.output.answer(array.exit(), &body, &text))
 }
 
-/// What an array decided and why, as a document.
+/// The decisions of an array and their reasons, as a document.
 ///
 /// # Errors
-/// It cannot be written.
+/// The document cannot be written.
 pub fn document(array: &ArrayModel, limit: &LimitModel) -> Result<serde_json::Value, Failure> {
     serde_json::to_value(body(array, limit)).map_err(Failure::failed)
 }
@@ -151,7 +151,7 @@ pub fn document(array: &ArrayModel, limit: &LimitModel) -> Result<serde_json::Va
 /// Stories as a document.
 ///
 /// # Errors
-/// They cannot be written.
+/// The document cannot be written.
 pub fn stories_document(array: &str, found: &StoriesModel) -> Result<serde_json::Value, Failure> {
     let StoriesModel { stories, left_out, lost_steps, .. } = found;
     let body = StoriesBody { array, stories, left_out: *left_out, lost_steps: *lost_steps };
@@ -232,7 +232,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
     lines.join("\n")
 }
 
-/// The parts that were looked at.
+/// The parts that were examined.
 fn parts(limit: &LimitModel) -> String {
     let mut table = Table::new(&["PART", "BUSY", "DEPTH", "COMMANDS", "EACH", "WAITED"]).indented(2);
     let millis = |nanos: u64| format!("{}.{:03} ms", nanos / 1_000_000, nanos / 1000 % 1000);
@@ -252,7 +252,7 @@ fn parts(limit: &LimitModel) -> String {
     table.text().trim_end().into()
 }
 
-/// The adaptive policy's present choice, and why.
+/// The present choice of the adaptive policy, and its reason.
 fn adaptive(array: &ArrayModel) -> Vec<String> {
     let Some(adaptive) = &array.adaptive else { return Vec::new() };
     let words = |tuning: &crate::model::TuningModel| {

@@ -1,11 +1,11 @@
-//! `openraid fail`: a member is treated as if it had broken.
+//! `openraid fail`: makes the server treat a member as failed.
 
 use super::{member_name, print_done, seen, Context};
 use crate::arguments::FailArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -1,4 +1,4 @@
-//! The documents of `--json`, described from the types that are printed: `docs/json.md` is made from here.
+//! The documents of `--json`, described from the printed types. `docs/json.md` is generated from here.
 //!
 //! `OPENRAID_BLESS=1` writes the tables; the test fails if they differ from the types. `tests/json.rs` compares the
 //! page with the output of all verbs.
@@ -11,11 +11,11 @@ use utoipa::ToSchema;
 
 use crate::output::{schema_of, ErrorBody};
 
-/// Before the tables.
+/// Line before the tables.
 const BEGIN: &str = "<!-- forms: begin -->\n";
-/// After the tables.
+/// Line after the tables.
 const END: &str = "<!-- forms: end -->\n";
-/// Endings of keys, and the unit that they have.
+/// Endings of keys, and their units.
 const UNITS: &[(&str, &str)] = &[
     ("bytes", "bytes"),
     ("bytes_max", "bytes"),
@@ -35,11 +35,11 @@ const UNITS: &[(&str, &str)] = &[
 struct Form {
     /// `openraid/VERB/NUMBER`.
     name: String,
-    /// What it has.
+    /// Schema of the document.
     body: Value,
 }
 
-/// All of them, and the objects in them by their names.
+/// All documents, and the objects in them by name.
 #[derive(Default)]
 struct Forms {
     forms: Vec<Form>,
@@ -47,7 +47,7 @@ struct Forms {
 }
 
 impl Forms {
-    /// A verb prints a document of this type.
+    /// Adds a document: `verb` prints this type.
     fn add<T: ToSchema>(&mut self, verb: &str) {
         let mut objects = Vec::new();
         T::schemas(&mut objects);
@@ -133,7 +133,7 @@ impl Forms {
         all
     }
 
-    /// The schema that is meant.
+    /// Follows a reference to its schema.
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match target(schema) {
             Some(name) => self.objects.get(name).unwrap_or_else(|| panic!("{name} is not among the objects")),
@@ -203,7 +203,7 @@ impl Forms {
         }
     }
 
-    /// The keys of all variants of a value; each says in which of them it is.
+    /// The keys of all variants of a value. Each row says which variants have the key.
     fn variants(&self, variants: &[Value], path: &str, rows: &mut Vec<Row>) {
         for variant in variants {
             let mut own = Vec::new();
@@ -274,17 +274,17 @@ struct Row {
     path: String,
     value: String,
     meaning: String,
-    /// The variants that have it; empty: all.
+    /// The variants that have the key; empty if all have it.
     only: Vec<String>,
 }
 
 impl Row {
-    /// Does it say which variant this is?
+    /// Does the key say which variant the value is?
     fn is_tag(&self) -> bool {
         self.value.starts_with('`') && !self.value.contains(", ") && ["outcome", "event"].contains(&self.path.as_str())
     }
 
-    /// Another variant has the same key.
+    /// Adds a row, also if another variant has the same key.
     fn add(&mut self, row: Self, tag: &str) {
         self.only.push(tag.into());
         if self.value != row.value {
@@ -300,12 +300,12 @@ fn target(schema: &Value) -> Option<&str> {
     schema["$ref"].as_str()?.rsplit('/').next()
 }
 
-/// A string with a fixed text, as a variant of an enum.
+/// The text of an enum variant that is a string.
 fn word(variant: &Value) -> Option<&str> {
     variant["enum"].as_array().filter(|words| words.len() == 1)?[0].as_str()
 }
 
-/// It is no object that needs a table.
+/// Is this a value that needs no table of its own?
 fn is_simple(schema: &Value) -> bool {
     schema["properties"].is_null() && schema["oneOf"].is_null() && schema["allOf"].is_null()
 }
@@ -314,7 +314,7 @@ fn meaning(schema: &Value) -> Option<String> {
     let own = schema["description"].as_str();
     let within = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array()).into_iter().flatten();
     let text = own.or_else(|| within.filter_map(|part| part["description"].as_str()).next());
-    // The name of a tag is enough.
+    // The name of the tag is sufficient.
     let tag = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
     text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).or_else(|| tag.then(|| "The kind.".into()))
 }
@@ -325,7 +325,7 @@ fn unit(path: &str) -> &'static str {
     UNITS.iter().find(|(end, _)| ends(end)).map_or("", |(_, unit)| unit)
 }
 
-/// The name of an object as it is shown.
+/// The displayed name of an object.
 fn shown(name: &str) -> &str {
     ["Model", "Body"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }

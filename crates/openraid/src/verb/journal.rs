@@ -1,4 +1,4 @@
-//! `openraid journal`: make, show, adopt, discard.
+//! `openraid journal`: creates, shows, adopts and discards journals.
 
 use openraid_format::{ArrayState, Uuid};
 use openraid_runtime::member::{open, MemberSpec, OpenError, OpenedMember};
@@ -73,10 +73,10 @@ pub(super) struct AdoptBody {
     controller: String,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// A device cannot be used, or no server and no registry knows the journal or the array.
+/// A device cannot be used, or neither a server nor the registry knows the journal or the array.
 pub fn run(arguments: &JournalArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         JournalVerb::Create(arguments) => create(arguments, context),
@@ -166,7 +166,8 @@ fn of_server(context: &Context) -> Result<JournalModel, Failure> {
     ))
 }
 
-/// What devices hold. A server that uses them is asked first: it knows more than the devices show meanwhile.
+/// The contents of journal devices. If a server uses the devices, it is asked first, because it knows more than the
+/// devices currently show.
 fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Failure> {
     let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
     let own: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
@@ -175,7 +176,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
         Vec::new()
     });
     for mut server in servers {
-        // A server that does not answer is found out by the lock that it holds.
+        // If a server does not answer, the lock that it holds shows that it runs.
         let Ok(Answer::Journal(Some(journal))) = server.ask(&Command::Journal) else { continue };
         if journal.devices.iter().filter_map(|device| resolved(&device.device)).any(|path| own.contains(&path)) {
             return Ok(*journal);
@@ -184,14 +185,14 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     of_devices(specs, &context.registry)
 }
 
-/// What devices hold, read from the devices: no server is asked.
+/// The contents of journal devices, read from the devices without a server.
 ///
 /// # Errors
-/// It is no journal, or cannot be followed.
+/// The device is not a journal, or the log cannot be followed.
 pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalModel, Failure> {
     let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
     let holder = specs.iter().find_map(locked);
-    // Apparent damage on a device that a server is writing is no damage.
+    // While a server writes to a device, the log can look damaged without being so.
     let wanted = LookFor { damaged: holder.is_none(), ..LookFor::default() };
     let found = look(specs, options(Use::Examine), &wanted).map_err(|error| match &holder {
         Some(holder) => Failure::cannot_tell(format!("{error}; it is in use meanwhile ({holder}): ask its server")),
@@ -205,19 +206,19 @@ pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalMo
     Ok(journal)
 }
 
-/// Does another program hold it?
+/// Does another program hold the device?
 fn is_in_use(error: &OpenError) -> bool {
     use openraid_sys::MemberError::{Busy, HeldByKernel, Locked};
     matches!(error, OpenError::Local(Locked { .. } | Busy { .. } | HeldByKernel { .. }))
 }
 
-/// A stripe over arrays, by its level's word: the journal knows its spans.
+/// Is the level that of a stripe over sets? The journal knows only its spans.
 fn is_nested(level: &str) -> bool {
     matches!(level, "raid50" | "raid60") || level.starts_with("raid0 over")
 }
 
-/// Give names to arrays that have none: by identity from the registry, or for the spans of a nested array from its
-/// members' superblocks.
+/// Sets the names of arrays that have none. The registry has them by identity. For the spans of a nested array they
+/// come from the superblocks of the members.
 pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
     let unnamed = |journal: &JournalModel| journal.arrays.iter().any(|array| array.name.is_none());
     let Some(entries) = unnamed(journal).then(|| registry.entries().ok()).flatten() else { return };
@@ -242,7 +243,7 @@ pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
     }
 }
 
-/// What devices hold, as told without a server.
+/// The contents of journal devices, as far as they are known without a server.
 fn model_of(found: &FoundDevices) -> JournalModel {
     let superblock = &found.journal.superblock;
     let ring = superblock.ring();
@@ -277,7 +278,7 @@ fn model_of(found: &FoundDevices) -> JournalModel {
     }
 }
 
-/// How far a device is that is being brought up to date.
+/// The progress of a device that is being made up to date.
 fn joining_text(join: Option<&JournalJoinModel>) -> String {
     let percent = join.map_or(0, |own| own.copied_bytes.saturating_mul(100).checked_div(own.total_bytes).unwrap_or(0));
     format!(" (is being brought up to date: {percent} %)")
@@ -399,7 +400,7 @@ fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outc
     Err(Failure::cannot_tell("no running server has a journal; name the devices of one that no server uses with --on"))
 }
 
-/// The identities that the name of an array stands for: of the sets that its members say they belong to.
+/// The identities for an array's name: those of the sets in the superblocks of its members.
 fn identities(array: &str, context: &Context) -> Result<Vec<Uuid>, Failure> {
     if let Ok(uuid) = array.parse() {
         return Ok(vec![uuid]);
@@ -452,7 +453,8 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     Ok(print_loss(context, &model(true, format!("discarded: {what}{others}"))))
 }
 
-/// The arrays that still have data in a damaged log, in words: the journal can be used again when none has.
+/// The arrays that still have data in a damaged log, as text. The journal can be used again when there are no such
+/// arrays.
 fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> String {
     let mut journal = model_of(found);
     name_arrays(&mut journal, &context.registry);
@@ -466,7 +468,7 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
     format!("; the journal can be used again when the entries of {} are discarded, too", names.join(" and "))
 }
 
-/// An answer without a change ends as a refusal, so that no script takes it for done.
+/// If nothing was changed, the exit code is that of a refusal, so that a script does not take the order for done.
 fn print_loss(context: &Context, loss: &LossModel) -> Exit {
     let done = loss.given_up.then_some(loss.text.as_str());
     let body = DiscardBody { done, array: None, loss };
@@ -477,7 +479,7 @@ fn print_loss(context: &Context, loss: &LossModel) -> Exit {
     }
 }
 
-/// One of two devices, and no option says that the other one is dead.
+/// The error if only one of two devices is given, and no option says that the other one is lost.
 fn half(found: &FoundDevices, remedy: &str) -> Failure {
     let whole = found.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
     let also = found

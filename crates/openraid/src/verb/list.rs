@@ -1,4 +1,4 @@
-//! `openraid list`: the arrays that are recorded or served.
+//! `openraid list`: lists the arrays that are recorded or served.
 
 use std::fmt::Write;
 
@@ -24,10 +24,10 @@ pub(super) struct Body {
     remembered: Vec<Entry>,
 }
 
-/// Do it. The exit code is that of the worst array that is served.
+/// Runs the verb. The exit code is that of the worst served array.
 ///
 /// # Errors
-/// The registry cannot be read, or the server that was asked for does not answer.
+/// The registry cannot be read, or the requested server does not answer.
 pub fn run(context: &Context) -> Outcome {
     let (mut served, mut own) = (Vec::new(), Vec::new());
     for mut server in context.servers.connect()? {
@@ -51,7 +51,7 @@ pub fn run(context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &Body { served, remembered }, &text))
 }
 
-/// Raw drives of one name are served under several.
+/// Raw drives of one name are served as several exports.
 fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
     match &array.uuid {
         Some(uuid) => entry.uuid.as_ref() == Some(uuid),
@@ -59,10 +59,10 @@ fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
     }
 }
 
-/// The note on an array whose writes its journal should acknowledge, and does not; `openraid show` says why.
+/// The note on an array whose journal should acknowledge its writes but does not; `openraid show` gives the reason.
 const NOT_PROTECTED: &str = "NOT PROTECTED by a journal";
 
-/// Arrays that are served, then arrays that are only recorded, a line each.
+/// One line for each array: first served arrays, then arrays that are only recorded.
 pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
     if served.is_empty() && remembered.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! `openraid login`: a link that signs in to the console once, or a token for scripts.
+//! `openraid login`: prints a link that signs in to the console once, or a token for scripts.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub(super) struct Body {
     token: Option<String>,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server runs, several do, or it has no console.

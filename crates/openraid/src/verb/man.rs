@@ -1,4 +1,4 @@
-//! `openraid man`: a page for the command and one for each verb, made from the definition of the command line.
+//! `openraid man`: writes a page for the command and one for each verb, from the definition of the command line.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(super) struct Body {
     pages: Vec<String>,
 }
 
-/// Write the pages.
+/// Writes the pages.
 ///
 /// # Errors
 /// The folder cannot be written.

@@ -1,14 +1,14 @@
-//! `openraid merge`: parts of a review or of a plan as one.
+//! `openraid merge`: merges the parts of a review or of a plan.
 
 use super::{compare, plan, review, Context};
 use crate::arguments::MergeArguments;
 use crate::exit::{Failure, Outcome};
 use crate::laboratory::library;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// A part that cannot be read, is missing, or does not belong to the others.
+/// A part cannot be read, is missing, or does not belong to the others.
 pub fn run(arguments: &MergeArguments, context: &Context) -> Outcome {
     let folders = arguments.parts.iter().filter(|part| part.is_dir()).count();
     if folders == 0 {

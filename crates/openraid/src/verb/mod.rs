@@ -55,23 +55,23 @@ use crate::model::ArrayModel;
 use crate::output::Output;
 use crate::registry::Registry;
 
-/// The things that every verb has.
+/// The context that every verb gets.
 #[derive(Debug)]
 pub struct Context {
-    /// How to answer.
+    /// Form of the output.
     pub output: Output,
     /// The registry.
     pub registry: Registry,
-    /// The servers that can be asked.
+    /// The servers to which requests can be sent.
     pub servers: Servers,
-    /// What applies to every verb.
+    /// Options that apply to every verb.
     pub common: Common,
 }
 
-/// Do it.
+/// Runs a verb.
 ///
 /// # Errors
-/// Why it was not done.
+/// The reason why the verb failed.
 pub fn run(verb: &Verb, context: &Context) -> Outcome {
     match verb {
         Verb::Create(arguments) => create::run(arguments, context),
@@ -130,7 +130,7 @@ pub(super) struct DoneBody<'a> {
     array: Option<&'a ArrayModel>,
 }
 
-/// Have the server of an array do something, and report its result.
+/// Sends a command to the server of an array, and prints the result.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.
@@ -139,23 +139,24 @@ pub fn ask(context: &Context, array: &str, command: &Command) -> Outcome {
     print_done(context, &answer)
 }
 
-/// Tell what a server has done.
+/// Prints what a server has done.
 ///
 /// # Errors
-/// It answered something else.
+/// The server sent another answer.
 pub fn print_done(context: &Context, answer: &Answer) -> Outcome {
     let Answer::Done { text, array } = answer else {
         return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
     };
-    // It did what it was asked: what state that leaves the array in is for `show` to say.
+    // The order was carried out. The resulting state of the array is shown by `show`, not here.
     let body = DoneBody { done: text, array: array.as_deref() };
     Ok(context.output.answer(Exit::Fine, &body, text))
 }
 
-/// The same for an order that may want to be confirmed: with the name typed on the terminal, it is given again.
+/// As [`ask`], for an order that may need a confirmation. When the user has typed the name on the terminal, the order
+/// is sent again.
 ///
 /// # Errors
-/// As [`ask`], or it was not confirmed.
+/// As [`ask`], or the user did not confirm.
 pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Command, again: &Command) -> Outcome {
     let mut answer = server.ask(order)?;
     if let Answer::Confirm { text, name } = &answer {
@@ -174,7 +175,8 @@ pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Comman
     print_done(context, &answer)
 }
 
-/// The identity of the member that a place or number names now: the order is refused if it names another one by then.
+/// The identity of the member that now has this slot or number. The server refuses the order if another member has it
+/// by then.
 pub fn seen(server: &mut Connection, array: &str, text: &str) -> Result<Option<String>, Failure> {
     let place = text.strip_prefix("slot:");
     let drive = text.strip_prefix("drive:").and_then(|number| number.parse::<u16>().ok());
@@ -196,10 +198,10 @@ pub fn seen(server: &mut Connection, array: &str, text: &str) -> Result<Option<S
     Ok(found.and_then(|member| member.device.clone()))
 }
 
-/// A member's name as the server must be told it: a path is made absolute, `slot:N` and `drive:N` stay.
+/// A member's name in the form that a server needs: a path is made absolute, `slot:N` and `drive:N` stay unchanged.
 ///
 /// # Errors
-/// It names nothing.
+/// The name does not exist.
 pub fn member_name(text: &str) -> Result<String, Failure> {
     if text.starts_with("slot:") || text.starts_with("drive:") {
         return Ok(text.into());

@@ -1,11 +1,11 @@
-//! `openraid pause`: background work of an array is held where it is.
+//! `openraid pause`: pauses the background work of an array.
 
 use super::{ask, Context};
 use crate::arguments::ArrayArgument;
 use crate::control::Command;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -1,4 +1,5 @@
-//! `openraid record`: the requests to a served array as a trace: times, sizes, places, no data.
+//! `openraid record`: records the requests to a served array as a trace. The trace has times, sizes and addresses, and
+//! no data.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,11 +15,12 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::quantity::counted;
 use crate::story::{RequestModel, RequestsModel};
 
-/// How often the server is asked. The steps that it keeps are enough for some 40,000 requests each second.
+/// Time between two queries to the server. The steps that the server keeps are enough for about 40,000 requests per
+/// second.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// Sectors are the smallest that a trace has.
+/// Unit of addresses in a trace: one sector.
 const SECTOR: u64 = 512;
-/// The file that the trace names: an iolog needs one, and a player replaces it.
+/// File name in the trace. An iolog needs one, and the player replaces it.
 const NAME: &str = "array";
 
 /// What was recorded.
@@ -42,14 +44,14 @@ pub(super) struct Body {
     server_ended: bool,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// No server serves the array; the file is there already, or cannot be written.
+/// No server serves the array, or the file exists already or cannot be written.
 pub fn run(arguments: &RecordArguments, context: &Context) -> Outcome {
     let name = arguments.array.as_str();
     let mut server = context.servers.must_serve(name)?;
-    // From now on, and only if the array is there.
+    // Only requests from now on are recorded, and only if the array exists.
     let mut since = requests(&mut server, name, u64::MAX)?.next;
     let mut log = Log::create(&arguments.out)?;
     let start = Instant::now();
@@ -126,7 +128,7 @@ fn text(body: &Body) -> String {
 struct Log<'a> {
     path: &'a Path,
     file: BufWriter<File>,
-    /// Microseconds of the last line, from the first request on.
+    /// Time of the last line in microseconds, counted from the first request.
     told_us: u64,
     zero_ns: Option<u64>,
 }
@@ -171,7 +173,7 @@ impl<'a> Log<'a> {
     }
 }
 
-/// A request as a line, if a trace has such.
+/// The line for a request, if a trace can express it.
 fn line_of(request: &RequestModel, body: &mut Body) -> Option<String> {
     let word = match request.kind.as_str() {
         "read" => "read",

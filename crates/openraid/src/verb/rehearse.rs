@@ -41,20 +41,21 @@ use openraid_models::ArrayLevel;
 
 /// Name of the array.
 const NAME: &str = "rehearsal";
-/// The controller's profile that is this project.
+/// The profile of openraid as a controller.
 const SYSTEM: &str = "openraid";
-/// The prediction of a mean is to be this close, in percent, and that of a 99th percentile.
+/// Maximum error of the predicted mean, in percent.
 const MEAN_AIM: f64 = 10.0;
-/// See [`MEAN_AIM`].
+/// Maximum error of the predicted 99th percentile, in percent.
 const P99_AIM: f64 = 25.0;
-/// The aim is for drives whose answers take as long as this, milliseconds: what the service adds is a tenth of one.
+/// The limits apply to drives with at least this latency in milliseconds. The service adds about a tenth of a
+/// millisecond.
 const AIMED_FROM_MS: f64 = 1.0;
-/// Members whose answers were late by more than this share of the predicted mean, in percent, could not be as fast as
-/// their model: half of [`MEAN_AIM`] would be used up by that alone.
+/// Maximum lateness of the members' answers, as a percentage of the predicted mean. Members that are later cannot be as
+/// fast as their model: the lateness alone would use up half of [`MEAN_AIM`].
 const LATE_MOST: f64 = 5.0;
-/// Said under each verdict.
+/// The note under each verdict.
 const SAME_MODEL: &str = "Both sides have the same model of the drive: this tests the service, not the model";
-/// Fewer requests say little about a 99th percentile.
+/// With fewer requests a 99th percentile has little meaning.
 const REQUESTS_FOR_P99: u64 = 1000;
 
 /// What a cell came to.
@@ -113,10 +114,10 @@ pub(super) struct Body {
     cells: Vec<Pair>,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// No such array or drive; an array that cannot be served so.
+/// The array or drive does not exist, or the array cannot be served in this way.
 pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
     let library = library(arguments.models.as_deref())?;
     let subject: Subject = arguments.array.parse().map_err(Failure::usage)?;
@@ -159,7 +160,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         body.valid = !body.cells.iter().any(is_late);
         body.worst_mean_error_percent = worst(body.cells.iter(), |pair| pair.mean_error_percent);
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
-        // Written after each cell, so that an interrupted run keeps its results.
+        // The page is written after each cell, so that an interrupted run keeps its results.
         write_atomically(&report, render(&page(&body, subject, arguments, &library)).as_bytes())
             .map_err(Failure::failed)?;
         write_atomically(&results, context.output.kept(&body).as_bytes()).map_err(Failure::failed)?;
@@ -169,12 +170,12 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
 }
 
-/// The figure that is farthest from zero.
+/// The figure with the largest distance from zero.
 fn worst<'a>(pairs: impl Iterator<Item = &'a Pair>, of: fn(&Pair) -> f64) -> f64 {
     pairs.map(of).fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a })
 }
 
-/// A page that is there may be replaced by a later one of the same array and drive only.
+/// An existing page may only be replaced by one of the same array and drive.
 fn is_of_this_rehearsal(report: &std::path::Path, page: &Review) -> Result<(), Failure> {
     const TITLE_ENDS: &str = "</title>";
     let Ok(there) = std::fs::read_to_string(report) else { return Ok(()) };
@@ -211,7 +212,7 @@ fn cells(arguments: &RehearseArguments, subject: Subject) -> Result<Vec<CellSpec
     Ok(cells)
 }
 
-/// The level that the array is made of; raw drives for one drive.
+/// The level of the array; for one drive, raw drives.
 fn level(subject: Subject) -> Result<ArrayLevel, Failure> {
     match subject {
         Subject::Single => Ok(ArrayLevel::Jbod),
@@ -223,8 +224,8 @@ fn level(subject: Subject) -> Result<ArrayLevel, Failure> {
     }
 }
 
-/// The profile of a drive as members name it: one of a folder by its file, for the members of a server know those alone
-/// that are built in.
+/// The profile of a drive as members name it. A profile from a folder is named by its file, because the members of a
+/// server know only the built-in profiles.
 fn profile<'a>(library: &'a Library, drive: &'a str) -> Result<&'a str, Failure> {
     let Some(file) = library.drive_file(drive).map_err(Failure::usage)? else { return Ok(drive) };
     if file.contains(',') {
@@ -297,7 +298,7 @@ impl Rehearsal {
         measure(&mut target, cell).map_err(Failure::failed)
     }
 
-    /// How late the first member's answers were: the last of its notes.
+    /// The lateness of the first member's answers, from the last of its notes.
     fn lateness(&self) -> Result<String, Failure> {
         let status = self.host.service.handle().status().map_err(Failure::failed)?;
         let note = status.drives.first().and_then(|view| view.notes.last()).cloned().unwrap_or_default();
@@ -305,8 +306,8 @@ impl Rehearsal {
     }
 }
 
-/// The limits of a service that is to be as the simulated machine: those of the engine that the parts sets, with memory
-/// for payload as a service has it.
+/// The limits of a service that must equal the simulated machine: the engine's limits from `parts`, with memory for
+/// payload as a service has it.
 fn limits(parts: &Limits) -> Limits {
     let own = Limits::default();
     Limits {
@@ -331,7 +332,7 @@ fn figures(result: &CellResult) -> Figures {
     Figures { requests: result.requests, iops: result.iops, mean_ms: result.mean_ms(), p99_ms }
 }
 
-/// The average in a note about lateness, milliseconds.
+/// The average lateness in a note, in milliseconds.
 fn late_ms(note: &str) -> Option<f64> {
     let (_, late) = note.split_once(", late by ")?;
     late.split_once(" ms")?.0.parse().ok()
@@ -383,7 +384,7 @@ fn text(body: &Body) -> String {
     lines.join("\n")
 }
 
-/// Does it come up to the aim?
+/// The verdict: is the prediction within the limits?
 fn verdict(body: &Body) -> String {
     let aimed = || body.cells.iter().filter(|pair| pair.predicted.mean_ms >= AIMED_FROM_MS);
     if !body.cells.is_empty() && aimed().next().is_none() {
@@ -509,13 +510,14 @@ mod tests {
 
     #[test]
     fn late_members_forbid_a_verdict_and_others_do_not() {
-        // 10 ms predicted, 13 served: wrong, unless the members were late by a millisecond themselves.
+        // Predicted 10 ms, served 13 ms: the prediction is wrong, unless the members themselves were late by a
+        // millisecond.
         let wrong = body(&[(10.0, 13.0, Some(0.2))]);
         assert!(wrong.valid && verdict(&wrong).contains("NOT within"), "{}", verdict(&wrong));
         let late = body(&[(10.0, 10.1, Some(0.2)), (10.0, 13.0, Some(1.0))]);
         assert!(!late.valid && verdict(&late).starts_with("  NO VERDICT: in one cell"), "{}", verdict(&late));
         assert!(text(&late).contains("tests the service, not the model"));
-        // Drives of microseconds have no aim, so their lateness forbids nothing.
+        // For drives with a latency of microseconds there is no limit, so their lateness does not matter.
         assert!(!verdict(&body(&[(0.1, 0.2, Some(0.1))])).contains("NO VERDICT"));
     }
 }

@@ -1,10 +1,10 @@
-//! `openraid reload`: a server reads its configuration again.
+//! `openraid reload`: makes a server read its configuration again.
 
 use super::Context;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server runs, several do, or the file has problems.

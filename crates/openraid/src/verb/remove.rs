@@ -1,11 +1,11 @@
-//! `openraid remove`: a failed member or a spare leaves its array.
+//! `openraid remove`: removes a failed member or a spare from its array.
 
 use super::{member_name, print_done, seen, Context};
 use crate::arguments::MemberArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.
@@ -13,7 +13,7 @@ pub fn run(arguments: &MemberArguments, context: &Context) -> Outcome {
     order(arguments, false, context)
 }
 
-/// The same; with `spare`, only if it is one.
+/// As [`run`]; with `spare`, only if the member is a spare.
 ///
 /// # Errors
 /// As [`run`].

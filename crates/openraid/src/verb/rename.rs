@@ -1,11 +1,11 @@
-//! `openraid rename`: a served array gets another name.
+//! `openraid rename`: gives a served array another name.
 
 use super::{ask, Context};
 use crate::arguments::RenameArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -1,11 +1,11 @@
-//! `openraid repair`: everything is read and compared, and errors that can be attributed to a member are corrected.
+//! `openraid repair`: reads and compares everything, and corrects errors that can be attributed to a member.
 
 use super::{check, Context};
 use crate::arguments::RepairArguments;
 use crate::checks::CheckWord;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -1,11 +1,11 @@
-//! `openraid replace`: a working member is copied to another one, with full redundancy during the copy.
+//! `openraid replace`: copies a working member to another drive, with full redundancy during the copy.
 
 use super::{ask_to_confirm, member_name, seen, Context};
 use crate::arguments::ReplaceArguments;
 use crate::control::Command;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -1,11 +1,11 @@
-//! `openraid resume`: background work of an array continues.
+//! `openraid resume`: continues the background work of an array.
 
 use super::{ask, Context};
 use crate::arguments::ArrayArgument;
 use crate::control::Command;
 use crate::exit::Outcome;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

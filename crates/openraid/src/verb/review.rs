@@ -1,4 +1,4 @@
-//! `openraid review`: methods over arrays, into a folder with a report.
+//! `openraid review`: measures methods over arrays, and writes the results and a report to a folder.
 
 mod counted;
 mod drives;
@@ -31,21 +31,21 @@ use crate::laboratory::{drive_fits, effort, library, load, machine, may_be_writt
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 
-/// Arrays of a simulated target without `--arrays`.
+/// Arrays of a simulated target if `--arrays` is not given.
 const ARRAYS: [&str; 4] = ["single", "raid0x4", "raid10x4", "raid5x4"];
-/// Methods without `--methods`.
+/// Methods if `--methods` is not given.
 const METHODS: [&str; 4] = ["response-time", "sequential", "database", "file-server"];
 
-/// Reasons of cells without a result that are reported; all are in the results.
+/// Maximum number of reported reasons for cells without a result. The results have all reasons.
 const REASONS_MAX: usize = 5;
 
 /// The targets to measure.
 #[derive(Clone)]
 struct Wanted {
     methods: Vec<&'static Method>,
-    /// A load of the user's own.
+    /// A load that the user specified.
     own: Option<(Pattern, Axes)>,
-    /// Its requests, if it is a trace.
+    /// The requests of this load, if it is a trace.
     trace: Option<Trace>,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Body<'a> {
 }
 
 impl Body<'_> {
-    /// The brief and the verdicts as lines, with an empty one before them.
+    /// The brief and the verdicts as lines, after an empty line.
     fn judgement(&self) -> Vec<String> {
         let verdicts = self.verdicts.iter().map(|verdict| format!("{}: {}", verdict.scenario, verdict.text));
         let lines: Vec<String> = self.brief.iter().cloned().chain(verdicts).collect();
@@ -152,11 +152,11 @@ struct Listed {
     question: &'static str,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// No such method, array, load or profile; a target that cannot be opened; a folder that cannot be written, or that holds
-/// the review of another target.
+/// A method, array, load or profile does not exist; a target cannot be opened; the folder cannot be written, or has the
+/// review of another target.
 pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
     if arguments.methods.as_ref().is_some_and(|words| words.iter().any(|word| word == "list")) {
         return Ok(list(context));
@@ -173,7 +173,7 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
     Ok(told(&results, &arguments.out, context))
 }
 
-/// Parts are of one simulated target: a real one is measured in one place.
+/// Only a simulated target can have parts, because a real one is measured in one place.
 fn shard_fits(arguments: &ReviewArguments) -> Result<(), Failure> {
     let Some(shard) = arguments.shard else { return Ok(()) };
     let simulated = matches!(Choice::parse(target(arguments)), Ok(Choice::Simulated(_)));
@@ -183,12 +183,12 @@ fn shard_fits(arguments: &ReviewArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The target of a review that has one.
+/// The target of a review with a single target.
 fn target(arguments: &ReviewArguments) -> &str {
     arguments.target.first().map_or("sim:openraid", String::as_str)
 }
 
-/// Review one target, into its folder.
+/// Reviews one target and writes the results to its folder.
 fn one(
     arguments: &ReviewArguments,
     wanted: &Wanted,
@@ -241,8 +241,8 @@ fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'stat
     Ok(if all { methods().iter().collect() } else { named })
 }
 
-/// May the results of a target go into a folder? The folder must be empty, or hold a review of the same target. A simulated
-/// target has a test bed too, which must be the same.
+/// May the results of a target be written to a folder? The folder must be empty, or have a review of the same target.
+/// For a simulated target the test bed must also be the same.
 fn guard(folder: &Path, target: &str, bed: Option<&[String]>) -> Result<(), Failure> {
     let path = folder.join("results.json");
     match std::fs::symlink_metadata(&path) {
@@ -303,7 +303,7 @@ fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -
     let cell = of_machine(system, machine, seed);
     let spec = openraid_lab::cell::machine_spec(library, &cell).map_err(refused)?;
     let mut array = spec.clone();
-    // Every controller has one level or another.
+    // Every controller has at least one level.
     if let Some(rule) = array.controller.levels.first() {
         let chunk = array.array.chunk;
         array.array = openraid_sim::machine::ArraySpec::new(rule.level, rule.members_min);
@@ -380,10 +380,10 @@ fn page(choice: &Choice, library: &Library, machine: &Axes, results: &ReviewResu
     Ok(report::render(&review))
 }
 
-/// Join parts of a review into a folder, with the report of the whole.
+/// Joins parts of a review into a folder, with the report of the whole review.
 ///
 /// # Errors
-/// The parts are not those of one review, or the folder holds something else.
+/// The parts do not belong to one review, or the folder has other files.
 pub(super) fn join_into(folder: &Path, parts: Vec<ReviewResults>, library: &Library, context: &Context) -> Outcome {
     let machine = parts.first().and_then(|part| part.part.clone()).map(|part| part.machine).unwrap_or_default();
     let results = openraid_lab::review::join(parts).map_err(Failure::usage)?;
@@ -478,7 +478,8 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         body.left == 0 && own.is_some_and(|own| own.cells.iter().all(|known| known.outcome.result().is_none()));
     let exit = match (body.failed, own_is_missing) {
         (0, false) => Exit::Fine,
-        // Nothing went wrong: a load was asked for that none of these can have, as simulate and plan refuse it.
+        // No run failed: none of these targets can have the requested load. `simulate` and `plan` refuse it in the same
+        // way.
         (0, true) => Exit::Refused,
         _ => Exit::Error,
     };
@@ -493,7 +494,7 @@ fn counted(cells: usize) -> String {
     }
 }
 
-/// Why cells have no result, equal reasons together, the most frequent first.
+/// The reasons why cells have no result. Equal reasons are counted together, the most frequent first.
 fn reasons(results: &ReviewResults) -> Vec<Absent<'_>> {
     let cells = results.methods.iter().flat_map(|method| &method.cells).filter(|known| !known.is_left());
     let mut found: Vec<Absent<'_>> = Vec::new();
@@ -504,7 +505,7 @@ fn reasons(results: &ReviewResults) -> Vec<Absent<'_>> {
             None => found.push(Absent { not_applicable, reason, cells: 1 }),
         }
     }
-    // What went wrong comes before what makes no sense.
+    // Failures come before cells that do not apply.
     found.sort_by_key(|absent| (absent.not_applicable, std::cmp::Reverse(absent.cells)));
     found
 }

@@ -1,4 +1,4 @@
-//! `openraid scan`: arrays among the files of folders, among members, or among all block devices.
+//! `openraid scan`: finds arrays among the files of folders, among members, or among all block devices.
 
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_sys::Use;
@@ -25,23 +25,23 @@ pub(super) struct Body {
     unreadable: usize,
 }
 
-/// Do it. Nothing is written. The exit code is that of the worst array.
+/// Runs the verb. Nothing is written. The exit code is that of the worst array.
 ///
 /// # Errors
-/// A folder that cannot be read.
+/// A folder cannot be read.
 pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     let specs = if arguments.places.is_empty() { block_devices() } else { places(arguments)? };
     let (opened, mut failed) = open_some(&specs, options(Use::Examine));
     let unfit_of = |name: &String| specs.iter().find(|spec| spec.text == *name).and_then(unfit);
-    // A file that is too small is no member, and nothing is unknown of it.
+    // A file that is too small cannot be a member, so it is not reported.
     failed.retain(|(name, _)| unfit_of(name) != Some(Unfit::TooSmall));
     let probed: Vec<ProbedMember> = opened.into_iter().map(|(_, probed)| probed).collect();
     let (plans, strangers) = sets::plan(&probed, false);
     let arrays: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
     let damaged: Vec<MemberVerdict> =
         strangers.iter().map(|place| stranger(&probed[*place])).filter(|member| member.verdict == "refused").collect();
-    // The result is unknown if the named devices cannot be read. Without names that says nothing: some block devices
-    // are always in use.
+    // If the named devices cannot be read, the result is unknown. If no device is named, an unreadable one means
+    // nothing, because some block devices are always in use.
     let is_unknown = !arguments.places.is_empty() && probed.is_empty() && !failed.is_empty();
     let is_nothing_there = failed.iter().all(|(name, _)| unfit_of(name) == Some(Unfit::Missing));
     let otherwise = match (is_unknown, is_nothing_there) {
@@ -69,8 +69,8 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
-/// What to do with arrays that start and are not recorded with the members that were found: members that were moved, or
-/// came from another machine.
+/// The next step for arrays that can start but are not recorded with the members that were found. Such members were
+/// moved, or came from another machine.
 fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context) -> Result<Option<String>, Failure> {
     let known = context.registry.entries()?;
     let is_known = |set: &SetVerdict| {
@@ -91,7 +91,7 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
     Ok(Some(format!("next: `openraid assemble {}` remembers where the members are", words.join(" "))))
 }
 
-/// If nothing is found, the errors of this many unreadable members are shown.
+/// If nothing is found, the errors of at most this number of unreadable members are shown.
 const UNREADABLE_SHOWN_MAX: usize = 8;
 
 fn places(arguments: &ScanArguments) -> Result<Vec<MemberSpec>, Failure> {
@@ -107,7 +107,7 @@ fn places(arguments: &ScanArguments) -> Result<Vec<MemberSpec>, Failure> {
     Ok(specs)
 }
 
-/// The exit code of an array that is not started.
+/// The exit code for an array that is not started.
 pub fn set_exit(set: &SetVerdict) -> Exit {
     match (set.starts, set.degraded) {
         (true, false) => Exit::Fine,

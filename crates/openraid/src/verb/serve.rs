@@ -1,4 +1,4 @@
-//! `openraid serve`: arrays over NBD, in the foreground, until a signal or `openraid stop`.
+//! `openraid serve`: serves arrays over NBD in the foreground, until a signal or `openraid stop`.
 
 pub(super) mod attend;
 mod http;
@@ -46,20 +46,20 @@ use openraid_models::ArrayLevel;
 use sizes::limits_of;
 use wanted::{is_service, wanted, Wanted};
 
-/// What has to come before any thread is made: threads share heaps, and no thread takes a signal for itself.
+/// Settings that must be made before any thread: threads share heaps, and no thread receives a signal itself.
 fn before_threads() -> Result<Signals, Failure> {
     openraid_sys::memory::share_heaps();
     Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// Nothing could be served, or an address is taken.
+/// No array could be served, or an address is in use.
 pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let signals = before_threads()?;
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
-    // Errors of the command line or of the file come first.
+    // Errors of the command line or of the file are reported first.
     let file = configuration(arguments)?;
     let chosen = Chosen::of(arguments, file.as_ref());
     let listen = listens(&chosen)?;
@@ -102,7 +102,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     openraid_sys::memory::give_back();
     announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
     if let Some(mut file) = ready_fd {
-        // Dropped after that: the reader sees the end.
+        // The descriptor is closed after this, so the reader sees the end.
         let told = writeln!(file, "ready");
         told.map_err(|error| Failure::failed(format!("--ready-fd: it cannot be written: {error}")))?;
     }
@@ -125,7 +125,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     Ok(exit)
 }
 
-/// The configuration file that was named, or the one that is where one is looked for.
+/// The given configuration file, or the one at the default path.
 fn configuration(arguments: &ServeArguments) -> Result<Option<InForce>, Failure> {
     let Some(path) = arguments.config.clone().or_else(desired::default_path) else { return Ok(None) };
     if path == Path::new("/dev/null") {
@@ -135,7 +135,7 @@ fn configuration(arguments: &ServeArguments) -> Result<Option<InForce>, Failure>
     Ok(Some(InForce { desired: desired::load(&path)?, path }))
 }
 
-/// The alarms that are kept. A server with a control socket of its own name keeps its alarms over restarts by that name.
+/// The stored alarms. If the control socket of a server has a name of its own, the alarms are stored under that name.
 fn alarms(context: &Context) -> Result<Keeper, Failure> {
     let store = Store::at(context.registry.folder_beside("alarms"));
     let process = || format!("process {}", std::process::id());
@@ -146,7 +146,7 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
     started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
 }
 
-/// The arrays that a service is to serve: name and UUID.
+/// The arrays that a service must serve: name and UUID.
 fn expected(context: &Context) -> Result<Vec<(String, Option<String>)>, Failure> {
     let entries = context.registry.entries()?.into_iter().filter(|entry| entry.uuid.is_some());
     Ok(entries.map(|entry| (entry.name, entry.uuid)).collect())
@@ -186,7 +186,7 @@ fn listens(chosen: &Chosen) -> Result<Vec<Listen>, Failure> {
     Ok(listens)
 }
 
-/// `HOST:PORT`, `:PORT` or `PORT` (both on the loopback).
+/// Parses `HOST:PORT`, `:PORT` or `PORT` (the last two on the loopback).
 fn addresses(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
     let wrong = |why: String| Failure::usage(format!("{option} {text}: {why}; write HOST:PORT, as in 127.0.0.1:10809"));
     let plain = text.strip_prefix(':').unwrap_or(text);
@@ -200,7 +200,7 @@ fn addresses(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
     }
 }
 
-/// The addresses as they became: port 0 has taken a free one.
+/// The addresses in use: for port 0 the port that the kernel chose.
 fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<Listening> {
     let mut tcp = tcp.iter();
     let one = |place: &Listen| match place {
@@ -229,7 +229,7 @@ fn check_journal_options(arguments: &ServeArguments, chosen: &Chosen) -> Result<
     }
 }
 
-/// The descriptor that is told when clients can come.
+/// The descriptor on which the server says that clients can connect.
 fn ready_descriptor(number: i32) -> Result<File, Failure> {
     openraid_sys::take_descriptor(number).map_err(|error| {
         Failure::usage(format!(
@@ -238,7 +238,7 @@ fn ready_descriptor(number: i32) -> Result<File, Failure> {
     })
 }
 
-/// What the server writes. Data that a journal holds for an array is part of its content, and belongs on the members.
+/// What the server may write. Data of an array in a journal are part of its content, and belong on the members.
 fn access(arguments: &ServeArguments, chosen: &Chosen) -> Access {
     match (arguments.read_only, chosen.journal.is_empty()) {
         (false, _) => Access::ReadWrite,
@@ -247,7 +247,7 @@ fn access(arguments: &ServeArguments, chosen: &Chosen) -> Access {
     }
 }
 
-/// Start the wanted arrays, and say why others were not started.
+/// Starts the requested arrays, and gives the reasons why others were not started.
 fn begin(
     arguments: &ServeArguments,
     context: &Context,
@@ -271,12 +271,12 @@ fn begin(
         if !failures.is_empty() && !stays {
             return Err(Failure::joined(&failures, Exit::Refused));
         }
-        // A service does without these arrays; their members are let go.
+        // A service does not serve these arrays; their members are released.
         opened.retain(|(_, probed)| !probed.look.superblock.as_ref().is_some_and(|own| sets.contains(&own.set_uuid)));
         reasons.extend(failures);
     }
     reasons.extend(failed.into_iter().map(|(_, failure)| failure));
-    // In a folder there may be other files; of what was named, everything should belong to an array.
+    // A folder may contain other files, but every named member should belong to an array.
     let named = arguments.scan.is_empty();
     let opened = opened
         .into_iter()
@@ -306,19 +306,19 @@ fn begin(
         let why = Failure::joined(&reasons, Exit::Refused);
         return Err(Failure { text: format!("nothing can be served:\n  {}", why.text), ..why });
     }
-    // Arrays that only the file names are recorded from now on, so that settings can be kept.
+    // Arrays that are only in the file are recorded now, so that their settings can be stored.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
     taken.failed = reasons;
     Ok(taken)
 }
 
-/// Are all arrays to use the journal, or is none to?
+/// Must all arrays use the journal, or none?
 fn journalled(arguments: &ServeArguments) -> Option<bool> {
     arguments.consistency_policy.map(|policy| policy == ConsistencyWord::ControllerJournal)
 }
 
-/// An array that lives as long as the server.
+/// Creates an array that exists as long as the server.
 fn make(
     arguments: &ServeArguments,
     context: &Context,
@@ -344,7 +344,7 @@ fn make(
         members: &names,
         spares: &[],
         size: None,
-        // Memory is all zero, and zeroes are consistent; and no later start finds it dirty.
+        // Memory consists of zeroes, which are in sync, and no later start finds it dirty.
         assume_clean: specs.iter().all(is_memory),
         bitmap: specs.iter().all(is_memory).then_some(false),
         ppl: false,

@@ -6,7 +6,7 @@ use crate::consistency::ConsistencyWord;
 use crate::control::Command;
 use crate::exit::{Failure, Outcome};
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

@@ -37,7 +37,7 @@ pub(super) struct Body<'a> {
     array: &'a ArrayModel,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No registry and no server knows the array, or its members make none.

@@ -79,7 +79,7 @@ struct Entry {
     title: String,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No such array, profile or load; an array that cannot be.

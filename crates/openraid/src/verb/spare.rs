@@ -19,7 +19,7 @@ pub(super) struct Body<'a> {
     spares: Vec<&'a MemberModel>,
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

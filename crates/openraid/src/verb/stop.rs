@@ -5,7 +5,7 @@ use crate::arguments::StopArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// No server serves the array, or the server refuses.

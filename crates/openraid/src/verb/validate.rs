@@ -31,7 +31,7 @@ const CACHE_FILE: &str = "claims.jsonl";
 /// Values of one claim that are shown; all are in the JSON.
 const VALUES_SHOWN: usize = 12;
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// A claim file that is none, an id that no claim has, a wrong profile, a cache that cannot be written.

@@ -1,4 +1,4 @@
-//! Members of an array that a server runs without them: half of a split mirror, a member that was left out.
+//! Members of a served array that the server does not use: half of a split mirror, or a member that was left out.
 
 use openraid_runtime::member::ProbedMember;
 use openraid_sys::Use;
@@ -53,24 +53,24 @@ impl ServedArray {
         array.sets().into_iter().filter_map(with_unused).collect()
     }
 
-    /// The members that the server uses, looked at without their locks.
+    /// Probes the members that the server uses, without their locks.
     pub fn look_at_used(&self) -> Vec<ProbedMember> {
         let specs: Vec<_> = self.used.iter().filter_map(|text| spec(text).ok()).collect();
         let (opened, _) = open_some(&specs, options(Use::Examine));
         opened.into_iter().map(|(_, probed)| probed).collect()
     }
 
-    /// Is it a member that the server does not use?
+    /// Is this a member that the server does not use?
     pub fn leaves(&self, member: &str) -> bool {
         self.unused.iter().any(|unused| unused == member)
     }
 
-    /// What to do with the members that the server does not use.
+    /// The advice for members that the server does not use.
     pub fn text(&self, sets: &[SetVerdict]) -> String {
         let name = &self.array;
         let members = sets.iter().filter(|set| set.uuid == self.uuid).flat_map(|set| &set.members);
         let (unused, used): (Vec<_>, Vec<_>) = members.partition(|member| self.leaves(&member.member));
-        // The superblock that counts may be that of the half which is not served.
+        // The newest superblock may be that of the half that is not served.
         let is_served_split = used.iter().any(|member| member.verdict == "split");
         let is_half = |member: &&MemberVerdict| {
             member.verdict == "split" || is_served_split && matches!(member.verdict, "member" | "rebuilding")
@@ -93,7 +93,7 @@ impl ServedArray {
         lines.join("\n")
     }
 
-    /// The half that is served continues by itself; the other one has writes of its own, which `add` overwrites.
+    /// The served half continues by itself. The other half has writes of its own, and `add` overwrites them.
     fn choice_text(&self, halves: &[&str]) -> String {
         let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
         let adds = |members: &[&str]| {

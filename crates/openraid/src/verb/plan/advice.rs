@@ -1,4 +1,4 @@
-//! What a plan says about its levels: which is faster, which part is the limit, whether caches pay.
+//! The advice of a plan: which level is faster, which part is the limit, and whether caches pay.
 
 use openraid_lab::cell::Level;
 use openraid_lab::plan::{CacheSize, Gain, Lead, LevelPlan, Planned};
@@ -9,14 +9,14 @@ use super::Comparison;
 use crate::laboratory::{figure, least_certain as least};
 use crate::quantity::sold;
 
-/// Percent of requests that the write cache must bring, or cost, to be worth a word.
+/// Minimum effect of the write cache on the requests per second, in percent, to be mentioned.
 const CACHE_PAYS: f64 = 5.0;
-/// A part that is busier than this is called the limit.
+/// A part with a higher load than this is called the limit.
 const LIMIT_BUSY: f64 = 0.9;
-/// Percent of requests that another size of the cache must bring, or cost, to be worth it.
+/// Minimum effect of another cache size on the requests per second, in percent, to be mentioned.
 const CACHE_SIZE_PAYS: f64 = 5.0;
 
-/// The fastest level that survives a failure, held against each other one that does.
+/// Compares the fastest level that survives a failure with every other such level.
 pub(super) fn comparisons(levels: &[Planned]) -> Vec<Comparison> {
     let safe: Vec<&LevelPlan> = possible(levels).filter(|plan| plan.survives.0 > 0).collect();
     let Some(best) = safe.iter().max_by(|one, two| one.merit().total_cmp(&two.merit())) else {
@@ -31,7 +31,7 @@ pub(super) fn comparisons(levels: &[Planned]) -> Vec<Comparison> {
     found
 }
 
-/// The figure that levels are compared by.
+/// The figure by which levels are compared.
 pub(super) fn speed_of(plan: &LevelPlan) -> String {
     if plan.by_latency {
         format!("{} ms in the mean", figure(plan.healthy.mean_ms))
@@ -40,7 +40,7 @@ pub(super) fn speed_of(plan: &LevelPlan) -> String {
     }
 }
 
-/// How large a gain is, and how well that is known.
+/// The size of a gain, and its uncertainty.
 pub(super) fn gained(gain: &Gain) -> String {
     let signed = |percent: f64| format!("{:+.0}", percent.round() + 0.0);
     match (gain.low_percent, gain.high_percent) {
@@ -49,7 +49,7 @@ pub(super) fn gained(gain: &Gain) -> String {
     }
 }
 
-/// The fastest level, and how certain its lead is.
+/// The fastest level, and the certainty of its lead.
 fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     let Some(best) = safe.iter().max_by(|one, two| one.merit().total_cmp(&two.merit())) else {
         return Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn is_told_apart(lead: &Lead) -> bool {
     lead.clear || lead.gain.is_above(0.0)
 }
 
-/// What a larger cache gains, and whether a smaller one is enough. Differences within chance are left out.
+/// The gain of a larger cache, or the note that a smaller one is sufficient. Differences within chance are left out.
 fn cache_size(plan: &LevelPlan) -> Option<String> {
     let words = |size: &CacheSize| {
         let gain = size.gain.filter(|_| size.steady)?;
@@ -97,7 +97,7 @@ fn cache_size(plan: &LevelPlan) -> Option<String> {
         let instead = if more { format!(" instead of {}", plan.cache_mib) } else { String::new() };
         Some(format!("of {} MiB{instead}: {}: {worth}", size.cache_mib, gained(&gain)))
     };
-    // What more brings is the question; what less would cost comes after it.
+    // The gain of a larger cache comes first, the cost of a smaller one after it.
     let told: Vec<String> = plan.cache_sizes.iter().rev().filter_map(words).collect();
     (!told.is_empty()).then(|| format!("{}: a cache {}", plan.array, told.join("; one ")))
 }
@@ -109,7 +109,7 @@ pub(super) fn possible(levels: &[Planned]) -> impl Iterator<Item = &LevelPlan> {
     })
 }
 
-/// What makes a healthy figure uncertain most of all, where that is worth a word.
+/// The largest cause of uncertainty of a healthy figure, if it is large enough to mention.
 fn least_certain(plan: &LevelPlan) -> Option<String> {
     least(&plan.uncertain, plan.chance_percent).map(|words| format!("{}: {words}", plan.array))
 }
@@ -141,7 +141,8 @@ pub(super) fn advice(levels: &[Planned], comparisons: &[Comparison]) -> Vec<Stri
     advice
 }
 
-/// What giving up redundancy brings, where that is worth a word: servers need it, scratch space of a workstation may not.
+/// The gain of a level without redundancy, if it is large enough to mention. Servers need redundancy, scratch space of
+/// a workstation may not.
 fn scratch(levels: &[Planned], safe: &[&LevelPlan]) -> Option<String> {
     let fastest = safe.iter().max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
     let bare = possible(levels).filter(|plan| plan.survives.0 == 0);
@@ -156,7 +157,7 @@ fn scratch(levels: &[Planned], safe: &[&LevelPlan]) -> Option<String> {
     })
 }
 
-/// RAID 50 against RAID 6, which have the same room in two spans: speed is exchanged for safety.
+/// RAID 50 against RAID 6. With two spans both have the same capacity, so the choice is between speed and safety.
 fn exchange(levels: &[Planned]) -> Option<String> {
     let of = |level: Level| possible(levels).find(|plan| plan.array.level() == Some(level));
     let (fifty, six) = (of(Level::Raid50)?, of(Level::Raid6)?);
@@ -188,7 +189,7 @@ fn exchange(levels: &[Planned]) -> Option<String> {
     ))
 }
 
-/// Whether a write-back cache pays or harms, where that is more than chance.
+/// The effect of a write-back cache, if it exceeds chance.
 fn write_cache(plan: &LevelPlan) -> Option<String> {
     let gain = plan.write_back?;
     if gain.is_below(-CACHE_PAYS) {
@@ -201,7 +202,7 @@ fn write_cache(plan: &LevelPlan) -> Option<String> {
     }
 }
 
-/// What a journal brings or costs, and why not more.
+/// The effect of a journal, and the reason why it is not larger.
 fn journal(plan: &LevelPlan) -> Option<String> {
     let effect = plan.journal?;
     let gain = effect.gain?;
@@ -267,7 +268,7 @@ mod tests {
         );
         let large = told(-22.4, 41.0, 1.0, true).expect("a sentence");
         assert!(large.contains(": worth it") && large.ends_with(": too little"), "{large}");
-        // What chance may have done is no advice, whichever way it points.
+        // A difference within chance is never advice, in either direction.
         let noise = told(-8.0, 8.0, 9.0, true).expect("a sentence");
         assert_eq!(noise.matches("these runs do not show it").count(), 2, "{noise}");
         assert_eq!(told(0.0, 60.0, 1.0, false), None, "what was not steady is no advice");

@@ -1,4 +1,4 @@
-//! `openraid plan`: levels side by side, for given drives and a given load; several machines in one answer.
+//! `openraid plan`: compares levels for given drives and a given load; several machines in one answer.
 
 mod advice;
 mod parts;
@@ -24,9 +24,9 @@ use recommend::Recommendation;
 /// Levels that are compared if the command line names none; impossible ones are left out.
 const USUAL_LEVELS: [Level; 6] =
     [Level::Raid0, Level::Raid10, Level::Raid5, Level::Raid6, Level::Raid50, Level::Raid60];
-/// Maximum number of drives with which a mirror is also a usual choice.
+/// Up to this number of drives a mirror is also compared.
 const MIRROR_DRIVES_MAX: u16 = 3;
-/// Machines of one answer at most.
+/// Maximum number of machines in one answer.
 const MACHINES_MAX: usize = 64;
 
 /// Predicted figures of arrays of these drives.
@@ -94,7 +94,7 @@ struct Comparison {
     lead: Lead,
 }
 
-/// Prices that the buyer gave, in any currency.
+/// Prices that the user gave, in any currency.
 struct Prices {
     /// Price of a drive.
     drive: Option<f64>,
@@ -128,10 +128,10 @@ impl Prices {
     }
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
-/// No such level, profile or load. If no level is possible, that is wrong usage, too, with the reasons.
+/// A level, profile or load does not exist. If no level is possible, this is also wrong usage, with the reasons.
 pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let load = load_of(arguments)?;
@@ -182,7 +182,7 @@ fn load_of(arguments: &PlanArguments) -> Result<Load, Failure> {
         .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
 }
 
-/// Drive counts, drives and buses, each with each.
+/// All combinations of drive counts, drives and buses.
 fn machines(arguments: &PlanArguments, library: &Library, load: &Axes) -> Result<Vec<(u16, Axes)>, Failure> {
     let words = |word: &Option<String>| -> Vec<Option<String>> {
         word.as_ref().map_or_else(|| vec![None], |word| word.split(',').map(|one| Some(one.trim().into())).collect())
@@ -216,7 +216,7 @@ fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure>
     Ok(levels)
 }
 
-/// The plan of one machine. Impossible ones of the usual levels are left out.
+/// The plan of one machine. With `usual`, impossible levels are left out.
 fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices) -> Result<Body, Failure> {
     let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
     state_fits(library, cells.iter())?;
@@ -226,7 +226,7 @@ fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices) ->
     if usual && planned.iter().any(possible) {
         planned.retain(possible);
     }
-    // One request at a time, or more?
+    // Does the load have more than one outstanding request?
     let cell = request.cell(Level::Raid0, ArrayState::Healthy);
     let outstanding = footprint(&cell, u64::MAX >> 1).map_or(1, |(_, outstanding)| outstanding);
     let load = request.pattern.name().to_owned();

@@ -1,4 +1,4 @@
-//! Parts of a plan with many machines, and the plan that they make together.
+//! Parts of a plan with many machines, and the whole plan that is joined from them.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::several;
 use crate::arguments::PlanArguments;
 use crate::exit::{Exit, Failure, Outcome};
 
-/// The form of a plan.
+/// Schema name of a plan.
 const SCHEMA: &str = "openraid/plan/1";
 
 /// The part of a plan that an answer has.
@@ -33,7 +33,7 @@ pub(super) struct PartOf {
 }
 
 impl PartOf {
-    /// The part that is asked for, if one is.
+    /// The requested part, if any.
     ///
     /// # Errors
     /// There are fewer machines than parts.
@@ -61,10 +61,10 @@ impl PartOf {
     }
 }
 
-/// Join the answers of all parts.
+/// Joins the answers of all parts.
 ///
 /// # Errors
-/// A file that is no part of a plan, parts that do not belong together, a part that is missing.
+/// A file is not a part of a plan, the parts do not belong together, or a part is missing.
 pub fn join(files: &[PathBuf], context: &Context) -> Outcome {
     let parts = files.iter().map(|file| read(file)).collect::<Result<Vec<_>, Failure>>()?;
     let shards: Vec<Shard> = parts.iter().map(|(part, _)| part.shard).collect();

@@ -16,9 +16,9 @@ use super::text::chance;
 use super::Comparison;
 use crate::quantity::sold;
 
-/// The most that the chance of losing data within five years may be.
+/// Maximum probability of data loss within five years.
 const FIVE_YEARS_MAX: f64 = 0.01;
-/// A level that is slower by no more than this counts as fast.
+/// A level counts as fast if it has at least this share of the fastest level's speed.
 const AS_FAST: f64 = 0.9;
 
 /// A level, and why.
@@ -71,7 +71,7 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
             .find(|own| own.faster == fastest.array.to_string() && own.than == plan.array.to_string());
         plan.merit() >= AS_FAST * fastest.merit() || own.is_some_and(|own| !super::advice::is_told_apart(&own.lead))
     };
-    // A hundredth more or less room decides nothing.
+    // A difference of one hundredth in capacity decides nothing.
     let largest = allowed.iter().filter(|plan| alike(plan)).map(|plan| plan.capacity).max()?;
     let roomy = allowed.iter().copied().filter(|plan| alike(plan) && plan.capacity / 99 >= largest / 100);
     let chosen = roomy.max_by(|one, two| one.merit().total_cmp(&two.merit()))?;
@@ -99,7 +99,7 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
     Some(Recommendation { array: chosen.array.to_string(), reasons, others })
 }
 
-/// Why not this level, and what would speak for it.
+/// The reasons against this level, and its advantages.
 fn against(plan: &LevelPlan, chosen: &LevelPlan) -> String {
     let reason = match loss(plan) {
         _ if plan.survives.0 == 0 => "loses everything with the first drive".to_owned(),
@@ -152,7 +152,7 @@ mod tests {
             }
             recommend(&plans, &[]).expect("one is chosen")
         };
-        // RAID 6 alone is safe; it does not matter how slow it is, and the others are told with their reasons.
+        // Only RAID 6 is safe. Its speed does not matter, and the others are listed with the reasons against them.
         let six = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 1e-5)]);
         assert_eq!(six.array, "raid6x8");
         assert!(
@@ -161,10 +161,10 @@ mod tests {
             "{:?}",
             six.others
         );
-        // All are safe: the fastest, unless one that is nearly as fast has more room.
+        // All levels are safe: the fastest is recommended, unless one of almost the same speed has more capacity.
         assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (500.0, 0.0), (300.0, 0.0)]).array, "raid10x8");
         assert_eq!(with([(900.0, 0.0), (700.0, 0.0), (690.0, 0.0), (300.0, 0.0)]).array, "raid5x8");
-        // None is safe: the one that loses least.
+        // No level is safe: the one with the lowest probability of data loss is recommended.
         let least = with([(900.0, 0.0), (700.0, 0.02), (500.0, 0.09), (300.0, 0.03)]);
         assert!(least.array == "raid10x8" && least.reasons[0].contains("none stays below"), "{:?}", least.reasons);
     }

@@ -10,10 +10,10 @@ use crate::laboratory::figure;
 use crate::output::table::Table;
 use crate::quantity::sold;
 
-/// Percent that more drives must bring to be worth a word.
+/// Minimum gain of more drives in percent, to be mentioned.
 const DRIVES_PAY: f64 = 5.0;
 
-/// A machine's plan as far as machines are compared by it: from a plan, or read from a part's file.
+/// The parts of a machine's plan by which machines are compared. They come from a plan, or from the file of a part.
 #[derive(Deserialize)]
 pub(super) struct Machine {
     drives: u16,
@@ -62,7 +62,7 @@ struct Loss {
     five_years: f64,
 }
 
-/// Machines from their plans.
+/// Converts plans to machines.
 pub(super) fn machines(plans: &[Body]) -> Vec<Machine> {
     plans.iter().map(machine).collect()
 }
@@ -89,7 +89,7 @@ fn machine(body: &Body) -> Machine {
 }
 
 impl Possible {
-    /// More is better.
+    /// The figure for comparison; more is better.
     fn merit(&self) -> f64 {
         if self.by_latency {
             1e3 / self.healthy.mean_ms
@@ -126,7 +126,7 @@ impl Machine {
     }
 }
 
-/// What more drives bring for each level, and what another drive or bus brings for the recommended level.
+/// The gain of more drives for each level, and the gain of another drive or bus for the recommended level.
 pub(super) fn across(machines: &[Machine]) -> Vec<String> {
     let mut lines = Vec::new();
     for own in machines {
@@ -159,7 +159,7 @@ fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
     fewer.possible().filter_map(gain).collect()
 }
 
-/// Another drive or another bus for the recommended level.
+/// The gain of another drive or another bus for the recommended level.
 fn instead(own: &Machine, other: &Machine) -> Option<String> {
     let plan = own.chosen()?;
     let its = other.possible().find(|its| its.array == plan.array)?;
@@ -168,12 +168,12 @@ fn instead(own: &Machine, other: &Machine) -> Option<String> {
     Some(format!("{}: {} instead of {}: {}", plan.array, what.0, what.1, signed(percent)))
 }
 
-/// Percent with a sign; what rounds to nothing has a plus.
+/// Percent with a sign; a value that rounds to zero has a plus.
 fn signed(percent: f64) -> String {
     format!("{:+.0} %", percent.round() + 0.0)
 }
 
-/// The recommended level of each machine, side by side.
+/// A table with the recommended level of each machine.
 pub(super) fn text(machines: &[Machine], across: &[String]) -> Vec<String> {
     if machines.len() < 2 {
         return Vec::new();

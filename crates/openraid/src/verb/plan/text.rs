@@ -9,10 +9,11 @@ use crate::laboratory::{figure, range_of};
 use crate::output::table::Table;
 use crate::quantity::{counted, sold};
 
-/// If no part is busier than this, no part holds the array back: its load does, by how little it asks for at once.
+/// If no part has a higher load than this, no part limits the array. The load itself is the limit, because it has too
+/// few outstanding requests.
 const LOAD_BUSY: f64 = 0.7;
 
-/// A figure, or why there is none: in a few words, or below the table if something went wrong.
+/// A figure, or the reason why it is missing. The reason is a few words, or a note below the table if a run failed.
 fn told(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
     let missing = || plan.missing.iter().find(|missing| missing.what == what);
     figure.unwrap_or_else(|| match missing() {
@@ -92,7 +93,7 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     lines
 }
 
-/// That a plan has begun no more runs, and what to do.
+/// The note that a plan has reached its limit and begins no more runs, with the remedy.
 fn limit_note(levels: &[Planned], thorough: bool) -> Option<String> {
     let missing = possible(levels).flat_map(|plan| &plan.missing);
     let left_out = missing.filter(|missing| missing.reason == EVENT_LIMIT).count() as u64;
@@ -122,7 +123,7 @@ fn range_note(thorough: bool) -> [String; 2] {
     [what.into(), judged]
 }
 
-/// What times and chances of the second table stand on.
+/// The assumptions of the times and probabilities in the second table.
 fn risk_note(body: &Body) -> Vec<String> {
     let Some(loss) = possible(&body.levels).filter_map(|plan| plan.loss.as_ref()).next() else { return Vec::new() };
     let percent = |share: f64| format!("{:.2} %", share * 100.0);
@@ -151,7 +152,7 @@ fn power(number: f64) -> String {
     }
 }
 
-/// Hours; what takes less than three minutes is shown as such.
+/// Hours; a time below three minutes is marked as such.
 fn hours(hours: f64) -> String {
     if hours < 0.05 {
         return "<0.1".into();
@@ -159,7 +160,7 @@ fn hours(hours: f64) -> String {
     format!("{hours:.1}")
 }
 
-/// A chance from 0 to 1 in percent; one that rounds to nothing is not told as nothing.
+/// A probability from 0 to 1 in percent. If it rounds to zero, the text says that it is below the smallest step.
 pub(super) fn chance(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.005 {
@@ -168,14 +169,14 @@ pub(super) fn chance(share: f64) -> String {
     format!("{percent:.2}")
 }
 
-/// The units in which the arrays of a plan are reported: as drives are sold, and in powers of two.
+/// The units for the capacities in a plan: decimal units, in which drives are sold, and powers of two.
 struct Units {
     names: [&'static str; 2],
     sizes: [u64; 2],
 }
 
 impl Units {
-    /// Those for the largest of these sizes.
+    /// The units for the largest of these sizes.
     fn of(largest: u64) -> Self {
         if largest >= 1_000_000_000_000 {
             Self { names: ["TB", "TiB"], sizes: [1_000_000_000_000, 1 << 40] }
@@ -184,7 +185,7 @@ impl Units {
         }
     }
 
-    /// With one digit after the point, rounded down as all sizes are.
+    /// The size with one decimal place, rounded down as all sizes are.
     fn cells(&self, bytes: u64) -> [String; 2] {
         self.sizes.map(|size| format!("{}.{}", bytes / size, bytes % size * 10 / size))
     }
@@ -205,7 +206,7 @@ fn risk_row(plan: &LevelPlan) -> Vec<String> {
     ]
 }
 
-/// What holds an array back.
+/// The limit of an array.
 fn limit(plan: &LevelPlan, outstanding: u32) -> String {
     let Some(part) = &plan.bottleneck else { return "-".into() };
     match (part.busy >= LOAD_BUSY, outstanding) {
@@ -240,7 +241,7 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
     ]
 }
 
-/// Electricity and money, if anything is known about them.
+/// Electricity and costs, if anything is known about them.
 fn costs(body: &Body, prices: &Prices) -> Vec<String> {
     let plans: Vec<&LevelPlan> = possible(&body.levels).collect();
     let Some(source) = plans.iter().find_map(|plan| plan.energy.as_ref()).map(|energy| &energy.source) else {

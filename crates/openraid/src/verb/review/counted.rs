@@ -1,4 +1,4 @@
-//! An array of this process as a target that reports its engine's decisions, so that a report can name reasons.
+//! An array of this process as a target that reports the decisions of its engine, so that a report can give reasons.
 
 use openraid_lab::target::{Counters, HostIo, IoDone, NbdTarget, Target, TargetError, TargetFacts};
 use openraid_runtime::service::ServiceHandle;
@@ -11,7 +11,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// The service serves this array and no other.
+    /// The service serves only this array.
     pub(super) const fn new(target: NbdTarget, handle: ServiceHandle) -> Self {
         Self { target, handle }
     }
@@ -36,7 +36,7 @@ impl Target for Counted {
 
     fn counters(&self) -> Option<Counters> {
         let mut counters = self.target.counters()?;
-        // A service that does not answer any more ends the cell by itself: its requests fail.
+        // If a service no longer answers, its requests fail and the cell ends.
         let status = self.handle.status().ok()?;
         for (reason, count) in status.arrays.iter().flat_map(|view| &view.status.reasons) {
             match counters.reasons.iter_mut().find(|(name, _)| *name == reason.name()) {

@@ -1,5 +1,5 @@
-//! Drives side by side (M20): the members of a review, each served as a raw drive, or several targets that exist. Each has a
-//! worker and a connection of its own.
+//! Drives side by side (M20): the members of a review, each served as a raw drive, or several existing targets. Each
+//! has a worker and a connection of its own.
 
 use openraid_core::limits::Limits;
 use openraid_lab::cell::{Beside, OpenDrive};
@@ -22,15 +22,15 @@ use crate::in_process::InProcess;
 use crate::members::{open_every, options};
 use crate::output::progress::Progress;
 
-/// The system of cells whose drives are targets that exist.
+/// The system of cells whose drives are existing targets.
 const SEVERAL: &str = "several targets";
 
-/// The wanted methods about arrays, or the ones about drives side by side.
+/// The requested methods about arrays, or those about drives side by side.
 pub(super) fn methods(wanted: &Wanted, of_drives: bool) -> Vec<&'static Method> {
     wanted.methods.iter().copied().filter(|method| method.is_of_drives() == of_drives).collect()
 }
 
-/// Does a review have a method about drives side by side that was done?
+/// Does a review have results of a method about drives side by side?
 pub(super) fn is_in(results: &ReviewResults) -> bool {
     let of_drives = |name: &str| openraid_lab::method::find(name).is_some_and(Method::is_of_drives);
     results.methods.iter().any(|method| of_drives(&method.name) && !method.cells.is_empty())
@@ -64,7 +64,7 @@ impl Bank<'_> {
         }
     }
 
-    /// Are all cells kept already?
+    /// Are the results of all cells stored already?
     fn is_kept(&self) -> bool {
         let closed = |_, _, _| Err(self.gone("it is not opened"));
         let cells = self.performance(&closed).cells(&self.facts);
@@ -87,7 +87,7 @@ impl Bank<'_> {
         })
     }
 
-    /// The members of a review, each served as it is.
+    /// Measures the members of a review, each as a raw drive.
     pub(super) fn of_members(&self, specs: &[MemberSpec]) -> Result<ReviewResults, Failure> {
         if self.is_kept() {
             return self.measure(&|_, _, _| Err(self.gone("it is not opened")));
@@ -114,7 +114,7 @@ impl Bank<'_> {
     }
 }
 
-/// Targets that exist, side by side; `None` if there are none, or no method is about drives.
+/// Measures existing targets side by side. `None` if there are none, or if no method is about drives.
 pub(super) fn of_targets(
     arguments: &ReviewArguments,
     wanted: &Wanted,
@@ -163,7 +163,7 @@ pub(super) fn of_targets(
     bank.measure(&open).map(Some)
 }
 
-/// A real target, opened.
+/// Opens a real target.
 pub(super) fn open_one(choice: &Choice, options: &RealOptions) -> Result<Box<dyn Target>, TargetError> {
     Ok(match choice {
         Choice::Path(path) => Box::new(BlockTarget::open(path, options)?),

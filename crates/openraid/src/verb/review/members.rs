@@ -52,29 +52,30 @@ use crate::wiping;
 use crate::words;
 use openraid_runtime::service::random_uuid;
 
-/// The write-back cache where nothing says how large, MiB: as that of a simulated openraid.
+/// Size of the write-back cache in MiB if no size is given: the same as in a simulated openraid.
 const CACHE_MIB: u32 = 256;
-/// The method whose cells begin cold.
+/// The method whose cells begin with empty caches.
 const COLD: &str = "M16";
-/// The file that says which members this folder's review has used.
+/// Name of the file that lists the members that this folder's review has used.
 const KNOWN: &str = "members.json";
-/// Its form.
+/// Schema name of this file.
 const KNOWN_SCHEMA: &str = "openraid/review-members/1";
-/// Number of places between the first and the last MiB of a member that are read as well, to see that it is blank.
+/// Number of positions between the first and the last MiB of a member that are also read, to check that the member is
+/// blank.
 const PLACES: u64 = 62;
 const PLACE_BYTES: u64 = 1 << 20;
-/// How often a first sync is looked at.
+/// Time between two checks of a first sync.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Kept about the members.
+/// The stored data about the members.
 #[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
 struct Known {
     schema: String,
-    /// The name of every array that this folder's review makes.
+    /// The name of all arrays that this folder's review creates.
     array: String,
-    /// Each member as it was written, and which one it is.
+    /// The text and the identity of each member.
     members: Vec<(String, String)>,
-    /// The settings of each array that was measured, as a line of the test bed.
+    /// The settings of each measured array, as a line of the test bed.
     #[serde(default)]
     policies: BTreeMap<String, String>,
 }
@@ -102,7 +103,7 @@ pub(super) fn subjects(words: &[String]) -> Result<Vec<Subject>, Failure> {
     words.iter().map(subject).collect()
 }
 
-/// What all arrays of a review have in common.
+/// Values that all arrays of a review share.
 struct Bench<'a> {
     arguments: &'a ReviewArguments,
     wanted: &'a Wanted,
@@ -124,22 +125,22 @@ struct Bed {
     /// Size of the cache, if a cell gives it.
     cache_mib: Option<u32>,
     state: ArrayState,
-    /// The cell that the array is made for alone: a cold one, or one next to a rebuild.
+    /// The cell for which alone the array is created: one that begins with empty caches, or one during a rebuild.
     alone: Option<u64>,
 }
 
 impl Bed {
-    /// The array and its write cache, as settings are kept by.
+    /// The key of the stored settings: the array and its write cache.
     fn key(self) -> String {
         format!("{}, {}", self.subject, self.cache)
     }
 
-    /// The array as it is for most cells.
+    /// The array in the state that most cells need.
     const fn plain(subject: Subject, cache: CacheMode) -> Self {
         Self { subject, cache, cache_mib: None, state: ArrayState::Healthy, alone: None }
     }
 
-    /// The array as a cell needs it. `cold`: the cell begins with nothing in any cache of this process.
+    /// The array in the state that a cell needs. With `cold` the cell begins with empty caches in this process.
     fn of(self, cell: &CellSpec, cold: bool) -> Self {
         let cache_mib = cell.axes.cache_mib;
         let cache = match cache_mib {
@@ -151,10 +152,10 @@ impl Bed {
     }
 }
 
-/// Review all arrays with all caches, each as a part of the report.
+/// Reviews all arrays with all caches, each as a part of the report.
 ///
 /// # Errors
-/// Members that are not blank, an array that cannot be made of them, a member that fails meanwhile.
+/// A member is not blank, an array cannot be created from the members, or a member fails during the review.
 pub(super) fn review(
     arguments: &ReviewArguments,
     label: &str,
@@ -197,7 +198,8 @@ pub(super) fn review(
             parts.push(Part { label: words.join(", "), results });
         }
     }
-    // Last: by now the first sync of an array has written most of them, and no hole of a file is read.
+    // Drives are measured last, because the first sync of an array has then written most of them, and no hole of a file
+    // is read.
     if !drives::methods(wanted, true).is_empty() {
         let mut results = bench.drives(wanted)?;
         if parts.is_empty() {
@@ -243,8 +245,8 @@ fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<()
     Ok(())
 }
 
-/// Members that hold nothing, or what this folder's review left on them. They are noted down before anything is
-/// written.
+/// Checks that the members are blank, or have only metadata of this folder's review. The members are recorded before
+/// the first write.
 fn check_members(arguments: &ReviewArguments, probed: &[ProbedMember], context: &Context) -> Result<Known, Failure> {
     let file = arguments.out.join(KNOWN);
     let identities: Vec<(String, String)> =
@@ -287,7 +289,7 @@ impl Known {
     }
 }
 
-/// All settings of an array in a line: the report says under which policies it was measured.
+/// All settings of an array in one line: the report gives the policies of the measurement.
 fn policies(array: &ArrayModel) -> String {
     let words = |(key, value): (&String, &serde_json::Value)| {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -300,7 +302,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Which file or device it is.
+/// The identity of the file or device.
 fn identity(probed: &ProbedMember) -> String {
     let size = probed.info.capacity.bytes().get();
     let Some(metadata) = path(&probed.spec).and_then(|path| fs::metadata(path).ok()) else {
@@ -320,7 +322,7 @@ fn path(spec: &MemberSpec) -> Option<&PathBuf> {
     }
 }
 
-/// Something on a member of this review that the review did not leave there.
+/// Data on a member of this review that the review did not write.
 fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
     let look = &probed.look;
     if let Some(superblock) = &look.superblock {
@@ -331,7 +333,7 @@ fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
     (!look.foreign.is_empty() || look.superblock_error.is_some()).then(|| format!("it holds {}", contents(probed)))
 }
 
-/// What a member holds: something that is known, or any byte at the places that are read.
+/// The contents of a member: a known signature, or any byte other than zero at the positions that are read.
 fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
     if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() || probed.look.superblock.is_some() {
         return Ok(Some(format!("it holds {}", contents(probed))));
@@ -362,7 +364,7 @@ fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Was the member's name typed, or given?
+/// Was the member's name typed or given?
 fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Context) -> Result<bool, Failure> {
     if !arguments.destroy_data {
         return Ok(false);
@@ -389,7 +391,7 @@ impl Bench<'_> {
         lines
     }
 
-    /// The members side by side, as raw drives.
+    /// Measures the members side by side, as raw drives.
     fn drives(&self, wanted: &Wanted) -> Result<ReviewResults, Failure> {
         let smallest = self.sizes.iter().min().map_or(Bytes::ZERO, |size| size.bytes());
         let facts = TargetFacts {
@@ -464,7 +466,8 @@ impl Bench<'_> {
         }
     }
 
-    /// Measure an array in a mode; true if it was made for that. `synced`: it was in sync when it was taken apart.
+    /// Measures an array in a mode; true if the array was created for this. `synced` says that it was in sync when it
+    /// was stopped.
     fn measure(&self, bed: Bed, synced: bool) -> Result<(ReviewResults, bool), Failure> {
         let count = usize::from(bed.subject.members());
         let names: Vec<String> = self.specs[..count].iter().map(|spec| spec.text.clone()).collect();
@@ -520,15 +523,15 @@ impl Bench<'_> {
     }
 }
 
-/// The array that is there now, and how another state of it is made.
+/// The array that now exists, and the way to create another state of it.
 struct Stand<'a> {
     bench: &'a Bench<'a>,
     plain: Bed,
     names: &'a [String],
     array: Option<(Bed, Array)>,
-    /// It was in sync once.
+    /// Was the array in sync at least once?
     synced: bool,
-    /// What a reader of the report should know.
+    /// Notes for the reader of the report.
     trouble: Vec<String>,
 }
 
@@ -564,7 +567,7 @@ impl Stand<'_> {
         }
     }
 
-    /// Is the array as the cell needed it?
+    /// Is the array still in the state that the cell needs?
     fn sound(&mut self) -> Result<(), TargetError> {
         let Some((bed, array)) = &self.array else { return Ok(()) };
         if array.sound(bed.state)? {
@@ -606,7 +609,7 @@ impl Array {
         let name = host.server.serve_started(started)?;
         let choice = host.choice(&name)?;
         let array = Self { host, name, choice };
-        // A first sync without clients may take all that the drives give.
+        // Without clients a first sync may use the full rate of the drives.
         array.set("rebuild.rate", "0")?;
         array.wait_for_sync(bed.subject)?;
         if bed.cache == CacheMode::WriteBack {
@@ -616,7 +619,7 @@ impl Array {
         Ok(array)
     }
 
-    /// Take members out; of a rebuild, put the first one back as a new drive.
+    /// Removes members. For a rebuild, adds the first one again as a new drive.
     fn bring_into(&self, state: ArrayState, bench: &Bench<'_>, specs: &[MemberSpec]) -> Result<(), Failure> {
         let missing = match state {
             ArrayState::Healthy => return Ok(()),
@@ -631,7 +634,7 @@ impl Array {
         if state != ArrayState::Rebuilding {
             return Ok(());
         }
-        // The rebuild is to last for the cell. A new drive of usual size takes hours at the usual rate.
+        // The rebuild must last as long as the cell. A new drive of usual size takes hours at the usual rate.
         let seconds = u64::from(bench.arguments.seconds.unwrap_or(SECONDS));
         let (time, smallest) =
             (2 * (seconds + seconds / 10 + 2), bench.sizes.iter().min().map_or(0, |size| size.bytes().get()));
@@ -676,7 +679,7 @@ impl Array {
         Ok(Box::new(Counted::new(target, self.host.service.handle())))
     }
 
-    /// Does it still have all of the members that it should have? False: a rebuild is over already.
+    /// Does the array still have the expected members? False means that a rebuild has already ended.
     fn sound(&self, state: ArrayState) -> Result<bool, TargetError> {
         let gone = |reason: String| TargetError::Gone { name: self.name.clone(), reason };
         let array = self.host.server.array(&self.name).map_err(|failure| gone(failure.text))?;
@@ -700,7 +703,7 @@ impl Array {
     }
 }
 
-/// Remove the metadata of the last array, and whatever else was allowed to be lost.
+/// Removes the metadata of the last array, and all other data that the user allowed to lose.
 fn wipe(specs: &[MemberSpec]) -> Result<(), Failure> {
     let service = quiet_service()?;
     for (opened, probed) in open_every(specs, options(Use::Exclusive))? {

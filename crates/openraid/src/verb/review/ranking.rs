@@ -1,4 +1,4 @@
-//! Arrays in the order of a rating.
+//! Ranks arrays by a rating.
 
 use openraid_lab::cell::{ArrayState, ZoneChoice};
 use openraid_lab::metrics::Scheme;
@@ -32,7 +32,7 @@ pub(super) struct Ranked {
     high: f64,
 }
 
-/// The arrays of each method that has ratings, the best first; none if no rating was asked for.
+/// The arrays of each method that has ratings, the best first. None if the user requested no rating.
 pub(super) fn of(results: &ReviewResults) -> Vec<Ranked> {
     let Some(scheme) = results.rank else { return Vec::new() };
     let mut found = Vec::new();
@@ -74,7 +74,7 @@ fn array(rating: &Rating) -> String {
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// A table for each method, or why there is none although a rating was asked for.
+/// A table for each method. If a rating was requested but there is none, the reason.
 pub(super) fn text(ranking: &[Ranked], rank: Option<Scheme>) -> Vec<String> {
     if let Some(scheme) = rank.filter(|_| ranking.is_empty()) {
         let methods = "--methods file-server,web-server,workstation have them";

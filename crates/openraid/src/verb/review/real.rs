@@ -1,4 +1,5 @@
-//! A review of a real target: opened for reading unless its name was typed, one cell after the other.
+//! A review of a real target. The target is opened for reading unless the user typed its name; cells are measured one
+//! after the other.
 
 use std::fs;
 use std::io::{self, BufRead};
@@ -20,15 +21,15 @@ use crate::exit::Failure;
 use crate::output::progress::Progress;
 use crate::quantity::human;
 
-/// Seconds of a cell without `--seconds`.
+/// Seconds of a cell if `--seconds` is not given.
 pub(super) const SECONDS: u32 = 10;
-/// Requests of the writes that fill a target.
+/// Size of the requests that fill a target.
 const FILL_BYTES: u32 = 128 << 10;
-/// Outstanding ones.
+/// Outstanding requests while a target is filled.
 const FILL_DEPTH: u32 = 32;
-/// How often it is filled: what the SSD test specification of the storage networking industry asks for.
+/// Number of times that a target is filled, as the SSD test specification of the storage networking industry requires.
 const FILL_ROUNDS: u64 = 2;
-/// The file that says which target was filled.
+/// Name of the file that says which target was filled.
 const FILLED: &str = "filled";
 
 pub(super) fn review(
@@ -78,7 +79,7 @@ pub(super) fn review(
     })
 }
 
-/// Options that have no meaning here.
+/// Refuses options that have no meaning for this target.
 fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> {
     const WHAT_IT_IS: &str = "the real target decides it";
     let machine = &arguments.machine;
@@ -105,12 +106,12 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
     Ok(())
 }
 
-/// What the results of a target depend on besides the cell: this program, and which target it is, in which state.
+/// The inputs of a target's results other than the cell: this program, and the identity and state of the target.
 pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
     let mut identity: Vec<String> =
         facts.bed.iter().filter(|line| line.starts_with("model:") || line.starts_with("serial:")).cloned().collect();
     if let Choice::Path(path) = choice {
-        // Another file under the same name is another target. Devices are distinguished by model and serial number.
+        // Another file of the same name is another target. Devices are distinguished by model and serial number.
         if let Ok(file) = fs::metadata(path).map_err(drop).and_then(|known| known.is_file().then_some(known).ok_or(()))
         {
             let born = file.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
@@ -124,7 +125,7 @@ pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> Strin
     format!("{version} {:016x} real: {} of {capacity} bytes, {identity}{filled}", program_digest(), facts.name)
 }
 
-/// What the generator takes itself, as a line of the test bed.
+/// The generator's own cost, as a line of the test bed.
 pub(super) fn overhead() -> String {
     let us = generator_cost() / 1e3;
     format!(
@@ -133,7 +134,7 @@ pub(super) fn overhead() -> String {
     )
 }
 
-/// What measured: this program and the kernel below it.
+/// The versions of this program and of the kernel.
 pub(super) fn versions() -> Vec<String> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.is_empty() { "not known" } else { kernel.trim() };
@@ -148,14 +149,14 @@ pub(super) fn versions() -> Vec<String> {
     lines
 }
 
-/// Fill a target, unless the mark says that it was filled for this folder before.
+/// Fills a target, unless the mark says that it was already filled for this folder.
 fn precondition(
     open: impl Fn() -> Result<Box<dyn Target>, Failure>,
     mark: &Path,
     stamp: &str,
     context: &Context,
 ) -> Result<(), Failure> {
-    // The program's own number does not affect the data on the target.
+    // The version of the program does not affect the data on the target.
     let which = stamp.split_once(" real: ").map_or(stamp, |(_, which)| which);
     if fs::read_to_string(mark).is_ok_and(|known| known == which) {
         context.output.warn(&format!("it was filled before; remove {} to fill it again", mark.display()));
@@ -169,7 +170,7 @@ fn precondition(
     write_atomically(mark, which.as_bytes()).map_err(Failure::failed)
 }
 
-/// The target's name, typed.
+/// Checks that the user typed the target's name.
 pub(super) fn confirmed(
     choice: &Choice,
     arguments: &ReviewArguments,

@@ -1,4 +1,4 @@
-//! A review of several targets: each in a folder of its own, all in one report.
+//! A review of several targets: each has a folder of its own, and one report covers all.
 
 use openraid_lab::report;
 use openraid_lab::report::assemble;
@@ -12,23 +12,23 @@ use super::{bed_facts, drives, guard, members, one, write, Wanted};
 use crate::arguments::{MachineArguments, ReviewArguments};
 use crate::exit::Failure;
 
-/// Name of arrays made of members next to named targets.
+/// Name of arrays that are created from members, next to named targets.
 const SERVED: &str = "served";
 
-/// Are there several targets, named ones, or arrays to be made?
+/// Are there several targets, named targets, or arrays to create?
 pub(super) fn is_wanted(arguments: &ReviewArguments) -> bool {
     let named = arguments.target.iter().any(|word| split(word).is_some());
     !arguments.members.is_empty() || arguments.target.len() > 1 || named
 }
 
-/// A target with a name: `md=/dev/md0`. A file with an equals sign in its name is meant as it is.
+/// Splits a target with a name: `md=/dev/md0`. If a file has this name with an equals sign, it is taken as a file.
 fn split(word: &str) -> Option<(&str, &str)> {
     let (name, target) = word.split_once('=')?;
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._- ".contains(c));
     (plain && !target.is_empty() && !std::path::Path::new(word).exists()).then_some((name, target))
 }
 
-/// Review all of them, and write the report of all.
+/// Reviews all targets, and writes the report of all.
 pub(super) fn review(
     arguments: &ReviewArguments,
     wanted: &Wanted,
@@ -45,7 +45,7 @@ pub(super) fn review(
         let label = if named.is_empty() { "" } else { arguments.label.as_deref().unwrap_or(SERVED) };
         parts.extend(members::review(arguments, label, wanted, context)?);
     }
-    // Drives side by side are a measurement of all real targets together; simulated ones have it each.
+    // All real targets together are one measurement of drives side by side. Each simulated target has its own.
     let alone = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
     for (name, target) in &named {
         let own = if is_simulated(target) { wanted } else { &alone };
@@ -73,7 +73,7 @@ pub(super) fn review(
     Ok(results)
 }
 
-/// The names and targets that were given.
+/// The given names and targets.
 fn named(arguments: &ReviewArguments) -> Result<Vec<(String, String)>, Failure> {
     let mut found: Vec<(String, String)> = Vec::new();
     for word in &arguments.target {
@@ -92,7 +92,7 @@ fn named(arguments: &ReviewArguments) -> Result<Vec<(String, String)>, Failure> 
     Ok(found)
 }
 
-/// All targets in one line: a folder holds reviews of these only.
+/// All targets in one line; a folder has reviews of only these.
 fn whole(arguments: &ReviewArguments, named: &[(String, String)]) -> String {
     let mut words: Vec<String> = named.iter().map(|(name, target)| format!("{name} ({target})")).collect();
     if !arguments.members.is_empty() {
@@ -105,7 +105,7 @@ fn is_simulated(target: &str) -> bool {
     Choice::parse(target).is_ok_and(|choice| matches!(choice, Choice::Simulated(_)))
 }
 
-/// The arguments with the names that are typed on the terminal, each asked for once.
+/// The arguments with the names that the user types on the terminal. Each is requested once.
 fn typed(
     arguments: &ReviewArguments,
     named: &[(String, String)],
@@ -126,7 +126,8 @@ fn typed(
     Ok(own)
 }
 
-/// The options of one target. Options that only the other kind has are left out if there is a target of that kind.
+/// The options of one target. If an option applies only to the other kind of target, it is left out if there is a
+/// target of that kind.
 fn of_one(
     arguments: &ReviewArguments,
     named: &[(String, String)],

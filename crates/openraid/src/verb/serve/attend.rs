@@ -1,4 +1,5 @@
-//! While a server runs: print news, handle signals, and tell the service manager that the loop answers.
+//! The work next to a running server: prints notices, handles signals, and reports to the service manager that the
+//! server answers.
 
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::quantity::{counted, utc};
 use crate::server::news::{plain, News};
 use crate::server::Server;
 
-/// How often tasks are sampled, and the state on the terminal is redrawn.
+/// Time between two samples of tasks, and between two updates of the state on the terminal.
 const TICK: Duration = Duration::from_millis(500);
 
 /// The output of `serve --json`, one document a line.
@@ -55,9 +56,9 @@ pub struct NewsBody<'a> {
     news: &'a News,
 }
 
-/// A server at work.
+/// A running server.
 pub struct Attendance<'a> {
-    /// How to answer.
+    /// Form of the output.
     pub context: &'a Context,
     /// The service.
     pub service: &'a Service,
@@ -70,7 +71,7 @@ pub struct Attendance<'a> {
 }
 
 impl Attendance<'_> {
-    /// Tell news and show the state until the service ends. The voice may still have lines to write.
+    /// Prints notices and shows the state until the service ends. The voice may still have lines to write.
     pub fn until_the_end(mut self) -> (Exit, Voice) {
         let notifier = self.server.notifier();
         let tick = notifier.tick(TICK);
@@ -80,7 +81,7 @@ impl Attendance<'_> {
         loop {
             match self.service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
-                    // What came since the last tick is reported, too.
+                    // Notices since the last tick are also printed.
                     self.print_collected_news();
                     return (exit, self.voice);
                 }
@@ -97,8 +98,8 @@ impl Attendance<'_> {
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     next = Instant::now() + tick;
-                    // The loop that serves has answered: a loop that hangs is not reported as alive. An error means
-                    // that it is ending: the event comes.
+                    // The shard has answered. A shard that does not answer is not reported as alive. An error means
+                    // that the service is ending; the event follows.
                     if self.server.sample().is_ok() {
                         notifier.alive();
                     }
@@ -128,7 +129,7 @@ impl Attendance<'_> {
         }
     }
 
-    /// Members may be opened for it, which takes its time: the news do not wait for that.
+    /// A reload may open members, which takes time. Notices must not wait for it.
     fn begin_reload(&self) {
         let server = Arc::clone(self.server);
         let reload = move || {

@@ -13,10 +13,10 @@ use crate::exit::Failure;
 use crate::server::desired::InForce;
 use crate::server::{web, Server};
 
-/// Start them, if the command line or the file asks for them. The command line goes before the file.
+/// Starts the interfaces if the command line or the file requests them. The command line overrides the file.
 ///
 /// # Errors
-/// The address is none or is taken; the certificate or the users cannot be read.
+/// An address is invalid or in use; the certificate or the users cannot be read.
 pub fn start(
     arguments: &ServeArguments,
     file: Option<&InForce>,
@@ -25,10 +25,10 @@ pub fn start(
     options(arguments, file)?.map(|options| web::start(server, options)).transpose()
 }
 
-/// How they are started; nothing if they are not asked for.
+/// The options of the interfaces; none if they are not requested.
 ///
 /// # Errors
-/// The address is none.
+/// An address is invalid.
 pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Option<Options>, Failure> {
     let desired = file.map(|file| file.desired.management.clone()).unwrap_or_default();
     let DesiredManagement { listen, certificate, key, client_ca, names, metrics_md, drives } = desired;
@@ -49,7 +49,7 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
     }))
 }
 
-/// The address of the console; and, while no user has a password, a link that signs in once.
+/// The address of the console. If no user has a password, also a link that signs in once.
 pub fn told(management: &Management) -> (String, Option<String>) {
     let link = (!management.has_users()).then(|| management.login(Role::Administrator));
     (management.url(), link)

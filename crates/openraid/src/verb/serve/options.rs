@@ -1,4 +1,5 @@
-//! The options of a server: the command line, then the configuration file for options that the command line leaves out.
+//! The options of a server: those of the command line, and those of the configuration file that the command line leaves
+//! out.
 
 use std::path::PathBuf;
 
@@ -9,11 +10,11 @@ use crate::desired::model::{SourceWord, ValueModel};
 use crate::quantity::human;
 use crate::server::desired::InForce;
 
-/// Memory for payload, by default.
+/// Default memory for payload.
 const MEMORY: Bytes = Bytes::mib(160);
-/// Commands of one drive at once, by default.
+/// Default maximum number of commands at one drive.
 const DRIVE_DEPTH: u32 = 128;
-/// Seconds after which a waiting command goes before others, by default.
+/// Default age in seconds after which a waiting command is sent before others.
 const QUEUE_AGE: u64 = 2;
 
 /// The options in force.
@@ -27,26 +28,26 @@ pub struct Chosen {
     pub memory: Bytes,
     /// Memory for the cache.
     pub cache: Option<Bytes>,
-    /// Commands of one drive at once.
+    /// Maximum number of commands at one drive.
     pub drive_depth: u32,
-    /// Seconds after which a waiting command goes before others.
+    /// Age in seconds after which a waiting command is sent before others.
     pub queue_age: u64,
     /// Devices of the journal.
     pub journal: Vec<String>,
-    /// The command line's values, as they are reported.
+    /// The values of the command line, for reports.
     pub told: Vec<ValueModel>,
     /// Differences between the command line and the file.
     pub notes: Vec<String>,
 }
 
 impl Chosen {
-    /// The command line goes before the file.
+    /// Combines both; the command line overrides the file.
     pub fn of(arguments: &ServeArguments, file: Option<&InForce>) -> Self {
         let desired = file.map(|file| file.desired.server.clone()).unwrap_or_default();
         let mut told = Told { path: file.map(|file| file.path.display().to_string()), ..Told::default() };
         let paths =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
-        // Both lists together say where clients come in: one on the command line replaces both.
+        // Both lists together say where clients can connect, so one list on the command line replaces both.
         let listens = !arguments.nbd.is_empty() || !arguments.nbd_unix.is_empty();
         let (file_nbd, file_unix) = (desired.nbd, desired.nbd_unix);
         if listens {

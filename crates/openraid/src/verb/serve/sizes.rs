@@ -1,4 +1,4 @@
-//! The memory that a server needs, and a check that the machine has it.
+//! The memory that a server needs, and a check that the machine has that memory.
 
 use openraid_core::cache::figures::table_bytes;
 use openraid_core::limits::{Limits, POOL_BYTES_MAX};
@@ -9,11 +9,11 @@ use super::options::Chosen;
 use crate::exit::Failure;
 use crate::quantity::human;
 
-/// Memory through which a journal is written: four buffers of the largest entry.
+/// Memory for writing a journal: four buffers of the largest entry.
 const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
 /// Cache of a server with a journal if no size is given.
 const JOURNAL_CACHE: Bytes = Bytes::mib(64);
-/// Step of the search for the least memory that works; a few MiB.
+/// Maximum memory, in MiB, in the search for the minimum that works.
 const LEAST_MEMORY_MIB_MAX: u64 = 1024;
 /// Share of the payload memory for the engine's own work: numerator and denominator.
 const WORK_SHARE: (u64, u64) = (2, 5);
@@ -21,7 +21,7 @@ const WORK_SHARE: (u64, u64) = (2, 5);
 /// The limits of the engine.
 ///
 /// # Errors
-/// Sizes that cannot work; the text names sizes that can.
+/// The sizes cannot work; the text gives sizes that can.
 pub fn limits_of(chosen: &Chosen) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let journalled = !chosen.journal.is_empty();
@@ -46,7 +46,7 @@ pub fn limits_of(chosen: &Chosen) -> Result<Limits, Failure> {
     Ok(limits)
 }
 
-/// Memory that cannot work, with the least that can.
+/// The error for memory that cannot work, with the minimum that can.
 fn too_little(memory: Bytes, with: &dyn Fn(Bytes) -> Limits, error: &dyn std::fmt::Display) -> Failure {
     let mut steps = (1..=LEAST_MEMORY_MIB_MAX).map(Bytes::mib);
     let least = steps.find(|least| *least > memory && with(*least).check().is_ok());
@@ -59,7 +59,7 @@ fn too_little(memory: Bytes, with: &dyn Fn(Bytes) -> Limits, error: &dyn std::fm
     })
 }
 
-/// Sizes that cannot be meant, before anything is reckoned with them.
+/// Refuses sizes that are obviously wrong, before any computation with them.
 fn check_asked(memory: Bytes, cache: Bytes, journalled: bool) -> Result<(), Failure> {
     let least = Limits::default().cache_bytes_min();
     if memory > POOL_BYTES_MAX || cache > POOL_BYTES_MAX {
@@ -78,7 +78,7 @@ fn too_much(memory: Bytes, cache: Bytes) -> Failure {
     Failure::usage(format!("--memory {memory}, --cache {cache}: more than {most} cannot be addressed; give less"))
 }
 
-/// Refuse sizes here, because the limits' own errors do not name the options.
+/// Refuses sizes here, because the errors of the limits do not name the options.
 fn check_sizes(limits: &Limits, memory: Bytes) -> Result<(), Failure> {
     if limits.pool > POOL_BYTES_MAX {
         return Err(too_much(memory, limits.cache));
@@ -86,8 +86,8 @@ fn check_sizes(limits: &Limits, memory: Bytes) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Is there enough memory? The server does not take all of it at once, so a lack would show only when the kernel kills
-/// the server at work.
+/// Is there enough memory? The server does not allocate all of it at once. A lack of memory would only show when the
+/// kernel kills the running server.
 fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
     let tables = table_bytes(limits.cache);
     let need = limits.pool + tables;
@@ -112,7 +112,7 @@ fn check_memory(limits: &Limits, bound: &MemoryBound) -> Result<(), String> {
     ))
 }
 
-/// The largest cache, in whole MiB, that has room here with its tables, which grow by steps.
+/// The largest cache, in whole MiB, that fits with its tables. The tables grow in steps.
 fn cache_that_fits(room: Bytes) -> Bytes {
     let fits = |mib| Bytes::mib(mib) + table_bytes(Bytes::mib(mib)) <= room;
     let (mut most, mut too_much) = (0, room / Bytes::mib(1) + 1);
@@ -143,7 +143,8 @@ mod tests {
         let bound = |mib| MemoryBound { bytes: Bytes::mib(mib), by: "available".into() };
         let text = check_memory(&limits(Bytes::mib(4096)), &bound(1184)).unwrap_err();
         assert!(text.contains("--cache 4 GiB") && text.contains("there are 1.1 GiB, available"), "{text}");
-        // 1,024 MiB are left for a cache and its tables: the largest that is proposed fits, and not by much.
+        // 1,024 MiB remain for a cache and its tables. The largest proposed cache fits, and a slightly larger one does
+        // not.
         let most = text.rsplit("--cache ").next().and_then(|rest| rest.strip_suffix(" MiB at most")).unwrap();
         let most: u64 = most.parse().unwrap();
         check_memory(&limits(Bytes::mib(most)), &bound(1184)).unwrap();
@@ -199,7 +200,7 @@ mod tests {
             assert!(refused(cache, true).contains("more than 4 TiB cannot be addressed; give less"));
         }
         check_asked(Bytes(u64::MAX), Bytes(0), false).unwrap_err();
-        // Each can be addressed, and both together cannot.
+        // Each can be addressed, but not both together.
         check_sizes(&limits(Bytes::mib(4 << 20)), memory).unwrap_err();
         check_asked(memory, Bytes::kib(80), true).unwrap();
         check_sizes(&limits(Bytes::kib(80)), memory).unwrap();

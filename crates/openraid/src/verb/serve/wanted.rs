@@ -1,4 +1,4 @@
-//! The arrays that a server should serve: named on the command line, recorded, in the configuration file.
+//! The arrays that a server must serve: named on the command line, recorded, or in the configuration file.
 
 use openraid_config::{ArrayId, DesiredArray};
 use openraid_runtime::member::MemberSpec;
@@ -18,11 +18,11 @@ pub struct Wanted {
     pub members: Vec<MemberSpec>,
     /// Raw drives, by the name of their export.
     pub raw: Vec<(String, MemberSpec)>,
-    /// Wanted arrays that cannot be served, a line each.
+    /// Requested arrays that cannot be served, one line each.
     pub notes: Vec<String>,
 }
 
-/// Is it a service: nothing is named, and a file says what it is?
+/// Is this a service? Then nothing is named, and a file says what it serves.
 pub fn is_service(arguments: &ServeArguments, file: Option<&InForce>) -> bool {
     file.is_some() && arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none()
 }
@@ -30,7 +30,7 @@ pub fn is_service(arguments: &ServeArguments, file: Option<&InForce>) -> bool {
 /// The arrays to serve.
 ///
 /// # Errors
-/// A name that names nothing, or nothing is recorded.
+/// A name does not exist, or nothing is recorded.
 pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InForce>) -> Result<Wanted, Failure> {
     let mut wanted = Wanted::default();
     for folder in &arguments.scan {

@@ -96,7 +96,7 @@ impl Ending {
     }
 }
 
-/// Do it.
+/// Runs the verb.
 ///
 /// # Errors
 /// An unknown planted bug; no thread could be started.
