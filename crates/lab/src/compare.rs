@@ -1,8 +1,8 @@
-//! Two reviews side by side: the cells that both have, and their differences.
+//! Compares two reviews: the cells that both have, and their differences.
 //!
-//! Cells are the same if subject, pattern, axes and state are. System, seed and effort may differ, because they are
-//! compared. Drives, their state, bus, cache and chunk may differ if each has one value throughout a method.
-//! Repetitions of a cell are one cell; its figure is their median.
+//! Two cells are the same if subject, pattern, axes and state are equal. System, seed and effort may differ, because
+//! the comparison is about them. Drives, their state, bus, cache and chunk may differ if each has one value in all
+//! cells of a method. Repetitions of a cell are one cell; its figure is their median.
 
 use crate::cell::{CellResult, CellSpec, Effort, Pattern, Subject};
 use crate::report::assemble::Trial;
@@ -40,7 +40,7 @@ pub struct Comparison {
     pub only_b: usize,
 }
 
-/// A cell without what may differ between two that are compared: system, repetition, effort, seed.
+/// A cell without the values in which two compared cells may differ: system, repetition, effort, seed.
 #[must_use]
 pub fn key(cell: &CellSpec) -> CellSpec {
     let mut key = CellSpec { system: String::new(), effort: Effort::NORMAL, seed: 0, ..cell.clone() };
@@ -48,7 +48,7 @@ pub fn key(cell: &CellSpec) -> CellSpec {
     key
 }
 
-/// The names of two reviews next to each other: their systems, and other differences between them. If there is no
+/// The names of two reviews in a comparison: their systems, and other differences between them. If there is no
 /// difference, the given names (their folders).
 #[must_use]
 pub fn sides(a: (&str, &ReviewResults), b: (&str, &ReviewResults)) -> (String, String) {
@@ -70,11 +70,11 @@ pub fn sides(a: (&str, &ReviewResults), b: (&str, &ReviewResults)) -> (String, S
     }
 }
 
-/// What sets a review apart from others of the same cells: kind of fact, and words that say it.
+/// The values in which a review may differ from others with the same cells: kind of value, and its text.
 fn traits(review: &ReviewResults) -> Vec<(String, String)> {
     let target = if review.simulated { review.target.clone() } else { format!("measured {}", review.target) };
     let mut found = vec![("target".to_owned(), target)];
-    // A real target's lines describe that target only, and mean nothing next to a simulated one's.
+    // The lines of a real target describe only that target, and have no meaning next to those of a simulated target.
     for line in review.bed.iter().filter(|_| review.simulated) {
         let Some((kind, words)) = line.split_once(": ") else { continue };
         let words = match kind {
@@ -90,8 +90,8 @@ fn traits(review: &ReviewResults) -> Vec<(String, String)> {
     found
 }
 
-/// The cells of both, ready to compare. A measured target has one array, which is always called single; it takes the
-/// name of the one array that a simulated review has.
+/// The cells of both reviews, ready for comparison. A measured target has one array with the name `single`. If the
+/// simulated review has only one array, the measured one gets the same name.
 #[must_use]
 pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) {
     let named = |own: &ReviewResults, other: &ReviewResults| {
@@ -102,11 +102,11 @@ pub fn trials(a: &ReviewResults, b: &ReviewResults) -> (Vec<Trial>, Vec<Trial>) 
     (named(a, b), named(b, a))
 }
 
-/// The cells of a method as they are compared, with their results.
+/// The cells of a method in the form for comparison, with their results.
 fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Outcome)> {
     let all = || method.cells.iter().map(|known| &known.cell.axes);
     let Some(first) = all().next() else { return Vec::new() };
-    // Values that are the same in all cells belong to the machine; the method does not vary them.
+    // If a value is equal in all cells, it belongs to the machine, and the method does not vary it.
     let (drive, bus) = (all().all(|axes| axes.drive == first.drive), all().all(|axes| axes.bus == first.bus));
     let (chunk, cache) = (all().all(|axes| axes.chunk == first.chunk), all().all(|axes| axes.cache == first.cache));
     let size = all().all(|axes| axes.cache_mib == first.cache_mib);
@@ -130,7 +130,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
     method.cells.iter().map(|known| (compared(known), &known.outcome)).collect()
 }
 
-/// The subject that all cells of a measured review are compared as, where the other is a simulated one of one array.
+/// The subject for all cells of a measured review, if the other review is simulated and has one array.
 fn the_one(own: &ReviewResults, other: &ReviewResults) -> Option<Subject> {
     let arrays = |review: &ReviewResults| {
         let cells = review.methods.iter().flat_map(|method| &method.cells);
@@ -160,7 +160,7 @@ fn repetitions(review: &ReviewResults, subject: Option<Subject>) -> Vec<((&str, 
 }
 
 impl Comparison {
-    /// Compare.
+    /// Compares two reviews.
     #[must_use]
     pub fn of(a: &ReviewResults, b: &ReviewResults) -> Self {
         let (first, second) = (repetitions(a, the_one(a, b)), repetitions(b, the_one(b, a)));
@@ -173,7 +173,8 @@ impl Comparison {
         Self { only_a: all_a - pairs.len(), only_b: all_b - pairs.len(), pairs }
     }
 
-    /// The geometric mean of second by first, a figure above 1 being better in the second, of the cells of a unit.
+    /// The geometric mean of the ratios of the second to the first, over the cells of a unit. A value above 1 means
+    /// that the second is better.
     #[must_use]
     pub fn mean_ratio(&self) -> Option<f64> {
         let ratios = self.pairs.iter().filter(|pair| pair.a > 0.0 && pair.b > 0.0);
@@ -191,7 +192,7 @@ impl Comparison {
     }
 }
 
-/// The figure that a result is judged by.
+/// The figure by which a result is judged.
 fn figure(result: &CellResult) -> (&'static str, f64) {
     match result.spec.pattern {
         Pattern::ResponseTime | Pattern::Latency => ("ms", result.mean_ms()),
@@ -205,7 +206,8 @@ fn figure(result: &CellResult) -> (&'static str, f64) {
     }
 }
 
-/// The result in the middle: of an even number the lower one, a run that was.
+/// The median result. If the number of results is even, it is the lower one of the two in the middle, so that it is a
+/// real run.
 fn median<'a>(results: &[&'a CellResult]) -> &'a CellResult {
     let mut sorted = results.to_vec();
     sorted.sort_by(|one, two| figure(one).1.total_cmp(&figure(two).1));

@@ -1,6 +1,6 @@
-//! The five reviews, repeated: the systems, arrays and methods of each.
+//! The five published reviews, repeated: the systems, arrays and methods of each.
 //!
-//! No result of a published review is here: the figures of a page come from the models alone.
+//! This file has no result of a published review; the figures of a page come only from the models.
 
 use crate::cell::{run_cell, Axes, CellSpec, Effort, Subject};
 use crate::method::{find, Method, Suite};
@@ -11,19 +11,19 @@ use openraid_models::Library;
 /// One review.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edition {
-    /// Name of its page, without the ending.
+    /// Name of its page, without the file name extension.
     pub name: &'static str,
-    /// Profile of its controller, which names drives, bus and host.
+    /// Profile of the controller, which gives drives, bus and host.
     pub system: &'static str,
     /// The measured subjects.
     pub subjects: &'static [&'static str],
-    /// Its SSDs were new, as from the box.
+    /// Were the SSDs new and never written?
     pub fresh: bool,
-    /// How.
+    /// The methods.
     pub methods: &'static [&'static str],
 }
 
-/// Four drives and less, as the first two reviews have them.
+/// Up to four drives, as in the first two reviews.
 const FOUR: &[&str] = &["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
 /// Eight drives.
 const EIGHT: &[&str] = &["single", "raid0x8", "raid10x8", "raid5x8", "raid50x8", "raid6x8"];
@@ -103,10 +103,10 @@ pub const EDITIONS: [Edition; 5] = [
 ];
 
 impl Edition {
-    /// What all of its methods have in common.
+    /// The settings that all methods of the review share.
     ///
     /// # Panics
-    /// Never: the subjects are tested.
+    /// Never: a test checks the subjects.
     #[must_use]
     pub fn suite(&self, effort: Effort, seed: u64) -> Suite {
         let subject = |word: &&str| word.parse::<Subject>().expect("tested");
@@ -114,15 +114,16 @@ impl Edition {
         Suite { machine, ..Suite::new(self.system, self.subjects.iter().map(subject).collect(), effort, seed) }
     }
 
-    /// Its methods.
+    /// The methods of the review.
     ///
     /// # Panics
-    /// Never: the names are tested.
+    /// Never: a test checks the names.
     pub fn methods(&self) -> impl Iterator<Item = &'static Method> + '_ {
         self.methods.iter().map(|name| find(name).expect("tested"))
     }
 
-    /// Run all of its cells. `ended` is told after each how many of how many are done.
+    /// Runs all cells of the review. After each cell `ended` gets the number of finished cells and the number of all
+    /// cells.
     #[must_use]
     pub fn run(
         &self,
@@ -137,7 +138,7 @@ impl Edition {
         let one = |(_, cell): &(&Method, CellSpec)| {
             store.get(cell).unwrap_or_else(|| {
                 let outcome = Outcome::from(run_cell(library, cell));
-                // A cell that cannot be kept is run again next time: that is all that is lost.
+                // If a result cannot be stored, the cell only runs again the next time.
                 drop(store.put(cell, &outcome));
                 outcome
             })

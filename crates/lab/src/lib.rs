@@ -1,4 +1,4 @@
-//! The reviews' laboratory: the same methods on a simulated machine, on a file, a drive or an export.
+//! The laboratory of the reviews: the same methods on a simulated machine, on a file, a drive or an export.
 //!
 //! ```text
 //!  method   M01 to M33: what to vary, what to measure
@@ -9,11 +9,11 @@
 //!    |
 //!  target   simulated machine, io_uring, NBD, null
 //!    |
-//!  metrics  histograms, ratings, fio's JSON                     run      many cells on both cores, kept in files
+//!  metrics  histograms, ratings, fio's JSON                     run      many cells on both cores, stored in files
 //! ```
 //!
-//! It must never write to a target that was not named for destruction. The outcome of a cell must depend on the cell's
-//! identity alone: on a simulated target the same identity gives the same bytes.
+//! It must never write to a target unless the user named that target for destruction. The result of a cell must depend
+//! only on the cell's identity: on a simulated target the same identity gives the same bytes.
 
 #![forbid(unsafe_code)]
 

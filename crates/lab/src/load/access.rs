@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Lines of one specification at most; Iometer allows 100.
+/// Maximum number of lines in one specification; Iometer allows 100.
 pub const LINES_MAX: usize = 256;
-/// Bytes of one request at most.
+/// Maximum size of a request in bytes.
 pub const REQUEST_BYTES_MAX: u32 = 16 << 20;
 
 /// One size.
@@ -26,13 +26,13 @@ pub struct AccessLine {
 }
 
 impl AccessLine {
-    /// A line with places aligned to the size.
+    /// A line whose positions are aligned to the size.
     #[must_use]
     pub const fn new(bytes: u32, share: u8, read: u8, random: u8) -> Self {
         Self { bytes, share, read, random, align: None }
     }
 
-    /// Random places are multiples of this many bytes.
+    /// Sets the alignment of random positions in bytes.
     #[must_use]
     pub const fn alignment(&self) -> u32 {
         match self.align {
@@ -69,7 +69,7 @@ pub struct Manner {
 }
 
 impl Manner {
-    /// Is there nothing special about it?
+    /// Does the load have only default values?
     #[must_use]
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
@@ -88,7 +88,7 @@ pub struct AccessSpec {
     manner: Manner,
 }
 
-/// As it is read, before it is checked.
+/// The specification as parsed, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -106,32 +106,32 @@ impl<'de> Deserialize<'de> for AccessSpec {
     }
 }
 
-/// Why a list is no specification.
+/// The reason why a list is not a valid specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AccessError {
-    /// No lines, or too many.
+    /// The list has no lines, or too many.
     Lines(usize),
-    /// The shares do not add to 100 %.
+    /// The sum of the shares is not 100 %.
     Shares(u32),
-    /// A percentage above 100.
+    /// A percentage is above 100.
     Percent {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
-        /// Which figure.
+        /// Name of the figure.
         what: &'static str,
         /// Its value.
         value: u8,
     },
-    /// A size that no request can have.
+    /// No request can have this size.
     Size {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
         /// Its value.
         bytes: u32,
     },
-    /// An alignment that is not whole sectors.
+    /// The alignment is not a whole number of sectors.
     Align {
-        /// Which line, from 1 on.
+        /// Number of the line, from 1.
         line: usize,
         /// Its value.
         bytes: u32,
@@ -163,7 +163,7 @@ impl fmt::Display for AccessError {
 impl std::error::Error for AccessError {}
 
 impl AccessSpec {
-    /// Check a list.
+    /// Checks a list.
     ///
     /// # Errors
     /// See [`AccessError`].
@@ -191,61 +191,61 @@ impl AccessSpec {
         Ok(Self { name: name.into(), lines, manner: Manner::default() })
     }
 
-    /// The same, asked in another manner.
+    /// The same requests with other times or positions.
     #[must_use]
     pub fn in_manner(self, manner: Manner) -> Self {
         Self { manner, ..self }
     }
 
-    /// When requests come, and where.
+    /// The times and positions of requests.
     #[must_use]
     pub const fn manner(&self) -> Manner {
         self.manner
     }
 
-    /// Its name.
+    /// Name of the specification.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its lines.
+    /// Lines of the specification.
     #[must_use]
     pub fn lines(&self) -> &[AccessLine] {
         &self.lines
     }
 
-    /// Mean size of a request, bytes.
+    /// Mean size of a request in bytes.
     #[must_use]
     pub fn mean_bytes(&self) -> f64 {
         self.lines.iter().map(|line| f64::from(line.bytes) * f64::from(line.share)).sum::<f64>() / 100.0
     }
 
-    /// Percent of all requests that are reads.
+    /// Percentage of all requests that are reads.
     #[must_use]
     pub fn read_percent(&self) -> f64 {
         self.lines.iter().map(|line| f64::from(line.read) * f64::from(line.share)).sum::<f64>() / 100.0
     }
 
-    /// Percent of all requests at random places.
+    /// Percentage of all requests at random positions.
     #[must_use]
     pub fn random_percent(&self) -> f64 {
         self.lines.iter().map(|line| f64::from(line.random) * f64::from(line.share)).sum::<f64>() / 100.0
     }
 
-    /// Does it write at all?
+    /// Does the load write?
     #[must_use]
     pub fn writes(&self) -> bool {
         self.lines.iter().any(|line| line.share > 0 && line.read < 100)
     }
 
-    /// The largest request.
+    /// Size of the largest request.
     #[must_use]
     pub fn bytes_max(&self) -> u32 {
         self.lines.iter().map(|line| line.bytes).max().unwrap_or(0)
     }
 
-    /// The largest unit that divides all sizes and places, at most 4096: the target's block must divide it.
+    /// The largest unit that divides all sizes and positions, at most 4096. The target's block must divide this unit.
     #[must_use]
     pub fn granule(&self) -> u32 {
         let units = self.lines.iter().filter(|line| line.share > 0).map(|line| {

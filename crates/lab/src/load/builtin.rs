@@ -1,8 +1,9 @@
 //! The mixes of the reviews.
 //!
-//! File-Server and Web-Server are the mixes that came with Iometer and agree in four publications. The Workstation mix
-//! was printed as a picture only. The table below is a recollection of it: it adds to 100 %, has 60 % of reads and 19
-//! KB on average, which fits the reviews' text. Figures from it carry that doubt.
+//! File-Server and Web-Server are the mixes that Iometer contained; four publications have the same values. The
+//! Workstation mix was only printed as a picture, and the table below is from memory. Its shares add up to 100 %; it
+//! has 60 % of reads and a mean size of 19 KB, which matches the text of the reviews. Figures from this mix have the
+//! corresponding uncertainty.
 
 use super::access::{AccessLine, AccessSpec};
 
@@ -15,26 +16,26 @@ fn made(name: &str, lines: Vec<AccessLine>) -> AccessSpec {
 /// Requests of one size.
 ///
 /// # Panics
-/// On sizes and percentages that no request has: callers check them first.
+/// No request can have the size or the percentage. Callers check both first.
 #[must_use]
 pub fn one_size(name: &str, bytes: u32, read: u8, random: u8) -> AccessSpec {
     made(name, vec![AccessLine::new(bytes, 100, read, random)])
 }
 
-/// 8 KiB at random places, this many percent of them reads.
+/// Requests of 8 KiB at random positions; `reads` percent of them are reads.
 #[must_use]
 pub fn database(bytes: u32, read: u8) -> AccessSpec {
     one_size("database", bytes, read, 100)
 }
 
-/// The File-Server mix: 80 % reads, all at random places.
+/// The File-Server mix: 80 % reads, all at random positions.
 #[must_use]
 pub fn file_server() -> AccessSpec {
     let sizes = [(512, 10), (K, 5), (2 * K, 5), (4 * K, 60), (8 * K, 2), (16 * K, 4), (32 * K, 4), (64 * K, 10)];
     made("file-server", sizes.map(|(bytes, share)| AccessLine::new(bytes, share, 80, 100)).to_vec())
 }
 
-/// The Web-Server mix: reads only, all at random places.
+/// The Web-Server mix: only reads, all at random positions.
 #[must_use]
 pub fn web_server() -> AccessSpec {
     let sizes = [
@@ -52,7 +53,7 @@ pub fn web_server() -> AccessSpec {
     made("web-server", sizes.map(|(bytes, share)| AccessLine::new(bytes, share, 100, 100)).to_vec())
 }
 
-/// The Workstation mix: see the module's description for its doubtful source.
+/// The Workstation mix. The module's description explains its uncertain source.
 #[must_use]
 pub fn workstation() -> AccessSpec {
     let lines = [
@@ -81,11 +82,12 @@ pub fn streaming() -> AccessSpec {
     made("streaming", sizes.map(|(bytes, share)| AccessLine::new(bytes, share, 100, 0)).to_vec())
 }
 
-/// A load by its use, with the workers and the outstanding requests of each that belong to it.
+/// The load for a use, with its number of workers and the number of outstanding requests of each.
 ///
-/// These mixes are conventions of this project, from what such systems are known to do, and no measurement of any one of
-/// them: several guests at once ask in small pieces and write as much as they read; a player or editor reads a few long
-/// streams; a backup writes few long streams and looks at little; a home server does some of all that for few people.
+/// These mixes are conventions of this project. They come from general knowledge of such systems and not from a
+/// measurement. Several guests of a hypervisor send small requests and write as much as they read. A player or editor
+/// reads a few long streams. A backup writes few long streams and reads little. A home server does some of all this for
+/// few users.
 #[must_use]
 pub fn used_for(word: &str) -> Option<(AccessSpec, u16, u32)> {
     const M: u32 = 1 << 20;
@@ -117,7 +119,7 @@ pub fn used_for(word: &str) -> Option<(AccessSpec, u16, u32)> {
     })
 }
 
-/// The words of [`used_for`].
+/// The uses that [`used_for`] knows.
 pub const USES: [&str; 4] = ["vm", "video", "backup", "home"];
 
 #[cfg(test)]
@@ -140,7 +142,7 @@ mod tests {
     fn every_use_is_a_load_of_its_kind() {
         let of = |word| used_for(word).unwrap_or_else(|| panic!("{word} is a use"));
         assert!(USES.iter().all(|word| of(word).0.name() == *word));
-        // Guests write much and at random, a backup writes, a player reads in order.
+        // Guests write often and at random positions, a backup writes, a player reads sequentially.
         assert!((45.0..65.0).contains(&of("vm").0.read_percent()) && of("vm").0.random_percent() > 70.0);
         assert!(of("backup").0.read_percent() < 20.0 && of("backup").0.random_percent() < 15.0);
         assert!(of("video").0.read_percent() > 75.0 && of("video").0.random_percent() < 10.0);

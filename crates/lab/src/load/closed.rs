@@ -19,28 +19,28 @@ use openraid_units::{Instant, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// When to come back.
+/// The condition at which the loop returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop {
     /// Number of ended requests after which the load stops.
     pub requests: u64,
-    /// At this time.
+    /// The time at which the load stops.
     pub at: Instant,
 }
 
 impl Stop {
-    /// Never, but for the source's own end.
+    /// No condition: the loop ends only when the source ends.
     pub const NEVER: Self = Self { requests: u64::MAX, at: Instant::NEVER };
 }
 
 /// The options of a closed loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopOptions {
-    /// Workers.
+    /// Number of workers.
     pub workers: u16,
-    /// Outstanding requests of each.
+    /// Outstanding requests of each worker.
     pub depth: u32,
-    /// Before each request the host takes a random time up to this.
+    /// Before each request the host takes a random time up to this value.
     pub jitter: Nanos,
     /// Seed of the jitter.
     pub seed: u64,
@@ -58,26 +58,26 @@ struct Slot {
 /// The state of a worker's pause.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pause {
-    /// It asks.
+    /// The worker sends requests.
     None,
-    /// It is to think for so long when nothing is outstanding any more.
+    /// The worker will pause for this time when it has no outstanding request.
     Due(Nanos),
-    /// It thinks; the first of its parked slots is in the heap.
+    /// The worker pauses; the first of its waiting slots is in the heap.
     Running,
 }
 
 struct Worker {
     outstanding: u32,
     pause: Pause,
-    /// Slots that ask when the pause is over, in the order in which they became free.
+    /// Slots that send a request after the pause, in the order in which they became free.
     parked: Vec<u32>,
 }
 
-/// A closed loop. It can be run in pieces: outstanding requests stay outstanding between them.
+/// A closed loop. It can run in several parts; requests stay outstanding between them.
 pub struct ClosedLoop {
     slots: Vec<Slot>,
     workers: Vec<Worker>,
-    /// Slots that ask at a time: time, then order.
+    /// Slots that send a request at a later time, sorted by time and then by order.
     later: BinaryHeap<Reverse<(Instant, u32)>>,
     jitter: Nanos,
     random: Random,
@@ -87,17 +87,17 @@ pub struct ClosedLoop {
 }
 
 impl ClosedLoop {
-    /// A loop that has not asked for anything yet.
+    /// A loop before its first request.
     #[must_use]
     pub fn new(options: LoopOptions) -> Self {
         Self::uneven(options, 0)
     }
 
-    /// The same, in which the first `deeper` workers have one request more outstanding than the others.
+    /// As [`Self::new`], but the first `deeper` workers have one more outstanding request than the others.
     #[must_use]
     pub fn uneven(options: LoopOptions, deeper: u16) -> Self {
         let slot = |worker| Slot { worker, kind: IoKind::Read, len: 0, since: Instant::ZERO, outstanding: false };
-        // Depth by depth, so that workers begin side by side.
+        // The slots are sorted by depth, so that all workers begin at the same time.
         let slots = (0..options.depth).flat_map(|_| (0..options.workers).map(slot)).chain((0..deeper).map(slot));
         let worker = || Worker { outstanding: 0, pause: Pause::None, parked: Vec::new() };
         Self {
@@ -112,8 +112,8 @@ impl ClosedLoop {
         }
     }
 
-    /// Run until `stop`. Returns how many requests ended; what ended is counted in `recorder` if there is one.
-    /// Returns early when the source has come to its end and nothing is outstanding.
+    /// Runs until `stop` and returns the number of requests that ended. If there is a `recorder`, it counts them.
+    /// Returns early if the source has ended and no request is outstanding.
     ///
     /// # Errors
     /// The target cannot continue.
@@ -158,7 +158,7 @@ impl ClosedLoop {
         Ok(ended)
     }
 
-    /// Wait for the outstanding requests, and issue no more.
+    /// Waits for the outstanding requests and sends no more.
     ///
     /// # Errors
     /// The target cannot continue.
@@ -202,7 +202,7 @@ impl ClosedLoop {
         self.later.push(Reverse((target.now() + wait, u32::try_from(slot).expect("few slots"))));
     }
 
-    /// A worker that is to think does so as soon as nothing is outstanding.
+    /// Begins the pause of a worker when it has no outstanding request.
     fn begin_pause(&mut self, now: Instant, worker: usize) {
         let worker = &mut self.workers[worker];
         if let (Pause::Due(time), 0) = (worker.pause, worker.outstanding) {
@@ -211,7 +211,8 @@ impl ClosedLoop {
         }
     }
 
-    /// The time of a slot in the heap has come: its own, or the end of its worker's pause.
+    /// Handles a slot in the heap whose time has come. The time is that of its own request, or the end of its worker's
+    /// pause.
     fn wake<T: Target + ?Sized, S: Source + ?Sized>(&mut self, target: &mut T, source: &mut S, slot: u32) {
         let worker = &mut self.workers[usize::from(self.slots[slot as usize].worker)];
         if worker.pause != Pause::Running || worker.parked.first() != Some(&slot) {

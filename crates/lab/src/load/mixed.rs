@@ -1,5 +1,5 @@
-//! An access specification carried out: each worker has its own random numbers, its own zone and its own position in
-//! it.
+//! Sends the requests of an access specification. Each worker has its own random numbers, its own zone and its own
+//! position in the zone.
 
 use super::access::AccessSpec;
 use super::{Request, Source, Step};
@@ -8,20 +8,20 @@ use openraid_sim::random::mix;
 use openraid_sim::Random;
 use openraid_units::Nanos;
 
-/// The part of a zone, one of this many, in which scattered streams begin.
+/// Scattered streams begin in the first part of a zone; the zone has this number of parts.
 const SCATTERED_PART: u64 = 8;
 
-/// A run of bytes of the target.
+/// A range of bytes of the target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Zone {
-    /// The first.
+    /// Offset of the first byte.
     pub start: u64,
     /// Number of bytes.
     pub len: u64,
 }
 
 impl Zone {
-    /// The part of a zone that one of several workers has for itself, in whole MiB where there is room for that.
+    /// The part of a zone for one of several workers, in whole MiB if the zone is large enough.
     #[must_use]
     pub fn part(self, number: u16, of: u16) -> Self {
         const MIB: u64 = 1 << 20;
@@ -31,42 +31,43 @@ impl Zone {
     }
 }
 
-/// Where a worker continues.
+/// The state of one sequential stream.
 struct Strand {
     zone: Zone,
-    /// The end of the previous request, from the zone's start.
+    /// The end of the previous request, as an offset in the zone.
     position: u64,
 }
 
 struct Worker {
     random: Random,
-    /// One for each of its parts; the first has its turn.
+    /// One stream for each part of the worker; the first in the queue is next.
     strands: Vec<Strand>,
-    /// Requests since the last pause.
+    /// Number of requests since the last pause.
     burst: u32,
-    /// Writes since the last flush.
+    /// Number of writes since the last flush.
     unflushed: u32,
 }
 
-/// A specification, carried out by workers.
+/// An access specification with its workers.
 pub struct Mixed {
-    /// Line by percent.
+    /// The line for each percent.
     table: [u8; 100],
     lines: Vec<super::AccessLine>,
     workers: Vec<Worker>,
-    /// After this many requests a worker thinks for this long.
+    /// Number of requests after which a worker pauses, and the length of the pause.
     think: Option<(u32, Nanos)>,
-    /// After this many writes a worker asks for a flush.
+    /// Number of writes after which a worker sends a flush.
     flush_every: Option<u32>,
 }
 
 impl Mixed {
-    /// Workers that have a part of a zone each, of this many parts, in turn; with one part all workers share it. If
-    /// there are more parts than workers, a worker has several and goes from one to the next with each request, as a
-    /// worker with several targets does. The seed comes from the cell's identity; each worker's own follows from it.
+    /// Divides the zone into parts, which the workers get in turn. With one part all workers share the zone. If there
+    /// are more parts than workers, a worker has several parts and changes to the next part with each request, like a
+    /// worker with several targets. The seed comes from the cell's identity, and the seed of each worker follows from
+    /// it.
     ///
     /// # Panics
-    /// If a worker's zone is smaller than the largest request: the planner of the cell checks that.
+    /// A worker's zone is smaller than the largest request. The planner of the cell checks this.
     #[must_use]
     pub fn new(spec: &AccessSpec, workers: u16, zone: Zone, parts: u16, seed: u64) -> Self {
         let strand = |part: u16| {
@@ -96,23 +97,23 @@ impl Mixed {
         }
     }
 
-    /// Each worker thinks for this long after each burst of this many requests.
+    /// Each worker pauses for this time after each burst of this number of requests.
     #[must_use]
     pub fn thinking(mut self, burst: u32, time: Nanos) -> Self {
         self.think = Some((burst.max(1), time));
         self
     }
 
-    /// Each worker asks for a flush after this many writes.
+    /// Each worker sends a flush after this number of writes.
     #[must_use]
     pub fn flushing(mut self, writes: u32) -> Self {
         self.flush_every = Some(writes.max(1));
         self
     }
 
-    /// Let streams begin at places drawn from the seed, in the first eighth of their zones: farther in a disk is
-    /// slower, and streams are to be compared. The places are whole MiB, and multiples of the largest request's power
-    /// of two.
+    /// Draws the start of each stream from the seed, in the first eighth of its zone. The rate of a disk is lower on
+    /// its inner tracks, and the streams must be comparable. Each start is a whole MiB, and a multiple of the smallest
+    /// power of two that holds the largest request.
     #[must_use]
     pub fn scattered(mut self, seed: u64) -> Self {
         let largest = self.lines.iter().map(|line| u64::from(line.bytes)).max().unwrap_or(0);
@@ -141,7 +142,7 @@ impl Source for Mixed {
             }
             worker.burst += 1;
         }
-        // One draw of 64 bits serves three choices of 0 to 99: 10^6 divides 2^64 well enough (bias 2^-44).
+        // One draw of 64 bits is enough for three choices from 0 to 99: 10^6 divides 2^64 almost evenly (bias 2^-44).
         let draw = worker.random.below(1_000_000);
         let (share, read, random) = (draw % 100, draw / 100 % 100, draw / 10_000);
         let line = &self.lines[usize::from(self.table[usize::try_from(share).expect("below 100")])];
@@ -225,14 +226,14 @@ mod tests {
         assert_eq!(places, (0..1000).map(first).collect::<Vec<_>>());
         places.sort_unstable();
         places.dedup();
-        // 0 to 10 MiB of the zone.
+        // Positions from 0 to 10 MiB in the zone.
         assert_eq!(places, (3..=13).map(|mib| mib << 20).collect::<Vec<u64>>());
         let drawn = requests(&mut Mixed::new(&spec, 1, zone, 1, 1).scattered(5), 0, 80 << 4);
         let mut all: Vec<u64> = drawn.iter().map(|r| r.offset).collect();
         let turn = all.windows(2).filter(|pair| pair[1] != pair[0] + 65_536).count();
         all.sort_unstable();
         assert_eq!((turn, all), (1, ((3 << 4)..(83u64 << 4)).map(|n| n << 16).collect()));
-        // As small as a zone can be.
+        // The smallest possible zone.
         let zone = Zone { start: 0, len: 65_536 };
         assert!(
             (0..100).all(|seed| requests(&mut Mixed::new(&spec, 1, zone, 1, 1).scattered(seed), 0, 1)[0].offset == 0)

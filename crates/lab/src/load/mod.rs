@@ -23,30 +23,30 @@ pub use script::Script;
 use crate::target::IoKind;
 use openraid_units::Nanos;
 
-/// One request, before it has a time.
+/// A request without its time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What.
+    /// Kind of the request.
     pub kind: IoKind,
-    /// First byte of the target.
+    /// Offset of its first byte in the target.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
 }
 
 /// The next step of a worker.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// It asks for this.
+    /// The worker sends this request.
     Ask(Request),
-    /// The worker thinks for this long once its outstanding requests have ended, then asks again.
+    /// When its outstanding requests have ended, the worker pauses for this time and then continues.
     Think(Nanos),
-    /// It has nothing more to do.
+    /// The worker has ended.
     End,
 }
 
-/// Something that says what workers do next.
+/// A source of the workers' next steps.
 pub trait Source {
-    /// The next step of a worker, which has just become free.
+    /// The next step of a worker that has just become free.
     fn next(&mut self, worker: u16) -> Step;
 }

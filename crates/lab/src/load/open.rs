@@ -1,7 +1,7 @@
 //! The open loop: requests at fixed times, which do not wait for earlier requests.
 //!
-//! Latency counts from the time at which a request should have come, so that a target that stalls cannot hide the
-//! requests that it delayed.
+//! The latency of a request counts from its scheduled time, so that a target that stalls cannot hide the requests that
+//! it delayed.
 
 use super::{Request, Source, Step};
 use crate::metrics::Recorder;
@@ -10,27 +10,29 @@ use openraid_sim::Random;
 use openraid_units::{Instant, Nanos};
 use std::collections::VecDeque;
 
-/// Requests that are outstanding at the target at most; more wait in the generator, and their latency counts on.
+/// Maximum number of outstanding requests at the target. Further requests wait in the generator, and this time is part
+/// of their latency.
 pub const OUTSTANDING_MAX: usize = 4096;
-/// The most requests that wait in the generator (40 bytes each): a target that falls back further gets no more.
+/// Maximum number of requests that wait in the generator (40 bytes each). If more would wait, the target gets no more
+/// requests.
 pub const WAITING_MAX: usize = 1 << 20;
 
-/// How requests come.
+/// The distribution of arrival times.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
-    /// One after each such time.
+    /// One request after each interval.
     Even(Nanos),
-    /// Independent of each other, with this mean time between them.
+    /// Independent requests with this mean interval.
     Poisson(Nanos),
 }
 
 /// A source of requests and their times.
 pub trait Arrivals {
-    /// The next request, at its time from the start; times never go back. Nothing at the end.
+    /// The next request with its time since the start; times never decrease. None at the end.
     fn next(&mut self) -> Option<(Nanos, Request)>;
 }
 
-/// A source with times from a pace.
+/// A source whose times come from a pace.
 pub struct Paced<'a, S: ?Sized> {
     source: &'a mut S,
     pace: Pace,
@@ -39,7 +41,7 @@ pub struct Paced<'a, S: ?Sized> {
 }
 
 impl<'a, S: Source + ?Sized> Paced<'a, S> {
-    /// Requests of a source's first worker.
+    /// The requests of a source's first worker.
     pub fn new(source: &'a mut S, pace: Pace, seed: u64) -> Self {
         Self { source, pace, random: Random::derived(seed, 0x0a11), at: 0 }
     }
@@ -62,7 +64,7 @@ impl<S: Source + ?Sized> Arrivals for Paced<'_, S> {
     }
 }
 
-/// A time of an exponential distribution.
+/// A random time with an exponential distribution.
 fn exponential(random: &mut Random, mean: u64) -> u64 {
     // 53 bits, never zero.
     let uniform = ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
@@ -80,21 +82,21 @@ struct Asked {
     len: u32,
 }
 
-/// The result of an open loop, apart from the counted requests.
+/// The result of an open loop, except the counted requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenRun {
-    /// Requests that came; the target got all of them.
+    /// Number of requests that arrived; the target got all of them.
     pub came: u64,
     /// Number of requests that had to wait because too many were outstanding.
     pub late: u64,
-    /// When [`WAITING_MAX`] requests waited and no more were accepted, from the start. Later requests were never
-    /// issued.
+    /// The time since the start at which [`WAITING_MAX`] requests waited and no more were accepted. Later requests were
+    /// never sent.
     pub cut_off: Option<Nanos>,
 }
 
-/// Run arrivals until `end` (time from now on) or their end; then wait for the outstanding requests. Requests due
-/// before `count_from` are issued but not counted. The target gets at most `room` at the same time ([`OUTSTANDING_MAX`]
-/// at most).
+/// Sends arriving requests until `end` (a time from now) or until the arrivals end, and then waits for the outstanding
+/// ones. Requests with a time before `count_from` are sent but not counted. The target has at most `room` requests at a
+/// time, and at most [`OUTSTANDING_MAX`].
 ///
 /// # Errors
 /// The target cannot continue.

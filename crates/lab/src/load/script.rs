@@ -1,14 +1,14 @@
-//! A list of steps, done by one worker after the other: file copies, applications.
+//! A list of steps in sequence: file copies, applications. Each step goes to the next free worker.
 
 use super::{Source, Step};
 
-/// Steps that come from an iterator; all workers draw from the same one.
+/// Steps from an iterator that all workers share.
 pub struct Script<I> {
     steps: I,
 }
 
 impl<I: Iterator<Item = Step>> Script<I> {
-    /// A script.
+    /// Makes a script.
     pub const fn new(steps: I) -> Self {
         Self { steps }
     }

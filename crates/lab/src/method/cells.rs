@@ -1,4 +1,5 @@
-//! The cells of each method. Sizes, depths and shares are the methods' own; docs/lab-methods.md has them in a table.
+//! The cells of each method. Sizes, depths and shares are those of the methods; docs/lab-methods.md has a table of
+//! them.
 
 use super::Suite;
 use crate::cell::{
@@ -6,26 +7,26 @@ use crate::cell::{
     TraceApp, ZoneChoice,
 };
 
-/// Depths at which Database results are discussed.
+/// Queue depths of the Database method.
 const DATABASE_DEPTHS: [u32; 5] = [1, 4, 16, 64, 256];
-/// Depths of random requests by size: one at a time, and a few.
+/// Queue depths of random requests by size: one request at a time, and four.
 const RANDOM_DEPTHS: [u32; 2] = [1, 4];
-/// Clients of the multi-threaded method are run at depths up to this one.
+/// Maximum queue depth of clients in the multi-threaded method.
 const CLIENT_DEPTH_MAX: u32 = 8;
-/// Repetitions of which the best is kept.
+/// Number of repetitions, of which the best is used.
 const BEST_OF: u32 = 7;
 /// Cache sizes of the application traces, MiB.
 const APPLICATION_CACHES_MIB: [u32; 2] = [128, 256];
-/// Users of the office programs besides one.
+/// Number of users of the office programs, in addition to the cell with one user.
 const USERS: u16 = 4;
-/// Repetitions from cold.
+/// Number of repetitions from a cold start.
 const COLD: u32 = 3;
-/// Cache sizes of the sweep, MiB.
+/// Cache sizes of the cache method, MiB.
 const CACHE_SIZES_MIB: [u32; 7] = [0, 32, 64, 128, 256, 512, 1024];
-/// The warm-up seconds of an effort are enough for a full cache of this size to shrink to the level that the load
-/// keeps. A larger cache gets proportionally more.
+/// Within the warm-up time of an effort a full cache of this size shrinks to the level that the load keeps. A larger
+/// cache gets proportionally more time.
 const CACHE_WARM_MIB: u32 = 256;
-/// Most drives of the JBOD method, unless there are more.
+/// Maximum number of drives in the JBOD method, unless the suite has more.
 pub(super) const JBOD_MAX: u16 = 6;
 
 const WAYS: [Direction; 2] = [Direction::Read, Direction::Write];
@@ -152,15 +153,15 @@ pub(super) fn winmarks(suite: &Suite) -> Vec<CellSpec> {
     each(suite, &Pattern::Application, axes)
 }
 
-/// Access time and sequential rate; the processor's share comes with every cell.
+/// Access time and sequential rate. Every cell also has the load of the processor.
 pub(super) fn low_level(suite: &Suite) -> Vec<CellSpec> {
     let mut cells = each(suite, &Pattern::ResponseTime, std::iter::once(Axes::default()));
     cells.extend(each(suite, &Pattern::Sequential, std::iter::once(Axes::default())));
     cells
 }
 
-/// Programs with two caches, and the office programs with several users: what the larger cache brings is said to grow with
-/// their number.
+/// Programs with two cache sizes, and the office programs with several users. The gain of the larger cache is said to
+/// grow with the number of users.
 pub(super) fn applications(suite: &Suite) -> Vec<CellSpec> {
     let users = |cache_mib| Axes {
         app: Some(TraceApp::Winmark99),
@@ -239,7 +240,7 @@ pub(super) fn repeatability(suite: &Suite) -> Vec<CellSpec> {
     each(suite, &Pattern::ResponseTime, axes)
 }
 
-/// Single drives, 1 to 6 at a time and all of them, whichever subjects were given.
+/// Single drives: 1 to 6 side by side, and all of them. The subjects of the suite are ignored.
 pub(super) fn rst_jbod(suite: &Suite) -> Vec<CellSpec> {
     let all = Some(suite.drives).filter(|drives| *drives > JBOD_MAX);
     let subjects = (1..=suite.drives.min(JBOD_MAX))
@@ -283,13 +284,13 @@ pub(super) fn cache_sizes(suite: &Suite) -> Vec<CellSpec> {
     cells
 }
 
-/// The load of the user's own, once for each subject.
+/// The load that the user specified, once for each subject.
 pub(super) fn own_load(suite: &Suite) -> Vec<CellSpec> {
     let Some((pattern, axes)) = &suite.own else { return Vec::new() };
     each(suite, pattern, std::iter::once(axes.clone()))
 }
 
-/// Healthy, one member missing, two where the level survives that, rebuilding.
+/// The states: healthy, one missing member, two if the level survives that, rebuilding.
 pub(super) fn degraded(suite: &Suite) -> Vec<CellSpec> {
     let mut cells = Vec::new();
     for subject in &suite.subjects {
@@ -306,7 +307,7 @@ pub(super) fn degraded(suite: &Suite) -> Vec<CellSpec> {
     cells
 }
 
-/// States that an array can be in and still work.
+/// States in which an array still works.
 fn states(subject: Subject) -> Vec<ArrayState> {
     let mut states = vec![ArrayState::Healthy];
     let survives = match subject.level() {

@@ -1,8 +1,7 @@
-//! The methods of the reviews, M01 to M33: the cells of each, the question that it answers, and the rules for all of
-//! them.
+//! The methods of the reviews, M01 to M33: the cells of each, the question that it answers, and the common rules.
 //!
-//! A method yields cells for each subject; the report decides how to draw them. A method that makes no sense on a
-//! target gives the reason.
+//! A method gives cells for each subject; the report decides how to draw them. If a method does not apply to a target,
+//! it gives the reason.
 
 mod cells;
 mod table;
@@ -12,24 +11,24 @@ pub use table::{find, methods, rules, Shape, OWN};
 use crate::cell::{Axes, CellSpec, Effort, Pattern, Subject};
 use crate::target::TargetFacts;
 
-/// A suite: what all methods of a run have in common.
+/// The settings that all methods of a run share.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suite {
     /// The system: a controller's profile.
     pub system: String,
     /// The subjects.
     pub subjects: Vec<Subject>,
-    /// How much of each cell.
+    /// Length of each measurement.
     pub effort: Effort,
     /// The run's seed.
     pub seed: u64,
-    /// How often each cell is measured, as repetitions 1 and on; 1: once, and no cell says so.
+    /// Number of repetitions of each cell, numbered from 1. With 1, cells have no repetition number.
     pub repeat: u32,
-    /// How many drives stand side by side at most.
+    /// Maximum number of drives side by side.
     pub drives: u16,
-    /// The load of the method [`OWN`], where there is one.
+    /// The load of the method [`OWN`], if there is one.
     pub own: Option<(Pattern, Axes)>,
-    /// Drives, bus, cache and chunk of a simulated machine, where a method says nothing else.
+    /// Drives, bus, cache and chunk of a simulated machine, unless a method sets them.
     pub machine: Axes,
 }
 
@@ -53,30 +52,30 @@ impl Suite {
 /// The requirements of a method on its target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Needs {
-    /// Nothing: it reads, or can do with its cells that read.
+    /// None: the method reads, or can work with only its cells that read.
     Reads,
-    /// It writes.
+    /// The method writes.
     Writes,
-    /// Several drives side by side: the reason for a target that is one thing.
+    /// Several drives side by side. The text is the reason for a target that is not several drives.
     Drives(&'static str),
-    /// It needs another cache, a missing member or a fresh start from cell to cell: a simulated machine, or an array that the
-    /// review makes of members. The reason for other targets.
+    /// Another cache, a missing member or a fresh start for each cell. Only a simulated machine, or an array that the
+    /// review creates from members, allows this. The text is the reason for other targets.
     Remade(&'static str),
 }
 
 /// The kind of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// One thing that exists.
+    /// One existing target.
     Given,
-    /// An array that the review makes, and makes again in another state.
+    /// An array that the review creates, and can create again in another state.
     Made,
     /// Drives side by side.
     Drives,
 }
 
 impl Method {
-    /// Is it about drives side by side, and not about an array?
+    /// Does the method measure drives side by side, and not an array?
     #[must_use]
     pub const fn is_of_drives(&self) -> bool {
         matches!(self.needs, Needs::Drives(_))
@@ -88,15 +87,15 @@ impl Method {
 pub struct Method {
     /// `M01`.
     pub id: &'static str,
-    /// `database`, as it is named on the command line.
+    /// `database`, the name on the command line.
     pub name: &'static str,
-    /// What people call it.
+    /// The title for readers.
     pub title: &'static str,
     /// The question that it answers.
     pub question: &'static str,
     /// Its requirements.
     pub needs: Needs,
-    /// What its results look like.
+    /// The form of its results.
     pub shape: Shape,
     /// Its cells.
     cells: fn(&Suite) -> Vec<CellSpec>,
@@ -109,7 +108,7 @@ impl std::fmt::Debug for Method {
 }
 
 impl Method {
-    /// Its cells, subject by subject. A method that repeats its cells by itself is not repeated once more.
+    /// Cells of the method, subject by subject. If the method itself repeats its cells, they are not repeated again.
     #[must_use]
     pub fn cells(&self, suite: &Suite) -> Vec<CellSpec> {
         let mut cells = (self.cells)(suite);
@@ -130,13 +129,13 @@ impl Method {
         repeated.collect()
     }
 
-    /// Why it makes no sense on a target, if it does not.
+    /// The reason why the method does not apply to a target, if it does not.
     #[must_use]
     pub fn refusal(&self, facts: &TargetFacts) -> Option<String> {
         self.refusal_of(facts, Kind::Given)
     }
 
-    /// The same for a target of that kind.
+    /// The reason why the method does not apply to a target of this kind, if it does not.
     #[must_use]
     pub fn refusal_of(&self, facts: &TargetFacts, kind: Kind) -> Option<String> {
         match self.needs {

@@ -1,23 +1,23 @@
-//! All methods in a table, and the rules that are no measurement of their own.
+//! A table of all methods, and the rules that need no measurement of their own.
 
 use super::{cells, Method, Needs};
 
 /// The form in which a report shows the results of a method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Shape {
-    /// Requests each second over the share of reads, a panel for each depth.
+    /// Requests per second over the share of reads, with a panel for each queue depth.
     Shares,
-    /// Rate over the size of a request, reads and writes apart.
+    /// Rate over the size of a request, reads and writes separately.
     Sizes,
-    /// Requests each second over depth, with a rating.
+    /// Requests per second over queue depth, with a rating.
     Depths,
     /// MB/s over the number of clients.
     Clients,
     /// One figure for each subject.
     Bars,
-    /// MB/s of file sets.
+    /// MB/s for each set of files.
     Files,
-    /// MB/s over the place.
+    /// MB/s over the position.
     Graph,
     /// Scores of applications.
     Scores,
@@ -25,17 +25,17 @@ pub enum Shape {
     Ratios,
     /// Two figures that should be equal.
     Pairs,
-    /// Rate over all outstanding requests.
+    /// Rate over the number of outstanding requests.
     Outstanding,
-    /// The best of several runs, and how far apart these are.
+    /// The best of several runs, and the spread between them.
     BestRun,
-    /// Requests each second over depth, of a part of the array and of all of it.
+    /// Requests per second over queue depth, for a part of the array and for all of it.
     Parts,
     /// Latency by percentile.
     Latencies,
-    /// Rate over the cache's size.
+    /// Rate over the size of the cache.
     CacheSizes,
-    /// Figures by the array's state.
+    /// Figures by the state of the array.
     States,
     /// Speed and latency of one load.
     Load,
@@ -277,7 +277,7 @@ const METHODS: &[Method] = &[
     },
 ];
 
-/// A load of the user's own, as a method: it has cells where the suite has such a load.
+/// The user's own load as a method. It has cells if the suite has such a load.
 pub static OWN: Method = Method {
     id: "OWN",
     name: "own-load",
@@ -288,7 +288,7 @@ pub static OWN: Method = Method {
     cells: cells::own_load,
 };
 
-/// Rules that hold for every method: number, and how they are kept.
+/// Rules for every method: number, and how the laboratory follows the rule.
 const RULES: &[(&str, &str)] = &[
     ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array."),
     ("M22", "Equal footing: one layout of workers for all arrays, even where another would suit one of them better."),

@@ -1,7 +1,7 @@
-//! Results in the shape of fio's JSON (version 3), so that programs that read fio's read ours.
+//! Results in the form of fio's JSON (version 3), so that programs for fio's output can read them.
 //!
-//! Keys are fio's own. Unknown figures are left out: no submission latencies, no context switches. Bandwidth is in KiB
-//! per second under `bw` and in bytes under `bw_bytes`, latencies are in nanoseconds, run times in milliseconds.
+//! The keys are fio's. Unknown figures are left out, for example submission latencies and context switches. Bandwidth
+//! is in KiB per second in `bw` and in bytes in `bw_bytes`, latencies are in nanoseconds, run times in milliseconds.
 
 use super::histogram::Histogram;
 use super::tally::Tally;

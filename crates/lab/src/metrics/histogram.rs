@@ -18,7 +18,7 @@ const BUCKETS: usize = (64 - STEP_BITS as usize + 1) * STEPS;
 /// Counts by value.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Histogram {
-    /// Empty until the first value, then [`BUCKETS`] long.
+    /// Empty until the first value; then it has [`BUCKETS`] entries.
     buckets: Vec<u64>,
     count: u64,
     sum: u128,
@@ -64,7 +64,7 @@ fn middle(bucket: usize) -> u64 {
     low + (width >> 1)
 }
 
-/// The least value of a bucket, and how many values belong to it.
+/// The lowest value of a bucket, and the number of values that belong to it.
 fn extent(bucket: usize) -> (u64, u64) {
     if bucket < STEPS {
         return (bucket as u64, 1);
@@ -74,13 +74,13 @@ fn extent(bucket: usize) -> (u64, u64) {
 }
 
 impl Histogram {
-    /// An empty one.
+    /// An empty histogram.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Count a value, in nanoseconds.
+    /// Counts a value in nanoseconds.
     pub fn record(&mut self, value: u64) {
         if self.buckets.is_empty() {
             self.buckets = vec![0; BUCKETS];
@@ -93,7 +93,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// Add the counts of another.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -111,13 +111,13 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many values.
+    /// Number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least; 0 where there is none.
+    /// The lowest value; 0 if there is none.
     #[must_use]
     pub fn min(&self) -> u64 {
         if self.count == 0 {
@@ -127,13 +127,13 @@ impl Histogram {
         }
     }
 
-    /// The largest.
+    /// The highest value.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The mean, exact; 0 where there is none.
+    /// The exact mean; 0 if there is no value.
     #[must_use]
     pub fn mean(&self) -> f64 {
         if self.count == 0 {
@@ -153,7 +153,7 @@ impl Histogram {
         (self.squares / self.count as f64 - mean * mean).max(0.0).sqrt()
     }
 
-    /// The value below which `percent` percent lie, off by less than 0.8 %; 0 where there is none.
+    /// The value below which `percent` percent of the values are. The error is below 0.8 %. 0 if there is no value.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> u64 {
         if self.count == 0 {
@@ -176,8 +176,8 @@ impl Histogram {
         self.max
     }
 
-    /// The `place`th of the `count` values of a bucket, as if they lay evenly in what of it lies between the least and the
-    /// largest value.
+    /// The `place`th of the `count` values in a bucket. The values are assumed to be evenly distributed over the part
+    /// of the bucket between the lowest and the highest value.
     fn inside(&self, bucket: usize, place: u64, count: u64) -> u64 {
         let (low, width) = extent(bucket);
         let (low, last) = (low.max(self.min), (low + (width - 1)).min(self.max));
@@ -185,7 +185,8 @@ impl Histogram {
         low + u64::try_from(part).expect("a part of a bucket")
     }
 
-    /// The share of values in a range, 0 to 1, its begin included, its end not; off by what lies in the buckets at its ends.
+    /// The share of values in a range, from 0 to 1. The range includes its start but not its end. The error is at most
+    /// the share in the buckets at both ends.
     #[must_use]
     pub fn share(&self, range: std::ops::Range<u64>) -> f64 {
         let within = self.entries().filter(|(value, _)| range.contains(value)).map(|(_, count)| count).sum::<u64>();
@@ -196,7 +197,7 @@ impl Histogram {
         }
     }
 
-    /// Values with their counts, for curves: the middle of each bucket that holds something.
+    /// Values with their counts, for curves: the middle of each bucket that is not empty.
     pub fn entries(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.buckets.iter().enumerate().filter(|(_, count)| **count > 0).map(|(number, count)| (middle(number), *count))
     }
@@ -276,7 +277,7 @@ mod tests {
         let mut equal = Histogram::new();
         (0..1000).for_each(|_| equal.record(130_440));
         assert_eq!([0.1, 50.0, 99.0, 100.0].map(|percent| equal.percentile(percent)), [130_440; 4]);
-        // One bucket of 1024 values: each percentile is the value of that rank, within one.
+        // One bucket with 1024 values: each percentile is the value of that rank, within one.
         let mut even = Histogram::new();
         (0..1024).for_each(|step| even.record(131_072 + step));
         assert_eq!(

@@ -1,6 +1,7 @@
-//! Ratings: one figure from several queue depths. Each review used its own formula; the formula is printed with it.
+//! Ratings: one figure from several queue depths. Each review used its own formula, so the formula is printed with the
+//! figure.
 //!
-//! `qN` is the number of requests each second at depth N.
+//! `qN` is the number of requests per second at queue depth N.
 
 use crate::cell::Pattern;
 use serde::{Deserialize, Serialize};
@@ -24,14 +25,14 @@ pub enum Scheme {
     R5Light,
 }
 
-/// A depth that the formula needs was not measured.
+/// A queue depth that the formula needs was not measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RatingError {
-    /// Which formula.
+    /// The formula.
     pub scheme: Scheme,
-    /// Which depth.
+    /// The queue depth.
     pub depth: u32,
-    /// It is the single drive's that is missing.
+    /// Is the missing figure that of the single drive?
     pub of_single: bool,
 }
 
@@ -45,7 +46,7 @@ impl fmt::Display for RatingError {
 
 impl std::error::Error for RatingError {}
 
-/// Depth and divisor.
+/// Queue depths and their divisors.
 type Terms = &'static [(u32, f64)];
 
 const R2: Terms = &[(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0), (16, 16.0)];
@@ -60,9 +61,9 @@ impl Scheme {
     /// All values.
     pub const ALL: [Self; 6] = [Self::R1, Self::R2, Self::R3, Self::R4, Self::R5, Self::R5Light];
 
-    /// The scheme that a text names: its first word, up to any character except letters, digits and hyphens, is `R1` to
-    /// `R5`. A text that names a weight by depth without a formula means R4, the published formula of that kind, and a
-    /// mean R1.
+    /// The scheme in a text. Its first word, up to any character except letters, digits and hyphens, is `R1` to `R5`. A
+    /// text without a formula means R4 if it gives a weight by depth, because R4 is the published formula of that kind.
+    /// If it names a mean, it means R1.
     #[must_use]
     pub fn from_words(text: &str) -> Option<Self> {
         let part = |c: char| c.is_ascii_alphanumeric() || c == '-';
@@ -72,7 +73,7 @@ impl Scheme {
         }
         let numbered = first.strip_prefix('R').is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
         match text {
-            // A number without a known scheme, whatever else the text says.
+            // The text has a number but no known scheme, so its other words are ignored.
             _ if numbered => None,
             _ if text.contains("weighted") => Some(Self::R4),
             _ if text.contains("mean") => Some(Self::R1),
@@ -93,7 +94,7 @@ impl Scheme {
         }
     }
 
-    /// Is each depth rated against the single drive?
+    /// Does the formula divide by the rate of the single drive?
     #[must_use]
     pub const fn is_index(self) -> bool {
         matches!(self, Self::R5 | Self::R5Light)
@@ -114,7 +115,7 @@ impl Scheme {
         }
     }
 
-    /// The depths that it needs for a pattern.
+    /// The queue depths that the formula needs for a pattern.
     #[must_use]
     pub fn depths(self, pattern: &Pattern) -> Vec<u32> {
         match self.terms(pattern) {
@@ -123,7 +124,7 @@ impl Scheme {
         }
     }
 
-    /// The formula, to be printed next to the figure.
+    /// The formula, for printing next to the figure.
     #[must_use]
     pub fn formula(self, pattern: &Pattern) -> String {
         let terms = match (self, self.terms(pattern)) {
@@ -139,11 +140,11 @@ impl Scheme {
         terms.join(" + ")
     }
 
-    /// The figure, from the requests per second at a depth. An index also needs those of the single drive; no other
-    /// formula asks for them.
+    /// The figure, from the requests per second at each queue depth. Only an index also needs the rates of the single
+    /// drive.
     ///
     /// # Errors
-    /// A depth is missing, or the single drive has no rate there.
+    /// A queue depth is missing, or the single drive has no rate at it.
     pub fn rate(
         self,
         pattern: &Pattern,
@@ -175,7 +176,7 @@ mod tests {
 
     #[test]
     fn ratings_are_their_printed_formulas() {
-        // With qN = N each term of R2 is 1; the others follow by hand.
+        // With qN = N each term of R2 is 1; the others are computed by hand.
         let linear = |depth: u32| Some(f64::from(depth));
         let none = |_| None;
         let file = Pattern::FileServer;
@@ -185,10 +186,10 @@ mod tests {
         assert_eq!(Scheme::R4.rate(&file, linear, none).unwrap(), 1.0 + 2.0 + 4.0 + 64.0 / 6.0 + 32.0);
         assert_eq!(Scheme::R4.rate(&Pattern::WebServer, linear, none).unwrap(), 1.0 + 4.0 + 8.0 + 16.0 + 256.0 / 6.0);
         assert_eq!(Scheme::R4.rate(&Pattern::Workstation, linear, none).unwrap(), 1.0 + 2.0 + 2.0 + 8.0 / 3.0 + 4.0);
-        // An index is of the single drive, which makes 8 everywhere here: the mean of 2, 8 and 32.
+        // An index needs the single drive, which has 8 at all depths here: the mean of 2, 8 and 32.
         assert_eq!(Scheme::R5.rate(&file, linear, |_| Some(8.0)), Ok(14.0));
         assert_eq!(Scheme::R5.rate(&file, linear, linear), Ok(1.0));
-        // Depths 1, 4 and 16 with a single drive that makes 2 everywhere: the mean of a half, 2 and 8.
+        // Depths 1, 4 and 16, and a single drive with 2 at all depths: the mean of a half, 2 and 8.
         assert_eq!(Scheme::R5Light.rate(&file, linear, |_| Some(2.0)), Ok(3.5));
         assert_eq!(Scheme::R2.formula(&file), "q1/1 + q2/2 + q4/4 + q8/8 + q16/16");
         assert_eq!(Scheme::R1.formula(&Pattern::Workstation), "(q1 + q2 + q4 + q8 + q16 + q32) / 6");

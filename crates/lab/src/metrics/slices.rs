@@ -1,4 +1,4 @@
-//! Latency by time slice: how the fastest and the slowest requests change while a load runs.
+//! Latency by time slice: the change of the fastest and the slowest requests while a load runs.
 
 use super::histogram::Histogram;
 use openraid_units::{Instant, Nanos};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Slices at most. When there are more, each two become one, so that any length of time has at least half as many.
 const SLICES_MAX: usize = 40;
-/// Length of a slice at first.
+/// Initial length of a slice.
 const WIDTH_FIRST: Nanos = Nanos::from_millis(1);
 
 /// The latency of the requests that ended within a slice of time. All times in nanoseconds.
@@ -37,13 +37,13 @@ pub struct Slices {
 }
 
 impl Slices {
-    /// From a moment on.
+    /// Slices from this moment on.
     #[must_use]
     pub const fn new(from: Instant) -> Self {
         Self { from, width: WIDTH_FIRST, all: Vec::new() }
     }
 
-    /// Count a request that ended at a moment, not before the first.
+    /// Counts a request that ended at `at`, which must not be before the first moment.
     pub fn add(&mut self, at: Instant, latency_ns: u64) {
         let since = at.since(self.from).get();
         while since / self.width.get() >= SLICES_MAX as u64 {
@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn slices_grow_with_the_time_and_lose_no_request() {
         let mut slices = Slices::new(Instant::ZERO);
-        // One request each millisecond for a second; the one at 700 ms takes a thousand times as long.
+        // One request per millisecond for a second; the one at 700 ms takes a thousand times as long.
         for ms in 0..1000u64 {
             let latency = if ms == 700 { 5_000_000 } else { 5_000 };
             slices.add(Instant::ZERO + Nanos::from_millis(ms), latency);
         }
         let all = slices.all();
-        // 1 ms doubled until 40 slices hold 1000: 32 ms.
+        // 1 ms is doubled until 40 slices can hold 1000 ms: 32 ms.
         assert_eq!((all.len(), all[0].width_ns, all[0].requests), (32, 32_000_000, 32));
         assert_eq!(all.iter().map(|slice| slice.requests).sum::<u64>(), 1000);
         let slow: Vec<u64> = all.iter().filter(|slice| slice.max_ns > 1_000_000).map(|slice| slice.at_ns).collect();

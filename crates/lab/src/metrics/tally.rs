@@ -1,4 +1,4 @@
-//! Counting requests that end while a cell is measured.
+//! Counts requests that end while a cell is measured.
 
 use super::histogram::Histogram;
 use super::slices::Slices;
@@ -16,7 +16,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Count one.
+    /// Counts one request.
     pub fn add(&mut self, bytes: u32, latency_ns: u64) {
         self.requests += 1;
         self.bytes += u64::from(bytes);
@@ -24,7 +24,7 @@ impl Tally {
     }
 }
 
-/// Everything that is counted.
+/// All counts of a measurement.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Recorder {
     /// Reads.
@@ -37,7 +37,7 @@ pub struct Recorder {
     pub workers: Vec<(u64, u64)>,
     /// Number of failed requests.
     pub errors: u64,
-    /// Latency by time slice, if that is wanted.
+    /// Latency by time slice, if requested.
     pub slices: Option<Slices>,
 }
 
@@ -48,13 +48,13 @@ impl Recorder {
         Self { workers: vec![(0, 0); usize::from(workers)], ..Self::default() }
     }
 
-    /// Requests of any kind that succeeded.
+    /// Number of successful requests of any kind.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.reads.requests + self.writes.requests + self.flushes
     }
 
-    /// Bytes both ways.
+    /// Number of bytes in both directions.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.reads.bytes + self.writes.bytes

@@ -1,10 +1,10 @@
-//! Filling a target from its begin to its end, so that an SSD has been written full when it is measured.
+//! Fills a target from start to end, so that an SSD was written completely before it is measured.
 
 use crate::load::{ClosedLoop, LoopOptions, Request, Source, Step, Stop};
 use crate::target::{IoKind, Target, TargetError};
 use openraid_units::{Instant, Nanos};
 
-/// Requests between two words about progress.
+/// Number of requests between two reports of progress.
 const REQUESTS_PER_WORD: u64 = 1024;
 
 struct Filling {
@@ -28,13 +28,13 @@ impl Source for Filling {
     }
 }
 
-/// Write a target full this many times in sequence. `done` is told the bytes so far.
+/// Writes a target completely, `rounds` times in sequence. `done` gets the number of bytes so far.
 ///
 /// # Errors
 /// The target is gone.
 ///
 /// # Panics
-/// If the target was opened for reading only.
+/// The target was opened only for reading.
 pub fn fill(
     target: &mut dyn Target,
     bytes: u32,

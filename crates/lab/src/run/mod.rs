@@ -1,4 +1,4 @@
-//! Many cells: on all cores, kept in files, taken up again after an interruption.
+//! Runs many cells on all processors, stores results in files, and continues after an interruption.
 
 mod fill;
 mod outcome;

@@ -3,22 +3,22 @@
 use crate::cell::{CellError, CellResult};
 use serde::{Deserialize, Serialize};
 
-/// Why a cell has no result.
+/// The reason why a cell has no result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Absence {
-    /// It makes no sense here, or the array cannot be: an answer. Otherwise something went wrong.
+    /// Does the cell not apply, or is its array impossible? Otherwise the run failed.
     pub not_applicable: bool,
-    /// In words.
+    /// The reason as text.
     pub reason: String,
 }
 
-/// The result of a cell.
+/// The outcome of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// Its result.
+    /// The cell has this result.
     Measured(Box<CellResult>),
-    /// Why it has none.
+    /// The cell has no result, for this reason.
     Absent(Absence),
 }
 

@@ -1,20 +1,20 @@
-//! The cost of the generator itself: its processor time for a request to a target that does nothing.
+//! The cost of the generator itself: its processor time for each request to a target that does nothing.
 
 use crate::load::{one_size, ClosedLoop, LoopOptions, Mixed, Stop, Zone};
 use crate::target::{NullTarget, Target as _};
 use openraid_sys::clock;
 use openraid_units::{Bytes, Nanos};
 
-/// How long it is looked at.
+/// Length of the measurement.
 const LOOK: Nanos = Nanos::from_millis(500);
-/// Outstanding requests meanwhile.
+/// Outstanding requests during the measurement.
 const DEPTH: u32 = 32;
-/// Requests between two looks at the clock.
+/// Number of requests between two checks of the time.
 const ROUND: u64 = 10_000;
 /// Size of the target.
 const SIZE: u64 = 1 << 40;
 
-/// Nanoseconds of processor time that the generator takes for a request of 4 KiB, measured for half a second.
+/// Processor time of the generator for a request of 4 KiB in nanoseconds, measured for half a second.
 #[must_use]
 pub fn generator_cost() -> f64 {
     let mut target = NullTarget::new(Bytes(SIZE));

@@ -1,10 +1,10 @@
-//! The identity of this program, to the byte: measurements of another build are not used.
+//! The identity of this program file. Results of another build are not used.
 
 use openraid_sim::random::mix;
 use std::sync::OnceLock;
 
-/// A digest of this program's own bytes. If they cannot be read, it is a number that no other run has, so that no
-/// stored result is used.
+/// A digest of this program's file. If the file cannot be read, the digest is a number that no other run has, so that
+/// no stored result is used.
 #[must_use]
 pub fn program_digest() -> u64 {
     static DIGEST: OnceLock<u64> = OnceLock::new();
@@ -17,7 +17,7 @@ pub fn program_digest() -> u64 {
     })
 }
 
-/// FNV-1a in steps of eight bytes, mixed once more.
+/// FNV-1a in steps of eight bytes, followed by one mixing step.
 fn of(bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

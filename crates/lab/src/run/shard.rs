@@ -1,10 +1,10 @@
-//! A part of a list of work: every n-th item, so that parts take about as long as each other.
+//! A part of a list of work: every n-th item, so that all parts take about the same time.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Parts at most.
+/// Maximum number of parts.
 const PARTS_MAX: u32 = 100_000;
 
 /// One of several equal parts.
@@ -17,7 +17,7 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Does the item with this number, from 0 on, belong to it?
+    /// Does the item with this index (from 0) belong to the part?
     #[must_use]
     pub const fn takes(self, number: usize) -> bool {
         number as u64 % self.of as u64 == self.index as u64 - 1
@@ -47,7 +47,7 @@ impl FromStr for Shard {
 /// Are these all parts of one whole, each once?
 ///
 /// # Errors
-/// Which part is missing, there twice, or of another whole.
+/// The part that is missing, given twice, or of another whole.
 pub fn complete(shards: &[Shard]) -> Result<(), String> {
     let Some(first) = shards.first() else { return Err("there is no part; name all of them".into()) };
     if let Some(other) = shards.iter().find(|shard| shard.of != first.of) {

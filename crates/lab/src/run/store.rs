@@ -1,7 +1,7 @@
-//! Cells kept in a folder, one file each, so that an interrupted run continues at its last cell.
+//! Stores the results of cells in a folder, one file each, so that an interrupted run continues at its last cell.
 //!
-//! A file is written under another name and renamed when it is complete, so it is complete or absent. It names the cell
-//! and a stamp (the program and the profiles); if either differs, the cell is measured again.
+//! A file is written under another name and renamed when it is complete, so it is never incomplete. It contains the
+//! cell and a stamp (the program and the profiles); if either differs, the cell is measured again.
 
 use super::outcome::Outcome;
 use crate::cell::CellSpec;
@@ -12,12 +12,12 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The form of a cell's file.
+/// Schema name of a cell's file.
 pub const CELL_SCHEMA: &str = "openraid/lab-cell/1";
-/// Bytes of a cell's file at most.
+/// Maximum size of a cell's file in bytes.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// A cell's file.
+/// The contents of a cell's file, for writing.
 #[derive(Serialize)]
 struct Written<'a> {
     schema: &'a str,
@@ -26,7 +26,7 @@ struct Written<'a> {
     outcome: &'a Outcome,
 }
 
-/// The same, read.
+/// The contents of a cell's file, as read.
 #[derive(Deserialize)]
 struct Found {
     schema: String,
@@ -35,12 +35,12 @@ struct Found {
     outcome: Outcome,
 }
 
-/// Why a folder cannot keep cells.
+/// The reason why a folder cannot store cells.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreError {
-    /// Where.
+    /// Path of the file or folder.
     pub path: PathBuf,
-    /// Why, and what to do.
+    /// The reason and the remedy.
     pub reason: String,
 }
 
@@ -54,14 +54,14 @@ impl std::error::Error for StoreError {}
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The inputs of a result apart from the cell: this program, to the byte, and all profiles.
+/// The inputs of a result other than the cell: this program's file, and all profiles.
 #[must_use]
 pub fn fingerprint(library: &Library) -> String {
     format!("{VERSION} {:016x} {:016x}", super::program_digest(), profiles_digest(library))
 }
 
-/// The same as text: the version, and of program and profiles the first eight digits of the [`fingerprint`]'s, by which
-/// two builds of one version are distinguished.
+/// The inputs as text: the version, and the first eight digits of the [`fingerprint`] of program and profiles. The
+/// digits distinguish two builds of one version.
 #[must_use]
 pub fn build(library: &Library) -> String {
     let (program, profiles) = (super::program_digest() >> 32, profiles_digest(library) >> 32);
@@ -72,7 +72,7 @@ fn profiles_digest(library: &Library) -> u64 {
     crate::cell::digest(&format!("{library:?}"))
 }
 
-/// A folder with cells.
+/// A folder with stored cells.
 #[derive(Clone, Debug)]
 pub struct Store {
     folder: PathBuf,
@@ -80,10 +80,10 @@ pub struct Store {
 }
 
 impl Store {
-    /// The cells of a folder; it is made if it is not there.
+    /// Opens the folder with cells; if it does not exist, it is created.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The folder cannot be created.
     pub fn open(folder: &Path, stamp: &str) -> Result<Self, StoreError> {
         fs::create_dir_all(folder).map_err(|error| StoreError {
             path: folder.into(),
@@ -96,8 +96,9 @@ impl Store {
         self.folder.join(format!("{:016x}.json", cell.digest()))
     }
 
-    /// The result of a cell before, if it is kept and still holds. Results alone are: why a cell has none is found at
-    /// once, and may not be so the next time, when the target is opened for writing.
+    /// The stored result of a cell, if there is one that is still valid. Only results are stored. The reason of a
+    /// missing result is found quickly, and may no longer apply the next time, for example if the target is then opened
+    /// for writing.
     #[must_use]
     pub fn get(&self, cell: &CellSpec) -> Option<Outcome> {
         let mut text = String::new();
@@ -107,7 +108,7 @@ impl Store {
         fits.then_some(found.outcome)
     }
 
-    /// Keep the result of a cell, if it has one.
+    /// Stores the result of a cell, if it has one.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -121,10 +122,10 @@ impl Store {
     }
 }
 
-/// Write a file so that it is there wholly or not at all.
+/// Writes a file so that it is never incomplete.
 ///
 /// # Errors
-/// It cannot be written.
+/// The file cannot be written.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
     let failed = |error: std::io::Error| StoreError {
         path: path.into(),

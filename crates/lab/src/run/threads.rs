@@ -1,10 +1,10 @@
-//! Work on a list by several threads; the results are in the order of the list, not of completion.
+//! Does the work of a list on several threads. The results have the order of the list.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Mutex;
 
-/// Do `work` for every item on this many threads. `ended` gets the number of finished items after each one. If it returns
-/// false, no more are begun and the missing results are `None`.
+/// Calls `work` for every item, on this number of threads. After each item `ended` gets the number of finished items.
+/// If `ended` returns false, no more items are begun, and the missing results are `None`.
 pub fn run_all<I: Sync, R: Send>(
     items: &[I],
     threads: usize,

@@ -1,7 +1,8 @@
-//! A file or a block device, by io_uring (or threads, where that is refused), past the page cache where possible.
+//! A file or a block device as a target, by io_uring (or threads, if it is refused), without the page cache if
+//! possible.
 //!
-//! It is opened for itself alone, so that nothing that the kernel or another program uses is ever measured, let alone
-//! written. Without a [`Destruction`] it is opened for reading and the kernel itself refuses writes.
+//! The target is opened for exclusive use, so that a device in use by the kernel or another program is never measured,
+//! and never written. Without a [`Destruction`] the target is opened for reading, and the kernel itself refuses writes.
 
 use super::choice::{Choice, Destruction};
 use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
@@ -16,20 +17,20 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The requirements on a real target.
+/// The options of a real target.
 #[derive(Clone, Debug)]
 pub struct RealOptions {
-    /// Requests outstanding at most.
+    /// Maximum number of outstanding requests.
     pub outstanding: u32,
-    /// Bytes of one request at most.
+    /// Maximum size of a request in bytes.
     pub bytes_max: u32,
-    /// Its data may be destroyed; without it nothing is ever written.
+    /// The permission to destroy its data. Without it nothing is ever written.
     pub destroy: Option<Destruction>,
     /// Seed of the payload.
     pub seed: u64,
 }
 
-/// See the module's description.
+/// A file or block device as a target; see the module's description.
 pub struct BlockTarget {
     facts: TargetFacts,
     frames: Frames,
@@ -38,15 +39,16 @@ pub struct BlockTarget {
     completed: Vec<Completed>,
     patience: Patience,
     queued: bool,
-    /// When it last answered, or was asked after it had answered everything.
+    /// The time of the last answer, or of the first request after all earlier ones were answered.
     heard: Instant,
 }
 
 impl BlockTarget {
-    /// Open it. Nothing is written.
+    /// Opens the target. Nothing is written.
     ///
     /// # Errors
-    /// It is not there, in use, write-protected where it shall be written, or too small for one request.
+    /// The target does not exist, is in use, is write-protected although it must be written, or is too small for one
+    /// request.
     pub fn open(path: &Path, options: &RealOptions) -> Result<Self, TargetError> {
         let choice = Choice::Path(path.into());
         let name = path.display().to_string();
@@ -85,13 +87,13 @@ impl BlockTarget {
             link_mbps: device_name(path).and_then(|device| link_mbps(Path::new("/sys"), &device)),
             bed,
         };
-        // The pool is warm when the first request comes.
+        // This touches the memory of the pool before the first request.
         let _ = frames.pool.slice_mut(frames.of(&HostIo { id: 0, kind: IoKind::Read, offset: 0, len: 512, worker: 0 }));
         let patience = Patience::with(&name);
         Ok(Self { facts, frames, engine, slot, completed: Vec::new(), patience, queued: false, heard: clock::now() })
     }
 
-    /// Collect finished requests. Returns the time at which they were found finished.
+    /// Collects finished requests. Returns the time at which they were found.
     fn reap(&mut self, done: &mut Vec<IoDone>) -> Result<Instant, TargetError> {
         self.engine
             .reap(&mut self.frames.pool, &mut self.completed)
@@ -110,13 +112,13 @@ impl BlockTarget {
     }
 }
 
-/// The name by which the kernel knows a block device.
+/// The kernel's name of a block device.
 fn device_name(path: &Path) -> Option<String> {
     let path = std::fs::canonicalize(path).ok()?;
     Some(path.file_name()?.to_str()?.to_owned()).filter(|_| path.starts_with("/dev"))
 }
 
-/// Why a request failed. The advice about members of arrays does not apply to a target.
+/// The reason why a request failed. The remedies for members of arrays do not apply to a target.
 fn told(error: &IoError) -> String {
     match error {
         IoError::Truncated { .. } => "it was made shorter while it was measured; restore its size".into(),
@@ -124,7 +126,7 @@ fn told(error: &IoError) -> String {
     }
 }
 
-/// Why a path is no target, without its name: the reasons for members of arrays, worded for targets.
+/// The reason why a path is not a target, without its name. The reasons for members of arrays are worded for targets.
 fn reason(name: &str, error: &MemberError) -> String {
     match error {
         MemberError::NotAMember { kind, .. } => {
@@ -197,10 +199,10 @@ impl Target for BlockTarget {
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError> {
         const SILENCE: Nanos = Nanos::from_secs(SILENCE_SECONDS_MAX);
         let before = done.len();
-        // The time is asked for only where it matters: this is walked through for each completion.
+        // The clock is read only if the time matters, because this code runs for each completion.
         let mut left = if until == Instant::NEVER { SILENCE } else { until.since(clock::now()) };
         loop {
-            // Queued requests are sent in any case; the sleep is in the same call.
+            // Queued requests are always sent; the same call also sleeps.
             if self.queued || left > Nanos::ZERO {
                 let refused = self.engine.submit_and_wait(left.min(SILENCE));
                 let refused = refused.map_err(|error| self.patience.gone(format!("the kernel takes none: {error}")))?;
@@ -214,7 +216,7 @@ impl Target for BlockTarget {
             if now >= ends && self.engine.outstanding() > 0 {
                 return Err(self.patience.silent());
             }
-            // Nothing outstanding: then only the caller's time ends this wait.
+            // Without outstanding requests only the caller's time ends this wait.
             let end = if self.engine.outstanding() > 0 { until.min(ends) } else { until };
             left = end.since(now);
         }

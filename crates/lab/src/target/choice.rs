@@ -1,19 +1,19 @@
-//! The target that a word names, and the proof that its data may be destroyed.
+//! Parses the name of a target, and checks the permission to destroy its data.
 
 use super::TargetError;
 use openraid_nbd::NbdUri;
 use openraid_units::Bytes;
 use std::path::{Path, PathBuf};
 
-/// Size of a null target that was named without one.
+/// Size of a null target if the name gives none.
 const NULL_DEFAULT: Bytes = Bytes(1 << 40);
 
-/// The meaning of a word.
+/// The kinds of target that a name can mean.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
     /// `sim:PROFILE`: a simulated machine.
     Simulated(String),
-    /// `null:` or `null:SIZE`: everything ends at once and nothing is kept.
+    /// `null:` or `null:SIZE`: every request ends at once, and no data are stored.
     Null(Bytes),
     /// An NBD address.
     Nbd(NbdUri),
@@ -22,10 +22,10 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Parse a word.
+    /// Parses a target's name.
     ///
     /// # Errors
-    /// The fault in the word.
+    /// The fault in the name.
     pub fn parse(word: &str) -> Result<Self, TargetError> {
         let wrong = |reason: String| TargetError::Open { name: word.into(), reason };
         if let Some(profile) = word.strip_prefix("sim:") {
@@ -54,7 +54,8 @@ impl Choice {
         Ok(Self::Path(word.into()))
     }
 
-    /// The name that has to be typed before its data may be destroyed: the last part of a path, the name of an export.
+    /// The name that the user must type before the data may be destroyed: the last part of a path, or the name of an
+    /// export.
     #[must_use]
     pub fn short_name(&self) -> String {
         match self {
@@ -66,7 +67,7 @@ impl Choice {
         }
     }
 
-    /// Can measuring it destroy anybody's data?
+    /// Can a measurement destroy data of a user?
     #[must_use]
     pub const fn holds_data(&self) -> bool {
         matches!(self, Self::Nbd(_) | Self::Path(_))
@@ -77,18 +78,18 @@ fn last_part(path: &Path) -> String {
     path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The user's request to destroy a target's data, with its name typed. There is no other way to open a target that
-/// holds data for writing.
+/// The user's request to destroy a target's data, with the typed name. A target that holds data can be opened for
+/// writing only with this request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destruction {
     name: String,
 }
 
 impl Destruction {
-    /// The name that was typed must be the target's.
+    /// Checks that the typed name is that of the target.
     ///
     /// # Errors
-    /// It is another one.
+    /// The name is another one.
     pub fn confirmed(choice: &Choice, typed: &str) -> Result<Self, TargetError> {
         let name = choice.short_name();
         if typed.trim() == name {
@@ -101,7 +102,7 @@ impl Destruction {
         Err(TargetError::Open { name, reason })
     }
 
-    /// Is it about this target?
+    /// Does the request apply to this target?
     pub(super) fn covers(&self, choice: &Choice) -> bool {
         self.name == choice.short_name()
     }

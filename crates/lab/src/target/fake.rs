@@ -1,5 +1,5 @@
-//! A target whose answers are known on paper: this many servers, each with a fixed or exponential time, and one queue. It
-//! is used for examining the generator alone.
+//! A target whose results can be computed by hand: several servers, each with a fixed or exponential service time, and
+//! one queue. It is used to test the generator alone.
 
 use super::{Counters, HostIo, IoDone, MemberCounters, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sim::Random;
@@ -7,7 +7,7 @@ use openraid_units::{Bytes, Instant, Nanos};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// Servers with one queue in front of them, in virtual time.
+/// Servers with one common queue, in virtual time.
 pub struct Servers {
     facts: TargetFacts,
     now: Instant,
@@ -15,7 +15,7 @@ pub struct Servers {
     service: Nanos,
     exponential: Option<Random>,
     queue: VecDeque<HostIo>,
-    /// Time, order, name.
+    /// Sorted by time, then order; with the id of the request.
     busy: BinaryHeap<Reverse<(Instant, u64, u64)>>,
     sequence: u64,
     counters: MemberCounters,
@@ -48,7 +48,7 @@ impl Servers {
         }
     }
 
-    /// The same with exponential times of that mean.
+    /// Servers with exponential service times of this mean.
     #[must_use]
     pub fn exponential(mut self, seed: u64) -> Self {
         self.exponential = Some(Random::new(seed));

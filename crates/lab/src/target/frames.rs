@@ -5,10 +5,10 @@ use openraid_sim::Random;
 use openraid_sys::{FramePool, HugePages, PoolOptions, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
 
-/// Payload memory of one target at most.
+/// Maximum memory for the payload of one target.
 pub const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
 
-/// Frames, filled with bytes that no drive can compress or deduplicate.
+/// Frames whose bytes no drive can compress or deduplicate.
 pub(super) struct Frames {
     pub pool: FramePool,
     frame: u64,
@@ -41,15 +41,15 @@ impl Frames {
     }
 }
 
-/// Tells when a target is gone: it has not answered for long, or answers nothing but errors.
+/// Decides when a target counts as gone: it has not answered for a long time, or answers only with errors.
 pub(super) struct Patience {
     name: String,
     failed_in_a_row: u32,
 }
 
-/// Requests that may fail in a row before a target counts as gone.
+/// Number of consecutive failed requests after which a target counts as gone.
 const FAILED_IN_A_ROW_MAX: u32 = 64;
-/// Seconds without an answer after which a target counts as gone.
+/// Number of seconds without an answer after which a target counts as gone.
 pub(super) const SILENCE_SECONDS_MAX: u64 = 60;
 
 impl Patience {
@@ -61,7 +61,7 @@ impl Patience {
         TargetError::Gone { name: self.name.clone(), reason }
     }
 
-    /// An answer came, good or bad.
+    /// Notes an answer, with or without an error.
     pub fn answer(&mut self, error: Option<String>) -> Result<(), TargetError> {
         let Some(error) = error else {
             self.failed_in_a_row = 0;

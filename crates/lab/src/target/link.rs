@@ -1,11 +1,11 @@
-//! The capacity of a block device's link, from the kernel's figures: the lanes of a PCI Express device on the way, and
-//! the negotiated speed of a SATA link. No rate of the device is above the slowest of them.
+//! The capacity of a block device's link, from the kernel's figures: the lanes of the PCI Express devices on the path,
+//! and the negotiated speed of a SATA link. No rate of the device is above the lowest of these.
 
 use std::fs;
 use std::path::Path;
 
-/// MB (10^6 bytes) each second of payload that the device of this name can exchange with the machine; none if nothing on
-/// the way says its speed. `sysfs` is `/sys`, or what stands for it.
+/// Rate of payload that this device can exchange with the machine, in MB/s (10^6 bytes). None if no part of the path
+/// reports its speed. `sysfs` is `/sys`, or another folder in tests.
 pub(super) fn link_mbps(sysfs: &Path, device: &str) -> Option<f64> {
     let block = fs::canonicalize(sysfs.join("class/block").join(device)).ok()?;
     let speeds = block
@@ -19,7 +19,7 @@ fn word(path: &Path) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// A device on PCI Express: transfers a second and lane, less the line code, times lanes.
+/// A device on PCI Express: transfers per second and lane, minus the line code, times the number of lanes.
 fn pcie(folder: &Path) -> Option<f64> {
     let speed = word(&folder.join("current_link_speed"))?;
     let lanes: f64 = word(&folder.join("current_link_width"))?.parse().ok()?;
@@ -29,7 +29,7 @@ fn pcie(folder: &Path) -> Option<f64> {
     (lanes > 0.0).then_some(giga * coded * 1000.0 / 8.0 * lanes)
 }
 
-/// A SATA link: its line rate, less the line code of 8b/10b.
+/// A SATA link: its line rate minus the 8b/10b line code.
 fn sata(folder: &Path) -> Option<f64> {
     let links = fs::read_dir(folder.join("ata_link")).ok()?;
     let of_link = |link: fs::DirEntry| {
@@ -53,7 +53,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        // A disk on a host adapter: 6 Gbit/s of SATA, and four lanes of the third generation.
+        // A disk on a host adapter: SATA with 6 Gbit/s, and four lanes of the third PCI Express generation.
         make("devices/pci0/ata1/link1/ata_link/link1/sata_spd", "6.0 Gbps\n");
         make("devices/pci0/current_link_speed", "8.0 GT/s PCIe\n");
         make("devices/pci0/current_link_width", "4\n");

@@ -1,7 +1,7 @@
-//! Targets of a load: a simulated machine, a file or block device, an NBD export, or nothing at all.
+//! Targets of a load: a simulated machine, a file or block device, an NBD export, or a target that does nothing.
 //!
-//! A target takes requests at its own present time and reports when they ended. It never reorders or retries requests,
-//! and writes nothing else.
+//! A target accepts requests at its present time and reports when they ended. It never reorders or retries requests,
+//! and sends no writes of its own.
 
 mod block;
 mod choice;
@@ -29,40 +29,40 @@ use std::fmt;
 /// Facts about a target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TargetFacts {
-    /// As the user named it.
+    /// The target as the user named it.
     pub name: String,
-    /// How much can be read and written.
+    /// Capacity in bytes.
     pub capacity: Bytes,
     /// The smallest unit of reads and writes.
     pub block: Bytes,
-    /// Its time is a number, not a clock.
+    /// Is the time virtual, and not that of a clock?
     pub simulated: bool,
-    /// It was opened for writing.
+    /// Is the target open for writing?
     pub writable: bool,
-    /// Requests go through the page cache of this machine.
+    /// Do requests use the page cache of this machine?
     pub page_cache: bool,
-    /// What its link can carry, MB (10^6 bytes) each second, where the system tells.
+    /// Maximum rate of its link in MB/s (10^6 bytes), if the system reports it.
     pub link_mbps: Option<f64>,
     /// Lines for the description of the test bed.
     pub bed: Vec<String>,
 }
 
-/// The work of a target's parts since it was made. Times are busy times.
+/// The work of a target's parts since its creation. All times are times under load.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
     /// Each member.
     pub members: Vec<MemberCounters>,
-    /// Parts of the machine by name: time that they worked. If several share a name, the busiest counts.
+    /// Parts of the machine by name, with the time under load. If several parts have the same name, the busiest counts.
     pub components: Vec<(&'static str, Nanos)>,
-    /// The host's processor: time that it worked, over all its workers.
+    /// Time under load of the host's processor, over all workers.
     pub host: Option<Nanos>,
-    /// Bytes acknowledged and not yet written to members.
+    /// Acknowledged bytes that are not yet written to members.
     pub dirty: Option<Bytes>,
-    /// Bytes written to members that are still in the members' own caches.
+    /// Bytes that were written to members and are still in the members' own caches.
     pub held: Option<Bytes>,
-    /// Bytes of reads that the controller's cache answered.
+    /// Bytes of reads that came from the controller's cache.
     pub read_hits: Option<Bytes>,
-    /// Bytes of a new member that a rebuild has filled, while one runs.
+    /// Bytes of a new member that a running rebuild has filled.
     pub rebuilt: Option<Bytes>,
     /// Number of the engine's decisions by reason.
     pub reasons: Vec<(&'static str, u64)>,
@@ -71,84 +71,85 @@ pub struct Counters {
 /// The work of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemberCounters {
-    /// Commands.
+    /// Number of reads.
     pub reads: u64,
-    /// Commands.
+    /// Number of writes.
     pub writes: u64,
-    /// Sectors both ways.
+    /// Number of sectors in both directions.
     pub sectors: u64,
-    /// Sectors written.
+    /// Number of written sectors.
     pub written: u64,
-    /// Time that each of its parts worked, as in [`MEMBER_PARTS`].
+    /// Time under load of each part, in the order of [`MEMBER_PARTS`].
     pub busy: [Nanos; MEMBER_PARTS.len()],
 }
 
-/// Parts of a member. What does not tell parts apart has only the first.
+/// Parts of a member. If a model does not distinguish parts, only the first is used.
 pub const MEMBER_PARTS: [&str; 6] = ["medium", "firmware", "path", "path", "link", "link"];
 
-/// Something that takes requests.
+/// A target that accepts requests.
 pub trait Target {
-    /// The facts about it.
+    /// The facts about the target.
     fn facts(&self) -> &TargetFacts;
-    /// Its time.
+    /// The target's present time.
     fn now(&self) -> Instant;
-    /// Take a request, now.
+    /// Submits a request at the present time.
     fn submit(&mut self, io: HostIo);
-    /// Let time pass until `until`, or until something has ended, which is put into `done`.
+    /// Lets time pass until `until`, or until a request has ended. Ended requests are added to `done`.
     ///
     /// # Errors
     /// The target is gone.
     fn wait(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Result<(), TargetError>;
-    /// What its parts have done, if it tells.
+    /// The work of the target's parts, if the target reports it.
     fn counters(&self) -> Option<Counters>;
-    /// Delete its array and create it again between two loads, with nothing outstanding. A real target ignores this.
+    /// Deletes the array and creates it again, between two loads and without outstanding requests. A real target
+    /// ignores this.
     fn make_anew(&mut self) {}
-    /// How late it writes to its members; nothing if it writes at once, or does not tell.
+    /// The delay of writes to members. None if the target writes at once or does not report the delay.
     fn destage(&self) -> Option<Late> {
         None
     }
 }
 
-/// How late a simulated target writes to its members what it has acknowledged.
+/// The delay with which a simulated target writes acknowledged data to its members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Late {
-    /// The age at which dirty data goes out anyway.
+    /// Maximum age of dirty data before destage.
     pub age: Nanos,
 }
 
-/// Ages of destage that a measurement lasts for.
+/// Length of a measurement in ages of destage.
 const AGES: u64 = 10;
 
 impl Late {
-    /// The time in which what comes and what goes out is the same, but for a tenth.
+    /// The time after which the rates into and out of the cache are equal to a tenth.
     #[must_use]
     pub const fn ages(self) -> Nanos {
         Nanos(self.age.get() * AGES)
     }
 }
 
-/// Why a target cannot be used, or not any more.
+/// The reason why a target cannot be used, or not any more.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TargetError {
-    /// It is gone, or broke off.
+    /// The target is gone, or its connection was closed.
     Gone {
-        /// Its name.
+        /// Name of the target.
         name: String,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// The named thing is no target: it does not exist, or cannot be one.
+    /// The name does not exist, or cannot be a target.
     Named {
-        /// Its name.
+        /// Name of the target.
         name: String,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         reason: String,
     },
-    /// It cannot be opened.
+    /// The target cannot be opened.
     Open {
-        /// Its name.
+        /// Name of the target.
         name: String,
-        /// Why, and what to do.
+        /// The reason and the remedy.
         reason: String,
     },
 }

@@ -1,18 +1,18 @@
-//! A target that does nothing: every request ends at once. A load on it costs the generator's own time only.
+//! A target that does nothing: every request ends at once, so a load costs only the generator's own time.
 
 use super::{Counters, HostIo, IoDone, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::clock;
 use openraid_units::{Bytes, Instant};
 use std::time::Duration;
 
-/// See the module's description.
+/// A target that does nothing; see the module's description.
 pub struct NullTarget {
     facts: TargetFacts,
     waiting: Vec<u64>,
 }
 
 impl NullTarget {
-    /// One of this size.
+    /// A null target of this size.
     #[must_use]
     pub fn new(capacity: Bytes) -> Self {
         let facts = TargetFacts {

@@ -1,4 +1,4 @@
-//! An NBD export as a target: one connection, many requests under way.
+//! An NBD export as a target: one connection with many requests under way.
 
 use super::block::RealOptions;
 use super::choice::Choice;
@@ -14,9 +14,9 @@ use openraid_units::{ArrayOffset, Bytes, Instant, Nanos};
 use std::collections::VecDeque;
 use std::net::ToSocketAddrs;
 
-/// Bytes of replies that are taken at once.
+/// Maximum number of bytes of replies in one receive.
 const INBOX_BYTES: usize = 64 << 10;
-/// Seconds that a server may take to let us in.
+/// Maximum time in seconds for the negotiation with the server.
 const GREETING_SECONDS_MAX: u64 = 10;
 
 struct Underway {
@@ -34,14 +34,14 @@ impl PendingTable for Table {
     }
 }
 
-/// A request on its way out: header, payload, how much is sent.
+/// A request that is being sent: header, payload, number of bytes sent.
 struct Outgoing {
     header: [u8; 28],
     payload: Option<PoolRange>,
     sent: usize,
 }
 
-/// See the module's description.
+/// An NBD export as a target; see the module's description.
 pub struct NbdTarget {
     facts: TargetFacts,
     frames: Frames,
@@ -51,7 +51,7 @@ pub struct NbdTarget {
     outbox: VecDeque<Outgoing>,
     inbox: Vec<u8>,
     filled: usize,
-    /// Payload that comes straight into a frame.
+    /// Payload that is received directly into a frame.
     incoming: Option<PoolRange>,
     epoll: Epoll,
     events: Events,
@@ -61,10 +61,11 @@ pub struct NbdTarget {
 }
 
 impl NbdTarget {
-    /// Connect. Nothing is written.
+    /// Connects. Nothing is written.
     ///
     /// # Errors
-    /// The server is not there or refuses; the export is write-protected where it shall be written, or too small.
+    /// The server does not exist or refuses. Or the export is write-protected although it must be written, or too
+    /// small.
     pub fn open(uri: &NbdUri, options: &RealOptions) -> Result<Self, TargetError> {
         let choice = Choice::Nbd(uri.clone());
         let name = uri.to_string();
@@ -230,7 +231,7 @@ fn connect(uri: &NbdUri) -> Result<Socket, String> {
     }
 }
 
-/// A connection that is being agreed on.
+/// A connection during the negotiation.
 struct Greeting {
     socket: Socket,
     epoll: Epoll,
@@ -273,7 +274,7 @@ impl Greeting {
         }
     }
 
-    /// Some hundred bytes, which fit into the socket's buffer.
+    /// A few hundred bytes, which fit into the socket's buffer.
     fn send_all(&self, frames: &Frames, bytes: &[u8]) -> Result<(), String> {
         let mut sent = 0;
         while sent < bytes.len() {
@@ -344,7 +345,7 @@ impl Target for NbdTarget {
 
 impl Drop for NbdTarget {
     fn drop(&mut self) {
-        // A goodbye; a server that is already gone needs none.
+        // Sends a goodbye. If the server is already gone, no goodbye is needed.
         let _ = self.socket.send(&self.frames.pool, &[Piece::Bytes(&ClientTransmission::disconnect())], 0);
     }
 }

@@ -1,4 +1,4 @@
-//! A machine in virtual time as a target: the engine that serves, on models of everything around it.
+//! A simulated machine as a target: the engine of the server, on models of all other parts.
 
 use super::{Counters, HostIo, IoDone, Late, MemberCounters, Target, TargetError, TargetFacts};
 use crate::cell::Caches;
@@ -7,13 +7,13 @@ use openraid_models::{DriveKind, Library, Rate};
 use openraid_sim::machine::{Machine, MachineCounters, MachineError, MachineSpec};
 use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 
-/// See the module's description.
+/// A simulated machine as a target; see the module's description.
 pub struct SimTarget {
     machine: Machine,
     facts: TargetFacts,
 }
 
-/// A state of SSDs, as a test bed says it.
+/// The text for a state of SSDs in a test bed.
 #[must_use]
 pub(crate) const fn ssd_state(state: DriveState) -> &'static str {
     match state {
@@ -22,7 +22,8 @@ pub(crate) const fn ssd_state(state: DriveState) -> &'static str {
     }
 }
 
-/// The link that drives share, of an expander or a channel, and their number; none if each has its own.
+/// The link that several drives share, of an expander or a channel, and the number of such links. None if each drive
+/// has its own.
 ///
 /// # Errors
 /// No profile has such a link.
@@ -37,10 +38,10 @@ pub(crate) fn shared_port(spec: &MachineSpec, library: &Library) -> Result<Optio
 }
 
 impl SimTarget {
-    /// The machine of a specification.
+    /// Makes the machine of a specification.
     ///
     /// # Errors
-    /// Why it cannot be, with the controller's reason.
+    /// The reason why the machine is impossible, with the controller's rule.
     pub fn new(name: &str, spec: &MachineSpec, library: &Library) -> Result<Self, MachineError> {
         let machine = Machine::in_library(spec, library)?;
         let drive = spec.drives.first().map_or("no drive", |drive| drive.head.title.as_str());
@@ -75,12 +76,12 @@ impl SimTarget {
         &self.machine
     }
 
-    /// Have its engine keep the last `count` steps of requests.
+    /// Makes the engine keep the last `count` steps of requests.
     pub fn keep_steps(&mut self, count: u32) {
         self.machine.keep_steps(count);
     }
 
-    /// Everything that the machine has counted.
+    /// All counters of the machine.
     #[must_use]
     pub fn machine_counters(&self) -> MachineCounters {
         self.machine.counters()

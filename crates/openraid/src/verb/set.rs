@@ -1,4 +1,4 @@
-//! `openraid set`: settings of an array that is served.
+//! `openraid set`: changes settings of a served array.
 
 use super::{ask, Context};
 use crate::arguments::SetArguments;
@@ -27,15 +27,15 @@ pub fn run(arguments: &SetArguments, context: &Context) -> Outcome {
                 policy.text()
             )));
         }
-        // After the others: a profile also sets it.
+        // The write cache is set after the other settings, because a profile also sets it.
         settings.push(("write.cache".to_owned(), value.to_owned()));
     }
-    // Whether something is put at risk depends on the server: it asks for the confirmation.
+    // The server decides whether the change needs a confirmation.
     let command = Command::Set { array: arguments.array.clone(), settings, yes: arguments.yes };
     ask(context, &arguments.array, &command)
 }
 
-/// What a consistency policy means for an array that was made with one.
+/// The setting of the write cache for a consistency policy, for an array that was created with one.
 fn write_cache_of(policy: ConsistencyWord, name: &str, context: &Context) -> Result<&'static str, Failure> {
     if policy == ConsistencyWord::ControllerJournal {
         return Ok("journal");

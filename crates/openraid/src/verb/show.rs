@@ -1,4 +1,4 @@
-//! `openraid show`: one array, from its server, or from its members if no server serves it.
+//! `openraid show`: shows one array, from its server, or from its members if no server serves it.
 
 use std::thread;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::server::rates::Rates;
 use crate::server::view;
 use crate::trial::Trial;
 
-/// How often a task is asked for while it is followed.
+/// Time between two queries for a task that is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An array.
@@ -40,7 +40,7 @@ pub(super) struct Body<'a> {
 /// Runs the verb.
 ///
 /// # Errors
-/// No registry and no server knows the array, or its members make none.
+/// Neither the registry nor a server knows the array, or its members form no array.
 pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     if let Some(seconds) = arguments.wait {
         context.servers.wait_for(&arguments.array, Duration::from_secs(seconds))?;
@@ -68,10 +68,10 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
 }
 
-/// An array from its server, or as its members say.
+/// An array from its server, or from its members.
 ///
 /// # Errors
-/// No server has it, and its members make none.
+/// No server has the array, and its members form no array.
 pub fn of(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     match context.servers.serving(name)? {
         Some(mut server) => server.show(name),
@@ -90,7 +90,7 @@ pub(super) struct Drives<'a> {
     arrays: &'a [ArrayModel],
 }
 
-/// Raw drives that are served under one name: one after the other.
+/// Prints raw drives that are served under one name, in sequence.
 fn raw_drives(context: &Context, arguments: &ShowArguments, raw: &[ArrayModel]) -> Exit {
     let human = if arguments.mdstat {
         mdstat(&raw.iter().collect::<Vec<_>>())
@@ -101,7 +101,7 @@ fn raw_drives(context: &Context, arguments: &ShowArguments, raw: &[ArrayModel]) 
     context.output.answer(exit, &Drives { served: true, array: None, arrays: raw }, &human)
 }
 
-/// The state that an unserved array would have: it is started in memory, inspected and dropped.
+/// The state that an array would have that is not served: it is started in memory, examined and dropped.
 fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let Some(entry) = context.registry.find(name)? else {
         return Err(unknown_array(name));
@@ -129,7 +129,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     for span in &mut array.spans {
         (span.task, span.active) = (None, false);
     }
-    // As a server would find them at its start; nothing is written down.
+    // The alarms that a server would find at its start. Nothing is stored.
     let mut book: Book = Store::at(context.registry.folder_beside("alarms")).read().unwrap_or_default();
     let subject = subject(&array);
     book.observe(&subject, openraid_sys::clock::wall_seconds(), &conditions::of_array(&array));
@@ -137,19 +137,19 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     Ok(array)
 }
 
-/// The array that is followed.
+/// The end for which the user waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Until {
-    /// All tasks.
+    /// The end of all tasks.
     Idle,
-    /// A check or repair: its end is the answer.
+    /// The end of a check or repair, with its result.
     Checked,
 }
 
-/// Follow the tasks of an array to their end.
+/// Follows the tasks of an array to their end.
 ///
 /// # Errors
-/// No server serves it.
+/// No server serves the array.
 pub fn follow(context: &Context, name: &str, until: Until) -> Outcome {
     let mut server = context.servers.must_serve(name)?;
     let mut last = String::new();
@@ -163,7 +163,7 @@ pub fn follow(context: &Context, name: &str, until: Until) -> Outcome {
         } else if output::is_error_terminal() {
             show_bar(&mut bar, name, task);
         } else {
-            // Not on a terminal: a line for every whole per cent.
+            // If the output is not a terminal, one line is printed for each whole percent.
             let line = format!("{} {} %", task.kind.text(), task.percent());
             if line != last {
                 context.output.say(&format!("{name}: {}", task_line(task)));

@@ -1,4 +1,4 @@
-//! `openraid simulate`: one load on one array, in virtual time.
+//! `openraid simulate`: simulates one load on one array.
 
 use openraid_core::limits::STEPS_MAX;
 use openraid_lab::cell::{
@@ -82,7 +82,7 @@ struct Entry {
 /// Runs the verb.
 ///
 /// # Errors
-/// No such array, profile or load; an array that cannot be.
+/// The array, profile or load does not exist, or the array is impossible.
 pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     if arguments.list {
@@ -135,13 +135,13 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
 }
 
-/// How sure a result is.
+/// The uncertainty of a result.
 fn range(library: &Library, result: &CellResult) -> Result<Range, Failure> {
     let (threads, ended) = runs_at_once();
     Range::run(library, result, threads, ended).map_err(refused)
 }
 
-/// The machine of a cell; with stories to tell, it keeps steps.
+/// The machine of a cell. If stories are requested, it keeps the steps of requests.
 fn target(library: &Library, cell: &CellSpec, explain: Option<u8>) -> Result<SimTarget, CellError> {
     cell.check()?;
     let spec = machine_spec(library, cell)?;
@@ -229,7 +229,7 @@ fn text(body: &Body<'_>) -> String {
     lines.join("\n")
 }
 
-/// How many values of the machine no sheet gives, and what they do to the figure. A trace has no range.
+/// Number of the machine's values that no data sheet gives, and their effect on the figure. A trace has no range.
 fn certainty(body: &Body<'_>) -> Vec<String> {
     let values = format!("  {} parameters estimated (in no data sheet)", body.uncertain_values);
     let Some(range) = &body.range else {

@@ -1,4 +1,4 @@
-//! `openraid spare`: hot spares of an array.
+//! `openraid spare`: adds and removes hot spares of an array.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! `openraid stop`: an array is not served any more, or a server ends.
+//! `openraid stop`: stops serving an array, or ends a server.
 
 use super::{print_done, Context};
 use crate::arguments::StopArguments;

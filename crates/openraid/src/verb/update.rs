@@ -1,4 +1,4 @@
-//! `openraid update`: remove fields from superblocks that older kernels refuse.
+//! `openraid update`: removes fields from superblocks that older kernels refuse.
 //!
 //! The only such field is the logical block that Linux 6.19 stores at offset 224. It is cleared only if hosts see the
 //! same blocks without it, or if the user accepts smaller ones. One sector of each member is written.
@@ -23,7 +23,7 @@ use crate::sets::{self, array_name, assemble_error, slots_text, SetPlan};
 use crate::trial::{quiet_service, Trial};
 use crate::wiping::on_raw_drive;
 
-/// The part of a superblock that is written: the field and the checksum stand in its first sector.
+/// The part of a superblock that is written: its first sector has the field and the checksum.
 const SECTOR: usize = 512;
 
 /// Superblocks that were changed, or would be.
@@ -76,11 +76,11 @@ struct Plan {
     arrays: Vec<Array>,
     /// Superblocks on members.
     members: Vec<Change>,
-    /// Superblocks of a stripe over the arrays, in their data.
+    /// Superblocks of a stripe over several sets; they are in the data of the sets.
     outer: Vec<Change>,
 }
 
-/// Do it, or say what would be done.
+/// Runs the verb, or says what it would do.
 ///
 /// # Errors
 /// A member cannot be opened or written, the array does not start, or the field is needed.
@@ -131,7 +131,7 @@ fn line(change: &Change, verb: &str) -> String {
     format!("  {member}: superblock of {array} at sector {at_sector}: {from_bytes} bytes at offset 224 {verb}")
 }
 
-/// Look at the members, and at the arrays that they make.
+/// Examines the members and the arrays that they form.
 fn plan(specs: &[MemberSpec], arguments: &UpdateArguments) -> Result<Plan, Failure> {
     let opened = open_every(specs, options(Use::ReadExclusive))?;
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
@@ -162,7 +162,7 @@ fn assembly(set: &SetPlan) -> Option<&Assembly> {
     set.plan.as_ref().ok()
 }
 
-/// May the field go from this set?
+/// May the field be removed from this set?
 fn check(set: &SetPlan, probed: &[ProbedMember], arguments: &UpdateArguments) -> Result<(), Failure> {
     let name = array_name(&set.newest);
     let names = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
@@ -187,7 +187,7 @@ fn check(set: &SetPlan, probed: &[ProbedMember], arguments: &UpdateArguments) ->
     check_block(&name, named, drives_block(set, probed), arguments)
 }
 
-/// An array whose hosts would see smaller blocks without the field keeps it, unless they may.
+/// If hosts would see smaller blocks without the field, it stays, unless the user accepts smaller blocks.
 fn check_block(name: &str, named: BlockSize, drives: BlockSize, arguments: &UpdateArguments) -> Result<(), Failure> {
     if named <= drives || arguments.smaller_blocks {
         return Ok(());
@@ -200,7 +200,8 @@ fn check_block(name: &str, named: BlockSize, drives: BlockSize, arguments: &Upda
     )))
 }
 
-/// The superblocks of a set that name a block. Members of slots come last: until then older kernels start nothing.
+/// The superblocks of a set that have the field. Members with a slot come last: until they are written, older kernels
+/// do not start the set.
 fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<Change> {
     let mut places = set.members.clone();
     let in_slot = |place: &usize| {
@@ -226,7 +227,7 @@ fn change(member: String, own: &Superblock) -> Option<Change> {
     })
 }
 
-/// The superblocks of a stripe over the arrays, if there is one that names a block.
+/// The superblocks of a stripe over several sets, if one of them has the field.
 fn outer_changes(
     service: &ServiceHandle,
     spans: &[StartedArray],
@@ -259,8 +260,8 @@ fn changed_meanwhile(name: &str) -> Failure {
     Failure::refused(format!("{name}: its superblock has changed meanwhile; nothing more was written, try again"))
 }
 
-/// Write the members one after the other, each durably before the next: an interrupted update is finished by the next
-/// one.
+/// Writes the members in sequence; each is durable before the next is written. If the update is interrupted, the next
+/// update completes it.
 fn write_members(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());
@@ -292,7 +293,7 @@ fn write_member(service: &ServiceHandle, mut member: OpenedMember, own: &Superbl
     })
 }
 
-/// Write, flush, and read again.
+/// Writes, flushes, and reads the sector again.
 fn write_durably(
     service: &ServiceHandle,
     array: openraid_units::ArrayId,
@@ -307,7 +308,7 @@ fn byte_of(lba: DriveLba) -> u64 {
     lba.offset().bytes().get()
 }
 
-/// The first sector of a superblock as it is without the field.
+/// Clears the field in the first sector of a superblock.
 fn clear(own: &Superblock, sectors: &mut [u8]) {
     let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
     let cleared = Superblock { logical_block_size: 0, ..own.clone() };
@@ -315,7 +316,7 @@ fn clear(own: &Superblock, sectors: &mut [u8]) {
     sectors[..SECTOR].copy_from_slice(&encoded[..SECTOR]);
 }
 
-/// Superblocks of a stripe are data of its spans: they are written through them, as hosts write.
+/// Superblocks of a stripe are data of its spans, so they are written through the spans, like data of hosts.
 fn write_outer(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());

@@ -26,15 +26,15 @@ use crate::output::progress::Progress;
 use crate::output::table::Table;
 use crate::output::{print, warn};
 
-/// The file of kept values within the cache folder.
+/// Name of the file with stored values in the cache folder.
 const CACHE_FILE: &str = "claims.jsonl";
-/// Values of one claim that are shown; all are in the JSON.
+/// Maximum number of values of one claim that are shown; the JSON has all of them.
 const VALUES_SHOWN: usize = 12;
 
 /// Runs the verb.
 ///
 /// # Errors
-/// A claim file that is none, an id that no claim has, a wrong profile, a cache that cannot be written.
+/// A claim file is invalid, no claim has an id, a profile is wrong, or the cache cannot be written.
 pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let claims = chosen(arguments)?;
     let library = library(arguments.models.as_deref())?;
@@ -81,7 +81,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     Ok(if broken > 0 { Exit::CannotTell } else { Exit::Fine })
 }
 
-/// The claims that were asked for.
+/// The requested claims.
 fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
     let (name, content) = match &arguments.claims {
         None => ("the built-in claims".to_owned(), REVIEWS.to_owned()),
@@ -101,7 +101,7 @@ fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
     Ok(found.claims.into_iter().filter(wanted).collect())
 }
 
-/// Warn once of each unknown system: its claims are not applicable, one by one.
+/// Warns once of each unknown system. Each of its claims is reported as not applicable.
 fn warn_of_systems(claims: &[Claim], library: &Library) {
     let systems: BTreeSet<&str> = claims.iter().map(|claim| claim.system.as_str()).collect();
     for system in systems {
@@ -114,13 +114,13 @@ fn warn_of_systems(claims: &[Claim], library: &Library) {
 fn file(path: &Path) -> Result<String, Failure> {
     let wrong = |error: std::io::Error| Failure::usage(format!("{}: {error}", path.display()));
     let mut content = String::new();
-    // One byte more than is taken, so that a longer file is seen to be longer.
+    // One byte more than the maximum is read, so that a longer file is detected.
     let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path).and_then(|file| file.take(limit).read_to_string(&mut content)).map_err(wrong)?;
     Ok(content)
 }
 
-/// The file that keeps values; none on request, or if the user has no home.
+/// The file with stored values. None if the user disabled it or has no home folder.
 fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
     if arguments.no_cache {
         return None;
@@ -130,7 +130,7 @@ fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
     arguments.cache.clone().or_else(|| base().map(|base| base.join("openraid")))
 }
 
-/// The list of outcomes, each with what became of it after changes if it was asked so.
+/// The list of outcomes. If changes were requested, each outcome also has the results after the changes.
 fn document(outcomes: &[Found], asked: Option<&[Asked]>) -> serde_json::Value {
     let one = |(index, outcome): (usize, &Found)| {
         let mut value = to_json(outcome);
@@ -152,7 +152,7 @@ fn changed(asked: &Asked) -> serde_json::Value {
     serde_json::json!({ "change": asked.change.to_string(), "verdict": word, "reason": reason })
 }
 
-/// The outcome of changed claims: each that fails, and the shares.
+/// The outcome of changed claims: all that fail, and the shares.
 fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
     let mut text = String::from("\nClaims that hold, measured again with other drives, block sizes and seeds\n\n");
     for asked in asked {
@@ -189,7 +189,7 @@ fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
     text
 }
 
-/// A change is of this kind.
+/// Is a change of this kind?
 type IsOf = fn(&Change) -> bool;
 
 /// The kinds of changes, as the table names them.
@@ -203,7 +203,7 @@ fn percent(tenths: Option<usize>) -> String {
     tenths.map_or_else(|| "-".into(), |share| format!("{}.{} %", share / 10, share % 10))
 }
 
-/// Each fold's causes, with what holds of physics and of quirks.
+/// The causes of each fold, with the shares of claims about physics and about quirks that hold.
 fn folds(claims: &[Claim], outcomes: &[Found]) -> String {
     let mut table = Table::new(&["FOLD", "PHYSICS", "", "QUIRKS", "", "CAUSES"]);
     for (number, found) in fold::tally(claims, outcomes).iter().enumerate() {

@@ -70,7 +70,7 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     Ok(wanted)
 }
 
-/// The file's entry for a recorded array.
+/// The entry of the file for a recorded array.
 fn desired_of<'w>(entry: &Entry, arrays: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
     let by_uuid = |desired: &&DesiredArray| match &desired.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
@@ -80,7 +80,7 @@ fn desired_of<'w>(entry: &Entry, arrays: &'w [DesiredArray]) -> Option<&'w Desir
     arrays.iter().find(by_uuid).or_else(|| arrays.iter().find(by_name))
 }
 
-/// A failure to serve arrays of these names. If another server has one, that is the reason, and comes first.
+/// The failure to serve arrays of these names. If another server has such an array, this reason comes first.
 pub fn served_already(failure: Failure, names: &[String], context: &Context) -> Failure {
     let served = names.iter().filter(|name| matches!(context.servers.serving(name), Ok(Some(_))));
     let lines: Vec<String> = served
@@ -95,14 +95,14 @@ pub fn served_already(failure: Failure, names: &[String], context: &Context) -> 
 }
 
 impl Wanted {
-    /// Names of the recorded arrays that have a wanted member.
+    /// Names of the recorded arrays that have a requested member.
     pub fn names(&self, context: &Context) -> Vec<String> {
         let entries = context.registry.entries().unwrap_or_default().into_iter();
         let is_wanted = |text: &String| self.members.iter().any(|member| member.text == *text);
         entries.filter(|entry| entry.members.iter().any(is_wanted)).map(|entry| entry.name).collect()
     }
 
-    /// Everything that is recorded or in the file. One array that cannot be found does not keep the others away.
+    /// Adds everything that is recorded or in the file. If one array cannot be found, the others are still served.
     fn add_all(&mut self, entries: &[Entry], arrays: &[DesiredArray]) {
         let mut known = Vec::new();
         for entry in entries {

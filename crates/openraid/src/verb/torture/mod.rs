@@ -1,4 +1,4 @@
-//! `openraid torture`: the fault simulation, many runs of it, and the story of one.
+//! `openraid torture`: many runs of the fault simulation, or the story of one run.
 //!
 //! It must never say that nothing was lost if a run was not judged to its end.
 
@@ -21,11 +21,11 @@ use crate::output::{is_error_terminal, warn, Output};
 use crate::quantity::human_seconds;
 use crate::swarm::Swarm;
 
-/// With this many lost runs no more are begun: each may hold memory.
+/// After this number of lost runs no more are begun, because each may hold memory.
 const LOST_MAX: usize = 200;
-/// How often signals and the time are looked at while no run ends.
+/// Time between two checks of signals and of the time, while no run ends.
 const TICK: Duration = Duration::from_millis(200);
-/// How often progress is printed if there is no terminal for a bar.
+/// Time between two lines of progress, if there is no terminal for a bar.
 const NEWS_EVERY: Duration = Duration::from_secs(60);
 
 /// A run that lost data.
@@ -74,7 +74,7 @@ pub(super) struct ReplayBody {
     details: Option<Vec<String>>,
 }
 
-/// Why no more runs were begun.
+/// The reason why no more runs were begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Ending {
     Seeds,
@@ -99,7 +99,7 @@ impl Ending {
 /// Runs the verb.
 ///
 /// # Errors
-/// An unknown planted bug; no thread could be started.
+/// The planted bug is unknown, or no thread could be started.
 pub fn run(arguments: &TortureArguments, context: &Context) -> Outcome {
     let bug = arguments.planted.as_deref().map(named).transpose()?;
     match arguments.replay {
@@ -118,17 +118,17 @@ fn named(name: &str) -> Result<Bug, Failure> {
     })
 }
 
-/// What many runs came to.
+/// The results of many runs.
 struct Many {
     bug: Option<Bug>,
     tally: Tally,
     lost: Vec<LostBody>,
-    /// Seeds whose runs show the planted bug.
+    /// Seeds of runs that show the planted bug.
     found: Vec<u64>,
     last: u64,
     time: Duration,
     ending: Ending,
-    /// Runs that went on when it ended.
+    /// Number of runs that had not ended at the end of the program.
     unjudged: usize,
 }
 
@@ -145,7 +145,7 @@ fn many(arguments: &TortureArguments, bug: Option<Bug>, context: &Context) -> Ou
 }
 
 fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Failure> {
-    // Before any thread is made, so that no thread takes a signal for itself.
+    // This comes before any thread is made, so that no thread receives a signal itself.
     let signals =
         Signals::take_over().map_err(|error| Failure::failed(format!("signals cannot be taken over: {error}")))?;
     let threads = arguments.threads.map(usize::from);
@@ -182,7 +182,7 @@ fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Fai
                 swarm.begin(scenario).map_err(Failure::failed)?;
             }
         }
-        // A second Ctrl-C does not wait for the runs in progress.
+        // After a second Ctrl-C the program does not wait for the runs in progress.
         if swarm.running() == 0 || signalled > 1 {
             many.ending = over.filter(|_| next.is_some() || signalled > 0).unwrap_or(Ending::Seeds);
             many.unjudged = swarm.running();
@@ -196,7 +196,7 @@ fn carry_out(arguments: &TortureArguments, bug: Option<Bug>) -> Result<Many, Fai
     }
 }
 
-/// Why no more runs are begun, if that is so.
+/// The reason why no more runs are begun, if there is one.
 fn ending(many: &Many, watch: &Watch, interrupted: bool) -> Option<Ending> {
     let time_is_up = watch.time.is_some_and(|time| watch.begun.elapsed() >= time);
     [
@@ -223,12 +223,12 @@ fn note(many: &mut Many, scenario: &Scenario, report: &Report, watch: &Watch) {
     if many.bug.is_some_and(|bug| bug.is_shown_by(&report.verdict)) {
         many.found.push(report.seed);
     }
-    // A run that is stopped early still prints its seeds.
+    // If the user stops the run early, its seeds are still printed.
     watch.above(&lost.line());
     many.lost.push(lost);
 }
 
-/// Tells how far it is: a bar on a terminal, a line each minute elsewhere.
+/// Prints the progress: a bar on a terminal, otherwise one line each minute.
 struct Watch {
     begun: Instant,
     time: Option<Duration>,
@@ -279,7 +279,7 @@ impl Watch {
     }
 }
 
-/// One run; if it loses something, the shortest one that loses the same.
+/// One run. If it loses something, also the shortest run with the same loss.
 fn replay(seed: u64, bug: Option<Bug>, full: bool, context: &Context) -> Outcome {
     let mut swarm = Swarm::new(bug);
     let drawn = Scenario::of(seed);

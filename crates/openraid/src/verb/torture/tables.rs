@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::{Ending, LostBody, Many};
 use crate::output::table::Table;
 
-/// Lost runs that are reported; all of them are in the document.
+/// Maximum number of lost runs that are printed; the document has all of them.
 const LOST_TOLD_MAX: usize = 20;
-/// Policies by name, and the heads of their columns.
+/// Policies by name, and the headings of their columns.
 const POLICIES: [(&str, &str); 8] = [
     ("write-through", "THROUGH"),
     ("write-through, bitmap", "+BITMAP"),
@@ -229,7 +229,7 @@ fn head(body: &Body) -> Vec<String> {
     ]
 }
 
-/// Why it ended, where that is not what was asked for.
+/// The reason why the runs ended, if the end was not the requested one.
 fn ending(many: &Many) -> Vec<String> {
     let unjudged = u64::try_from(many.unjudged).unwrap_or(u64::MAX);
     let mut lines = Vec::new();
@@ -246,7 +246,7 @@ fn ending(many: &Many) -> Vec<String> {
     lines
 }
 
-/// `12`, and where not all survived `12/3/0`.
+/// `12`, or `12/3/0` if not all runs survived.
 fn cell(ends: Ends) -> String {
     let Ends { survived, not_promised, lost } = ends;
     match (ends.runs(), not_promised, lost) {
@@ -256,7 +256,7 @@ fn cell(ends: Ends) -> String {
     }
 }
 
-/// A table whose columns are policies.
+/// A table with policies as columns.
 struct ByPolicy {
     table: Table,
     policies: Vec<&'static str>,
@@ -267,7 +267,7 @@ impl ByPolicy {
         let used = |policy: &str| tally.kinds.keys().any(|kind| kind.policy == policy);
         let (mut policies, mut heads) = (Vec::new(), vec![what]);
         for (place, (policy, head)) in POLICIES.into_iter().enumerate() {
-            // A figure after a plus refers to the plain one before it.
+            // A heading after a plus belongs to the heading before it that has no plus.
             let group = POLICIES[place..].iter().skip(1).take_while(|(_, head)| head.starts_with('+'));
             let leads = !head.starts_with('+') && group.into_iter().any(|(policy, _)| used(policy));
             if used(policy) || leads {
@@ -329,7 +329,7 @@ fn by_level(tally: &Tally) -> String {
     table.table.text()
 }
 
-/// Faults of the table of phases, and the heads of their columns. All others are in the last one.
+/// Faults in the table of phases, and the headings of their columns. The last column has all other faults.
 const ENDS: [(&str, &[Fault]); 5] = [
     ("CUT", &[Fault::Cut]),
     ("IN PART", &[Fault::CutInPart]),
@@ -338,7 +338,7 @@ const ENDS: [(&str, &[Fault]); 5] = [
     ("MEMBER", &[Fault::Failed, Fault::Pulled, Fault::Vanished, Fault::ReadOnly, Fault::Hanging, Fault::FlushFailed]),
 ];
 
-/// Phases by what went wrong in them.
+/// Phases by the fault that happened in them.
 fn by_phase(tally: &Tally) -> String {
     let mut heads = vec!["PHASE"];
     heads.extend(ENDS.iter().map(|(head, _)| *head));
@@ -357,7 +357,7 @@ fn by_phase(tally: &Tally) -> String {
     table.text()
 }
 
-/// Fault by policy by level, a line each.
+/// Fault by policy by level, one line each.
 fn cross(tally: &Tally) -> String {
     let mut table = Table::new(&["RUNS", "FAULT", "POLICY", "LEVEL", "SURVIVED", "NOT PROMISED", "LOST"]);
     let counts = |ends: &Ends| [ends.survived, ends.not_promised, ends.lost].map(|count| count.to_string());
