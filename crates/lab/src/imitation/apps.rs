@@ -1,11 +1,12 @@
-//! Applications, imitated: the disk requests of programs whose recordings are not published.
+//! Imitates applications: the disk requests of programs whose recordings are not published.
 //!
-//! A session works on a set of places (the files and scratch space that the program has open) and does runs: it goes to
-//! a place and reads or writes some requests in sequence there. Recently used places are used again more often than
-//! others, which makes a controller's cache effective. Now and then the session closes a file and opens another. A
-//! write records that, and NTFS reads the description of the next file, anywhere in its MFT; FAT32's directories and
-//! table are small and stay in the host's memory. The numbers are guesses about the programs. The numbers for locality
-//! are calibrated on one array (RAID 0, NTFS, docs/calibration.md); everything else is prediction.
+//! A session has a working set of places (the files and scratch space that the program has open) and does runs. For
+//! each run it chooses a place and reads or writes some requests in sequence there. Recently used places are chosen
+//! more often than others, which makes a controller's cache effective. From time to time the session closes a file and
+//! opens another. A write records that, and NTFS reads the description of the next file from anywhere in its MFT.
+//! FAT32's directories and table are small and stay in the host's memory. The numbers are guesses about the programs.
+//! The numbers for locality are calibrated on one array (RAID 0, NTFS, docs/calibration.md); everything else is
+//! prediction.
 
 use super::volume::PARTITION_BYTES;
 use crate::cell::{FileSystem, TraceApp};
@@ -13,22 +14,22 @@ use crate::load::{Request, Source, Step};
 use crate::target::IoKind;
 use openraid_sim::Random;
 
-/// The requests of an application to a disk.
+/// The disk requests of an application.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AppModel {
-    /// Bytes that it works on.
+    /// Size of its working set in bytes.
     pub working_set: u64,
-    /// Places that begin in the set: one each this many bytes.
+    /// Distance in bytes between the starts of places in the set.
     pub place_bytes: u64,
-    /// Bytes of its requests: least and most, in doublings.
+    /// Minimum and maximum size of its requests in bytes; the size doubles between both.
     pub request: (u32, u32),
-    /// Requests of a run, in the mean.
+    /// Mean number of requests in a run.
     pub run: u32,
-    /// Percent of runs that read.
+    /// Percentage of runs that read.
     pub reads: u8,
-    /// Percent of runs that go to the quarter of places used most.
+    /// Percentage of runs in the quarter of places that is used most.
     pub hot: u8,
-    /// Bytes between two files that are opened.
+    /// Number of bytes between two openings of a file.
     pub file_bytes: u64,
 }
 
@@ -79,22 +80,23 @@ impl AppModel {
     }
 }
 
-/// Room of the MFT and the indices of NTFS, from a third of the partition on: an eighth of it, as NTFS keeps it.
+/// Size of the MFT and the indices of NTFS, which begin at a third of the partition. NTFS reserves an eighth of the
+/// partition for them.
 const DESCRIPTIONS_BYTES: u64 = PARTITION_BYTES / 8 / 4096 * 4096;
-/// Where they begin; NTFS's log is in front of them.
+/// Start of the MFT; NTFS's log is before it.
 const DESCRIPTIONS_START: u64 = PARTITION_BYTES / 3 / 4096 * 4096;
-/// Bytes of NTFS's log.
+/// Size of NTFS's log in bytes.
 const LOG_BYTES: u64 = 64 << 20;
 /// Start of the first working set.
 const BASE_BYTES: u64 = 256 << 20;
-/// Between one working set and the next.
+/// Gap between one working set and the next.
 const GAP_BYTES: u64 = 64 << 20;
-/// Least scale of a session, parts of a thousand: less would be no set any more.
+/// Minimum scale of a session, in thousandths. A smaller set would have too few places.
 const SCALE_MIN: u64 = 4;
-/// The whole.
+/// The scale of a complete session.
 const WHOLE: u64 = 1000;
 
-/// Positions of the parts of a session, on a target that may be too small for all of them.
+/// Positions of the parts of a session, on a target that may be too small for all of them in full size.
 #[derive(Clone, Copy)]
 struct Layout {
     base: u64,
@@ -105,7 +107,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// With every part at this many thousandths of its size.
+    /// The layout with every part scaled to `scale` thousandths.
     fn of(model: &AppModel, scale: u64) -> Self {
         let part = |bytes: u64| if scale == WHOLE { bytes } else { (bytes / WHOLE * scale / 4096).max(1) * 4096 };
         Self {
@@ -123,7 +125,7 @@ impl Layout {
 }
 
 impl AppModel {
-    /// With a working set of this many thousandths, in whole places, four at least.
+    /// The model with its working set scaled to this number of thousandths: whole places, and at least four.
     fn scaled(self, scale: u64) -> Self {
         if scale == WHOLE {
             return self;
@@ -140,13 +142,13 @@ struct User {
     left: u32,
     kind: IoKind,
     len: u32,
-    /// Bytes since a file was opened.
+    /// Number of bytes since a file was opened.
     since: u64,
-    /// A read of what describes the next file is to come before its data.
+    /// Must the description of the next file be read before its data?
     looks: bool,
 }
 
-/// Users at work with an application.
+/// The users of an application.
 pub struct Session {
     model: AppModel,
     layout: Layout,
@@ -156,7 +158,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// This many users, each with a working set of his own, at this many thousandths of its size.
+    /// A session with this number of users, each with a working set of his own, scaled to this number of thousandths.
     #[must_use]
     pub fn new(app: TraceApp, fs: FileSystem, users: u16, seed: u64, scale: u64) -> Self {
         let model = AppModel::of(app).scaled(scale);
@@ -174,27 +176,28 @@ impl Session {
         Self { model, layout, fs, users: (0..users).map(user).collect(), notes: 0 }
     }
 
-    /// Bytes of the target that this many users need.
+    /// Number of bytes that this number of users needs on the target.
     #[must_use]
     pub fn room(app: TraceApp, users: u16) -> u64 {
         Layout::of(&AppModel::of(app), WHOLE).room(users)
     }
 
-    /// The largest scale, in thousandths, at which this many users fit a target of this many bytes; none if even the least does not.
+    /// The largest scale, in thousandths, at which this number of users fits on a target of this size. None if even the
+    /// minimum scale does not fit.
     #[must_use]
     pub fn scale_for(app: TraceApp, users: u16, capacity: u64) -> Option<u64> {
         let fits = |scale: &u64| Layout::of(&AppModel::of(app).scaled(*scale), *scale).room(users) <= capacity;
         (SCALE_MIN..=WHOLE).rev().find(fits)
     }
 
-    /// Bytes of a start, after which the content of caches is steady: all users have gone through their sets twice.
+    /// Number of bytes after which the content of caches is steady: every user has then used his whole set twice.
     #[must_use]
     pub fn start_bytes(&self) -> u64 {
         2 * self.model.working_set * self.users.len() as u64
     }
 
-    /// A file is opened, and another closed: the write that notes it down. NTFS writes to its log in front of the MFT,
-    /// FAT32 to the table in front of all.
+    /// The write that records that a file was closed and another opened. NTFS writes to its log before the MFT, FAT32
+    /// to its table at the start of the partition.
     fn note(&mut self) -> Request {
         self.notes += 1;
         let Layout { base, descriptions_start, log, .. } = self.layout;
@@ -214,7 +217,7 @@ impl User {
         let place = if hot { self.random.below(places.div_ceil(4)) } else { self.random.below(places) };
         let doublings = u64::from((model.request.1 / model.request.0).ilog2());
         self.len = model.request.0 << self.random.below(doublings + 1);
-        // A run begins at any request of its place.
+        // A run begins at a random request of its place.
         let steps = model.place_bytes / u64::from(self.len);
         self.at = place * model.place_bytes + self.random.below(steps.max(1)) * u64::from(self.len);
         self.left = 1 + u32::try_from(self.random.below(u64::from(2 * model.run - 1))).expect("a short run");
@@ -222,7 +225,7 @@ impl User {
         self.kind = if reads { IoKind::Read } else { IoKind::Write };
     }
 
-    /// What NTFS reads before a file: a page of its MFT or of an index, anywhere there.
+    /// The read of NTFS before a file: a random page of its MFT or of an index.
     fn look_up(&mut self, layout: Layout) -> Request {
         self.looks = false;
         let offset = layout.descriptions_start + self.random.below(layout.descriptions / 4096) * 4096;
@@ -241,7 +244,7 @@ impl Source for Session {
             user.begin(&model);
             if user.since >= model.file_bytes {
                 user.since -= model.file_bytes;
-                // The directories and the table of FAT32 are small: the host keeps them in memory.
+                // The directories and the table of FAT32 are small, so the host keeps them in memory.
                 user.looks = fs == FileSystem::Ntfs;
                 return Step::Ask(self.note());
             }

@@ -16,13 +16,13 @@ use crate::target::IoKind;
 use openraid_sim::Random;
 use std::collections::VecDeque;
 
-/// Least size of a file, bytes.
+/// Minimum size of a file in bytes.
 const FILE_BYTES_MIN: u64 = 512;
-/// Files of a scaled set at least.
+/// Minimum number of files in a scaled set.
 const FILES_LEAST: usize = 3;
 
-/// Number of files, their sum in bytes, and how far their sizes are spread (standard deviation of the logarithm; 0 for
-/// sizes that lie evenly around their mean).
+/// Number of files, sum of their sizes in bytes, and spread of the sizes. The spread is the standard deviation of the
+/// logarithm; 0 means that sizes are evenly distributed around their mean.
 const fn shape(set: FileSet) -> (u32, u64, f64) {
     match set {
         FileSet::Iso => (3, 1_600_000_000, 0.0),
@@ -33,14 +33,14 @@ const fn shape(set: FileSet) -> (u32, u64, f64) {
     }
 }
 
-/// Sizes of a set's files, in the order in which they are worked on. Always the same.
+/// Sizes of the files of a set, in the order of the work. They are always the same.
 #[must_use]
 pub fn file_sizes(set: FileSet) -> Vec<u64> {
     let (count, sum, spread) = shape(set);
     let mut random = Random::derived(0xf17e, set as u64);
     let mut draw = || {
         if spread == 0.0 {
-            // From two thirds to four thirds of the mean.
+            // Evenly from two thirds to four thirds of the mean.
             return 2.0 / 3.0 + uniform(&mut random) * 2.0 / 3.0;
         }
         (normal(&mut random) * spread).exp()
@@ -56,14 +56,14 @@ pub fn file_sizes(set: FileSet) -> Vec<u64> {
     sizes.collect()
 }
 
-/// Bytes of a set.
+/// Number of bytes of a set.
 #[must_use]
 pub fn bytes_of(set: FileSet) -> u64 {
     file_sizes(set).iter().sum()
 }
 
-/// The sizes of a set that has to fit into this many bytes: all of them, or the first files that fit, at least three; if those are
-/// too large, three smaller ones.
+/// The sizes of a set that must fit into this number of bytes: all files, or the first files that fit, but at least
+/// three. If three are too large, three smaller ones.
 #[must_use]
 pub fn sizes_within(set: FileSet, room: u64) -> Vec<u64> {
     let all = file_sizes(set);
@@ -81,7 +81,7 @@ fn uniform(random: &mut Random) -> f64 {
     ((random.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
 }
 
-/// The sum of twelve even draws less six: mean 0, variance 1, never beyond 6.
+/// The sum of twelve evenly distributed numbers minus six: mean 0, variance 1, never beyond 6.
 fn normal(random: &mut Random) -> f64 {
     (0..12).map(|_| uniform(random)).sum::<f64>() - 6.0
 }
@@ -96,7 +96,7 @@ pub struct FileCopy {
 }
 
 impl FileCopy {
-    /// `step` over files of these sizes. Files are read from `from` and made on `to`; both lie on the target.
+    /// Does `step` for files of these sizes. Files are read from `from` and created on `to`; both are on the target.
     #[must_use]
     pub fn new(step: FileStep, sizes: Vec<u64>, from: Volume, to: Volume) -> Self {
         Self { step, sizes: sizes.into_iter(), from, to, steps: VecDeque::new() }

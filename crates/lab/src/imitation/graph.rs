@@ -1,28 +1,29 @@
-//! The transfer graph: a target read from begin to end, as a rate over the place.
+//! The transfer graph: the rate of reads over the position, from start to end of a target.
 //!
-//! WinBench reads everything; here a range is read at each of a hundred positions, which gives the same curve (zones of
-//! a disk are far longer than the distance of two positions) in a hundredth of the time.
+//! WinBench reads everything. Here a range is read at each of a hundred positions. This gives the same curve in a
+//! hundredth of the time, because zones of a disk are much longer than the distance between two positions.
 
 use crate::load::{Request, Source, Step};
 use crate::target::IoKind;
 
-/// Places on the graph.
+/// Number of positions in the graph.
 pub const PLACES: u64 = 100;
-/// Bytes that are read at each place, for each member of the array. With fewer, a drive would deliver its read-ahead
-/// rather than the data under its heads. The first quarter is not counted: read-ahead has to find its pace.
+/// Number of bytes that are read at each position, for each member of the array. With fewer bytes a drive would deliver
+/// its read-ahead instead of the data under its heads. The first quarter is not counted, because read-ahead needs time
+/// to start.
 pub const PLACE_BYTES: u64 = 32 << 20;
 
-/// Bytes of a request: long stretches, as the largest blocks of the sequential pattern.
+/// Size of a request in bytes: as large as the largest blocks of the sequential pattern.
 pub const GRAPH_REQUEST_BYTES: u32 = 1 << 20;
 
-/// Reads one place in sequence.
+/// Reads sequentially at one position.
 pub struct Graph {
     at: u64,
     end: u64,
 }
 
 impl Graph {
-    /// Number of bytes that are read at each place of a target with this capacity and number of members: at most a
+    /// Number of bytes that are read at each position of a target with this capacity and number of members: at most a
     /// quarter of the target.
     #[must_use]
     pub fn stretch(capacity: u64, members: u64) -> u64 {
@@ -30,7 +31,7 @@ impl Graph {
         (PLACE_BYTES * members.max(1)).min(capacity / 4) / unit * unit
     }
 
-    /// The `number`th place of a target of that size, a stretch of this many bytes.
+    /// The range at position `number` of a target with this capacity; it has this number of bytes.
     #[must_use]
     pub fn place(number: u64, capacity: u64, stretch: u64) -> Self {
         let room = capacity - stretch;
@@ -39,7 +40,7 @@ impl Graph {
         Self { at, end: at + stretch }
     }
 
-    /// Where it begins.
+    /// Offset of its first byte.
     #[must_use]
     pub const fn start(&self) -> u64 {
         self.at

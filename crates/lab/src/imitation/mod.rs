@@ -1,7 +1,7 @@
-//! Loads of programs that cannot be run here, imitated: file copies on a file system, applications, a transfer graph.
+//! Imitates the loads of programs that cannot run here: file copies on a file system, applications, a transfer graph.
 //!
-//! Each is a stated model, written down in docs/lab-methods.md with its numbers. None of them reads or writes files of
-//! the host: they make the requests that the program and its file system would have made.
+//! docs/lab-methods.md describes each model with its numbers. None of them reads or writes files of the host: they make
+//! the requests that the program and its file system would have made.
 
 mod apps;
 mod files;
@@ -13,5 +13,5 @@ pub use files::{bytes_of, file_sizes, sizes_within, FileCopy};
 pub use graph::{Graph, GRAPH_REQUEST_BYTES, PLACES, PLACE_BYTES};
 pub use volume::{Volume, PARTITION_BYTES};
 
-/// Bytes of the pieces in which programs read and write files.
+/// Size of the pieces in which programs read and write files, in bytes.
 pub const PIECE_BYTES: u32 = 64 << 10;

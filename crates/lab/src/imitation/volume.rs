@@ -21,32 +21,35 @@ use openraid_units::Nanos;
 
 /// Size of a partition of the file-copy test.
 pub const PARTITION_BYTES: u64 = 32_000_000_000 / PAGE * PAGE;
-/// The host writes and reads what describes files in pages.
+/// The host reads and writes metadata of files in pages of this size.
 const PAGE: u64 = 4096;
-/// Files whose metadata are written together: NTFS, which also has a log, and FAT32.
+/// Number of files whose metadata are written together: for NTFS, which also has a log, and for FAT32.
 const BATCH_FILES: (u64, u64) = (16, 64);
-/// Bytes of a file's MFT record.
+/// Size of a file's MFT record in bytes.
 const RECORD_BYTES: u64 = 1024;
-/// Bytes of NTFS's log.
+/// Size of NTFS's log in bytes.
 const LOG_BYTES: u64 = 64 << 20;
-/// The indices end where the bitmap lies; both lie at the end of the room for the MFT, unless that is too small.
+/// Size of the indices, which end where the bitmap begins. Both are at the end of the MFT's area, unless that is too
+/// small.
 const INDEX_BYTES: u64 = 64 << 20;
-/// See [`INDEX_BYTES`].
+/// Size of the bitmap; see [`INDEX_BYTES`].
 const BITMAP_BYTES: u64 = 2 << 20;
-/// Room for the MFT: an eighth of the partition, as NTFS keeps it.
+/// The MFT's area is this fraction of the partition, as NTFS reserves it.
 const MFT_SHARE: u64 = 8;
-/// Directory entries of a FAT32 page: two entries of 32 bytes for each long name.
+/// Number of directory entries in a FAT32 page: each long name has two entries of 32 bytes.
 const ENTRIES_PER_PAGE: u64 = 64;
 
-/// Bytes of a growing file between two notes of it: NTFS, FAT32 (a page of the FAT).
+/// Number of bytes of a growing file between two updates of its metadata: NTFS, FAT32 (a page of the FAT).
 const GROWTH_BYTES: (u64, u64) = (4 << 20, 16 << 20);
-/// Time of the host and the test program for each file that is opened and read, NTFS and FAT32: names are looked up in
-/// metadata that are read first, one after the other. Calibrated, see docs/calibration.md.
+/// Time of the host and the test program for each file that is opened and read: NTFS, FAT32. Names are looked up in
+/// metadata that were read before, one after the other. Calibrated, see docs/calibration.md.
 const OPEN_TIME: (Nanos, Nanos) = (Nanos::from_micros(6_000), Nanos::from_micros(5_000));
-/// The same for each file that is made and written: what describes it is kept in memory until later.
+/// Time of the host and the test program for each file that is created and written: its metadata stay in memory until
+/// later.
 const MAKE_TIME: (Nanos, Nanos) = (Nanos::from_micros(3_500), Nanos::from_micros(3_000));
-/// Copying a KiB through the file cache: MSR-TR-2000-55, table 11, buffered, 6 to 7 us on a machine that is taken to be
-/// four times as slow as the reviews' (as in models/hosts). It was measured on NTFS; FAT32 is taken to cost a tenth less.
+/// Time to copy one KiB through the file cache. MSR-TR-2000-55, table 11, buffered, gives 6 to 7 us on a machine that
+/// is assumed to be four times as slow as that of the reviews (as in models/hosts). The measurement was on NTFS; FAT32
+/// is assumed to cost a tenth less.
 const COPY_NANOS_PER_KIB: (u64, u64) = (1_600, 1_440);
 
 /// A formatted partition.
@@ -55,27 +58,27 @@ pub struct Volume {
     fs: FileSystem,
     start: u64,
     len: u64,
-    /// Next free byte of the file area, from the start.
+    /// Offset of the next free byte in the file area.
     free: u64,
-    /// Files made or read so far.
+    /// Number of files that were created or read.
     files: u64,
-    /// Pages of the log written so far.
+    /// Number of pages of the log that were written.
     log: u64,
-    /// Bytes of files since the FAT was read last.
+    /// Number of bytes of files since the last read of the FAT.
     since_fat: u64,
-    /// How much of the file that is growing was noted down.
+    /// Number of bytes of the growing file that the metadata cover.
     noted: u64,
-    /// First byte of the batch that is not written yet.
+    /// First byte of the batch that is not yet written.
     batch_start: u64,
 }
 
 impl Volume {
-    /// A fresh one at a byte of the target.
+    /// A new partition at an offset of the target.
     #[must_use]
     pub fn new(fs: FileSystem, start: u64, len: u64) -> Self {
         let mut volume = Self { fs, start, len, free: 0, files: 0, log: 0, since_fat: 0, noted: 0, batch_start: 0 };
         volume.free = match fs {
-            // The boot file and first indices.
+            // The boot file and the first indices.
             FileSystem::Ntfs => 1 << 20,
             FileSystem::Fat32 => 2 * volume.fat_bytes() + (1 << 20),
         };
@@ -83,25 +86,25 @@ impl Volume {
         volume
     }
 
-    /// Leave room, as files made before would take it.
+    /// Skips this number of bytes, as files that were created before would occupy them.
     pub fn skip(&mut self, bytes: u64) {
         let bytes = bytes.next_multiple_of(self.cluster());
         self.take(bytes);
         self.batch_start = self.free;
     }
 
-    /// Room for the MFT and what lies next to it.
+    /// Area of the MFT and the structures next to it.
     const fn zone(&self) -> u64 {
         self.len / MFT_SHARE / PAGE * PAGE
     }
 
-    /// The page of a file's record from the begin of the MFT. A partition with too few pages for its files uses the
-    /// first pages again.
+    /// The page of a file's record, counted from the start of the MFT. If a partition has too few pages for its files,
+    /// the first pages are used again.
     fn record_page(&self, file: u64) -> u64 {
         file * RECORD_BYTES / PAGE * PAGE % (self.zone() / 4 / PAGE * PAGE)
     }
 
-    /// The log; less on a partition on which it would take more than a twelfth.
+    /// Size of the log. It is smaller if it would take more than a twelfth of the partition.
     fn log_bytes(&self) -> u64 {
         LOG_BYTES.min(self.len / 12 / PAGE * PAGE)
     }
@@ -125,7 +128,7 @@ impl Volume {
         self.mft_start() + self.zone()
     }
 
-    /// The place of the next file of that size, on the target.
+    /// The place on the target of the next file with this size.
     pub fn place(&mut self, bytes: u64) -> u64 {
         let bytes = bytes.next_multiple_of(self.cluster());
         self.start + self.take(bytes)
@@ -140,7 +143,7 @@ impl Volume {
             self.free = high;
         }
         if self.free + bytes > self.len {
-            // Full: begin again, as a deleted set would have left the room.
+            // The partition is full: the next file begins at the start again, as if an earlier set had been deleted.
             self.free = 1 << 20;
         }
         let place = self.free;
@@ -148,7 +151,7 @@ impl Volume {
         place
     }
 
-    /// The reads before a file's data: place and length.
+    /// The reads before the data of a file: place and length.
     pub fn look_up(&mut self) -> Vec<(u64, u64)> {
         let number = self.files;
         self.files += 1;
@@ -169,7 +172,7 @@ impl Volume {
                 if number.is_multiple_of(ENTRIES_PER_PAGE) {
                     pages.push((self.start + self.directory_page(number), PAGE));
                 }
-                // A page of the FAT describes 1024 clusters.
+                // One page of the FAT describes 1024 clusters.
                 let fat_page = self.free / self.cluster() * 4 / PAGE * PAGE;
                 if self.since_fat != fat_page {
                     self.since_fat = fat_page;
@@ -195,13 +198,13 @@ impl Volume {
         Nanos(open + make)
     }
 
-    /// Time of the host for bytes that go through its file cache.
+    /// Time of the host for bytes that pass through its file cache.
     #[must_use]
     pub const fn copy_time(&self, bytes: u64) -> Nanos {
         Nanos(self.of(COPY_NANOS_PER_KIB) * bytes / 1024)
     }
 
-    /// A file being written has this length now: the writes that record it.
+    /// The writes that record the present length of a file that is being written.
     pub fn grown(&mut self, bytes: u64) -> Vec<(u64, u64)> {
         let step = self.of(GROWTH_BYTES);
         if bytes < step {
@@ -224,23 +227,23 @@ impl Volume {
         }
     }
 
-    /// The place of the next pages of NTFS's log.
+    /// The place of the next pages in NTFS's log.
     fn next_log(&mut self) -> u64 {
         let log = self.mft_start() - self.log_bytes() + self.log * PAGE % self.log_bytes();
         self.log += 4;
         log
     }
 
-    /// The page of the FAT that describes the cluster of a byte.
+    /// The page of the FAT that describes the cluster of this byte.
     fn fat_page(&self, byte: u64) -> u64 {
         (byte / self.cluster() * 4 / PAGE * PAGE).min(self.fat_bytes() - PAGE)
     }
 
-    /// The writes that record a new file: place and length. Empty except at the end of a batch.
+    /// The writes that record a new file: place and length. There are none before the end of a batch.
     pub fn note_down(&mut self, bytes: u64) -> Vec<(u64, u64)> {
         let number = self.files;
         self.files += 1;
-        // A file of many megabytes is not kept waiting for others.
+        // A file of many megabytes does not wait for other files.
         let large = bytes > (16 << 20);
         let batch = self.of(BATCH_FILES);
         if !self.files.is_multiple_of(batch) && !large {
@@ -270,7 +273,7 @@ impl Volume {
         pages
     }
 
-    /// Indices lie in the file area near the MFT.
+    /// The indices are in the file area near the MFT.
     fn index_page(&self, number: u64) -> u64 {
         let room = INDEX_BYTES.min(self.zone() / 2 / PAGE * PAGE);
         self.mft_end() - room + number % 4096 * PAGE % (room / 2)

@@ -1,9 +1,9 @@
-//! The text that blkparse makes of a recording of blktrace, in its usual form:
-//! `MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`.
+//! Reads the text that blkparse writes for a recording of blktrace, in its usual form: `MAJOR,MINOR CPU SEQUENCE
+//! SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`.
 //!
-//! A request passes several stages, and has a line for each. Only the first stage, `Q`, counts: the request before the
-//! kernel merged and reordered it. If a recording has no such lines, `D` counts: the command to the drive. The totals
-//! for each processor end the events.
+//! A request passes several stages, with one line for each. Only the first stage, `Q`, counts: the request before the
+//! kernel merged and reordered it. If a recording has no such lines, `D` counts: the command to the drive. The events
+//! end with the totals for each processor.
 
 use super::trace::Trace;
 use super::words::seconds;
@@ -15,7 +15,7 @@ use std::io::BufRead;
 const FORM: &str =
     "correct the line to MAJOR,MINOR CPU SEQUENCE SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS], as \
                     blkparse writes it without -f, or remove it";
-/// Sectors have this many bytes, whatever the device's own sectors have.
+/// Size of a sector in bytes, whatever the sectors of the device are.
 const SECTOR_BYTES: u64 = 512;
 
 /// Does a line look like an event of blkparse?
@@ -67,7 +67,8 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
     Ok(if asked.records().is_empty() { given } else { asked })
 }
 
-/// The request of a line, from its letters: R is a read, W a write, D a discard; a leading F is a flush before it.
+/// The request of a line, from its letters: R is a read, W a write, D a discard. If the first letter is F, there is a
+/// flush before it.
 fn request(line: u64, text: &str, flags: &str, place: Option<(u64, u64)>) -> Result<(IoKind, (u64, u64)), ReadError> {
     let bare = flags.strip_prefix('F').unwrap_or(flags);
     let kind = match (bare.chars().next(), place) {
@@ -91,7 +92,7 @@ mod tests {
     use super::super::{read_trace, TraceFormat};
     use crate::target::IoKind;
 
-    // As blkparse of blktrace 1.3 wrote it, shortened.
+    // Output of blkparse from blktrace 1.3, shortened.
     const TEXT: &str = "\
   8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
   8,0    3        2     0.000001829   697  G   W 223490 + 8 [kjournald]
@@ -118,7 +119,7 @@ CPU3 (sda):
                 (1_500_000, IoKind::Flush, 0, 0)
             ]
         );
-        // If the requests are missing, the commands to the drive count.
+        // If there are no request lines, the commands to the drive count.
         let given: String = TEXT.lines().filter(|line| !line.contains(" Q ")).map(|line| format!("{line}\n")).collect();
         assert_eq!(read_trace(TraceFormat::Blkparse, given.as_bytes()).unwrap().records().len(), 1);
     }

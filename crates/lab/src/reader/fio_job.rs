@@ -1,6 +1,6 @@
-//! fio's job files: the options that describe a load. An unknown option that would change the load is an error; options
-//! about fio's own working are skipped. The command line names the target, so `filename` is skipped as well, and so is
-//! `stonewall`: one job is measured at a time.
+//! Reads fio's job files: the options that describe a load. An unknown option that would change the load is an error.
+//! Options about fio's own operation are skipped. The command line names the target, so `filename` is also skipped.
+//! `stonewall` is skipped because only one job is measured at a time.
 
 use super::words::{size, time};
 use super::{second, shown, Lines, ReadError};
@@ -8,24 +8,24 @@ use crate::load::{AccessError, AccessLine, AccessSpec, Manner};
 use openraid_units::Nanos;
 use std::io::BufRead;
 
-/// Jobs of one file at most.
+/// Maximum number of jobs in one file.
 const JOBS_MAX: usize = 256;
 
 /// A job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FioJob {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
     /// The load, with its pauses (`thinktime`, `thinktime_blocks`), its rate (`rate_iops`) and its part of the target
     /// (`offset`, `size`).
     pub spec: AccessSpec,
-    /// Workers (`numjobs`).
+    /// Number of workers (`numjobs`).
     pub workers: u16,
-    /// Outstanding requests of each (`iodepth`).
+    /// Outstanding requests of each worker (`iodepth`).
     pub depth: u32,
-    /// How long (`runtime`).
+    /// Length of the measurement (`runtime`).
     pub runtime: Option<Nanos>,
-    /// How long before it is measured (`ramp_time`).
+    /// Time before the measurement (`ramp_time`).
     pub ramp: Nanos,
 }
 
@@ -85,7 +85,7 @@ const PASSED_OVER: &[&str] = &[
     "eta",
 ];
 
-/// Options that change the load unless they have this value, and what to do about them.
+/// Options that change the load unless they have this value, and the remedy.
 const PLAIN_ONLY: &[(&str, &str, &str)] = &[
     ("direct", "1", "the page cache is not a part of the target"),
     ("buffered", "0", "the page cache is not a part of the target"),
@@ -98,13 +98,13 @@ const PLAIN_ONLY: &[(&str, &str, &str)] = &[
     ("wait_for_previous", "0", "one job is measured at a time"),
 ];
 
-/// Engines of fio that keep one request outstanding, at every depth.
+/// Engines of fio that keep only one request outstanding, whatever the depth.
 const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"];
 
 #[derive(Clone, Default)]
 struct Options {
     rw: Option<(u64, String)>,
-    /// With the line that they stand in.
+    /// The sizes, with the number of their line.
     sizes: (u64, Vec<(u32, u8)>),
     read_percent: Option<u8>,
     random_percent: Option<u8>,
@@ -119,14 +119,14 @@ struct Options {
     think_blocks: u32,
     rate: Option<(u64, u32)>,
     flush_every: Option<u32>,
-    /// The line that names an engine which takes one request at a time, and the engine.
+    /// Number of the line and name of an engine that keeps one request outstanding.
     synchronous: Option<(u64, String)>,
 }
 
-/// Read a job file.
+/// Reads a job file.
 ///
 /// # Errors
-/// The first line that cannot be understood.
+/// The first invalid line.
 pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
     let mut lines = Lines::new(from);
     let mut global = Options::default();
@@ -166,7 +166,7 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
     Ok(jobs)
 }
 
-/// A file that begins with something else than a section is most likely none of fio's job files at all.
+/// A file that does not begin with a section is probably not a job file of fio.
 fn unknown_kind(line: &str) -> String {
     format!(
         "{} stands before any [section], so this is not a fio job; known are a fio job ([job1] and options), an Iometer .icf \
@@ -223,7 +223,7 @@ impl Options {
             "ramp_time" => self.ramp = Nanos(time(value, 1_000_000_000).ok_or_else(bad_time)?),
             "thinktime" => self.think = Nanos(time(value, 1_000).ok_or_else(bad_time)?),
             "thinktime_blocks" => self.think_blocks = number(line, key, value, 1, 1 << 20)?,
-            // Zero means never, as in fio. On a device both are the same flush.
+            // As in fio, zero means never. On a device both options cause the same flush.
             "fsync" | "fdatasync" => {
                 self.flush_every = Some(number(line, key, value, 0, 1 << 30)?).filter(|writes| *writes > 0);
             }
@@ -262,7 +262,7 @@ impl Options {
                 return Err(ReadError::at(rw_line, reason));
             }
         };
-        // fio's own reading: it is for random loads only, and makes no other random.
+        // As in fio, this option applies only to random loads, and makes no other load random.
         let random = self.random_percent.filter(|_| random > 0).unwrap_or(random);
         let (sizes_line, sizes) = if self.sizes.1.is_empty() { (line, vec![(4096, 100)]) } else { self.sizes.clone() };
         let align = self.align;
@@ -288,7 +288,7 @@ impl Options {
         })
     }
 
-    /// Do the options of a job go together?
+    /// Are the options of a job compatible with each other?
     fn check(&self) -> Result<(), ReadError> {
         if let (Some((line, engine)), Some(depth @ 2..)) = (&self.synchronous, self.depth) {
             let reason = format!(
@@ -312,7 +312,7 @@ impl Options {
     }
 }
 
-/// An option that may be there with its plain value only.
+/// An option that is allowed only with its default value.
 fn plain(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
     match PLAIN_ONLY.iter().find(|(known, ..)| *known == key) {
         Some((_, only, why)) if value != *only => {
@@ -446,7 +446,7 @@ size=2g
             let error = read_fio_job(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
         }
-        // Options of fio that change the load and are not known here: each is refused by its name.
+        // Options of fio that change the load and are not supported here: each is refused by name.
         for option in [
             "random_distribution=zipf:1.2",
             "sync=1",

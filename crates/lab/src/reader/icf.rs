@@ -1,26 +1,26 @@
-//! Iometer's configuration files (`.icf`): access specifications, run time, queue depth.
+//! Reads Iometer's configuration files (`.icf`): access specifications, run time, queue depth.
 //!
-//! Lines that begin with an apostrophe are labels and say what stands below them. An alignment of 0 is Iometer's word
-//! for sector boundaries.
+//! Lines that begin with an apostrophe are labels for the lines after them. In Iometer an alignment of 0 means sector
+//! boundaries.
 
 use super::{second, shown, Lines, ReadError};
 use crate::load::{AccessLine, AccessSpec, Manner};
 use openraid_units::Nanos;
 use std::io::BufRead;
 
-/// Specifications of one file at most.
+/// Maximum number of specifications in one file.
 const SPECS_MAX: usize = 1000;
 
 /// The content of a file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct IometerFile {
-    /// Specifications with their pauses, in their order.
+    /// Specifications with their pauses, in order.
     pub specs: Vec<AccessSpec>,
     /// Length of a run.
     pub runtime: Option<Nanos>,
-    /// Time before it is measured.
+    /// Time before the measurement.
     pub ramp: Nanos,
-    /// Outstanding requests, where a worker says.
+    /// Outstanding requests, if a worker gives a number.
     pub depth: Option<u32>,
 }
 
@@ -41,10 +41,10 @@ struct Open {
     think: Option<(u32, Nanos)>,
 }
 
-/// Read a configuration.
+/// Reads a configuration.
 ///
 /// # Errors
-/// The first line that cannot be understood.
+/// The first invalid line.
 pub fn read_icf(from: impl BufRead) -> Result<IometerFile, ReadError> {
     let mut lines = Lines::new(from);
     let mut file = IometerFile::default();
@@ -132,7 +132,7 @@ fn field(line: u64, text: &str, what: &str, least: u64, most: u64) -> Result<u64
         .ok_or_else(|| ReadError::at(line, format!("{what}: {} is not possible; give {least} to {most}", shown(text))))
 }
 
-/// Requests that a worker keeps outstanding: as many as those before it.
+/// Number of outstanding requests of a worker. It must be equal to that of the earlier workers.
 fn depth(line: u64, text: &str, before: Option<u32>) -> Result<u32, ReadError> {
     let first = text.split(',').next().unwrap_or_default();
     let depth = u32::try_from(field(line, first, "outstanding requests", 1, 4096)?).expect("4096 fits");
@@ -157,7 +157,7 @@ fn run_time(line: u64, text: &str) -> Result<Nanos, ReadError> {
     Ok(Nanos::from_secs(part(hours)? * 3600 + part(minutes)? * 60 + part(seconds)?))
 }
 
-/// `size,% of size,% reads,% random,delay,burst,align,reply`; older files lack the last ones.
+/// `size,% of size,% reads,% random,delay,burst,align,reply`; older files lack the last fields.
 fn sizes(line: u64, text: &str, open: &mut Open) -> Result<(), ReadError> {
     let parts: Vec<&str> = text.split(',').collect();
     if !(6..=8).contains(&parts.len()) {

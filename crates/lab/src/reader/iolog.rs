@@ -1,12 +1,12 @@
-//! fio's iolog: `FILE ACTION OFFSET LENGTH` in version 2, with milliseconds in front in version 3. In version 2 the
-//! only times are those of `wait`, microseconds since the last one (the length field is ignored).
+//! Reads fio's iolog. Version 2 has `FILE ACTION OFFSET LENGTH`; version 3 has milliseconds before that. In version 2
+//! only `wait` gives a time, in microseconds since the last one; its length field is ignored.
 
 use super::trace::Trace;
 use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
-/// The form of a line, for errors; in version 3 with milliseconds in front.
+/// The form of a line, for errors; version 3 has milliseconds before it.
 const FORM: &str =
     "correct the line to FILE ACTION OFFSET LENGTH (add, open, close, wait, read, write, sync), or remove it";
 
@@ -47,7 +47,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             "" => return Err(ReadError::at(line, format!("{} has no action of an iolog; {FORM}", shown(text)))),
             other => return Err(ReadError::at(line, format!("{} is not an action of an iolog; {FORM}", shown(other)))),
         };
-        // Not earlier: a line of another format names no file.
+        // This check comes late, because a line of another format has no file name.
         if file.as_deref().is_some_and(|known| known != name) {
             return Err(ReadError::at(line, format!("{} is a second file; make one trace of each", shown(name))));
         }

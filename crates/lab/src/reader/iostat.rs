@@ -1,8 +1,9 @@
-//! What `iostat -x` of sysstat says of devices, as text or as JSON (`-o JSON`): means over a time, from which a load is made.
+//! Reads the output of `iostat -x` of sysstat about devices, as text or as JSON (`-o JSON`): means over a time, from
+//! which a load is made.
 //!
-//! It has rates of reads and writes, their bytes and the mean queue, and nothing about places: these are taken to be random,
-//! which is the harder case for disks. The first report is about the time since the machine was started; if there are more,
-//! it is left out, and the others are averaged.
+//! The output has the rates of reads and writes, their bytes and the mean queue, but no addresses. The addresses are
+//! assumed to be random, which is the harder case for disks. The first report covers the time since the start of the
+//! machine. If there are further reports, the first is left out and the others are averaged.
 
 use super::{shown, Lines, ReadError};
 use crate::load::{AccessLine, AccessSpec, REQUEST_BYTES_MAX};
@@ -10,22 +11,22 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// Bytes of a JSON file at most.
+/// Maximum size of a JSON file in bytes.
 const JSON_BYTES_MAX: u64 = 64 << 20;
-/// Devices at most.
+/// Maximum number of devices.
 const DEVICES_MAX: usize = 4096;
-/// Outstanding requests of a load at most.
+/// Maximum number of outstanding requests of a load.
 const DEPTH_MAX: f64 = 4096.0;
 const SECTOR: f64 = 512.0;
 
 /// A device's load.
 #[derive(Clone, PartialEq, Debug)]
 pub struct IostatDevice {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Reads and writes of their mean sizes, at random places.
+    /// Reads and writes with their mean sizes, at random addresses.
     pub spec: AccessSpec,
-    /// The mean queue, one at least.
+    /// The mean queue, at least one.
     pub depth: u32,
 }
 
@@ -39,24 +40,25 @@ struct Sample {
     queue: f64,
 }
 
-/// The lines of all reports about one device, and the place of the last one.
+/// The lines of all reports about one device, and the index of the last one.
 #[derive(Default)]
 struct Seen {
     samples: Vec<Sample>,
     line: u64,
 }
 
-/// Does a file's first line look like iostat's?
+/// Does the first line of a file look like iostat's output?
 #[must_use]
 pub fn is_iostat(first_line: &str) -> bool {
     let line = first_line.trim_start();
     line.starts_with("Linux ") || line.starts_with("Device") || line.starts_with('{')
 }
 
-/// Read the output of `iostat -x`.
+/// Reads the output of `iostat -x`.
 ///
 /// # Errors
-/// The first line that cannot be understood; a device that did nothing is left out, and a file in which all did is an error.
+/// The first invalid line. A device without requests is left out, but a file in which no device has requests is an
+/// error.
 pub fn read_iostat(mut from: impl BufRead) -> Result<Vec<IostatDevice>, ReadError> {
     let first = from.fill_buf().map_err(|error| ReadError::at(0, format!("it cannot be read: {error}")))?;
     let json = first.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
@@ -71,7 +73,7 @@ pub fn read_iostat(mut from: impl BufRead) -> Result<Vec<IostatDevice>, ReadErro
     Ok(devices)
 }
 
-/// The load of one device; none if it did nothing.
+/// The load of one device; none if it had no requests.
 fn device(name: String, seen: &Seen) -> Result<Option<IostatDevice>, ReadError> {
     let later = if seen.samples.len() > 1 { &seen.samples[1..] } else { &seen.samples[..] };
     let mean = |of: fn(&Sample) -> f64| later.iter().map(of).sum::<f64>() / later.len() as f64;
@@ -99,7 +101,7 @@ fn device(name: String, seen: &Seen) -> Result<Option<IostatDevice>, ReadError> 
     Ok(Some(IostatDevice { name, spec, depth }))
 }
 
-/// Names of a column, the newest first, and what one of it is in the column's own unit.
+/// Names of a column, the newest first, and the size of its unit.
 const READS: &[(&str, f64)] = &[("r/s", 1.0)];
 const WRITES: &[(&str, f64)] = &[("w/s", 1.0)];
 const READ_BYTES: &[(&str, f64)] = &[("rkB/s", 1024.0), ("rMB/s", 1_048_576.0), ("rsec/s", SECTOR)];
@@ -136,7 +138,7 @@ fn note(seen: &mut BTreeMap<String, Seen>, line: u64, name: &str, sample: Sample
 
 fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<BTreeMap<String, Seen>, ReadError> {
     let mut seen = BTreeMap::new();
-    // The columns after the device's name; none outside of a table.
+    // The columns after the name of the device; none outside a table.
     let mut columns: Option<Vec<String>> = None;
     while let Some((number, line)) = lines.next()? {
         let mut words = line.split_whitespace();
@@ -154,7 +156,7 @@ fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<BTreeMap<String, Seen>, 
             continue;
         }
         let Some(names) = &columns else { continue };
-        // Some languages write a comma.
+        // Some languages use a decimal comma.
         let values: Vec<Option<f64>> = words.map(|word| word.replace(',', ".").parse().ok()).collect();
         if values.len() != names.len() {
             let reason = format!("{} has {} values, and the table {} columns", shown(line), values.len(), names.len());
@@ -211,7 +213,7 @@ fn from_json(from: impl BufRead) -> Result<BTreeMap<String, Seen>, ReadError> {
 mod tests {
     use super::*;
 
-    // From sysstat 12.6, two reports; the first is since the start of the machine.
+    // From sysstat 12.6: two reports, the first since the start of the machine.
     const TEXT: &str = "\
 Linux 6.1.0-18-amd64 (host) \t11/24/2026 \t_x86_64_\t(2 CPU)
 
@@ -237,7 +239,7 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
         assert_eq!(devices.len(), 1, "one that did nothing is not a load");
         assert_eq!((devices[0].name.as_str(), devices[0].depth), ("sda", 3));
         assert_eq!(devices[0].spec.lines(), [line(8192, 70, 100), line(16_384, 30, 0)]);
-        // The words of sysstat 10, with commas as some languages have them.
+        // The column names of sysstat 10, with decimal commas.
         let old = "Device:  rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util\n\
                    sdc 0,00 0,00 10,00 0,00 40,00 0,00 8,00 0,40 1,00 1,00 4,00\n";
         let devices = read_iostat(old.as_bytes()).unwrap();

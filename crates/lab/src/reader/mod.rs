@@ -1,7 +1,7 @@
-//! Loads from other programs' files: fio's job files, Iometer's configurations, means of iostat, traces.
+//! Reads loads from files of other programs: fio's job files, Iometer's configurations, means of iostat, traces.
 //!
-//! Any input may be garbage. An error names the file's line and the fault; nothing is guessed and nothing is skipped
-//! silently. Memory grows with the input, up to named limits.
+//! Any input may be invalid. An error names the line of the file and the fault. The readers guess nothing and skip
+//! nothing without an error. Memory grows with the input, up to named limits.
 
 mod blktrace;
 mod fio_job;
@@ -21,15 +21,15 @@ pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, LENGTH_MAX, RECORDS
 use std::fmt;
 use std::io::BufRead;
 
-/// Bytes of one line at most.
+/// Maximum length of a line in bytes.
 pub const LINE_BYTES_MAX: usize = 64 << 10;
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReadError {
-    /// The line, from 1 on; 0 where it is about the whole file.
+    /// Number of the line, from 1; 0 if the error is about the whole file.
     pub line: u64,
-    /// The fault, and its remedy.
+    /// The fault and its remedy.
     pub reason: String,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// The error of a trace with a request from before its first.
+/// The error of a trace with a request whose time is before that of its first.
 pub(crate) const BEFORE_THE_FIRST: &str = "its time lies before that of the first request; sort the trace by time";
 
 /// Lines with their numbers, each at most [`LINE_BYTES_MAX`] long, in UTF-8.
@@ -87,12 +87,12 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Two loads of one name: a reference to that name would be ambiguous.
+/// The error of a second load with the same name: a reference to this name would be ambiguous.
 pub(crate) fn second(line: u64, what: &str, name: &str) -> ReadError {
     ReadError::at(line, format!("a second {what} {}; rename one of them", shown(name)))
 }
 
-/// A piece of a line for an error, cut to a length that people can read.
+/// A part of a line for an error message, cut to a readable length.
 pub(crate) fn shown(text: &str) -> String {
     const SHOWN_MAX: usize = 40;
     let mut cut: String = text.chars().take(SHOWN_MAX).collect();

@@ -1,5 +1,5 @@
-//! The CSV of the traces of Microsoft Research Cambridge:
-//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, times in steps of 100 ns since 1601.
+//! Reads the CSV of the traces of Microsoft Research Cambridge:
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`, with times in steps of 100 ns since 1601.
 
 use super::trace::Trace;
 use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};

@@ -1,5 +1,6 @@
-//! The text format of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp[,...]`, places in sectors of 512
-//! bytes, times in seconds. The units (ASUs) of a trace are laid out one after the other, each from a whole MiB on.
+//! Reads the text format of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp[,...]`, with addresses in
+//! sectors of 512 bytes and times in seconds. The units (ASUs) of a trace are placed one after the other; each begins
+//! at a whole MiB.
 
 use super::trace::Trace;
 use super::words::seconds;

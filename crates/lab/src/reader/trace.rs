@@ -7,15 +7,15 @@ use openraid_sim::random::mix;
 use openraid_units::{Bytes, Nanos};
 use std::io::BufRead;
 
-/// Requests of one trace at most: 32 bytes each.
+/// Maximum number of requests in one trace: 32 bytes each.
 pub const RECORDS_MAX: usize = 20_000_000;
 
-/// The most time from the first request of a trace to its last: a simulated machine's clock ends after 208 days, and
-/// writing out the dirty data at the end needs some of them.
+/// Maximum time from the first request of a trace to its last. The clock of a simulated machine ends after 208 days,
+/// and writing out the dirty data at the end needs some of them.
 pub const LENGTH_MAX: Nanos = Nanos::from_secs(LENGTH_DAYS_MAX * 86_400);
 const LENGTH_DAYS_MAX: u64 = 180;
 
-/// How a trace is written.
+/// The file format of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceFormat {
     /// fio's iolog, version 2 or 3.
@@ -24,35 +24,35 @@ pub enum TraceFormat {
     MsrCsv,
     /// The text of the Storage Performance Council.
     Spc,
-    /// The text that blkparse makes of a recording of blktrace.
+    /// The text that blkparse writes for a recording of blktrace.
     Blkparse,
 }
 
 /// A request of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TraceRecord {
-    /// From the first request on.
+    /// Time since the first request.
     pub at: Nanos,
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u32,
-    /// What.
+    /// Kind of the request.
     pub kind: IoKind,
-    /// The line it came from.
+    /// Number of the line in the file.
     pub line: u32,
 }
 
-/// A trace: at least one request, in the order of time.
+/// A trace: at least one request, sorted by time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Trace {
     records: Vec<TraceRecord>,
 }
 
-/// Read a trace.
+/// Reads a trace.
 ///
 /// # Errors
-/// The first line that cannot be understood, or whose time is before the time of the line above.
+/// The first invalid line, or the first line whose time is before that of the line above.
 pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, ReadError> {
     let lines = Lines::new(from);
     let trace = match format {
@@ -68,7 +68,7 @@ pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, Read
 }
 
 impl TraceFormat {
-    /// The format that a file's first line looks like.
+    /// The format, recognised from the first line of a file.
     #[must_use]
     pub fn of(first_line: &str) -> Option<Self> {
         if first_line.starts_with("fio version") {
@@ -77,8 +77,8 @@ impl TraceFormat {
         if blktrace::is_event(first_line) {
             return Some(Self::Blkparse);
         }
-        // A line of the SPC may have as many fields as one of MSR, and either may be cut short: what tells them apart is
-        // how the direction is written.
+        // A line of SPC may have as many fields as one of MSR, and either may be cut short. The form of the direction
+        // distinguishes them.
         let fields: Vec<&str> = first_line.split(',').map(str::trim).collect();
         match (fields.get(3).copied().unwrap_or_default(), fields.len()) {
             ("Read" | "read" | "Write" | "write", _) => Some(Self::MsrCsv),
@@ -91,7 +91,7 @@ impl TraceFormat {
 }
 
 impl Trace {
-    /// Take a request; its time counts from the trace's own zero.
+    /// Adds a request. Its time counts from the zero of the trace.
     pub(super) fn push(&mut self, line: u64, at: u64, kind: IoKind, offset: u64, len: u64) -> Result<(), ReadError> {
         if self.records.len() == RECORDS_MAX {
             return Err(ReadError::at(line, format!("more than {RECORDS_MAX} requests; cut the trace")));
@@ -122,25 +122,25 @@ impl Trace {
         Ok(())
     }
 
-    /// The requests.
+    /// All requests.
     #[must_use]
     pub fn records(&self) -> &[TraceRecord] {
         &self.records
     }
 
-    /// The largest request.
+    /// Size of the largest request.
     #[must_use]
     pub fn bytes_max(&self) -> u32 {
         self.records.iter().map(|record| record.len).max().unwrap_or(0)
     }
 
-    /// Does it write?
+    /// Does the trace have writes?
     #[must_use]
     pub fn writes(&self) -> bool {
         self.records.iter().any(|record| record.kind == IoKind::Write)
     }
 
-    /// A number of all requests and their times: other traces have another one.
+    /// A number that is computed from all requests and their times; it differs between traces.
     #[must_use]
     pub fn digest(&self) -> u64 {
         let of = |digest: u64, record: &TraceRecord| {
@@ -155,16 +155,16 @@ impl Trace {
         self.records.iter().fold(0, of)
     }
 
-    /// From the first request to the last.
+    /// Time from the first request to the last.
     #[must_use]
     pub fn length(&self) -> Nanos {
         self.records.last().map_or(Nanos::ZERO, |record| record.at)
     }
 
-    /// Does all of it lie on a target of this size?
+    /// Are all requests inside a target of this size?
     ///
     /// # Errors
-    /// The first line that does not.
+    /// The first line with a request outside the target.
     pub fn check(&self, capacity: Bytes) -> Result<(), ReadError> {
         let end = |record: &TraceRecord| record.offset + u64::from(record.len);
         match self.records.iter().find(|record| end(record) > capacity.get()) {
@@ -176,13 +176,13 @@ impl Trace {
         }
     }
 
-    /// Its requests at their times.
+    /// The requests at their times.
     #[must_use]
     pub fn arrivals(&self) -> Replay<'_> {
         Replay { trace: self, next: 0 }
     }
 
-    /// Move every place: the requests of one volume follow those of another.
+    /// Moves the address of every request, so that the volumes of a trace follow each other.
     pub(super) fn shift(&mut self, by: impl Fn(usize) -> u64) {
         for (number, record) in self.records.iter_mut().enumerate() {
             record.offset += by(number);
@@ -190,7 +190,7 @@ impl Trace {
     }
 }
 
-/// A trace that is played again: at its times as arrivals, as fast as it goes as a source.
+/// A trace that is replayed: with its times as arrivals, or as fast as possible as a source.
 pub struct Replay<'a> {
     trace: &'a Trace,
     next: usize,
@@ -238,7 +238,7 @@ mod tests {
         let expected = vec![(0, IoKind::Read, 4096, 8192), (1_500_000, IoKind::Write, 0, 512)];
         let iolog = "fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n10 /dev/sda read 4096 8192\n\
                      11 /dev/sda write 0 512\n12 /dev/sda close\n";
-        // Milliseconds only.
+        // This format has only milliseconds.
         assert_eq!(all(TraceFormat::FioIolog, iolog)[0], expected[0]);
         assert_eq!(all(TraceFormat::FioIolog, iolog)[1], (1_000_000, IoKind::Write, 0, 512));
         let v2 = "fio version 2 iolog\nf add\nf open\nf read 4096 8192\nf wait 1500 0\nf write 0 512\nf close\n";
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn a_trace_that_outlasts_the_clock_is_refused_with_its_line_whatever_its_format() {
         use TraceFormat::{FioIolog, MsrCsv, Spc};
-        // In seconds: the last moment that is possible, and one a second later.
+        // In seconds: the last possible time, and one second later.
         let (last, later) = (180 * 86_400, 180 * 86_400 + 1);
         let msr = |at: u64| format!("0,h,0,Read,0,512,1\n{},h,0,Read,0,512,1\n", at * 10_000_000);
         let spc = |at: u64| format!("0,0,512,R,0\n0,0,512,R,{at}\n");
