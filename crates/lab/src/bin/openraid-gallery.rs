@@ -1,7 +1,7 @@
 //! Runs the five reviews again on simulated machines and writes a page for each, with an index.
 //!
-//! Usage: `openraid-gallery FOLDER [quick|normal] [NAME ...]`. Cells are kept in the folder: an interrupted run
-//! continues where it was. It writes nothing outside of that folder.
+//! Usage: `openraid-gallery FOLDER [quick|normal] [NAME ...]`. Results of cells are stored in the folder, so an
+//! interrupted run continues at its last cell. Nothing is written outside this folder.
 
 #![forbid(unsafe_code)]
 
@@ -15,9 +15,9 @@ use openraid_models::Library;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// The seed of the gallery: the same pages every time.
+/// The seed of the gallery, so that the pages are always the same.
 const SEED: u64 = 1;
-/// Cells between two lines of progress.
+/// Number of cells between two lines of progress.
 const PROGRESS: usize = 50;
 const USAGE: &str = "usage: openraid-gallery FOLDER [quick|normal] [NAME ...]";
 
@@ -64,7 +64,7 @@ fn gallery(arguments: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// Run a review and write its page. Returns its section of the index.
+/// Runs a review and writes its page. Returns its section of the index.
 fn one(library: &Library, edition: &Edition, effort: Effort, store: &Store, folder: &Path) -> Result<Section, String> {
     let suite = edition.suite(effort, SEED);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

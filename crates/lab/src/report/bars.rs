@@ -1,7 +1,7 @@
-//! Bar charts: one bar for each subject, best first, the spread as a whisker, the value at the end.
+//! Bar charts: one bar for each subject, the best first, the spread as a whisker, the value at the end.
 //!
-//! Bars always begin at zero on an even scale: a bar's length is its message. On a scale by powers of ten, where no
-//! length says anything, a mark stands at the value instead.
+//! On a linear scale a bar always begins at zero, because readers compare lengths. On a scale by powers of ten a length
+//! has no meaning, so a mark at the value replaces the bar.
 
 use super::data::{Axis, Bar, Bars, Better, Scale};
 use super::format::{drawable, number, tick};
@@ -10,17 +10,17 @@ use super::lines::{axis_name, fitting, spread};
 use super::markup::{px, Markup};
 use super::scale::{range_y, Mapping};
 
-/// Units of width: the room of a window of 500 pixels without its margins, so that a chart fits there and its letters
-/// keep their size.
+/// Width in units: that of a window of 500 pixels without its margins. A chart of this width fits into such a window
+/// without scaling its letters.
 const BARS_WIDTH: f64 = 460.0;
-/// Bars in one chart; the table has them all.
+/// Maximum number of bars in one chart; the table has all of them.
 const BARS_MAX: usize = 30;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 26.0;
 const PITCH: f64 = 26.0;
 const THICKNESS: f64 = 17.0;
 
-/// The bars from best to worst, and the rule in words. Bars without a number come last.
+/// The bars from best to worst, and the rule as text. Bars without a number come last.
 #[must_use]
 pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
     let mut order: Vec<&Bar> = bars.bars.iter().collect();
@@ -38,7 +38,7 @@ pub fn sorted(bars: &Bars) -> (Vec<&Bar>, String) {
     (order, format!("Sorted by {}, {rule}.", bars.value.name))
 }
 
-/// Draw the bars. Returns sentences about order and what could not be drawn.
+/// Draws the bars. Returns sentences about the order and about bars that could not be drawn.
 pub fn draw(m: &mut Markup, bars: &Bars, title: &str, id: &str) -> Vec<String> {
     let (order, rule) = sorted(bars);
     let mut notes = vec![rule];
@@ -91,7 +91,7 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, axis: &Axis, (left, top)
     let powers = axis.scale != Scale::Linear;
     let class = format!("c-{}", bar.subject.level.word());
     let middle = top + PITCH / 2.0;
-    // By powers of ten zero lies nowhere, and the label stands after the mark.
+    // A scale by powers of ten has no zero, so the label comes after the mark.
     let end = place.place(bar.value.y);
     let zero = if powers { end } else { place.place(0.0) };
     m.inside("g", &[("class", &class)], |m| {

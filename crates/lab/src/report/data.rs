@@ -1,20 +1,22 @@
-//! The parts of a report: plain data, independent of how the results were measured.
+//! The parts of a report: plain data, independent of the way in which the results were measured.
 //!
-//! A measurement or simulation fills these in; [`super::render`] and [`super::text`] read nothing else. Numbers are in
-//! the unit that their axis or column names. A number that is not finite is shown as missing, never drawn. Nothing here
-//! is checked: every string may hold anything and is escaped when written.
+//! A measurement or simulation fills in these parts; [`super::render`] and [`super::text`] read nothing else. Numbers
+//! are in the unit of their axis or column. A number that is not finite is shown as missing and never drawn. Nothing is
+//! checked here: a string may contain any characters, and is escaped when it is written.
 
 use core::fmt;
 pub use openraid_models::ArrayLevel as Level;
 
-/// Everything that one report shows.
+/// The contents of one report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Review {
     /// Heading of the page.
     pub title: String,
-    /// The results in sentences, one for each question; first thing below the heading unless there is a brief. May be empty.
+    /// The results in sentences, one for each question. They come directly after the heading unless there is a brief.
+    /// May be empty.
     pub summary: Vec<String>,
-    /// The whole in a few sentences: the order of arrays, which is best where, what to distrust. May be empty.
+    /// The whole review in a few sentences: the order of arrays, the best array for each use, and doubtful results. May
+    /// be empty.
     pub brief: Vec<String>,
     /// Arrays by scenario, best first.
     pub standings: Option<Table>,
@@ -22,11 +24,11 @@ pub struct Review {
     pub verdicts: Vec<Fact>,
     /// Test bed: drives, bus, cache, firmware or commit, chunk, seed, simulated or real.
     pub bed: Vec<Fact>,
-    /// Questions and results, in the order of showing.
+    /// Questions and results, in the order of the report.
     pub sections: Vec<Section>,
     /// Results as files next to the report: a description, and the name relative to the report.
     pub files: Vec<Fact>,
-    /// Words that readers may not know: the word and what it means.
+    /// Words that readers may not know, with their meanings.
     pub glossary: Vec<Fact>,
 }
 
@@ -40,7 +42,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// Both parts at once.
+    /// Makes a fact from both parts.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into() }
     }
@@ -51,11 +53,11 @@ impl Fact {
 pub struct Section {
     /// The method by number and name: `M01 Database`.
     pub method: String,
-    /// The question that the section answers; its heading.
+    /// The question that the section answers; it is the heading of the section.
     pub question: String,
-    /// The answer as a sentence. Empty: none is shown.
+    /// The answer as a sentence. If it is empty, none is shown.
     pub answer: String,
-    /// How it was measured; shown after the results.
+    /// The method of measurement; shown after the results.
     pub how: Vec<String>,
     /// Charts.
     pub panels: Vec<Panel>,
@@ -63,13 +65,13 @@ pub struct Section {
     pub tables: Vec<Table>,
     /// Sentences that explain the results.
     pub findings: Vec<Finding>,
-    /// Parts that were not done, and why.
+    /// Parts without a result, with the reasons.
     pub absent: Vec<Absent>,
-    /// Files next to the report that have more: a description, and the name relative to the report.
+    /// Files next to the report with more data: a description, and the name relative to the report.
     pub links: Vec<Fact>,
 }
 
-/// Something that has no result.
+/// A part that has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
     /// For instance `RAID 6, 4 drives`.
@@ -78,14 +80,14 @@ pub struct Absent {
     pub reason: String,
 }
 
-/// One chart, its question and its answer.
+/// A chart with its question and its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// The question that this chart answers; its title.
+    /// The question that this chart answers; it is the title of the chart.
     pub question: String,
-    /// The answer as a sentence above the chart. Empty: made from the data.
+    /// The answer as a sentence above the chart. If it is empty, it is made from the data.
     pub answer: String,
-    /// Panels of one section with the same group share their range of y. Empty: no group.
+    /// Panels of one section with the same group have the same range of y. Empty: no group.
     pub group: String,
     /// The chart.
     pub chart: Chart,
@@ -115,53 +117,53 @@ pub enum Chart {
 /// Lines over a numeric axis. More than [`super::LINES_MAX`] series are shown as several charts side by side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lines {
-    /// What changes.
+    /// The varied value.
     pub x: Axis,
     /// The measured value.
     pub y: Axis,
     /// One line each.
     pub series: Vec<Series>,
-    /// Thin lines to compare with: ideal scaling, limits.
+    /// Thin lines for comparison: ideal scaling, limits.
     pub guides: Vec<Guide>,
 }
 
 /// An axis of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The name of the axis. Sentences write it after numbers without a unit of their own and after percents, so that
-    /// `outstanding` ("at 16 outstanding") and `reads` ("at 40 % reads") are good names.
+    /// The name of the axis. Sentences write it after numbers that have no unit of their own, and after percentages.
+    /// Good names are `outstanding` ("at 16 outstanding") and `reads` ("at 40 % reads").
     pub name: String,
-    /// How numbers are written.
+    /// The format of its numbers.
     pub unit: Unit,
-    /// How numbers are placed.
+    /// The scale of its numbers.
     pub scale: Scale,
-    /// Which end is good, where one is.
+    /// The better end, if there is one.
     pub better: Better,
 }
 
 impl Axis {
-    /// An axis without a good end.
+    /// An axis without a better end.
     pub fn new(name: impl Into<String>, unit: Unit, scale: Scale) -> Self {
         Self { name: name.into(), unit, scale, better: Better::Neither }
     }
 
-    /// The same axis with a good end.
+    /// The same axis with a better end.
     #[must_use]
     pub fn better(self, better: Better) -> Self {
         Self { better, ..self }
     }
 }
 
-/// How the numbers of an axis are written.
+/// The formats of the numbers on an axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Without unit: depths, counts, ratios.
     None,
     /// Bytes, written in B, KiB, MiB.
     Bytes,
-    /// Percent; 100 is all.
+    /// Percent; 100 is the whole.
     Percent,
-    /// A unit that follows the number: `MB/s`, `IOPS`, `ms`.
+    /// The unit after the number: `MB/s`, `IOPS`, `ms`.
     Named(String),
 }
 
@@ -172,71 +174,71 @@ impl Unit {
     }
 }
 
-/// How numbers are placed on an axis.
+/// The scales of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// In proportion. A y axis begins at zero.
+    /// Linear. A y axis begins at zero.
     Linear,
     /// By powers of two: depths, block sizes.
     Log2,
     /// By powers of ten: latencies.
     Log10,
-    /// Percentiles by the number of nines: 0, 90, 99, 99.9 are equally far from each other.
+    /// Percentiles by their number of nines: the distances between 0, 90, 99 and 99.9 are equal.
     Nines,
 }
 
-/// Which end of an axis is good.
+/// The better end of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
     Higher,
     /// Less is better.
     Lower,
-    /// Neither is.
+    /// No end is better.
     Neither,
 }
 
 impl Finding {
-    /// A sentence of a kind.
+    /// Makes a finding of this kind.
     pub fn new(kind: FindingKind, text: impl Into<String>) -> Self {
         Self { kind, text: text.into() }
     }
 }
 
-/// The measured thing: an array, and its difference from others of its shape.
+/// The measured array, and its difference from others of the same level and size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Level; it decides the colour everywhere in a report.
+    /// Level; it determines the colour everywhere in a report.
     pub level: Level,
-    /// Members.
+    /// Number of members.
     pub members: u16,
-    /// What else sets it apart: `degraded`, `write-through`, `measured`. Often empty.
+    /// The difference from similar arrays: `degraded`, `write-through`, `measured`. Often empty.
     pub variant: String,
-    /// Its name if the level does not tell it: a real target's own name. Mostly empty.
+    /// The name of a real target, which has no level. Mostly empty.
     pub name: String,
 }
 
 impl Subject {
-    /// An array without anything special.
+    /// An array without a variant.
     #[must_use]
     pub const fn new(level: Level, members: u16) -> Self {
         Self { level, members, variant: String::new(), name: String::new() }
     }
 
-    /// The same array with something special.
+    /// The same array with a variant.
     #[must_use]
     pub fn variant(self, variant: impl Into<String>) -> Self {
         Self { variant: variant.into(), ..self }
     }
 
-    /// The same under a name of its own.
+    /// The same array with a name of its own.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Drives whose work adds up for a host: all but the parities. Spans of nested levels have one parity each in RAID
-    /// 50 and two in RAID 60; two spans are assumed, as reviews build them.
+    /// Number of drives that hold data for a host: all except the parity drives. In RAID 50 each span has one parity
+    /// drive, in RAID 60 two. Two spans are assumed, as in the reviews.
     #[must_use]
     pub const fn data_drives(&self) -> u16 {
         let parities = match self.level {
@@ -248,7 +250,7 @@ impl Subject {
         self.members.saturating_sub(parities)
     }
 
-    /// From a name as in `raid5x4`, `single`, `jbodx6`; `None` for anything else.
+    /// Parses a name as in `raid5x4`, `single`, `jbodx6`; `None` for any other text.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         if name == Level::Single.word() {
@@ -275,12 +277,12 @@ impl fmt::Display for Subject {
     }
 }
 
-/// How a series is drawn.
+/// The form in which a series is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
-    /// A line through its points, the spread as a band.
+    /// A line through its points, with the spread as a band.
     Line,
-    /// Points alone, with the spread as whiskers: measured values over predicted ones.
+    /// Only points, with the spread as whiskers: measured values over predicted ones.
     Points,
 }
 
@@ -289,11 +291,11 @@ pub enum Mark {
 pub struct Series {
     /// The subject of the line.
     pub subject: Subject,
-    /// How it is drawn.
+    /// The form in which it is drawn.
     pub mark: Mark,
     /// In rising order of x.
     pub points: Vec<Point>,
-    /// Places without a result, with the reason.
+    /// Positions without a result, with the reason.
     pub absent: Vec<AbsentPoint>,
 }
 
@@ -305,19 +307,19 @@ impl Series {
     }
 }
 
-/// A place of a series that has no result.
+/// A position of a series without a result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AbsentPoint {
-    /// Where.
+    /// Position.
     pub x: f64,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
 /// One result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Point {
-    /// Where.
+    /// Position.
     pub x: f64,
     /// Median of the runs.
     pub y: f64,
@@ -327,9 +329,9 @@ pub struct Point {
     pub high: f64,
     /// Number of runs.
     pub runs: u32,
-    /// Was the load of one of them still changing when it was measured?
+    /// Was at least one run not yet steady when it was measured?
     pub unsteady: bool,
-    /// The machine's activity at the time, if it is known.
+    /// The activity of the machine during the measurement, if it is known.
     pub evidence: Option<Evidence>,
 }
 
@@ -346,23 +348,23 @@ impl Point {
         Self { x, y, low, high, runs, unsteady: false, evidence: None }
     }
 
-    /// The same result with the machine's activity at the time.
+    /// The same result with the activity of the machine.
     #[must_use]
     pub fn with(self, evidence: Evidence) -> Self {
         Self { evidence: Some(evidence), ..self }
     }
 }
 
-/// The activity of a machine while a result was measured. Sentences about causes are made from this alone.
+/// The activity of a machine during the measurement of a result. Sentences about causes use only this.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Evidence {
-    /// How busy each part was.
+    /// The load of each part.
     pub loads: Vec<Load>,
-    /// What happened how often, per host request: `read-modify-write` 0.97, `read-ahead hit` 0.5.
+    /// Numbers of events per host request: `read-modify-write` 0.97, `read-ahead hit` 0.5.
     pub rates: Vec<Rate>,
 }
 
-/// How busy a part of the machine was.
+/// The load of a part of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Load {
     /// The part.
@@ -382,17 +384,17 @@ pub enum Part {
     ControllerCpu,
     /// The parity engine.
     Parity,
-    /// The controller's own data path, apart from the bus.
+    /// The controller's own data path, without the bus.
     DataPath,
-    /// Stripes that the controller puts together: share of the time in which all were in work.
+    /// Stripes that the controller collects: share of the time in which all of them were in use.
     OpenStripes,
     /// The busiest thread of the host.
     Worker,
-    /// The write cache: share of the time in which no room was left.
+    /// The write cache: share of the time in which it had no free space.
     Cache,
     /// The host's processor.
     HostCpu,
-    /// The load generator itself: the result is then its own limit, not the array's.
+    /// The load generator itself. Then the generator limits the result, and not the array.
     Generator,
 }
 
@@ -413,45 +415,45 @@ impl fmt::Display for Part {
     }
 }
 
-/// How often something happened.
+/// The frequency of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// What, as a noun: `read-modify-write`.
+    /// The event as a noun: `read-modify-write`.
     pub what: String,
     /// Times per host request.
     pub per_request: f64,
 }
 
-/// A thin line to compare with.
+/// A thin line for comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guide {
     /// Its label: `4 x single`, `PCI 64/66: 528 MB/s`.
     pub label: String,
-    /// What kind.
+    /// Its kind.
     pub kind: GuideKind,
-    /// The subject of the ideal, for the sentence that says how much of it was reached.
+    /// The subject of the ideal, for the sentence that says which share of the ideal was reached.
     pub subject: Option<Subject>,
-    /// Corners in rising order of x; one corner means a level line over the whole chart.
+    /// Corners in rising order of x. One corner means a horizontal line over the whole chart.
     pub corners: Vec<(f64, f64)>,
 }
 
-/// The meaning of a guide.
+/// The kinds of guides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GuideKind {
-    /// What perfect scaling would give.
+    /// The result of perfect scaling.
     Ideal,
     /// The ceiling of a part.
     Limit,
 }
 
-/// Horizontal bars, sorted best to worst when drawn.
+/// Horizontal bars, sorted from best to worst when they are drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bars {
     /// The measured value.
     pub value: Axis,
     /// One bar each.
     pub bars: Vec<Bar>,
-    /// The formula of the value where it is a rating; shown below. Often empty.
+    /// The formula of the value if it is a rating; shown below the bars. Often empty.
     pub formula: String,
 }
 
@@ -464,7 +466,7 @@ pub struct Bar {
     pub value: Point,
 }
 
-/// Shares by two axes: how responses are distributed at each load.
+/// Shares by two axes: the distribution of latencies for each load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Heat {
     /// Name of the horizontal axis.
@@ -486,7 +488,7 @@ pub struct Table {
     pub caption: String,
     /// Heading of the first column.
     pub corner: String,
-    /// Headings of the others.
+    /// Headings of the other columns.
     pub columns: Vec<String>,
     /// Rows.
     pub rows: Vec<Row>,
@@ -501,9 +503,9 @@ pub struct Table {
 pub struct Row {
     /// Heading of the row.
     pub head: String,
-    /// Level for a patch of its colour.
+    /// The level whose colour marks the row.
     pub level: Option<Level>,
-    /// As many as there are columns.
+    /// One cell for each column.
     pub cells: Vec<Cell>,
 }
 
@@ -521,7 +523,7 @@ pub enum Cell {
         /// Highest.
         high: f64,
     },
-    /// A number of a load that was not steady, with its lowest and highest run.
+    /// A number from a load that was not steady, with its lowest and highest run.
     Unsteady {
         /// Median.
         value: f64,
@@ -534,7 +536,7 @@ pub enum Cell {
     Ratio(f64),
     /// A change in percent, with its sign.
     Change(f64),
-    /// Words.
+    /// Text.
     Text(String),
     /// No result, with the reason.
     NotApplicable(String),
@@ -543,21 +545,21 @@ pub enum Cell {
 /// A sentence that explains a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// How it is to be taken.
+    /// Its kind.
     pub kind: FindingKind,
     /// The sentence.
     pub text: String,
 }
 
-/// How a finding is to be taken.
+/// The kinds of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FindingKind {
-    /// The result may not mean what it seems to: noise, a cache, the generator.
+    /// The result may be misleading: noise, a cache, the generator.
     Warning,
-    /// What holds the speed down.
+    /// The part that limits the speed.
     Limit,
-    /// Why a line has the shape that it has.
+    /// The cause of a line's shape.
     Shape,
-    /// How results compare.
+    /// A comparison of results.
     Comparison,
 }

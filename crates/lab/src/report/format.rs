@@ -1,15 +1,15 @@
-//! Numbers as people read them: about three digits, thousands set apart, units after the number.
+//! Numbers for readers: about three digits, thousands separated, units after the number.
 
 use super::data::{Axis, Scale, Unit};
 
-/// Larger numbers are not drawn: nothing that a storage device does comes near, and their differences would be
-/// lost in rounding.
+/// Larger numbers are not drawn. No value of a storage device comes near this limit, and differences would be lost in
+/// rounding.
 pub const VALUE_MAX: f64 = 1e15;
-/// Smaller ones are nothing on an axis by powers.
+/// Smaller numbers have no place on an axis by powers.
 const VALUE_MIN: f64 = 1e-9;
-/// Larger percents and ratios are written like any number: their digits say nothing.
+/// Larger percentages and ratios are written like any number, because their digits have no meaning.
 const DIGITS_MAX: f64 = 1e6;
-/// What stands for a number that is not there.
+/// Text for a missing number.
 pub const MISSING: &str = "n/a";
 
 /// Can this value be placed on an axis of this scale?
@@ -45,7 +45,7 @@ pub fn number(value: f64) -> String {
     fixed(value, decimals)
 }
 
-/// A number with this many digits after the point, thousands set apart by commas.
+/// A number with this number of decimal places, and commas between thousands.
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
     let plain = format!("{value:.decimals$}");
@@ -62,7 +62,7 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     format!("{}{grouped}{rest}", if zero { "" } else { sign })
 }
 
-/// A number as short as it is exact to six digits: for ticks and places.
+/// A number in its shortest form that is exact to six digits: for ticks and positions.
 #[must_use]
 pub fn short(value: f64) -> String {
     if !value.is_finite() {
@@ -92,13 +92,13 @@ pub fn bytes(value: f64) -> String {
     format!("{digits} {}", UNITS[unit])
 }
 
-/// An amount of bytes as short as ticks need it: `512`, `64K`, `1.5M`.
+/// A number of bytes in the short form for ticks: `512`, `64K`, `1.5M`.
 #[must_use]
 pub fn bytes_tick(value: f64) -> String {
     bytes(value).replace(" B", "").replace(" ", "").replace("iB", "")
 }
 
-/// How often something happened per request: two digits after the point.
+/// A frequency per request, with two decimal places.
 #[must_use]
 pub fn rate(value: f64) -> String {
     match value.abs() {
@@ -108,7 +108,7 @@ pub fn rate(value: f64) -> String {
     }
 }
 
-/// Lowest and highest of a range in one: `93 to 98 %`, `99 %`.
+/// Lowest and highest value of a range: `93 to 98 %`, `99 %`.
 #[must_use]
 pub fn percent_range(low: f64, high: f64) -> String {
     let (low, high) = (percent(low), percent(high));
@@ -132,7 +132,7 @@ pub fn value(unit: &Unit, value: f64) -> String {
     }
 }
 
-/// A place on an axis, without its unit where the axis names it.
+/// A position on an axis, without a unit if the axis has it.
 #[must_use]
 pub fn tick(axis: &Axis, value: f64) -> String {
     match axis.unit {
@@ -143,7 +143,7 @@ pub fn tick(axis: &Axis, value: f64) -> String {
     }
 }
 
-/// A place: exact where that is short, else with three digits.
+/// A position: exact if that is short, otherwise with three digits.
 fn where_exact(value: f64) -> String {
     let exact = short(value);
     let decimals = exact.split_once('.').map_or(0, |(_, rest)| rest.len());
@@ -154,11 +154,11 @@ fn where_exact(value: f64) -> String {
     }
 }
 
-/// A place on an axis within a sentence: `at 16 outstanding`, `at 64 KiB`, `at 40 % reads`.
+/// A position on an axis within a sentence: `at 16 outstanding`, `at 64 KiB`, `at 40 % reads`.
 #[must_use]
 pub fn place(axis: &Axis, value: f64) -> String {
     match &axis.unit {
-        // The singular for one: `1 client`.
+        // For the value one, the singular: `1 client`.
         Unit::None if value == 1.0 => format!("1 {}", axis.name.strip_suffix('s').unwrap_or(&axis.name)),
         Unit::None => format!("{} {}", where_exact(value), axis.name),
         Unit::Bytes => bytes(value),
@@ -199,7 +199,7 @@ pub fn change(percent: f64) -> String {
     format!("{plus}{digits} %")
 }
 
-/// A ratio to 1 with one digit after the point, or two if it would round to zero: `1.0`, `6.1`, `0.04`.
+/// A ratio to 1 with one decimal place, or two if it would round to zero: `1.0`, `6.1`, `0.04`.
 #[must_use]
 pub fn ratio(value: f64) -> String {
     if !value.is_finite() {
@@ -212,7 +212,7 @@ pub fn ratio(value: f64) -> String {
     }
 }
 
-/// Words in a row as a sentence has them: `a`, `a and b`, `a, b and c`.
+/// A list of words within a sentence: `a`, `a and b`, `a, b and c`.
 #[must_use]
 pub fn list(words: &[String]) -> String {
     match words {

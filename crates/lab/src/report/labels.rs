@@ -1,10 +1,10 @@
-//! The width of text, and labels moved apart so that none covers another.
+//! The width of text, and the placement of labels so that they do not overlap.
 
 /// Height of a line of text in a chart, pixels.
 pub const LINE_HEIGHT: f64 = 15.0;
 /// Size of the letters in a chart, pixels.
 pub const LETTERS: f64 = 12.0;
-/// Letters that a label may have; longer ones are cut, and stand in full in the table.
+/// Maximum number of letters in a label. A longer label is cut; the table has it in full.
 pub const LABEL_LETTERS_MAX: usize = 26;
 
 /// Width of text at a size, pixels: never less than the usual sans-serif fonts need (DejaVu Sans is the widest
@@ -25,7 +25,7 @@ pub fn width(text: &str, size: f64) -> f64 {
     f64::from(thousandths) / 1000.0 * size
 }
 
-/// A label cut to [`LABEL_LETTERS_MAX`] letters.
+/// A label, cut to [`LABEL_LETTERS_MAX`] letters.
 #[must_use]
 pub fn cut(text: &str) -> String {
     if text.chars().count() <= LABEL_LETTERS_MAX {

@@ -1,6 +1,6 @@
 //! Line charts: lines with their names at the ends, spread as bands, thin guides for ideals and limits.
 //!
-//! For any data, nothing is drawn outside of the canvas and no name covers another.
+//! Whatever the data are, nothing is drawn outside the canvas, and no name covers another.
 
 use super::data::{Axis, Better, Guide, GuideKind, Lines, Mark, Point, Scale, Series, Unit};
 use super::format::{bytes_tick, drawable, tick, value};
@@ -10,32 +10,32 @@ use super::scale::{range_x, range_y, Mapping};
 use super::style::Key;
 use super::LINES_MAX;
 
-/// Width of a chart, pixels; a page has room for a table next to it.
+/// Width of a chart in pixels; a page has room for a table next to it.
 pub const CANVAS_WIDTH: f64 = 600.0;
 const CANVAS_HEIGHT: f64 = 320.0;
 const TOP: f64 = 34.0;
 const BOTTOM: f64 = 44.0;
-/// Room between the plot and the names at the lines' ends, for the strokes that lead to them.
+/// Space between the plot and the names at the ends of lines, for the strokes that connect them.
 const LEADER: f64 = 20.0;
-/// Room between two numbers of an axis.
+/// Minimum space between two numbers of an axis.
 const TICK_GAP: f64 = 5.0;
-/// Guides in one chart.
+/// Maximum number of guides in one chart.
 pub const GUIDES_MAX: usize = 4;
-/// A guide widens the range of y up to this share beyond the data; higher ones leave the chart at its top.
+/// A guide extends the range of y to at most this multiple of the data. A higher guide leaves the chart at the top.
 const GUIDE_STRETCH: f64 = 1.5;
-/// Series with more points have no marks.
+/// A series with more points has no marks.
 const MARKS_MAX: usize = 40;
-/// Series with more points are thinned to the extremes of each of this many columns.
+/// If a series has more points than this, only the extremes of each of this number of columns are drawn.
 const COLUMNS: u32 = 400;
 
-/// The ranges that charts to be compared share.
+/// The ranges that charts for comparison share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranges {
     x: (f64, f64),
     y: (f64, f64),
 }
 
-/// The ranges that show all of these.
+/// The ranges that contain all of these lines.
 #[must_use]
 pub fn ranges(all: &[&Lines]) -> Option<Ranges> {
     let first = all.first()?;
@@ -52,13 +52,13 @@ pub fn ranges(all: &[&Lines]) -> Option<Ranges> {
     Some(Ranges { x, y: range_y(&first.y, ys.into_iter()) })
 }
 
-/// Points that can be drawn, in rising order of x as they came.
+/// Points that can be drawn, in their order, which is that of rising x.
 fn shown<'a>(series: &'a Series, lines: &Lines) -> Vec<&'a Point> {
     let (x, y) = (lines.x.scale, lines.y.scale);
     series.points.iter().filter(|point| drawable(point.x, x) && drawable(point.y, y)).collect()
 }
 
-/// Lowest and highest run; the median itself where they are no numbers.
+/// Lowest and highest run. If these are not numbers, the median.
 #[must_use]
 pub fn spread(point: &Point) -> (f64, f64) {
     let low = if point.low.is_finite() { point.low.min(point.y) } else { point.y };
@@ -66,7 +66,7 @@ pub fn spread(point: &Point) -> (f64, f64) {
     (low, high)
 }
 
-/// The name of an axis as its chart has it.
+/// The name of an axis in its chart.
 #[must_use]
 pub fn axis_name(axis: &Axis) -> String {
     let unit = match &axis.unit {
@@ -84,16 +84,17 @@ pub fn axis_name(axis: &Axis) -> String {
     format!("{}{unit}{log}{better}", axis.name)
 }
 
-/// A name at the right edge, and where its line ends.
+/// A name at the right edge, and the end of its line.
 struct Tag {
     text: String,
     class: String,
     end: (f64, f64),
-    /// Does a stroke lead from the end to the name? From where a line leaves the chart it would look like a level.
+    /// Is there a stroke from the end to the name? If a line leaves the chart, a stroke would look like a horizontal
+    /// part of it.
     led: bool,
 }
 
-/// Where everything goes.
+/// The positions of all parts of a chart.
 struct Frame {
     left: f64,
     right: f64,
@@ -123,7 +124,7 @@ impl Frame {
     }
 }
 
-/// Draw at most [`LINES_MAX`] lines. Returns sentences about what could not be drawn.
+/// Draws at most [`LINES_MAX`] lines. Returns sentences about lines that could not be drawn.
 pub fn draw(m: &mut Markup, lines: &Lines, ranges: &Ranges, key: &Key, title: &str, id: &str) -> Vec<String> {
     assert!(lines.series.len() <= LINES_MAX, "a chart with {} lines; split it", lines.series.len());
     let frame = Frame::new(lines, ranges);
@@ -157,7 +158,7 @@ fn describe(lines: &Lines) -> String {
     format!("{} by {}. Lines: {}. The numbers are in the table.", lines.y.name, lines.x.name, names.join("; "))
 }
 
-/// Grid, ticks and names of the axes.
+/// Draws the grid, the ticks and the names of the axes.
 fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
     for at in frame.y.ticks(&[]) {
         let y = frame.y.place(at);
@@ -190,7 +191,7 @@ fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
     m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &name);
 }
 
-/// A number at an axis: bytes shorter than elsewhere.
+/// A number at an axis: bytes are shorter than in other places.
 fn axis_tick(axis: &Axis, value: f64) -> String {
     match axis.unit {
         Unit::Bytes => bytes_tick(value),
@@ -198,7 +199,7 @@ fn axis_tick(axis: &Axis, value: f64) -> String {
     }
 }
 
-/// The least stride at which no two numbers of an axis touch.
+/// The smallest stride with which no two numbers of an axis touch.
 fn stride(ticks: &[(f64, String)]) -> usize {
     let free = |stride: &usize| {
         let kept: Vec<(f64, f64)> = ticks
@@ -211,7 +212,7 @@ fn stride(ticks: &[(f64, String)]) -> usize {
     (1..=ticks.len().max(1)).find(free).unwrap_or(1)
 }
 
-/// Text cut to a width.
+/// Text, cut to a width.
 pub fn fitting(text: &str, room: f64) -> String {
     if width(text, LETTERS) <= room {
         return text.to_owned();
@@ -227,7 +228,7 @@ pub fn fitting(text: &str, room: f64) -> String {
     format!("{head}...")
 }
 
-/// The guides of a chart; arrays with the same ideal share one.
+/// The guides of a chart. Arrays with the same ideal share one guide.
 fn guides(lines: &Lines) -> Vec<&Guide> {
     let mut kept: Vec<&Guide> = Vec::new();
     for guide in &lines.guides {
@@ -238,12 +239,12 @@ fn guides(lines: &Lines) -> Vec<&Guide> {
     kept
 }
 
-/// Does a guide leave the chart at its top before its end?
+/// Does a guide leave the chart at the top before its end?
 fn leaves(guide: &Guide, ranges: &Ranges) -> bool {
     guide.corners.len() > 1 && guide.corners.last().is_some_and(|last| last.1 > ranges.y.1)
 }
 
-/// The name of a guide as the chart has it.
+/// The name of a guide in the chart.
 fn label(guide: &Guide, ranges: &Ranges) -> String {
     if leaves(guide, ranges) {
         format!("{}, above", guide.label)
@@ -252,7 +253,7 @@ fn label(guide: &Guide, ranges: &Ranges) -> String {
     }
 }
 
-/// Draw a guide; false if all of it is outside of the chart.
+/// Draws a guide. Returns false if it is completely outside the chart.
 fn draw_guide(
     m: &mut Markup,
     guide: &Guide,
@@ -281,7 +282,7 @@ fn draw_guide(
 
 type Place = (f64, f64);
 
-/// The part of a stroke that is inside of the plot.
+/// The part of a stroke inside the plot.
 fn clip(a: Place, b: Place, frame: &Frame) -> Option<(Place, Place)> {
     let (mut from, mut to) = (0.0_f64, 1.0_f64);
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);

@@ -121,7 +121,7 @@ pub struct Late {
 const AGES: u64 = 10;
 
 impl Late {
-    /// The time after which the rates into and out of the cache are equal to a tenth.
+    /// The time over which the bytes into and out of the cache are equal to within a tenth.
     #[must_use]
     pub const fn ages(self) -> Nanos {
         Nanos(self.age.get() * AGES)

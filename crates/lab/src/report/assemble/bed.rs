@@ -9,7 +9,7 @@ use openraid_models::{BusProfile, DriveKind, Library};
 use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 
-/// Bytes per second as MB/s.
+/// Converts bytes per second to MB/s.
 fn mbps(rate: openraid_models::Rate) -> f64 {
     rate.0 as f64 / 1e6
 }
@@ -22,7 +22,8 @@ pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, CellEr
     ways(library, &machine_spec(library, cell)?)
 }
 
-/// The parts of a simulated system, for the block at the end of a report: those of the machine that runs the cell.
+/// The parts of a simulated system, for the block at the end of a report. They are those of the machine that runs the
+/// cell.
 ///
 /// # Errors
 /// A profile does not exist.
@@ -55,7 +56,7 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     }
     let port = shared_port(&spec, library).map_err(|error| CellError::Unknown(error.to_string()))?;
     if let Some(port) = port {
-        // After the bus: it is on the way from there to the drives.
+        // The card's bus comes after the host bus, because it is between that bus and the drives.
         let bus = facts.iter().position(|fact| fact.name == "bus").map_or(facts.len(), |place| place + 1);
         facts.insert(bus, Fact::new("shared port", port));
     }
@@ -66,7 +67,7 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     Ok(facts)
 }
 
-/// The card's own bus, if slot and card have agreed on less.
+/// The card's own bus, if slot and card have agreed on a lower rate.
 fn card_bus(library: &Library, spec: &MachineSpec, agreed: &BusProfile) -> String {
     let card = spec.controller.card_bus.as_ref().and_then(|name| library.bus(name).ok());
     card.filter(|card| card.name != agreed.name)
@@ -77,7 +78,7 @@ fn amount(bytes: Bytes) -> String {
     super::super::format::bytes(bytes.get() as f64)
 }
 
-/// A rating's name and formula, to be printed with its figures.
+/// The name and formula of a rating, for printing with its figures.
 pub fn formula(scheme: Scheme, pattern: &crate::cell::Pattern) -> String {
     format!("rating {} = {}; qN is IOPS at depth N", scheme.name(), scheme.formula(pattern))
 }

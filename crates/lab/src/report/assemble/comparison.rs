@@ -1,4 +1,4 @@
-//! Two runs of the same cells side by side, and their differences.
+//! The report of a comparison: two runs of the same cells, and their differences.
 
 use super::super::data::{Axis, Better, Cell, Fact, Finding, FindingKind, Review, Row, Section, Table};
 use super::super::format::{change, percent};
@@ -11,8 +11,8 @@ use crate::cell::CellSpec;
 use crate::compare::key;
 use std::collections::BTreeSet;
 
-/// The report of a comparison: a table for each load with both figures and the change, and, where the cells run over
-/// the queue, both runs in one chart with the error of the first against the second.
+/// The report of a comparison. It has a table for each load with both figures and the change. If the cells vary the
+/// queue depth, one chart shows both runs, with the error of the first against the second.
 #[must_use]
 pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Review {
     let (ours, theirs) = (keys(first.iter()), keys(second.iter()));
@@ -43,7 +43,7 @@ pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Rev
     review
 }
 
-/// The cells of some trials, without what may differ between two that are compared.
+/// The cells of some trials, without the values in which two compared cells may differ.
 fn keys<'a>(trials: impl Iterator<Item = &'a Trial>) -> BTreeSet<CellSpec> {
     trials.map(|trial| key(&trial.spec)).collect()
 }
@@ -92,7 +92,7 @@ fn table(
     (table, changes)
 }
 
-/// Both runs over the queue in one chart for each combination of the other axes.
+/// Both runs over the queue depth, in one chart for each combination of the other axes.
 fn overlaid(
     section: &mut Section,
     names: (&str, &str),

@@ -1,4 +1,4 @@
-//! Lines of results: one for each subject, over one axis of the cells.
+//! Lines of results: one line for each subject, over one axis of the cells.
 
 use super::super::data::{AbsentPoint, Axis, Guide, GuideKind, Level, Lines, Part, Point, Series, Subject};
 use super::super::findings::BUSY_LIMIT;
@@ -8,7 +8,7 @@ use crate::cell::Ceiling;
 use crate::cell::{CellSpec, Direction};
 use std::collections::BTreeMap;
 
-/// Trials in groups of equal keys, in the order of first appearance.
+/// Groups trials by key, in the order of first appearance.
 pub fn grouped<'a, K: PartialEq>(all: &[&'a Trial], key: impl Fn(&CellSpec) -> K) -> Vec<(K, Vec<&'a Trial>)> {
     let mut groups: Vec<(K, Vec<&Trial>)> = Vec::new();
     for &trial in all {
@@ -21,12 +21,13 @@ pub fn grouped<'a, K: PartialEq>(all: &[&'a Trial], key: impl Fn(&CellSpec) -> K
     groups
 }
 
-/// Lines over the place that `place` gives; cells without a place are left out, subjects without a result too.
+/// Lines over the value that `place` returns. Cells without such a value are left out, and so are subjects without a
+/// result.
 pub fn lines(all: &[&Trial], x: Axis, place: impl Fn(&CellSpec) -> Option<f64>, figure: Figure) -> Lines {
     lines_of(all, x, place, figure, subject)
 }
 
-/// The same with names for the lines.
+/// As [`lines`], with names for the lines.
 pub fn lines_of(
     all: &[&Trial],
     x: Axis,
@@ -54,24 +55,25 @@ pub fn lines_of(
     Lines { x, y: figure.axis(), series, guides: Vec::new() }
 }
 
-/// Why trials have no figure.
+/// The reason why trials have no figure.
 pub fn reason(trials: &[&Trial]) -> String {
     let absence = trials.iter().find_map(|trial| trial.outcome.absence());
     absence.map_or_else(|| "no requests were counted".into(), |absence| absence.reason.clone())
 }
 
-/// The load of a chart, as far as it decides how many drives of an array can work for the host at once.
+/// The properties of a chart's load that determine how many drives of an array can work for the host at once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
-    /// One way only, where it is one.
+    /// The direction, if the load has only one.
     pub op: Option<Direction>,
-    /// One place after the other.
+    /// Is the load sequential?
     pub stream: bool,
 }
 
-/// How many single drives an array is worth at best, where that can be said: all drives where there is no redundancy and
-/// where reads go to random places; without the parities where data is written, and where a stream is read past them; half
-/// of mirrors that are written. A mix of both ways is worth less than its reads and more than its writes: nothing is said.
+/// Number of single drives whose rate an array can reach at best, if it is known. It is all drives if there is no
+/// redundancy, and for random reads. For writes, and for sequential reads, which skip the parity, it is all drives
+/// without the parity drives. For writes to mirrors it is half the drives. For a mix of reads and writes it is between
+/// both values, so there is none.
 fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
     let (all, data) = (f64::from(subject.members), f64::from(subject.data_drives()));
     match (subject.level, asked.op) {
@@ -85,21 +87,21 @@ fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
     }
 }
 
-/// The single drive; where drives stand side by side, one of them.
+/// The single drive; for drives side by side, one of them.
 fn single(lines: &Lines) -> Option<&Series> {
     let plain = || lines.series.iter().filter(|one| one.subject.variant.is_empty() && !one.points.is_empty());
     let alone = plain().find(|one| one.subject.level == Level::Jbod && one.subject.members == 1);
     plain().find(|one| one.subject.level == Level::Single).or(alone)
 }
 
-/// Does something else than the drive hold a result of the single drive down? Then more drives promise nothing.
+/// Is another part than the drive the limit of a single drive's result? Then more drives promise no gain.
 fn held_back(point: &Point) -> bool {
     let loads = point.evidence.iter().flat_map(|evidence| &evidence.loads);
     loads.into_iter().any(|load| load.part != Part::Drives && load.busy >= BUSY_LIMIT)
 }
 
-/// The arrays whose ideals are drawn, with the number of drives that each is worth: the best one without redundancy
-/// (JBOD if none is striped), the best one with parity, and the best mirror.
+/// The arrays whose ideals are drawn, with the number of drives for each: the best array without redundancy (JBOD if
+/// none is striped), the best one with parity, and the best mirror.
 fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
     const KINDS: [&[Level]; 4] = [
         &[Level::Raid0],
@@ -123,11 +125,11 @@ fn measures(lines: &Lines, asked: Asked) -> Vec<(&Subject, f64)> {
 fn times_single(subject: &Subject, worth: f64, corners: Vec<(f64, f64)>) -> Option<Guide> {
     let label = format!("{worth} x single");
     let guide = Guide { label, kind: GuideKind::Ideal, subject: Some(subject.clone()), corners };
-    // One corner would be a level line.
+    // With one corner the guide would be a horizontal line.
     (guide.corners.len() > 1).then_some(guide)
 }
 
-/// What arrays would reach if every drive that can work were as fast as the single one under the same load.
+/// The figures that arrays would reach if every drive that can work were as fast as the single one under the same load.
 pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
     let Some(single) = single(lines) else { return Vec::new() };
     let free = || single.points.iter().filter(|point| !held_back(point));
@@ -137,8 +139,8 @@ pub fn ideals(lines: &Lines, asked: Asked) -> Vec<Guide> {
     measures(lines, asked).into_iter().filter_map(guide).collect()
 }
 
-/// What arrays would reach if their drives shared the queue evenly and each were as fast as the single one is with its
-/// share; with less than a request for each, this many drives work as there are requests.
+/// The figures that arrays would reach if their drives shared the queue evenly and each were as fast as the single
+/// drive with its share. With fewer requests than drives, only as many drives work as there are requests.
 pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
     let Some(single) = single(lines) else { return Vec::new() };
     let free = free(single);
@@ -150,8 +152,8 @@ pub fn ideals_shared(lines: &Lines, asked: Asked) -> Vec<Guide> {
     measures(lines, asked).into_iter().filter_map(guide).collect()
 }
 
-/// The same for a load at one depth over the share of its reads; `single` is the single drive over its queue at such a
-/// share. For mixes only arrays without redundancy are known to be worth this many drives.
+/// The ideals for a load at one queue depth, over the share of its reads. `single` gives the single drive over its
+/// queue depth at such a share. For mixes the number of drives is known only for arrays without redundancy.
 pub fn ideals_of_mixes(lines: &Lines, depth: f64, single: impl Fn(f64) -> Option<Series>) -> Vec<Guide> {
     let guide = |(subject, worth): (&Subject, f64)| {
         let own = lines.series.iter().find(|one| one.subject == *subject)?;
@@ -161,13 +163,14 @@ pub fn ideals_of_mixes(lines: &Lines, depth: f64, single: impl Fn(f64) -> Option
     measures(lines, Asked { op: None, stream: false }).into_iter().filter_map(guide).collect()
 }
 
-/// The part of the single drive's line, from its begin, in which nothing else holds it back.
+/// The first part of the single drive's line, in which no other part is the limit.
 fn free(single: &Series) -> Series {
     let points = single.points.iter().take_while(|point| !held_back(point)).cloned().collect();
     Series { points, ..single.clone() }
 }
 
-/// A series between its points in proportion, and from zero up to its first; none after its last.
+/// The value of a series at `x`: linear between its points, and linear from zero to its first point. None after its
+/// last point.
 fn at_share(series: &Series, x: f64) -> Option<f64> {
     let first = series.points.first()?;
     if x <= first.x {
@@ -177,7 +180,7 @@ fn at_share(series: &Series, x: f64) -> Option<f64> {
     Some(pair[0].y + (pair[1].y - pair[0].y) * (x - pair[0].x) / (pair[1].x - pair[0].x))
 }
 
-/// What buses and data paths carry in a direction, as guides.
+/// The ceilings of buses and data paths in a direction, as guides.
 pub fn ceilings(ceilings: &[Ceiling], op: Option<Direction>) -> Vec<Guide> {
     let guide = |ceiling: &Ceiling| {
         let mbps = if op == Some(Direction::Write) { ceiling.write_mbps } else { ceiling.read_mbps };
@@ -187,7 +190,7 @@ pub fn ceilings(ceilings: &[Ceiling], op: Option<Direction>) -> Vec<Guide> {
     ceilings.iter().map(guide).collect()
 }
 
-/// The axes that a cell names, as words.
+/// The axes of a cell that have a value, as text.
 pub fn named_axes(spec: &CellSpec) -> BTreeMap<String, String> {
     let mut axes = BTreeMap::new();
     if let Ok(serde_json::Value::Object(found)) = serde_json::to_value(&spec.axes) {
@@ -199,7 +202,7 @@ pub fn named_axes(spec: &CellSpec) -> BTreeMap<String, String> {
     axes
 }
 
-/// The axes whose values differ between cells, with how many values each has. Repetitions do not count.
+/// The axes whose values differ between cells, with the number of values of each. Repetitions do not count.
 pub fn varying(all: &[&Trial]) -> Vec<(String, usize)> {
     let mut values: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
     let of_all: Vec<BTreeMap<String, String>> = all.iter().map(|trial| named_axes(&trial.spec)).collect();
@@ -215,7 +218,7 @@ pub fn varying(all: &[&Trial]) -> Vec<(String, usize)> {
     values.into_iter().filter(|(_, found)| found.len() > 1).map(|(name, found)| (name, found.len())).collect()
 }
 
-/// The values of some axes of a cell in words: `qd 16, op read`.
+/// The values of some axes of a cell, as text: `qd 16, op read`.
 pub fn axes_words(spec: &CellSpec, names: &[String]) -> String {
     let axes = named_axes(spec);
     let words: Vec<String> = names

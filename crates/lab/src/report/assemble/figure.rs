@@ -1,10 +1,10 @@
-//! One figure of a result, and everything that goes with it: its axis, its evidence, its subject.
+//! One figure of a result, with its axis, its evidence and its subject.
 
 use super::super::data::{Axis, Better, Evidence, Level, Load, Part, Point, Rate, Scale, Subject, Unit};
 use super::Trial;
 use crate::cell::{self, ArrayState, CellResult, CellSpec, Pattern};
 
-/// Which figure of a result is shown.
+/// The kinds of figures of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Figure {
     /// Requests per second.
@@ -15,12 +15,12 @@ pub enum Figure {
     MeanMs,
     /// Score of an application, thousand bytes per second.
     Score,
-    /// Share of the host's processor, percent.
+    /// Load of the host's processor, percent.
     HostCpu,
 }
 
 impl Figure {
-    /// The figure that a pattern is judged by.
+    /// The figure by which a pattern is judged.
     #[must_use]
     pub fn of_pattern(pattern: &Pattern) -> Self {
         match pattern {
@@ -31,7 +31,7 @@ impl Figure {
         }
     }
 
-    /// The figure of a result.
+    /// The value of this figure in a result.
     #[must_use]
     pub fn of(self, result: &CellResult) -> Option<f64> {
         match self {
@@ -43,7 +43,7 @@ impl Figure {
         }
     }
 
-    /// Its axis.
+    /// The axis of the figure.
     #[must_use]
     pub fn axis(self) -> Axis {
         let (name, unit, better) = match self {
@@ -56,7 +56,8 @@ impl Figure {
         Axis::new(name, unit, Scale::Linear).better(better)
     }
 
-    /// The point of all repetitions at a place: their median, lowest and highest; the evidence of the median.
+    /// The point of all repetitions at a position: their median, lowest and highest value, and the evidence of the
+    /// median.
     #[must_use]
     pub fn point(self, x: f64, trials: &[&Trial]) -> Option<Point> {
         let mut known: Vec<(f64, &CellResult)> = trials
@@ -66,7 +67,7 @@ impl Figure {
             .collect();
         known.sort_by(|a, b| a.0.total_cmp(&b.0));
         let (low, high) = (known.first()?.0, known.last()?.0);
-        // With an even number the lower one of the middle: the median is an actual run.
+        // If the number is even, the lower one of the two in the middle is used, so that the median is a real run.
         let (y, result) = known[(known.len() - 1) / 2];
         let runs = u32::try_from(known.len()).unwrap_or(u32::MAX);
         let unsteady = known.iter().any(|(_, result)| result.is_unsteady());
@@ -82,7 +83,7 @@ pub fn subject(spec: &CellSpec) -> Subject {
         ArrayState::Rebuilding => "rebuilding".into(),
     };
     let label = spec.label.clone().unwrap_or_default();
-    // A real target is one thing, whatever it consists of. The write cache is an axis only of arrays that this program made.
+    // A real target has no array for the report. The write cache is an axis only if this program created the array.
     if spec.subject == cell::Subject::Single && spec.effort.is_a_time() && spec.axes.cache.is_none() {
         let name = if label.is_empty() { &spec.system } else { &label };
         return Subject::new(Level::Single, 1).named(name).variant(state);
@@ -105,12 +106,12 @@ pub fn title(pattern: &Pattern) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// The machine's activity while a result was measured.
+/// The activity of the machine during the measurement of a result.
 pub fn evidence(result: &CellResult) -> Evidence {
     let mut loads = Vec::new();
     for component in &result.components {
         let part = match component.name.as_str() {
-            // Told below, of real targets too.
+            // Members are added below, also for real targets.
             "members" => continue,
             "controller" => Part::ControllerCpu,
             "xor" => Part::Parity,
@@ -133,7 +134,7 @@ pub fn evidence(result: &CellResult) -> Evidence {
     if result.requests > 0 {
         for (reason, count) in &result.reasons {
             let what = reason_words(reason);
-            // Counts of a run are far below 2^53.
+            // Counts of a run are much smaller than 2^53.
             let per_request = *count as f64 / result.requests as f64;
             match rates.iter_mut().find(|rate| rate.what == what) {
                 Some(rate) => rate.per_request += per_request,
@@ -144,7 +145,7 @@ pub fn evidence(result: &CellResult) -> Evidence {
     Evidence { loads, rates }
 }
 
-/// A decision of the engine as a noun in the plural: variants of one decision have one name.
+/// A decision of the engine as a plural noun. Variants of one decision have one name.
 fn reason_words(reason: &str) -> String {
     const KINDS: [(&str, &str); 13] = [
         ("FullStripe", "full-stripe writes"),

@@ -10,17 +10,17 @@ use crate::cell::LatencySummary;
 use crate::metrics::{Histogram, Slice};
 use std::ops::Range;
 
-/// Numbers of a result below a millisecond are reported in microseconds.
+/// Latencies below a millisecond are printed in microseconds.
 const MILLISECOND_NS: f64 = 1e6;
-/// Bands of a distribution begin here, ns.
+/// Start of the first band of a distribution, ns.
 const BANDS_FROM: u64 = 10_000;
-/// They end here, ns.
+/// End of the last band, ns.
 const BANDS_TO: u64 = 10_000_000_000;
 
 /// A figure of a time slice, ns.
 type OfSlice = fn(&Slice) -> u64;
 
-/// The latency of a subject's repetitions together.
+/// The latency of all repetitions of a subject together.
 struct Known {
     subject: Subject,
     summary: LatencySummary,
@@ -28,7 +28,7 @@ struct Known {
     unsteady: bool,
 }
 
-/// For each subject that has results.
+/// One entry for each subject that has results.
 fn known(trials: &[&Trial]) -> Vec<Known> {
     let mut found = Vec::new();
     for (subject, of_subject) in grouped(trials, subject) {
@@ -48,7 +48,7 @@ fn known(trials: &[&Trial]) -> Vec<Known> {
     found
 }
 
-/// M23: latency by percentile, and as a map.
+/// M23: latency by percentile, and as a heat map.
 pub fn latencies(section: &mut Section, all: &[&Trial]) {
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
         let known = known(&trials);
@@ -69,7 +69,7 @@ pub fn latencies(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// One figure of each time slice, a line for each subject; the first of repetitions.
+/// One figure of each time slice, with a line for each subject. For repetitions the first one is shown.
 fn by_slice(trials: &[&Trial], of: OfSlice) -> Chart {
     let slow = known(trials).iter().any(|one| one.summary.mean_ns >= MILLISECOND_NS);
     let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
@@ -85,7 +85,7 @@ fn by_slice(trials: &[&Trial], of: OfSlice) -> Chart {
     Chart::Lines(Lines { x, y, series: series.collect(), guides: Vec::new() })
 }
 
-/// How far apart the slices of each subject are.
+/// The differences between the slices of each subject.
 fn apart_by_slice(trials: &[&Trial], of: OfSlice) -> String {
     let words = grouped(trials, subject).into_iter().filter_map(|(name, of_subject)| {
         let slices = &of_subject.iter().find_map(|trial| trial.outcome.result())?.slices;
@@ -113,7 +113,7 @@ fn percentiles(known: &[Known]) -> Chart {
     let (unit, divisor) = if slow { ("ms", 1e6) } else { ("us", 1e3) };
     let series = known.iter().map(|one| {
         let count = one.summary.count as f64;
-        // A percentile that less than one request lies above is the slowest request.
+        // If less than one request is above a percentile, that percentile is only the slowest request.
         let resolved = one.summary.percentiles.iter().filter(|(p, _)| count * (1.0 - p / 100.0) >= 1.0);
         let mut points: Vec<Point> = resolved.map(|(p, ns)| Point::exact(*p, *ns as f64 / divisor)).collect();
         points.push(Point::exact(100.0, one.summary.max_ns as f64 / divisor));
@@ -125,7 +125,7 @@ fn percentiles(known: &[Known]) -> Chart {
     Chart::Lines(Lines { x, y, series: series.collect(), guides: Vec::new() })
 }
 
-/// Limits of bands: 1, 2, 5 of each power of ten.
+/// Limits of the bands: 1, 2 and 5 of each power of ten.
 fn bands() -> Vec<Range<u64>> {
     let mut limits = vec![0];
     let mut power = BANDS_FROM;
@@ -137,7 +137,7 @@ fn bands() -> Vec<Range<u64>> {
     limits.windows(2).map(|pair| pair[0]..pair[1]).collect()
 }
 
-/// A time in words: `20 us`, `5 ms`, `1 s`.
+/// A time as text: `20 us`, `5 ms`, `1 s`.
 fn time(ns: u64) -> String {
     match ns {
         0..1_000_000 => format!("{} us", ns / 1_000),
@@ -154,7 +154,7 @@ fn words(band: &Range<u64>) -> String {
     }
 }
 
-/// Shares of requests by band and array; bands at the ends that nothing lies in are left out.
+/// Shares of requests by band and array. Empty bands at both ends are left out.
 fn heat(known: &[Known]) -> Heat {
     let known: Vec<&Known> = known.iter().filter(|one| one.histogram.count() > 0).collect();
     let mut rows: Vec<(String, Vec<f64>)> = bands()
@@ -171,7 +171,7 @@ fn heat(known: &[Known]) -> Heat {
     Heat { x: "array".into(), y: "latency".into(), columns, rows: names, shares }
 }
 
-/// The band that holds most requests of each array.
+/// The band with most requests of each array.
 fn most(known: &[Known]) -> String {
     let bands = bands();
     let told = known.iter().filter(|one| one.histogram.count() > 0).filter_map(|one| {
@@ -182,7 +182,7 @@ fn most(known: &[Known]) -> String {
     format!("Most requests take {}.", list(&told.collect::<Vec<_>>()))
 }
 
-/// A load of the user's own: how much of it is served, and how long it takes.
+/// The user's own load: the rate at which it is served, and its latency.
 pub fn own(section: &mut Section, all: &[&Trial]) {
     push(section, "How many requests a second?", bars_of(all, Figure::Iops));
     push(section, "How much data a second?", bars_of(all, Figure::Mbps));

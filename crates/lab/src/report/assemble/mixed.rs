@@ -1,19 +1,20 @@
-//! Real and simulated targets in one report: on an even scale, the highest rate would leave all others near zero.
+//! Real and simulated targets in one report. On a linear scale the highest rate would show all others near zero.
 
 use super::super::data::{Chart, Review, Scale};
 use super::Chapter;
 
-/// Charts whose lines, or bars, differ by more than this factor get a scale by powers of ten.
+/// If the lines or bars of a chart differ by more than this factor, the chart gets a scale by powers of ten.
 const FAR_APART: f64 = 20.0;
 
-/// Does a report hold both kinds of targets?
+/// Does a report have both kinds of targets?
 pub(super) fn is_mixed(chapters: &[Chapter]) -> bool {
     let trials = || chapters.iter().flat_map(|chapter| &chapter.trials);
     let real = |simulated: bool| trials().any(|trial| trial.spec.effort.is_a_time() != simulated);
     real(true) && real(false)
 }
 
-/// Give charts a scale by powers of ten if their subjects are far apart. Charts of one group share it.
+/// Gives a chart a scale by powers of ten if its subjects differ by more than [`FAR_APART`]. Charts of one group have
+/// the same scale.
 pub(super) fn by_powers(review: &mut Review) {
     for section in &mut review.sections {
         let far: Vec<(String, bool)> =
@@ -32,8 +33,8 @@ pub(super) fn by_powers(review: &mut Review) {
     }
 }
 
-/// Do the highest figures of its subjects differ by more than [`FAR_APART`]? A chart with a figure that is not positive
-/// has no such scale.
+/// Do the highest figures of the subjects differ by more than [`FAR_APART`]? A chart with a figure that is not positive
+/// cannot have such a scale.
 fn far_apart(chart: &Chart) -> bool {
     let tops: Vec<f64> = match chart {
         Chart::Lines(lines) => {

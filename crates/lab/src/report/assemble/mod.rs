@@ -1,7 +1,7 @@
-//! From the results of cells to a report: the lines, bars and tables that show a method's results.
+//! Makes a report from the results of cells: the lines, bars and tables that show the results of a method.
 //!
-//! It takes stored results and changes no figure: charts show the median of repetitions with their lowest and highest.
-//! A cell without a result shows its reason.
+//! It uses stored results and changes no figure. Charts show the median of repetitions with the lowest and highest
+//! value. For a cell without a result the reason is shown.
 
 mod bed;
 mod comparison;
@@ -35,7 +35,7 @@ use std::collections::BTreeSet;
 pub struct Trial {
     /// The cell.
     pub spec: CellSpec,
-    /// Its result, or why there is none.
+    /// Its result, or the reason why it has none.
     pub outcome: Outcome,
 }
 
@@ -46,13 +46,13 @@ pub struct Chapter {
     pub method: &'static Method,
     /// Its cells.
     pub trials: Vec<Trial>,
-    /// Why it was not run at all. Empty: it was.
+    /// The reason why the method was refused. Empty if it was run.
     pub refusal: String,
-    /// The formula by which arrays are ranked. Nothing: the load's own.
+    /// The formula that ranks the arrays. None selects the default of the load.
     pub rank: Option<Scheme>,
 }
 
-/// The report of a suite. `ceilings` are what buses and data paths can carry; see [`limits`].
+/// The report of a suite. `ceilings` are those of buses and data paths; see [`limits`].
 #[must_use]
 pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Ceiling]) -> Review {
     let sections = chapters.iter().map(|chapter| section(chapter, ceilings)).collect();
@@ -66,7 +66,7 @@ pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Cei
     review
 }
 
-/// One method's part of a report.
+/// The section of a report for one method.
 #[must_use]
 pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
     let method = chapter.method;
@@ -105,7 +105,8 @@ pub fn section(chapter: &Chapter, ceilings: &[Ceiling]) -> Section {
     section
 }
 
-/// A report of cells that belong to no method: lines over the axis that has most values, else a table.
+/// A report of cells that belong to no method. It has lines over the axis with most values, or a table if there is no
+/// such axis.
 #[must_use]
 pub fn sweep(heading: &str, bed: Vec<Fact>, trials: &[Trial]) -> Review {
     let mut sections = Vec::new();
@@ -141,7 +142,7 @@ fn summary(review: &Review) -> Vec<String> {
     review.sections.iter().filter_map(first).collect()
 }
 
-/// Subjects without any result, and directions and zones without any, with the reasons, each once.
+/// Subjects, directions and zones without any result, with each reason once.
 fn absences(section: &mut Section, all: &[&Trial]) {
     let missing = |trials: &[&Trial]| trials.iter().all(|trial| trial.outcome.result().is_none());
     for (name, trials) in curve::grouped(all, called) {
@@ -162,7 +163,7 @@ fn absences(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// The name of the measured load in a sentence.
+/// The name of the measured load within a sentence.
 fn called(spec: &CellSpec) -> String {
     let name = figure::subject(spec).name;
     if name.is_empty() {
@@ -172,13 +173,13 @@ fn called(spec: &CellSpec) -> String {
     }
 }
 
-/// Kinds of smaller sets that are reported; the notes of the cells have all.
+/// Maximum number of smaller sets that are reported; the notes of the cells have all of them.
 const SCALED_TOLD: usize = 3;
 
-/// A kind of flag, and the sentence about cells that have it.
+/// A kind of flag, and the sentence about cells with that flag.
 type Flagged = (fn(&Flag) -> bool, &'static str);
 
-/// Flags, as a warning tells them.
+/// Flags and the texts of their warnings.
 const FLAGGED: [Flagged; 5] = [
     (
         |flag| matches!(flag, Flag::AboveCeiling { .. }),
@@ -199,7 +200,7 @@ const FLAGGED: [Flagged; 5] = [
     ),
 ];
 
-/// Cells that failed requests, or were measured before they were steady, or went wrong.
+/// Warnings about cells with failed requests, cells that were not steady, and cells that failed.
 fn warnings(section: &mut Section, all: &[&Trial]) {
     let results = || all.iter().filter_map(|trial| trial.outcome.result());
     let mut warn = |count: usize, words: &str| {
@@ -232,7 +233,7 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     warn(all.iter().filter(wrong).count(), "went wrong and have no result");
 }
 
-/// What cells say of sets that were made smaller for a small target, with the number of cells that say it.
+/// The notes of cells about sets that were made smaller for a small target, with the number of cells.
 fn scaled(all: &[&Trial]) -> Vec<(String, usize)> {
     let mut found: Vec<(String, usize)> = Vec::new();
     let notes = all.iter().filter_map(|trial| trial.outcome.result()).flat_map(|result| &result.notes);
@@ -248,7 +249,7 @@ fn scaled(all: &[&Trial]) -> Vec<(String, usize)> {
     found
 }
 
-/// How the cells were measured, where all agree; the time to become steady may be one for some and another for others.
+/// The method of measurement, as far as it is the same for all cells. The warm-up may have differed.
 fn how(all: &[&Trial]) -> Vec<String> {
     let mut efforts: Vec<_> =
         all.iter().map(|trial| (Effort { warm_seconds_max: 0, ..trial.spec.effort }, trial.spec.seed)).collect();
@@ -277,12 +278,12 @@ fn glossary() -> Vec<Fact> {
     ]
 }
 
-/// Add a chart that shows something.
+/// Adds a chart if it is not empty.
 fn push(section: &mut Section, question: impl Into<String>, chart: Chart) {
     push_answered(section, question, String::new(), chart);
 }
 
-/// Add a chart that shows something, with its answer; an empty one is made from the data.
+/// Adds a chart with its answer if it is not empty. An empty answer is made from the data.
 fn push_answered(section: &mut Section, question: impl Into<String>, answer: String, chart: Chart) {
     let shows = match &chart {
         Chart::Lines(lines) => !lines.series.is_empty(),
@@ -294,17 +295,17 @@ fn push_answered(section: &mut Section, question: impl Into<String>, answer: Str
     }
 }
 
-/// Outstanding requests as an axis.
+/// The axis of outstanding requests.
 fn outstanding_axis() -> Axis {
     Axis::new("outstanding", Unit::None, Scale::Log2)
 }
 
-/// Size of a request as an axis.
+/// The axis of request sizes.
 fn size_axis() -> Axis {
     Axis::new("size of a request", Unit::Bytes, Scale::Log2)
 }
 
-/// Is this a load of large requests, whose speed is in MB/s?
+/// Does the load have large requests? Then its rate is in MB/s.
 fn streaming(pattern: &Pattern) -> bool {
     matches!(
         pattern,

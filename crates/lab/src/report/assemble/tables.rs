@@ -1,4 +1,4 @@
-//! Tables by the shape of a method's results: ratios, pairs that should be equal, states of an array.
+//! Tables of a method's results: ratios, pairs that should be equal, states of an array.
 
 use super::super::data::{
     Axis, Bar, Bars, Cell, Chart, Finding, FindingKind, Row, Scale, Section, Subject, Table, Unit,
@@ -12,16 +12,16 @@ use super::shapes::cell;
 use super::{push, push_answered, Trial};
 use crate::cell::{ArrayState, CacheMode, CellSpec, Cycle, Pattern};
 
-/// Trials whose cells fulfil a condition.
+/// The trials whose cells fulfil a condition.
 pub fn only<'a>(all: &[&'a Trial], wanted: impl Fn(&CellSpec) -> bool) -> Vec<&'a Trial> {
     all.iter().copied().filter(|trial| wanted(&trial.spec)).collect()
 }
 
-/// Depths at which M17 has graphs of both write caches.
+/// Queue depths for which M17 has graphs of both write caches.
 const RATIO_DEPTHS: [u32; 3] = [1, 16, 256];
 
-/// M17: write-back over write-through, a table for each subject; both over the share of reads, a graph for each of three
-/// depths.
+/// M17: write-back divided by write-through in a table for each subject. Graphs show both over the share of reads, one
+/// for each of three queue depths.
 pub fn ratios(section: &mut Section, all: &[&Trial]) {
     let name = |spec: &CellSpec| {
         let mode = if spec.axes.cache == Some(CacheMode::WriteThrough) { "write-through" } else { "write-back" };
@@ -64,8 +64,8 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// M15, M16, M18, M30: what should be equal. Two cycles stand side by side, repetitions show their spread; `tell` has
-/// the sentence about these.
+/// M15, M16, M18, M30: values that should be equal. Two cycles are shown next to each other; repetitions show their
+/// spread. `tell` makes the sentence about the spread.
 pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     let cycles = all.iter().any(|trial| trial.spec.axes.cyc.is_some());
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
@@ -88,7 +88,7 @@ pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     }
 }
 
-/// M15: repetitions of three tests, and the best of each side by side.
+/// M15: repetitions of three tests, with the best of each.
 pub fn best_runs(section: &mut Section, all: &[&Trial]) {
     pairs(section, all, findings::best_run);
     let tests = grouped(all, |spec| spec.pattern.clone());
@@ -196,7 +196,7 @@ fn repetitions(section: &mut Section, what: &str, trials: &[&Trial], figure: Fig
     push_answered(section, format!("How far apart are the repetitions: {what}?"), tell(&bars), Chart::Bars(bars));
 }
 
-/// A state as the head of a column.
+/// A state as the heading of a column.
 fn state_words(state: ArrayState) -> String {
     match state {
         ArrayState::Healthy => "healthy".into(),
@@ -224,7 +224,7 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
             });
             let redundant = only(&of_kind, |spec| spec.state != ArrayState::Healthy);
             let kept = only(&of_kind, |spec| redundant.iter().any(|other| other.spec.subject == spec.subject));
-            // The mixed load says most in one picture.
+            // If there is a mixed load, its chart is the most informative one.
             let mixed = of_kind.iter().any(|trial| trial.spec.axes.rd.is_some_and(|reads| reads > 0 && reads < 100));
             if mixed && section.panels.is_empty() {
                 let mut bars = Vec::new();
@@ -243,7 +243,7 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// The least and the most that any load keeps, by state.
+/// The lowest and the highest share that any load keeps, by state.
 fn answer(left: &[(Subject, String, f64, f64)]) -> String {
     let mut states: Vec<(&str, f64, f64)> = Vec::new();
     for (_, state, low, high) in left {
@@ -291,7 +291,7 @@ fn state_rows(
     rows
 }
 
-/// Remember the least and the most that a state leaves.
+/// Notes the lowest and the highest share in a state.
 fn note(left: &mut Vec<(Subject, String, f64, f64)>, name: &Subject, state: &str, share: f64) {
     if !share.is_finite() {
         return;

@@ -1,4 +1,4 @@
-//! Reports held to the figures of the cells that they are made of.
+//! Tests that compare reports with the figures of their cells.
 
 use super::*;
 use crate::cell::{
@@ -47,7 +47,7 @@ fn result(spec: &CellSpec, iops: f64) -> CellResult {
     }
 }
 
-/// A method with figures that depend on nothing but the place in the list.
+/// A method whose figures depend only on the position in the list.
 fn chapter(name: &str, subjects: &[&str]) -> Chapter {
     let Some(method) = find(name) else { panic!("no method {name}") };
     let subjects = subjects.iter().map(|word| word.parse().unwrap()).collect();
@@ -94,7 +94,7 @@ fn the_test_bed_tells_builds_apart_and_names_the_port_that_drives_share() {
         let facts = bed(&library, &cell(system)).unwrap();
         facts.into_iter().find(|fact| fact.name == name).map(|fact| fact.value)
     };
-    // The begin of each digest of the stamp that kept cells have.
+    // The beginning of each digest in the stamp of stored cells.
     let stamp = crate::run::fingerprint(&library);
     let words: Vec<&str> = stamp.split(' ').collect();
     let version = format!("openraid {}, program {}, profiles {}", words[0], &words[1][..8], &words[2][..8]);
@@ -104,7 +104,7 @@ fn the_test_bed_tells_builds_apart_and_names_the_port_that_drives_share() {
     assert!(port.starts_with(&format!("{title}, up to 24 drives on each: ")) && port.contains("MB/s read"), "{port}");
     assert!(fact("icp-9024ro", "shared port").is_some_and(|port| port.starts_with("Ultra320 SCSI")));
     assert_eq!(fact("openraid", "shared port"), None);
-    // Kept results name it, too.
+    // Stored results name it, too.
     for (system, named) in [("openraid-expander", true), ("openraid", false)] {
         let spec = crate::cell::machine_spec(&library, &cell(system)).unwrap();
         let target = crate::target::SimTarget::new("x", &spec, &library).unwrap();
@@ -279,7 +279,8 @@ fn cells_of_no_method_are_drawn_over_the_axis_with_most_values() {
 fn the_ideal_shares_the_queue_among_its_drives() {
     let mut chapter = chapter("file-server", &["single", "raid0x2", "raid0x4"]);
     for trial in &mut chapter.trials {
-        // The single drive makes 100 requests more with each doubling of the queue: 100, 200, ... at 1, 2, 4, ...
+        // The single drive does 100 more requests per second with each doubling of the queue: 100, 200, ... at 1, 2, 4,
+        // ...
         let depth = trial.spec.axes.qd.unwrap_or(1);
         trial.outcome = Outcome::Measured(Box::new(result(&trial.spec, 100.0 * f64::from(depth.ilog2() + 1))));
     }
@@ -287,7 +288,8 @@ fn the_ideal_shares_the_queue_among_its_drives() {
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
     let guide = &lines.guides[0];
     assert_eq!(guide.label, "4 x single");
-    // At 1 and 2 one and two drives work; at 4 all four with one request each, at 16 with four each.
+    // At depths 1 and 2 one and two drives work. At depth 4 all four work with one request each, at depth 16 with four
+    // each.
     let wanted = [(1.0, 100.0), (2.0, 200.0), (4.0, 400.0), (8.0, 800.0), (16.0, 1200.0)];
     assert_eq!(guide.corners[..5], wanted);
 }
@@ -296,7 +298,7 @@ fn the_ideal_shares_the_queue_among_its_drives() {
 fn the_ideal_of_a_mix_shares_the_queue_among_its_drives() {
     let mut chapter = chapter("database", &["single", "raid0x4", "raid10x4", "raid5x4"]);
     for trial in &mut chapter.trials {
-        // The single drive: 100 at 1, 300 at 4, 500 at 16, ... and one more for each percent of reads.
+        // The single drive: 100 at depth 1, 300 at 4, 500 at 16, ... and one more for each percent of reads.
         let depth = trial.spec.axes.qd.unwrap_or(1);
         let reads = f64::from(trial.spec.axes.rd.unwrap_or(0));
         let iops = f64::from(100 * (depth.ilog2() + 1)) + reads;
@@ -306,7 +308,7 @@ fn the_ideal_of_a_mix_shares_the_queue_among_its_drives() {
     for (question, at_none, at_all) in [("at 1 ", 100.0, 200.0), ("at 4 ", 400.0, 800.0), ("at 16 ", 1200.0, 1600.0)] {
         let panel = found.panels.iter().find(|panel| panel.question.contains(question)).unwrap();
         let Chart::Lines(lines) = &panel.chart else { panic!("no lines") };
-        // In a mix the ideal multiple of one drive is known only for RAID 0.
+        // In a mix the ideal number of drives is known only for RAID 0.
         let [guide] = lines.guides.as_slice() else { panic!("{question}: {:?}", lines.guides) };
         assert_eq!(guide.label, "4 x single");
         assert_eq!((guide.corners.first(), guide.corners.last()), (Some(&(0.0, at_none)), Some(&(100.0, at_all))));
@@ -326,14 +328,14 @@ fn ideals_are_of_the_drives_that_can_work() {
         let labels: Vec<String> = lines.guides.iter().map(|guide| guide.label.clone()).collect();
         (labels, lines.guides.first().map(|guide| guide.corners[0].1))
     };
-    // The single drive makes 72 MB/s: 216 are all that the data of RAID 5 of four can give.
+    // The single drive has 72 MB/s, so RAID 5 of four drives can reach at most 216 MB/s for its data.
     let alone = guides("sequential", Some(Direction::Read), &["single", "raid5x4"]);
     assert_eq!(alone, (vec!["3 x single".into()], Some(216.0)));
     let arrays = ["single", "raid0x4", "raid10x4", "raid6x5"];
     let (read, write) = (Some(Direction::Read), Some(Direction::Write));
     assert_eq!(guides("sequential", read, &arrays).0, ["4 x single", "3 x single", "4 x single"]);
     assert_eq!(guides("sequential", write, &arrays).0, ["4 x single", "3 x single", "2 x single"]);
-    // Reads at random places find data on every drive; the worth of a mix is unknown.
+    // Random reads find data on every drive. For a mix the ideal number of drives is unknown.
     assert_eq!(guides("web-server", None, &arrays).0, ["4 x single", "5 x single", "4 x single"]);
     assert_eq!(guides("file-server", None, &arrays).0, ["4 x single"]);
     assert_eq!(guides("file-server", None, &["single", "raid5x4"]).0, [""; 0]);
@@ -344,7 +346,7 @@ fn a_single_drive_that_something_else_holds_back_promises_nothing() {
     let mut chapter = chapter("sequential", &["single", "raid0x4"]);
     for trial in &mut chapter.trials {
         let mut result = result(&trial.spec, 720.0);
-        // Up to 2 KiB the bus is busy all the time.
+        // Up to 2 KiB the bus has no idle time.
         result.components[0].busy = if trial.spec.axes.bs < Some(4096) { 0.99 } else { 0.5 };
         trial.outcome = Outcome::Measured(Box::new(result));
     }
@@ -371,7 +373,7 @@ fn totals_and_indices_are_made_of_their_parts() {
     assert!((bars.bars[0].value.y - 30.0).abs() < 1e-9 && found.panels[0].question.contains("High-End"));
     let mut rated = chapter("file-server", &["single", "raid0x2"]);
     for trial in &mut rated.trials {
-        // Twice, four times and six times the single drive at 16, 64 and 256.
+        // Two, four and six times the single drive at depths 16, 64 and 256.
         let times = match (trial.spec.subject.members(), trial.spec.axes.qd) {
             (2, Some(16)) => 2.0,
             (2, Some(64)) => 4.0,
@@ -386,14 +388,14 @@ fn totals_and_indices_are_made_of_their_parts() {
     let column = table.columns.iter().position(|name| name == "R5").unwrap();
     let index: Vec<&Cell> = table.rows.iter().map(|row| &row.cells[column]).collect();
     assert_eq!(index, [&Cell::Number(1.0), &Cell::Number(4.0)]);
-    // The same as data: every formula with measured depths, for each array.
+    // The same figures as data: every formula whose depths were measured, for each array.
     let kept = ratings(rated.method, &rated.trials);
     let of = |scheme: Scheme| {
         let own = kept.iter().filter(|one| one.scheme == scheme);
         own.map(|one| (one.subject.to_string(), one.rating)).collect::<Vec<_>>()
     };
     assert_eq!(of(Scheme::R5), [("single".to_owned(), 1.0), ("raid0x2".to_owned(), 4.0)]);
-    // With qN = N, but twice that at 16.
+    // With qN = N, but twice that value at 16.
     assert_eq!(of(Scheme::R3), [("single".to_owned(), 6.0), ("raid0x2".to_owned(), 7.0)]);
     assert_eq!(kept.len(), 2 * Scheme::ALL.len());
     assert!(kept.iter().all(|one| (one.low, one.high) == (one.rating, one.rating) && one.formula.contains("q16")));
@@ -502,7 +504,7 @@ fn bars_are_sorted_by_something_that_has_a_name() {
     assert!(page.contains("Sorted by share of the host's processor, lowest first"), "{page}");
 }
 
-/// The sweep over the size of the cache, its largest ones not steady.
+/// The sweep over the cache size, in which the largest sizes are not steady.
 fn cache_sweep(subjects: &[&str]) -> Chapter {
     let mut sweep = chapter("cache-sizes", subjects);
     for trial in &mut sweep.trials {
@@ -585,7 +587,7 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
         "Three cold repetitions. How far apart are the repetitions: File server? single spreads most, by 2.0 %, from \
                   101 IOPS to 103 IOPS in 3 runs.";
     assert_eq!(summed(cold), wanted);
-    // The larger cache brings nothing to the single drive, a tenth to RAID 5, and there most with FAT32.
+    // The larger cache gains nothing for the single drive. For RAID 5 it gains a tenth, most with FAT32.
     let gains = figures("applications", &|spec| {
         let large = spec.axes.cache_mib == Some(256) && spec.subject.members() > 1;
         let fat = spec.axes.fs == Some(crate::cell::FileSystem::Fat32);

@@ -1,4 +1,4 @@
-//! The scenarios that a review's methods stand for, and what its results are worth as a whole.
+//! Derives the scenarios of a review from its methods, and judges the reliability of all results.
 
 use super::super::data::{Fact, Point, Review, Unit};
 use super::super::findings::{self, Entry, Scenario};
@@ -12,10 +12,10 @@ use super::{outstanding_axis, Chapter, Trial};
 use crate::cell::{ArrayState, CellResult, CellSpec, Direction, FileSystem, Flag, Pattern, ZoneChoice};
 use crate::metrics::Scheme;
 
-/// The share of reads at which the database is judged: the one of the published load, in steps of ten.
+/// The share of reads at which the database is judged: that of the published load, rounded to ten percent.
 const DATABASE_READS: u8 = 70;
 
-/// Give a report its short summary, its order of arrays and its verdicts, if it compares arrays.
+/// Gives a report its short summary, its order of arrays and its verdicts, if it compares arrays.
 pub fn judge(review: &mut Review, chapters: &[Chapter]) {
     let scenarios: Vec<Scenario> = chapters.iter().flat_map(scenarios).collect();
     let compared = scenarios.iter().any(|scenario| scenario.entries.len() > 1);
@@ -31,7 +31,7 @@ pub fn judge(review: &mut Review, chapters: &[Chapter]) {
     review.verdicts = told.filter(|fact| !fact.value.is_empty()).collect();
 }
 
-/// A warning where measured and simulated arrays are compared.
+/// A warning if measured and simulated arrays are compared.
 fn two_worlds(chapters: &[Chapter]) -> Option<String> {
     let all = || chapters.iter().flat_map(|chapter| &chapter.trials).filter(|trial| trial.outcome.result().is_some());
     let is_measured = |trial: &Trial| trial.spec.effort.is_a_time();
@@ -83,7 +83,7 @@ fn by_depth(name: &str, all: &[&Trial], rank: Option<Scheme>) -> Vec<Scenario> {
     vec![Scenario { name: name.into(), what: format!("rating {}", scheme.name()), unit, entries: entries.collect() }]
 }
 
-/// The results of an array over the queue.
+/// The results of an array over the queue depth.
 fn depths(of_array: &[&Trial]) -> Vec<(String, Point)> {
     let all = grouped(of_array, |spec| spec.axes.qd.unwrap_or(1)).into_iter();
     let told = all.filter_map(|(depth, trials)| {
@@ -108,7 +108,7 @@ fn database(all: &[&Trial]) -> Vec<Scenario> {
     vec![Scenario { name: "Database".into(), what, unit: Unit::named("IOPS"), entries: entries.collect() }]
 }
 
-/// Streams read, and streams written.
+/// Sequential reads, and sequential writes.
 fn ways(all: &[&Trial], names: [&str; 2], what: impl Fn(&str) -> String) -> Vec<Scenario> {
     let ways = [(Direction::Read, "read"), (Direction::Write, "written")];
     let told = ways.into_iter().zip(names).map(|((op, word), name)| {
@@ -123,7 +123,7 @@ fn ways(all: &[&Trial], names: [&str; 2], what: impl Fn(&str) -> String) -> Vec<
     told.filter(|scenario| !scenario.entries.is_empty()).collect()
 }
 
-/// Parts that are run one after the other: the harmonic mean of their rates. Arrays without all parts are left out.
+/// Parts that run in sequence: the harmonic mean of their rates. Arrays that lack a part are left out.
 fn in_a_row(
     name: &str,
     what: &str,
@@ -175,12 +175,12 @@ fn files(all: &[&Trial]) -> Vec<Scenario> {
     in_a_row("Copying files", "harmonic mean of all sets and steps, NTFS", "MB/s", Figure::Mbps, &trials, words)
 }
 
-/// Results in which a cache has a part.
+/// Number of results in which a cache took part.
 fn flagged(trials: &[&Trial]) -> usize {
     trials.iter().filter_map(|trial| trial.outcome.result()).filter(|result| !result.flags.is_empty()).count()
 }
 
-/// What makes a result doubtful, in words that follow a number.
+/// A reason for doubt in a result, as text after a number.
 type Doubt = (fn(&CellResult) -> bool, &'static str);
 
 const DOUBTS: [Doubt; 7] = [
@@ -200,7 +200,7 @@ fn has(result: &CellResult, wanted: fn(&Flag) -> bool) -> bool {
     result.flags.iter().any(wanted)
 }
 
-/// What to distrust, by method.
+/// The results to doubt, by method.
 fn distrust(chapters: &[Chapter]) -> Option<String> {
     let results = |chapter: &Chapter| {
         chapter.trials.iter().filter_map(|trial| trial.outcome.result()).cloned().collect::<Vec<_>>()
@@ -234,7 +234,7 @@ fn distrust(chapters: &[Chapter]) -> Option<String> {
     })
 }
 
-/// Results of several runs that are far apart.
+/// Number of results whose runs differ much.
 fn noisy_results(chapter: &Chapter) -> usize {
     let all: Vec<&Trial> = chapter.trials.iter().collect();
     let once = |spec: &CellSpec| {
@@ -250,7 +250,7 @@ fn noisy_results(chapter: &Chapter) -> usize {
     points.filter(|point| point.runs > 1 && noisy(point.y, point.low, point.high)).count()
 }
 
-/// Methods that were not done.
+/// Methods that were refused.
 fn absent(chapters: &[Chapter]) -> Option<String> {
     let missing = chapters.iter().filter(|chapter| {
         !chapter.refusal.is_empty() || chapter.trials.iter().all(|trial| trial.outcome.result().is_none())

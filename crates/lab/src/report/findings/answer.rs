@@ -1,4 +1,4 @@
-//! The answer of a chart as one sentence: the best subject, at which places, and by how much.
+//! The answer of a chart as one sentence: the best subject, the positions where it is best, and its lead.
 
 use super::super::bars::sorted;
 use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series, Unit};
@@ -8,12 +8,12 @@ use super::compare::times;
 use super::{drawn, finite, steady, value_at, TIE};
 use std::collections::BTreeSet;
 
-/// Changes of the lead are reported one by one where there are not more leaders in turn.
+/// Up to this number of successive leaders each change of the lead is reported.
 const REIGNS_TOLD: usize = 4;
-/// The percentile that distributions are compared at.
+/// The percentile at which distributions are compared.
 const RARE: f64 = 99.0;
 
-/// The answer that the data gives; empty where there is nothing to compare.
+/// The answer from the data. It is empty if there is nothing to compare.
 #[must_use]
 pub fn answer(chart: &Chart) -> String {
     match chart {
@@ -37,7 +37,7 @@ fn of_lines(lines: &Lines) -> String {
     }
 }
 
-/// The variant that all drawn lines of an overlay share and that sets them apart from its points.
+/// The variant that all drawn lines of an overlay share and that distinguishes them from its points.
 fn shared_variant(lines: &Lines) -> Option<String> {
     let mut variants = drawn(lines).map(|series| series.subject.variant.rsplit(", ").next().unwrap_or_default());
     let first = variants.next().filter(|variant| !variant.is_empty())?;
@@ -46,7 +46,7 @@ fn shared_variant(lines: &Lines) -> Option<String> {
     variants.all(|variant| variant == first).then_some(capital)
 }
 
-/// A line and the points that it is held against: how far apart.
+/// The difference between a line and the points that are compared with it.
 fn of_overlay(lines: &Lines) -> Option<String> {
     let mut worst: Option<(Errors, &Series)> = None;
     let (mut sum, mut places) = (0.0, 0_u32);
@@ -71,7 +71,7 @@ fn of_overlay(lines: &Lines) -> Option<String> {
     ))
 }
 
-/// One line alone: from where to where it goes.
+/// The course of a single line: its first and its last value.
 fn course(lines: &Lines, series: &Series) -> String {
     let points = finite(series);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return String::new() };
@@ -88,7 +88,7 @@ fn course(lines: &Lines, series: &Series) -> String {
     format!("{} goes from {} to {}{over}.", series.subject, at(first), at(last))
 }
 
-/// Distributions: the best subject at the rare slow requests.
+/// Distributions: the subject that is best for the slowest requests.
 fn at_rare(lines: &Lines, many: &[&Series]) -> String {
     let mut known: Vec<(f64, &Series)> =
         many.iter().filter_map(|series| value_at(series, RARE).map(|y| (y, *series))).collect();
@@ -106,7 +106,7 @@ fn at_rare(lines: &Lines, many: &[&Series]) -> String {
     )
 }
 
-/// The leaders at each place that at least two lines share.
+/// The leaders at each position that at least two lines share.
 fn leaders(lines: &Lines, many: &[&Series]) -> String {
     let mut places: Vec<f64> = many.iter().flat_map(|series| finite(series)).map(|point| point.x).collect();
     places.sort_by(f64::total_cmp);
@@ -122,7 +122,7 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
         return format!("All are level throughout, with {}.", figure(&always, last));
     }
     if !always.is_empty() {
-        // The figure is from the place of their largest lead, among places where no other line is level.
+        // The figure is taken where their lead is largest, among positions where no other line is equal.
         let alone = |index: &usize| led[*index].iter().all(|one| always.contains(one));
         let alone: Vec<f64> = (0..places.len()).filter(alone).map(|index| places[index]).collect();
         let Some(place) = most_ahead(lines, many, &always, &alone) else {
@@ -145,7 +145,7 @@ fn leaders(lines: &Lines, many: &[&Series]) -> String {
     in_turn(lines, many, &led, &places)
 }
 
-/// Lines by their names.
+/// The names of lines.
 fn names(many: &[&Series], who: &[usize]) -> String {
     list(&who.iter().map(|&one| many[one].subject.to_string()).collect::<Vec<_>>())
 }
@@ -158,20 +158,20 @@ const fn verb(who: &[usize]) -> &'static str {
     }
 }
 
-/// The value of the first of them at a place.
+/// The value of the first of these lines at a position.
 fn figure(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
     let y = value_at(many[who[0]], x).unwrap_or(f64::NAN);
     format!("{} at {}", value(&lines.y.unit, y), place(&lines.x, x))
 }
 
-/// Leaders in turn.
+/// The answer if the lead changes.
 fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) -> String {
     let (first, last) = (places[0], places[places.len() - 1]);
     let (front, back) = (&led[0], &led[led.len() - 1]);
     let names = |who: &[usize]| names(many, who);
     let figure = |who: &[usize], x: f64| figure(lines, many, who, x);
     let mut reigns = reigns(led);
-    // The last leaders have led without a break from here on.
+    // From this position on the last leaders have led without interruption.
     let held = led.iter().rev().take_while(|best| best.iter().any(|one| back.contains(one))).count();
     if let Some(end) = reigns.last_mut() {
         *end = (places.len() - held, back.clone());
@@ -209,8 +209,7 @@ fn in_turn(lines: &Lines, many: &[&Series], led: &[Vec<usize>], places: &[f64]) 
     text + "."
 }
 
-/// The leaders from place to place: each leads as long as possible before another one has to be named. The places count
-/// from 0.
+/// The successive leaders. Each leads as long as possible before another one must be named. Positions count from 0.
 fn reigns(led: &[Vec<usize>]) -> Vec<(usize, Vec<usize>)> {
     let mut reigns: Vec<(usize, Vec<usize>)> = Vec::new();
     for (index, best) in led.iter().enumerate() {
@@ -224,7 +223,7 @@ fn reigns(led: &[Vec<usize>]) -> Vec<(usize, Vec<usize>)> {
     reigns
 }
 
-/// The place, of these, where the leaders lead by most of the axis's unit; the last one of equals.
+/// The position with the largest lead in the unit of the axis. If several are equal, it is the last one.
 fn most_ahead(lines: &Lines, many: &[&Series], who: &[usize], places: &[f64]) -> Option<f64> {
     let ahead = |x: f64| {
         let best = value_at(many[who[0]], x).unwrap_or(0.0);
@@ -238,7 +237,7 @@ fn most_ahead(lines: &Lines, many: &[&Series], who: &[usize], places: &[f64]) ->
     places.iter().copied().max_by(|one, other| ahead(*one).total_cmp(&ahead(*other)))
 }
 
-/// The lines that are level with the best at a place.
+/// The lines that are equal to the best at a position.
 fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
     let values: Vec<Option<f64>> = many.iter().map(|series| value_at(series, x)).collect();
     let lower = lines.y.better == Better::Lower;
@@ -248,7 +247,7 @@ fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
     (0..many.len()).filter(|&one| values[one].is_some_and(level)).collect()
 }
 
-/// By how much the leaders lead, and before whom: the single drive where there is one, else the last.
+/// The lead of the leaders over the single drive. If there is no single drive, over the last line.
 fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option<(f64, &'a Series)> {
     let best = value_at(many[who[0]], x)?;
     let others = || many.iter().enumerate().filter(|(index, _)| !who.contains(index)).map(|(_, series)| *series);
@@ -268,7 +267,7 @@ fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option
     (lead.is_finite() && lead > 1.0).then_some((lead, series))
 }
 
-/// The same in words.
+/// The lead as text.
 fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
     let Some((lead, series)) = lead(lines, many, who, x) else { return String::new() };
     let name =

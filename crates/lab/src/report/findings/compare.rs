@@ -1,4 +1,4 @@
-//! How results compare: more drives, the ideal, a degraded array with a healthy one, one order of tests with
+//! Comparisons of results: more drives, the ideal, a degraded array with a healthy one, one order of tests with
 //! another, write-back with write-through.
 
 use super::super::data::{
@@ -9,10 +9,10 @@ use super::super::lines::spread;
 use super::super::table::{step, NOISE};
 use super::{best, cause, drawn, finite, limit, load_axis, value_at};
 
-/// More drives bring less than this share of what they could: worth a sentence.
+/// If more drives reach less than this share of the possible gain, a sentence says so.
 const SCALING: f64 = 0.90;
 
-/// What more drives of the same level bring: a sentence for each level, steps with the same cause together.
+/// The gain of more drives of the same level: one sentence for each level. Steps with the same cause are combined.
 pub fn scaling(lines: &Lines) -> Vec<Finding> {
     if !load_axis(lines) || lines.y.better != Better::Higher {
         return Vec::new();
@@ -35,13 +35,13 @@ pub fn scaling(lines: &Lines) -> Vec<Finding> {
     found
 }
 
-/// The effect of a step to more drives.
+/// The gain of a step to more drives.
 struct Step {
     /// `from 3 to 4 drives 1.06 times (1.33)`.
     words: String,
     /// The part that is at its limit.
     part: Option<Part>,
-    /// In words.
+    /// The cause as text.
     cause: Option<String>,
 }
 
@@ -59,7 +59,7 @@ fn step_up(lines: &Lines, few: &Series, many: &Series) -> Option<Step> {
     Some(Step { words, part: limit(b).map(|load| load.part.clone()), cause: cause(b) })
 }
 
-/// How much of its ideal each line reaches at its heaviest load.
+/// The share of its ideal that each line reaches at its highest load.
 pub fn ideals(lines: &Lines) -> Vec<Finding> {
     let mut found = Vec::new();
     for guide in lines.guides.iter().filter(|guide| guide.kind == GuideKind::Ideal) {
@@ -76,7 +76,7 @@ pub fn ideals(lines: &Lines) -> Vec<Finding> {
     found
 }
 
-/// The height of a guide at a place.
+/// The value of a guide at a position.
 fn between(corners: &[(f64, f64)], x: f64) -> Option<f64> {
     if let [(_, y)] = corners {
         return Some(*y);
@@ -89,7 +89,7 @@ fn between(corners: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(low + (high - low) * (x - left) / (right - left))
 }
 
-/// A variant of an array (degraded, rebuilding, write-through) against the array itself.
+/// Compares a variant of an array (degraded, rebuilding, write-through) with the array itself.
 pub fn variants(lines: &Lines) -> Vec<Finding> {
     let mut found = Vec::new();
     for series in drawn(lines).filter(|one| !one.subject.variant.is_empty()) {
@@ -112,7 +112,7 @@ pub fn variants(lines: &Lines) -> Vec<Finding> {
     found
 }
 
-/// The same tests in another order: what differs beyond the spread of the runs shows that something remembers.
+/// The same tests in another order. A difference beyond the spread of the runs shows that earlier tests have an effect.
 #[must_use]
 pub fn order_effect(first: &Lines, second: &Lines) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -152,7 +152,7 @@ fn overlap(a: &Point, b: &Point) -> bool {
     a_low <= b_high && b_low <= a_high
 }
 
-/// The result of a whole table of ratios: where the numerator helps, where it harms.
+/// The result of a whole table of ratios: where the numerator is better, and where it is worse.
 #[must_use]
 pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
     let mut all: Vec<(f64, String)> = Vec::new();
@@ -181,7 +181,7 @@ pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
     Some(Finding::new(FindingKind::Comparison, format!("{what} {}.", list(&parts))))
 }
 
-/// A factor as a sentence has it: `3.4 times`.
+/// A factor within a sentence: `3.4 times`.
 pub fn times(factor: f64) -> String {
     format!("{} times", if factor >= 9.95 { number(factor) } else { fixed(factor, 1) })
 }

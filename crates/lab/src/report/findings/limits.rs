@@ -1,4 +1,4 @@
-//! Reasons that limit the speed, and reasons to doubt a result.
+//! Parts that limit the speed, and reasons to doubt a result.
 
 use super::super::data::{Evidence, Finding, FindingKind, GuideKind, Lines, Part, Point};
 use super::super::format::{list, percent, percent_range, place, value};
@@ -6,11 +6,11 @@ use super::super::lines::spread;
 use super::super::table::noisy;
 use super::{best, drawn, finite, limit, sentence, BUSY_LIMIT};
 
-/// Beyond a limit by more than this share, something else than the limited part has answered.
+/// If a result exceeds a limit by more than this share, another part than the limited one has answered.
 const ABOVE_LIMIT: f64 = 1.02;
 
-/// The parts that are at their limit where each line is at its best, lines with the same part in one sentence.
-/// Lines in `explained` have a sentence of their own.
+/// The parts that are at their limit at the best point of each line. Lines with the same part share one sentence. Lines
+/// in `explained` have a sentence of their own.
 pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
     let mut parts: Vec<(Part, Vec<String>, f64, f64)> = Vec::new();
     for series in drawn(lines) {
@@ -38,7 +38,7 @@ pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
     parts.into_iter().map(told).collect()
 }
 
-/// Noise, results above a part's ceiling, and results that are the generator's.
+/// Warnings about noise, about results above the ceiling of a part, and about results that the generator limits.
 pub fn warnings(lines: &Lines) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(noise(lines));
@@ -74,7 +74,7 @@ fn noise(lines: &Lines) -> Option<Finding> {
     Some(Finding::new(FindingKind::Warning, text))
 }
 
-/// Share of the time that a part worked at a result.
+/// The load of a part during a result.
 fn busy(evidence: &Evidence, wanted: &Part) -> Option<f64> {
     evidence.loads.iter().find(|load| load.part == *wanted).map(|load| load.busy)
 }

@@ -1,7 +1,7 @@
-//! From results to sentences with numbers.
+//! Makes sentences with numbers from results.
 //!
-//! A sentence says nothing that the data does not hold: causes come from [`Evidence`] alone, and where that is
-//! missing or shows no cause, none is named.
+//! A sentence never says more than the data show. Causes come only from [`Evidence`]; if it is missing or shows no
+//! cause, the sentence names none.
 
 mod answer;
 mod compare;
@@ -19,14 +19,14 @@ pub use scenario::{brief, standings, table as standings_table, verdict, Entry, S
 use super::data::{Better, Chart, Evidence, Finding, Lines, Load, Mark, Part, Point, Review, Scale, Series, Unit};
 use super::format::percent;
 
-/// From this share of the time on a part is the limit.
+/// From this load on a part is the limit.
 pub const BUSY_LIMIT: f64 = 0.90;
-/// Results closer than this share are level.
+/// Results whose difference is below this share count as equal.
 const TIE: f64 = 0.02;
-/// Findings of one chart; the gravest come first.
+/// Maximum number of findings for one chart; the most serious come first.
 const FINDINGS_MAX: usize = 8;
 
-/// Fill in the missing parts: an answer for every chart without one, and the findings of every chart.
+/// Adds the missing parts: an answer for every chart without one, and the findings of every chart.
 pub fn explain(review: &mut Review) {
     for panel in review.sections.iter_mut().flat_map(|section| &mut section.panels) {
         if panel.answer.is_empty() {
@@ -41,7 +41,7 @@ pub fn explain(review: &mut Review) {
     }
 }
 
-/// What there is to say about a chart, gravest first.
+/// The findings of a chart, the most serious first.
 #[must_use]
 pub fn of_chart(chart: &Chart) -> Vec<Finding> {
     let mut found = match chart {
@@ -65,13 +65,13 @@ fn of_lines(lines: &Lines) -> Vec<Finding> {
     found
 }
 
-/// The result at a place, where there is one.
+/// The result at a position, if there is one.
 #[must_use]
 pub fn value_at(series: &Series, x: f64) -> Option<f64> {
     series.points.iter().find(|point| point.x == x).map(|point| point.y).filter(|y| y.is_finite())
 }
 
-/// Lines alone: findings do not explain the measured points over them.
+/// Only lines: findings do not explain the measured points over them.
 fn drawn(lines: &Lines) -> impl Iterator<Item = &Series> {
     lines.series.iter().filter(|series| series.mark == Mark::Line)
 }
@@ -81,18 +81,18 @@ fn finite(series: &Series) -> Vec<&Point> {
     series.points.iter().filter(|point| point.x.is_finite() && point.y.is_finite()).collect()
 }
 
-/// Is x a load that grows, so that y should grow with it: depth, clients, drives, block size? Larger blocks are
-/// fewer requests, which needs no explanation.
+/// Is x a load with which y should grow: depth, clients, drives, block size? Larger blocks mean fewer requests, which
+/// needs no explanation.
 fn load_axis(lines: &Lines) -> bool {
     let fewer = lines.x.unit == Unit::Bytes && lines.y.unit == Unit::named("IOPS");
     !fewer && (lines.x.scale == Scale::Log2 || lines.x.unit == Unit::None)
 }
 
-/// The best of a series by the axis of y.
+/// The best point of a series, by the axis of y.
 fn best<'a>(lines: &Lines, points: &[&'a Point]) -> Option<&'a Point> {
     let by_y = |a: &&&Point, b: &&&Point| a.y.total_cmp(&b.y);
     match lines.y.better {
-        // The first one, if several are equal: the lightest load that reaches it.
+        // If several are equal, the first one: the lowest load that reaches this value.
         Better::Higher | Better::Neither => points.iter().rev().max_by(by_y).copied(),
         Better::Lower => points.iter().min_by(by_y).copied(),
     }
@@ -113,7 +113,7 @@ fn working(load: &Load) -> String {
     }
 }
 
-/// What limits a result, in words that follow a colon; `None` where the result carries no evidence.
+/// The limit of a result, as text after a colon. `None` if the result has no evidence.
 fn cause(point: &Point) -> Option<String> {
     let load = busiest(point.evidence.as_ref()?)?;
     let busy = percent(load.busy.min(1.0));
@@ -124,12 +124,12 @@ fn cause(point: &Point) -> Option<String> {
     })
 }
 
-/// The part that is at its limit, if one is.
+/// The part that is at its limit, if any.
 fn limit(point: &Point) -> Option<&Load> {
     point.evidence.as_ref().and_then(busiest).filter(|load| load.busy >= BUSY_LIMIT)
 }
 
-/// The first letter as at the beginning of a sentence.
+/// Makes the first letter a capital.
 fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())

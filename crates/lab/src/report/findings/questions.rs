@@ -1,12 +1,12 @@
-//! Answers to other questions than the best array: how much cache pays, the spread of repetitions, the effect of a
-//! change.
+//! Answers to other questions than that of the best array: the useful cache size, the spread of repetitions, the effect
+//! of a change.
 
 use super::super::data::{Bar, Bars, Better, Lines, Point, Series};
 use super::super::format::{change, fixed, list, percent, place, value};
 use super::{best, drawn, finite, steady, value_at, TIE};
 
-/// How much cache pays: of each line the first place that is level with its best one, lines with the same place
-/// together.
+/// The useful cache size: for each line the first position that is equal to its best one. Lines with the same position
+/// are combined.
 #[must_use]
 pub fn enough(lines: &Lines, what: &str) -> String {
     steady::told_of_lines(lines, |lines| {
@@ -35,17 +35,17 @@ fn first_level<'a>(lines: &Lines, series: &'a Series) -> Option<&'a Point> {
     points.into_iter().find(|point| (point.y - best).abs() <= TIE * best.abs())
 }
 
-/// How far the runs of a bar are from each other, as a share of their median.
+/// The distance between the runs of a bar, as a share of their median.
 fn spread(bar: &Bar) -> f64 {
     (bar.value.high - bar.value.low) / bar.value.y
 }
 
-/// Bars of several runs.
+/// Bars with several runs.
 fn repeated(bars: &Bars) -> Vec<&Bar> {
     bars.bars.iter().filter(|bar| bar.value.runs > 1 && spread(bar).is_finite()).collect()
 }
 
-/// How far apart repetitions are: the largest spread, and its subject.
+/// The spread of repetitions: the largest one, and its subject.
 #[must_use]
 pub fn apart(bars: &Bars) -> String {
     steady::told_of_bars(bars, widest)
@@ -70,14 +70,14 @@ fn widest(bars: &Bars) -> String {
     )
 }
 
-/// What each comes to, where no run differs.
+/// The values, if no run differs.
 fn same(bars: &Bars, all: &[&Bar]) -> String {
     let words: Vec<String> =
         all.iter().map(|bar| format!("{} with {}", bar.subject, value(&bars.value.unit, bar.value.y))).collect();
     list(&words)
 }
 
-/// Which of the repetitions is the best, how far it is from the median, and how far apart all are.
+/// The best repetition, its distance from the median, and the spread of all.
 #[must_use]
 pub fn best_run(bars: &Bars) -> String {
     steady::told_of_bars(bars, |bars| {
@@ -103,7 +103,7 @@ pub fn best_run(bars: &Bars) -> String {
     })
 }
 
-/// Lowest and highest of some changes (percent), with their subjects: `from -0.3 % (single) to +14 % (RAID 5 x4)`.
+/// Lowest and highest of several changes in percent, with their subjects: `from -0.3 % (single) to +14 % (RAID 5 x4)`.
 #[must_use]
 pub fn changes(all: &[(f64, String)]) -> Option<String> {
     let by_change = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
@@ -117,7 +117,7 @@ pub fn changes(all: &[(f64, String)]) -> Option<String> {
     })
 }
 
-/// The figure of a part of the array as a share of the whole array's, at places that both have.
+/// The figure of a part of the array as a share of that of the whole array, at positions that both have.
 #[must_use]
 pub fn part_of_whole(part: &Lines, whole: &Lines, what: &str) -> String {
     steady::told_of_both(part, whole, |part, whole| {

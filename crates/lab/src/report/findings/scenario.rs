@@ -1,5 +1,5 @@
-//! The best array for each use, in sentences: the order, the lead, the reason that the counters show, and reasons to
-//! distrust the result.
+//! The best array for each use, in sentences: the order, the lead, the cause that the counters show, and reasons to
+//! doubt the result.
 
 use super::super::data::{Cell, Evidence, Point, Row, Subject, Table, Unit};
 use super::super::format::{fixed, list, percent, value};
@@ -7,23 +7,23 @@ use super::compare::times;
 use super::{busiest, cause, TIE};
 use std::collections::BTreeMap;
 
-/// Decisions that differ by less than this number per request explain nothing.
+/// A smaller difference in decisions per request explains nothing.
 const RATE_LEAST: f64 = 0.1;
-/// Decisions told of one comparison.
+/// Maximum number of decisions in one comparison.
 const RATES_TOLD: usize = 2;
-/// Arrays named in the order of all scenarios; the table has all.
+/// Maximum number of arrays in the sentence about all scenarios; the table has all of them.
 const RANKED_TOLD: usize = 6;
 
-/// A use of arrays, with the result of each. More is better.
+/// A use of arrays, with the result of each array. More is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// `File server`.
     pub name: String,
-    /// What the figure is: `rating R1`, `4 streams read`.
+    /// The meaning of the figure: `rating R1`, `4 streams read`.
     pub what: String,
     /// Unit of the figure.
     pub unit: Unit,
-    /// Each array.
+    /// One entry for each array.
     pub entries: Vec<Entry>,
 }
 
@@ -34,21 +34,22 @@ pub struct Entry {
     pub subject: Subject,
     /// Its figure.
     pub value: Point,
-    /// The results that the figure is made of: the load in words, and the result. Arrays are compared at equal words.
+    /// The results from which the figure is computed: the load as text, and the result. Arrays are compared at equal
+    /// loads.
     pub places: Vec<(String, Point)>,
-    /// Number of these figures that caches or a ceiling distort.
+    /// Number of these results that caches or a ceiling distort.
     pub flagged: usize,
 }
 
 impl Scenario {
-    /// Best first.
+    /// The entries, the best first.
     fn sorted(&self) -> Vec<&Entry> {
         let mut all: Vec<&Entry> = self.entries.iter().filter(|entry| entry.value.y.is_finite()).collect();
         all.sort_by(|a, b| b.value.y.total_cmp(&a.value.y));
         all
     }
 
-    /// Arrays that are level with the best, and the others, best first.
+    /// The arrays that are equal to the best, and the others, the best first.
     fn split(&self) -> (Vec<&Entry>, Vec<&Entry>) {
         let all = self.sorted();
         let top = all.first().map_or(0.0, |entry| entry.value.y);
@@ -80,7 +81,7 @@ pub fn verdict(scenario: &Scenario) -> String {
     }
     if let Some(second) = others.first() {
         parts.push(why(first, second));
-        // The best with redundancy is what most will buy: its distance has a reason of its own.
+        // Most users will buy the best array with redundancy, so the sentence also gives the cause of its distance.
         let bought = others.iter().find(safe).filter(|entry| !std::ptr::eq(**entry, *second));
         if let Some(bought) = bought.filter(|_| !first.subject.level.redundant()) {
             parts.push(why(first, bought));
@@ -117,7 +118,7 @@ const fn single() -> Subject {
     Subject::new(super::super::data::Level::Single, 1)
 }
 
-/// Why one array is ahead of another, from the counters of both where they are farthest apart.
+/// The cause of one array's lead over another, from the counters of both at the load with the largest difference.
 fn why(first: &Entry, second: &Entry) -> String {
     let pair = first.places.iter().filter_map(|(place, point)| {
         let (_, other) = second.places.iter().find(|(known, _)| known == place)?;
@@ -138,7 +139,7 @@ fn why(first: &Entry, second: &Entry) -> String {
     format!("Where {b} is farthest behind, {place}: {}.", words.join("; "))
 }
 
-/// Decisions of the engine that differ most.
+/// The decisions of the engine that differ most.
 fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Vec<String> {
     let of = |evidence: &Evidence, what: &str| {
         evidence.rates.iter().find(|rate| rate.what == what).map_or(0.0, |rate| rate.per_request)
@@ -155,7 +156,7 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Vec<Stri
     told.map(|(what, (x, y))| format!("{what} for each request: {b} {}, {a} {}", many(y), many(x))).collect()
 }
 
-/// What limits both.
+/// The limits of both.
 fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, &Point, &Evidence)) -> Option<String> {
     let (one, two) = (busiest(of_a)?, busiest(of_b)?);
     if one.part == two.part {
@@ -169,7 +170,7 @@ fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, 
     Some(format!("{a}: {}; {b}: {}", cause(x)?, cause(y)?))
 }
 
-/// What makes the order doubtful.
+/// Reasons to doubt the order.
 fn doubts(compared: &[&Entry]) -> Vec<String> {
     let unsteady: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.value.unsteady).collect();
     let flagged: Vec<&Entry> = compared.iter().copied().filter(|entry| entry.flagged > 0).collect();
@@ -192,7 +193,8 @@ fn doubts(compared: &[&Entry]) -> Vec<String> {
     found
 }
 
-/// Arrays that have a figure in all scenarios, by the geometric mean of their shares of the best, with these shares.
+/// Arrays that have a figure in all scenarios, by the geometric mean of their shares of the best figure, with these
+/// shares.
 #[must_use]
 pub fn standings(scenarios: &[Scenario]) -> Vec<(Subject, f64, Vec<f64>)> {
     let Some(first) = scenarios.first() else { return Vec::new() };
@@ -217,7 +219,7 @@ pub fn standings(scenarios: &[Scenario]) -> Vec<(Subject, f64, Vec<f64>)> {
     found
 }
 
-/// The shares of the best as a table, best array first; `None` where one scenario or one array makes none.
+/// The shares of the best figure as a table, the best array first. `None` if there is only one scenario or one array.
 #[must_use]
 pub fn table(scenarios: &[Scenario]) -> Option<Table> {
     let standings = standings(scenarios);
@@ -241,7 +243,7 @@ pub fn table(scenarios: &[Scenario]) -> Option<Table> {
     })
 }
 
-/// The order of arrays over all scenarios, and which wins where.
+/// The order of arrays over all scenarios, and the best array in each.
 #[must_use]
 pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
     let mut lines = Vec::new();
@@ -271,7 +273,7 @@ pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
     lines
 }
 
-/// Which array is best in which scenarios, among the ones that count.
+/// The best array in each scenario, among the arrays that count.
 fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Option<String> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for scenario in scenarios {
@@ -341,7 +343,7 @@ mod tests {
             scenario("File server", vec![entry("raid0x4", 400.0, 0.0), entry("raid5x4", 100.0, 0.0)]),
             scenario("Video server", vec![entry("raid0x4", 50.0, 0.0), entry("raid5x4", 50.0, 0.0)]),
         ];
-        // RAID 5 has a quarter and all: the geometric mean is a half.
+        // RAID 5 has a quarter in one scenario and the whole in the other: the geometric mean is a half.
         let means: Vec<f64> = standings(&all).iter().map(|(_, mean, _)| *mean).collect();
         assert!((means[0] - 1.0).abs() < 1e-12 && (means[1] - 0.5).abs() < 1e-12, "{means:?}");
         assert_eq!(

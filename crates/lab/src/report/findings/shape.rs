@@ -1,28 +1,28 @@
-//! Why a line has its shape: where it levels off, dips or falls, and the differences there.
+//! The causes of a line's shape: where it becomes flat, has a dip or falls, and the differences at that point.
 
 use super::super::data::{Better, Evidence, Finding, FindingKind, Lines, Part, Point, Scale, Series};
 use super::super::format::{list, number, percent, percent_range, place, rate as rounded, value};
 use super::{best, cause, drawn, finite, limit, load_axis};
 
-/// Values that stay within this share of their highest are level.
+/// Values within this share of their highest count as equal.
 const FLAT: f64 = 0.06;
-/// A line levels off only if it was below this share of its level before.
+/// A line becomes flat only if it was below this share of its level before.
 const GROWN: f64 = 0.90;
-/// Places that a level stretch takes at least.
+/// Minimum number of positions in a flat part.
 const FLAT_PLACES: usize = 3;
-/// A dip is below both neighbours by more than this share.
+/// In a dip the value is lower than at both neighbours by more than this share.
 const DIP: f64 = 0.08;
-/// Times per request by which a rate must differ to explain a dip.
+/// A rate explains a dip only if it differs by at least this number per request.
 const RATE_STEP: f64 = 0.05;
-/// Share of the time by which a part's work must differ to explain a dip.
+/// The load of a part explains a dip only if it differs by at least this share.
 const BUSY_STEP: f64 = 0.10;
-/// What happens to every request of its kind, and so is the cause of nothing.
+/// Events of every request of their kind, which therefore explain nothing.
 pub const ROUTINE: [&str; 4] =
     ["writes into the cache", "writes to one place", "reads from one place", "writes to every copy"];
-/// Percentiles that tell about a tail: the usual and the rare.
+/// Percentiles for the tail of a distribution: the median and a high one.
 const TAIL: (f64, f64) = (50.0, 99.0);
 
-/// Sentences about shapes, and the names of the lines whose limit they name.
+/// Sentences about shapes, and the names of the lines whose limit they contain.
 pub fn shapes(lines: &Lines) -> (Vec<Finding>, Vec<String>) {
     if lines.x.scale == Scale::Nines {
         return (drawn(lines).filter_map(|series| tail(lines, series)).collect(), Vec::new());
@@ -47,21 +47,21 @@ pub fn shapes(lines: &Lines) -> (Vec<Finding>, Vec<String>) {
     (found, explained)
 }
 
-/// A line's level stretch.
+/// The flat part of a line.
 struct Level {
     name: String,
     /// `levels off at 203 MB/s from 32 KiB on`, without the verb.
     place: String,
-    /// The part that is at its limit, and how busy it is.
+    /// The part that is at its limit, and its load.
     limit: Option<(Part, f64)>,
-    /// Else the busiest part, in words.
+    /// Otherwise the busiest part, as text.
     cause: Option<String>,
 }
 
 impl Level {
     fn of(lines: &Lines, series: &Series, points: &[&Point]) -> Self {
         let top = best(lines, points).unwrap_or(points[0]);
-        // The heaviest load shows the limit best.
+        // The limit shows best at the highest load.
         let last = points[points.len() - 1];
         Self {
             name: series.subject.to_string(),
@@ -72,7 +72,7 @@ impl Level {
     }
 }
 
-/// Level stretches in words, those with the same limit in one sentence.
+/// Sentences about flat parts. Those with the same limit are combined.
 fn told(levels: &[Level]) -> Vec<Finding> {
     let part = |level: &Level| level.limit.as_ref().map(|(part, _)| part.clone());
     let mut kinds: Vec<(Option<Part>, bool)> = Vec::new();
@@ -103,7 +103,7 @@ fn told(levels: &[Level]) -> Vec<Finding> {
     found
 }
 
-/// The place from which on all values stay level, if they grew before and are level long enough.
+/// The position from which all values are equal, if they grew before and the flat part is long enough.
 fn level_from(points: &[&Point]) -> Option<usize> {
     let mut from = points.len();
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
@@ -118,7 +118,7 @@ fn level_from(points: &[&Point]) -> Option<usize> {
     (points.len() - from >= FLAT_PLACES && grown).then_some(from)
 }
 
-/// A drop from the highest value to the last one.
+/// A fall from the highest value to the last one.
 fn fall(lines: &Lines, series: &Series, points: &[&Point]) -> Option<Finding> {
     let top = best(lines, points)?;
     let last = points.last()?;
@@ -143,7 +143,7 @@ fn fall(lines: &Lines, series: &Series, points: &[&Point]) -> Option<Finding> {
     Some(Finding::new(FindingKind::Shape, text))
 }
 
-/// A result that is worse than both its neighbours, by more than the spread of the runs.
+/// A result that is worse than both neighbours by more than the spread of the runs.
 fn dip(lines: &Lines, series: &Series, three: &[&Point]) -> Option<Finding> {
     let [before, here, after] = three else { return None };
     let word = match lines.y.better {
@@ -176,7 +176,7 @@ fn dip(lines: &Lines, series: &Series, three: &[&Point]) -> Option<Finding> {
     Some(Finding::new(FindingKind::Shape, text))
 }
 
-/// What happened more or less often here than at the others, or which part worked more.
+/// The event whose frequency differs here, or the part whose load is higher.
 fn different(here: &Point, others: &[&Point]) -> Option<String> {
     let evidence = here.evidence.as_ref()?;
     let beside: Vec<&Evidence> = others.iter().filter_map(|point| point.evidence.as_ref()).collect();
@@ -186,7 +186,7 @@ fn different(here: &Point, others: &[&Point]) -> Option<String> {
     rates(evidence, &beside).or_else(|| loads(evidence, &beside))
 }
 
-/// The rate that changed most in proportion.
+/// The rate with the largest relative change.
 fn rates(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
     let rate = |evidence: &Evidence, what: &str| {
         evidence.rates.iter().find(|rate| rate.what == what).map_or(0.0, |rate| rate.per_request)
@@ -203,7 +203,7 @@ fn rates(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
             continue;
         }
         let (now, then): (f64, Vec<f64>) = (rate(here, what), beside.iter().map(|other| rate(other, what)).collect());
-        // It must differ from all of the others, in the same direction.
+        // The rate must differ from all others in the same direction.
         let nearest = then.iter().copied().min_by(|a, b| (a - now).abs().total_cmp(&(b - now).abs()))?;
         let one_side = then.iter().all(|other| (other > &now) == (nearest > now));
         let apart = (now - nearest).abs();
@@ -221,7 +221,7 @@ fn rates(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
     most.map(|(_, text)| text)
 }
 
-/// The part whose work grew most.
+/// The part whose load grew most.
 fn loads(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
     let grown = here.loads.iter().filter_map(|load| {
         let of = |other: &&Evidence| other.loads.iter().find(|one| one.part == load.part).map_or(0.0, |one| one.busy);
@@ -232,7 +232,7 @@ fn loads(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
     Some(format!("{} works {} of the time, not {}", load.part, percent(load.busy.min(1.0)), percent(most.min(1.0))))
 }
 
-/// How much slower the slowest percent is.
+/// The factor by which the slowest percent is slower.
 fn tail(lines: &Lines, series: &Series) -> Option<Finding> {
     let usual = super::value_at(series, TAIL.0)?;
     let rare = super::value_at(series, TAIL.1)?;

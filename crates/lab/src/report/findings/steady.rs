@@ -1,9 +1,9 @@
-//! Results that were not steady when they were measured: sentences are made without them while there are others.
+//! Results that were not steady when they were measured. Sentences leave them out if there are other results.
 
 use super::super::data::{Bars, Lines, Mark, Point};
 use std::borrow::Cow;
 
-/// This many unsteady results, of this many.
+/// The number of unsteady results, and the number of all results.
 fn count<'a>(points: impl Iterator<Item = &'a Point>) -> (usize, usize) {
     points
         .filter(|point| point.y.is_finite())
@@ -14,8 +14,8 @@ fn of_lines(lines: &Lines) -> (usize, usize) {
     count(lines.series.iter().flat_map(|series| &series.points))
 }
 
-/// Lines without unsteady points. All of them are kept if no point was steady, or if measured points lie over predicted
-/// lines: each of the two is useless without the other.
+/// Lines without unsteady points. All points are kept if none was steady. All are also kept if measured points are
+/// drawn over predicted lines, because neither has a meaning without the other.
 pub fn lines(all: &Lines) -> Cow<'_, Lines> {
     let (unsteady, points) = of_lines(all);
     let is_overlay = all.series.iter().any(|series| series.mark == Mark::Points);
@@ -38,7 +38,7 @@ pub fn told_of_both(one: &Lines, other: &Lines, tell: impl Fn(&Lines, &Lines) ->
     told((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
 }
 
-/// A sentence about the remaining lines; none if nothing was left out.
+/// A sentence about the remaining lines; none if no point was left out.
 fn left(kept: Cow<'_, Lines>, tell: impl Fn(&Lines) -> String) -> String {
     match kept {
         Cow::Borrowed(_) => String::new(),
@@ -55,7 +55,7 @@ pub fn told_of_bars(all: &Bars, tell: impl Fn(&Bars) -> String) -> String {
     told(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
 }
 
-/// A sentence made without the unsteady results where that can be, else with all; it says which.
+/// A sentence that is made without the unsteady results if possible, otherwise with all. The sentence says which.
 fn told((unsteady, count): (usize, usize), without: impl FnOnce() -> String, with: impl FnOnce() -> String) -> String {
     if unsteady == 0 {
         return with();

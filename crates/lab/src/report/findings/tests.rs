@@ -1,4 +1,4 @@
-//! Sentences held to the words and numbers that the data gives.
+//! Tests that compare sentences with the words and numbers of their data.
 
 use super::*;
 use crate::report::data::{
@@ -267,7 +267,7 @@ fn the_figure_of_the_best_is_from_a_place_where_no_other_is_level() {
     assert!(leads.starts_with(wanted), "{leads}");
     let alone = answer(vec![plain("single", &[100.0, 100.0]), plain("raid0x2", &[150.0, 200.0])]);
     assert!(alone.starts_with("RAID 0 x2 is best throughout, with 200 MB/s at 2 outstanding"), "{alone}");
-    // It is from where the lead is longest.
+    // The figure is taken where the lead is largest.
     let most = answer(vec![plain("single", &[100.0, 130.0]), plain("raid0x2", &[190.0, 133.0])]);
     let wanted = "RAID 0 x2 is best throughout, with 190 MB/s at 1 outstanding, 1.9 times the single drive.";
     assert_eq!(most, wanted);
@@ -330,7 +330,7 @@ fn level_bars_with_one_figure_name_it_once() {
     assert_eq!(answer(&[("single", 7.9), ("raid0x2", 7.84)]), "All are level, from 7.84 ms to 7.90 ms.");
 }
 
-/// A line with unsteady points at these places.
+/// A line with unsteady points at these positions.
 fn unsteady_at(name: &str, ys: &[f64], places: &[f64]) -> Series {
     let mut line = plain(name, ys);
     line.points.iter_mut().for_each(|point| point.unsteady = places.contains(&point.x));
@@ -384,7 +384,7 @@ fn enough_is_the_first_place_that_is_level_with_the_best() {
         let points = [0.0, 128.0, 256.0].into_iter().zip(ys).map(|(x, y)| Point::exact(x, y)).collect();
         series(name, points)
     };
-    // 98.1 of 100 are level, 97.9 are not; the last one falls and is level with nothing.
+    // 98.1 of 100 count as equal, 97.9 do not. The last line falls and equals no other.
     let all = vec![
         line("single", [98.1, 100.0, 100.0]),
         line("raid0x2", [97.9, 99.0, 100.0]),
@@ -405,7 +405,7 @@ fn enough_is_the_first_place_that_is_level_with_the_best() {
     assert_eq!(enough(&lines, "cache"), "");
 }
 
-/// Bars of three runs: lowest, median, highest.
+/// Bars with three runs: lowest, median, highest.
 fn runs(value: Axis, all: &[(&str, [f64; 3])]) -> Bars {
     let mut bars = bars(value, &all.iter().map(|(name, _)| (*name, 0.0)).collect::<Vec<_>>());
     for (bar, (_, [low, y, high])) in bars.bars.iter_mut().zip(all) {
