@@ -1,5 +1,5 @@
-//! One field made absurd under a right checksum, in superblocks of the real driver: each is refused for that field, and
-//! the largest value that is still valid is accepted.
+//! Superblocks of the real driver, with one field set to an impossible value and a correct checksum. Each is refused
+//! because of that field, and the largest valid value is accepted.
 
 mod common;
 
@@ -9,7 +9,7 @@ use openraid_format::{
 };
 use openraid_units::{DriveLba, Sectors, Slot};
 
-/// The superblock of the first member of a golden array, some bytes of it replaced.
+/// The superblock of the first member of a golden array, with some bytes replaced.
 fn with(name: &str, changes: &[(usize, &[u8])]) -> Result<Superblock, SuperblockError> {
     let member = &case(name)[0];
     let mut bytes = [0; 4096];
@@ -99,7 +99,7 @@ fn the_data_area_keeps_inside_the_drive_and_off_the_superblock() {
     }
     let first_free: [(usize, &[u8]); 2] = [(128, &9u64.to_le_bytes()), (188, &100_000i32.to_le_bytes())];
     assert!(matches!(with("raid1", &first_free), Err(SuperblockError::BadMetadataArea(_))));
-    // A superblock at the end is the limit of the data before it.
+    // A superblock at the end limits the data before it.
     let end = case("raid1-10")[0].superblock().unwrap();
     let over = end.super_offset.get() + 1;
     assert!(matches!(refusal("raid1-10", 136, &over.to_le_bytes()), SuperblockError::BadDataArea { .. }));
@@ -133,14 +133,15 @@ fn a_superblock_of_another_place_is_refused() {
 #[test]
 fn bitmap_and_logs_keep_off_everything_else() {
     let bad = |area| SuperblockError::BadMetadataArea(area);
-    // In sectors from the superblock at 8: itself, the data, before the drive, after its end, nowhere.
+    // In sectors from the superblock at 8: the superblock itself, the data, before the drive, after its end, far
+    // outside.
     for offset in [0i32, 2040, 2048, -9, i32::MIN, i32::MAX, 81_912, 81_911] {
         assert_eq!(refusal("raid1-bitmap", 96, &offset.to_le_bytes()), bad(MetadataArea::Bitmap), "{offset}");
         assert_eq!(with("raid1-bitmap", &[(8, &[8]), (188, &offset.to_le_bytes())]), Err(bad(MetadataArea::BadBlocks)));
     }
     assert!(with("raid1-bitmap", &[(96, &1i32.to_le_bytes())]).is_ok());
     assert!(with("raid1-bitmap", &[(96, &2039i32.to_le_bytes())]).is_ok());
-    // A log that begins before the superblock and reaches into it, or just up to it.
+    // A log that begins before the superblock and overlaps it, or ends directly before it.
     assert_eq!(refusal("raid1", 188, &(-7i32).to_le_bytes()), bad(MetadataArea::BadBlocks));
     assert!(with("raid1", &[(188, &(-8i32).to_le_bytes())]).is_ok());
     assert_eq!(refusal("raid1", 186, &9u16.to_le_bytes()), bad(MetadataArea::BadBlocks));
@@ -160,7 +161,7 @@ fn roles_name_slots_the_array_has() {
     assert_eq!(refusal("raid1", 510, &[0xfc, 0xff]), SuperblockError::BadRole { dev_number: 127, slot: 0xfffc });
     assert_eq!(refusal("raid1", 220, &1921u32.to_le_bytes()), SuperblockError::TooManyRoles(1921));
     assert_eq!(with("raid1", &[(160, &[0xff; 4])]).unwrap().role(), Role::Spare);
-    // While a set shrinks, the slots that are going away still have their members.
+    // While a set shrinks, the slots that will be removed still have their members.
     let shrinking = |delta: i32| with("raid1", &[(8, &[4]), (112, &delta.to_le_bytes()), (258, &[2, 0])]);
     assert!(shrinking(-1).is_ok());
     assert_eq!(shrinking(1), Err(SuperblockError::BadRole { dev_number: 1, slot: 2 }));

@@ -63,7 +63,7 @@ fn every_bitmap_of_md_is_believed_by_the_rule() {
         let header = BitmapHeader::decode(bytes).unwrap();
         let covered = sync_size(&superblock).unwrap();
         let verdict = header.check(&superblock, covered, room);
-        // A failed member keeps the superblock and the bitmap it had: they fit each other.
+        // A failed member keeps its superblock and its bitmap, and both match each other.
         assert_eq!(verdict, Ok(()), "{} {}", member.case, member.index);
         let need = header.geometry().sectors();
         let refused = header.check(&superblock, covered, need - Sectors(1));
@@ -71,8 +71,8 @@ fn every_bitmap_of_md_is_believed_by_the_rule() {
     }
 }
 
-/// 64 KiB were written at the start of each of these rows of 64 KiB chunks while a member was missing; rows whose
-/// missing block was neither the data nor the parity of the write are whole and were cleared.
+/// 64 KiB were written at the start of each of these rows of 64 KiB chunks while a member was missing. If the missing
+/// block of a row was neither the data nor the parity of the write, the row is complete and was cleared.
 #[test]
 fn the_bits_of_a_degraded_raid5_are_the_rows_that_were_written() {
     let members = case("raid5-degraded-bits");

@@ -1,4 +1,4 @@
-//! The detector of foreign signatures against `wipefs`, on file systems and tables made by their own tools.
+//! Compares the detector of foreign signatures with `wipefs`, on file systems and tables that their own tools made.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn names(findings: &Findings) -> Vec<String> {
     names
 }
 
-/// The names `wipefs` finds; `None` if it is not installed.
+/// The names that `wipefs` finds; `None` if it is not installed.
 fn wipefs(path: &Path) -> Option<Vec<String>> {
     if !has("wipefs") {
         return None;
@@ -90,7 +90,7 @@ fn what_other_tools_make_is_recognised_as_wipefs_does() {
         let found = ours(&path);
         assert_eq!(names(&found), *expected, "{line}: {:?}", found.list());
         if let Some(mut theirs) = wipefs(&path) {
-            // The boot sector of exFAT passes for an empty partition table there.
+            // wipefs takes the boot sector of exFAT for an empty partition table.
             theirs.retain(|name| name != "dos" || expected.contains(&"dos"));
             assert_eq!(names(&found), theirs, "{line}");
         }
@@ -119,7 +119,7 @@ fn raid_members_of_every_kind_are_recognised_as_wipefs_does() {
         let found = ours(&path);
         assert_eq!(names(&found), [expected], "{case}");
         assert_eq!(found.list()[0].to_string(), description, "{case}");
-        // For DDF wipefs wants to see more than the anchor that was kept.
+        // For DDF wipefs requires more than the anchor that was kept.
         if let Some(theirs) = wipefs(&path).filter(|_| expected != "ddf_raid_member") {
             assert_eq!(names(&found), theirs, "{case}");
         }

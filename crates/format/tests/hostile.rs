@@ -1,5 +1,5 @@
-//! Hostile bytes: flipped, cut off, random, and absurd under a right checksum. Nothing may panic, and accepted bytes
-//! must be the same after decoding and encoding.
+//! Invalid superblocks: flipped bits, cut off, random, and impossible values with a correct checksum. No input may
+//! cause a panic, and accepted bytes must be the same after decoding and encoding.
 //!
 //! `tests/corpus` keeps one input for each verdict that the mutations reached. With `OPENRAID_CORPUS=write` new
 //! verdicts are added to it.
@@ -31,7 +31,7 @@ impl Read {
         Self { minor: member.minor(), size: member.size, bytes: member.superblock_bytes().to_vec() }
     }
 
-    /// Decode, and use everything an accepted superblock offers.
+    /// Decodes the bytes, and calls all functions of an accepted superblock.
     fn judge(&self) -> Result<(), SuperblockError> {
         let superblock = Superblock::decode(&self.bytes, self.minor, self.size)?;
         let mut out = [0; SUPERBLOCK_BYTES_MAX];
@@ -97,7 +97,7 @@ fn a_superblock_cut_off_anywhere_is_an_error() {
     }
 }
 
-/// Change a few bytes, or put an extreme number on a field.
+/// Changes a few bytes, or sets a field to an extreme number.
 fn mutate(bytes: &mut [u8], random: &mut Random) {
     const EXTREMES: [u64; 12] =
         [0, 1, 2, 7, 8, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 54, i64::MAX as u64, 1 << 63, u64::MAX];
@@ -164,7 +164,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
-/// A file of the corpus: version and drive size on the first line, then the bytes, rows of zeroes left out.
+/// Writes a file of the corpus: version and drive size on the first line, then the bytes without rows of zeroes.
 fn keep(verdicts: &BTreeMap<String, (usize, Read)>) {
     for (name, (_, read)) in verdicts {
         let path = corpus().join(format!("{name}.txt"));
@@ -295,7 +295,7 @@ fn every_bitmap_of_the_corpus_gets_the_verdict_it_is_named_after() {
     assert!(seen >= 7, "the corpus is missing");
 }
 
-/// CRC-32C by long division over the reversed message, the other way round than the library does it.
+/// CRC-32C by long division over the reversed message, in the opposite direction to the library.
 fn crc32c(bytes: &[u8]) -> u32 {
     let mut register = u32::MAX;
     for bit in bytes.iter().flat_map(|byte| (0..8).map(move |shift| byte >> shift & 1)) {

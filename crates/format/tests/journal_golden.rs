@@ -1,4 +1,4 @@
-//! Journals that a script made from the drawing alone: read to the last field, and written to the same bytes.
+//! Journals that a script made only from the drawing: all fields are decoded, and encoding gives the same bytes.
 
 #[path = "common/journal.rs"]
 mod journal;
@@ -84,7 +84,7 @@ fn a_new_journal_is_the_golden_one() {
     assert_eq!(outcome.verdict(), Ok(()));
 }
 
-/// The fixed parts and records of the golden entries, written down a second time.
+/// The fixed parts and records of the golden entries, written independently a second time.
 fn entries() -> Vec<(EntryHeader, Vec<JournalRecord>)> {
     let header = |sequence, epoch, position, promised, tail, payload, payload_crc| EntryHeader {
         sequence,
@@ -192,7 +192,7 @@ fn an_entry_that_is_written_over_another_one_leaves_nothing_of_it() {
 #[test]
 fn a_stale_first_superblock_finds_the_same_log() {
     let device = golden_device("wrapped");
-    // The first copy's tail, entry 12 at 13000, is no longer there.
+    // The first copy's tail, entry 12 at 13000, no longer exists.
     let stale = JournalSuperblock::decode(superblock_bytes(&device, SuperblockCopy::First), SuperblockCopy::First);
     let mut sequences = Vec::new();
     let superblock = stale.unwrap();

@@ -1,7 +1,7 @@
-//! Journals with flipped bits, absurd fields under right checksums, and random bytes. Nothing may panic, and accepted
-//! bytes must be the same after decoding and encoding.
+//! Journals with flipped bits, impossible values with correct checksums, and random bytes. No input may cause a panic,
+//! and accepted bytes must be the same after decoding and encoding.
 //!
-//! `tests/corpus/journal` keeps one block for each verdict that mutations reached. With `OPENRAID_CORPUS=write` new
+//! `tests/corpus/journal` keeps one block for each verdict that the mutations reached. With `OPENRAID_CORPUS=write` new
 //! verdicts are added to it.
 
 #[path = "common/journal.rs"]
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 const RING: JournalRing = JournalRing { journal: JOURNAL, start: DriveLba(2048), sectors: Sectors(14_328) };
 const RING_AT: usize = 2048 * 512;
 
-/// The superblocks of the golden devices, and which copy each is.
+/// The superblocks of the golden devices, with the number of the copy.
 fn superblocks() -> Vec<(SuperblockCopy, Vec<u8>)> {
     let mut blocks = Vec::new();
     for device in ["wrapped", "clean"].map(golden_device) {
@@ -30,14 +30,14 @@ fn superblocks() -> Vec<(SuperblockCopy, Vec<u8>)> {
     blocks
 }
 
-/// The headers of the golden entries, and where they stand.
+/// The headers of the golden entries, with their positions.
 fn headers() -> Vec<(RingSector, Vec<u8>)> {
     let device = golden_device("wrapped");
     let places = [13_784usize, 13_800, 13_824, 13_832, 14_320, 0, 16];
     places.map(|at| (RingSector(at as u64), device[RING_AT + at * 512..][..4096].to_vec())).to_vec()
 }
 
-/// Decode, and use everything that an accepted superblock offers.
+/// Decodes the bytes, and calls all functions of an accepted superblock.
 fn judge_superblock(bytes: &[u8], copy: SuperblockCopy) -> Result<(), JournalError> {
     let superblock = JournalSuperblock::decode(bytes, copy)?;
     let mut out = [0xa5; 4096];
@@ -50,7 +50,7 @@ fn judge_superblock(bytes: &[u8], copy: SuperblockCopy) -> Result<(), JournalErr
     Ok(())
 }
 
-/// Decode, and use everything that an accepted entry offers.
+/// Decodes the bytes, and calls all functions of an accepted entry.
 fn judge_entry(bytes: &[u8], ring: &JournalRing, position: RingSector) -> Result<(), EntryFault> {
     let entry = JournalEntry::decode(bytes, ring, position)?;
     let records: Vec<_> = entry.records().collect();
@@ -130,7 +130,7 @@ fn every_flipped_bit_of_an_entry_ends_the_log_or_is_reported_when_it_was_promise
             let mut count = 0;
             let outcome = scan_ring(&superblock, &image, |_, _| count += 1);
             assert_eq!((outcome.head, count), (victim, index), "bit {bit}");
-            // The last entry may have been promised or not: nothing on the medium says.
+            // The last entry may or may not have been acknowledged: nothing on the medium shows it.
             assert_eq!(outcome.verdict().is_ok(), index == 2, "bit {bit}");
             image[start + bit / 8] ^= 1 << (bit % 8);
         }
@@ -148,7 +148,7 @@ fn blocks_cut_off_anywhere_are_errors() {
     }
 }
 
-/// Change a few bytes, or put an extreme number on a field.
+/// Changes a few bytes, or sets a field to an extreme number.
 fn mutate(bytes: &mut [u8], within: u64, random: &mut Random) {
     const EXTREMES: [u64; 16] =
         [0, 1, 2, 3, 4, 7, 8, 63, 64, 120, 0x7fff_ffff, 0xffff_ffff, 1 << 55, 1 << 62, i64::MAX as u64, u64::MAX];
@@ -171,7 +171,7 @@ fn corpus() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/journal")
 }
 
-/// A block of the corpus: the place it was read from in the first line, then rows of 32 bytes, zeroes left out.
+/// Writes a block of the corpus: its original position on the first line, then rows of 32 bytes without rows of zeroes.
 fn keep(name: &str, place: u64, bytes: &[u8]) {
     let path = corpus().join(format!("{name}.txt"));
     if std::env::var_os("OPENRAID_CORPUS").is_none() || path.exists() {
@@ -269,7 +269,7 @@ fn every_block_of_the_corpus_gets_the_verdict_it_is_named_after() {
     assert!(seen >= 40, "the corpus is missing");
 }
 
-/// Drive a scan as a device would: pieces of any length, some of them unreadable.
+/// Runs a scan as a device would: pieces of any length, some of them unreadable.
 fn scan_in_pieces(superblock: &JournalSuperblock, image: &[u8], bad: u64, random: &mut Random) -> usize {
     let at = |position: RingSector| usize::try_from(position.0 * 512).unwrap();
     let len = |sectors: Sectors| usize::try_from(sectors.bytes().get()).unwrap();
@@ -320,7 +320,7 @@ fn scans_of_mutated_and_unreadable_rings_end_in_bounded_steps() {
         for _ in 0..random.below(40) {
             let sectors = random.below(9);
             if ring.needs_wrap(place.position, Sectors(sectors)) {
-                // No filler: a gap, now and then in the numbers too.
+                // Without a filler there is a gap, sometimes also in the numbers.
                 place = LogPlace { sequence: place.sequence + random.below(2), position: RingSector(0) };
             }
             if place.position.0 == 0 || random.below(4) == 0 {
@@ -356,7 +356,7 @@ fn an_entry_that_a_newer_program_wrote_is_not_taken_for_the_end_of_the_log() {
         image[offset] = value;
         fix_checksum(&mut image[..4096]);
         let outcome = scan_ring(&superblock, &image, |_, _| ());
-        // It is the last entry. No header says that it was acknowledged, and still it is not torn.
+        // This is the last entry. No header says that it was acknowledged, but it is not torn either.
         assert_eq!((outcome.head.sequence, outcome.promised), (21, 18));
         let Err(error @ JournalError::Damaged { sequence: 21, .. }) = outcome.verdict() else { panic!("{outcome:?}") };
         assert!(error.to_string().contains("newer openraid"), "{error}");
@@ -377,7 +377,7 @@ fn an_older_epoch_never_follows_a_newer_one_even_when_the_superblock_knows_neith
 #[test]
 fn a_reference_reaches_only_what_lies_between_the_tail_and_its_entry() {
     let device = golden_device("wrapped");
-    // Entry 20 made a commit with one reference; its tail is 18 at 13824. And entry 21, beyond the end of the ring.
+    // Entry 20 made a commit with one reference; its tail is 18 at 13824. Entry 21 is after the end of the ring.
     for position in [14_320u64, 0] {
         let log: Vec<u64> = (13_824..14_328).take_while(|&sector| position == 0 || sector < position).collect();
         let mut header = device[RING_AT + usize::try_from(position).unwrap() * 512..][..4096].to_vec();

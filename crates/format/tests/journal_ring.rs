@@ -1,7 +1,8 @@
-//! Logs that run round rings of many sizes, are cut off at any point, and are damaged, against a list of entries.
+//! Compares logs with a list of entries. The logs run around rings of many sizes, are cut off at any point, and are
+//! damaged.
 //!
-//! The oracle keeps what was meant to be written, entry by entry, and compares bytes; it knows no checksums, no
-//! headers and no ring arithmetic but "the next place, or the start if it does not fit".
+//! The oracle keeps the intended contents of each entry and compares bytes. It knows no checksums and no headers. Its
+//! only rule for positions is "the next position, or the start if the entry does not fit".
 
 #[path = "common/journal.rs"]
 mod journal;
@@ -13,7 +14,7 @@ use openraid_format::{
 };
 use openraid_units::{BlockSize, Sectors};
 
-/// One entry as it was meant.
+/// The intended contents of one entry.
 #[derive(Clone)]
 struct Meant {
     sequence: u64,
@@ -26,11 +27,11 @@ struct Meant {
     filler: bool,
 }
 
-/// A writer that keeps the rules, and a medium.
+/// A writer that follows the rules, and a medium.
 struct Model {
     random: Random,
     superblock: JournalSuperblock,
-    /// The superblock as it stood some time ago in this epoch.
+    /// An earlier superblock of this epoch.
     stale: JournalSuperblock,
     image: Vec<u8>,
     /// From the superblock's tail to the head.

@@ -37,7 +37,7 @@ fn a_larger_cache_is_measured_when_it_is_steady_too() {
     let cells = find("cache-sizes").unwrap().cells(&suite).into_iter().filter(database);
     let results: Vec<_> = cells.map(|cell| run_cell(&library, &cell).unwrap()).collect();
     assert!(results.len() == 3 && results.iter().all(|result| !result.is_unsteady()));
-    // The load leaves a few MB in the cache: more room makes no difference.
+    // The load leaves a few MB in the cache, so a larger cache makes no difference.
     for larger in &results[1..] {
         assert!((larger.iops / results[0].iops - 1.0).abs() < 0.05, "{} and {}", larger.iops, results[0].iops);
     }
@@ -50,7 +50,7 @@ fn write_through_raid_5_reads_two_and_writes_two_for_each_small_write() {
     let result = run_cell(&library, &cell("raid5x4", Pattern::Database, axes)).unwrap();
     let writes: u64 = result.members.iter().map(|member| member.writes).sum();
     let per_write = |count: u64| count as f64 / result.writes.requests as f64;
-    // One request may hang over each edge of the measurement.
+    // One request may extend past each end of the measurement.
     assert!((result.reads_per_write().unwrap() - 2.0).abs() < 0.005, "{:?}", result.reads_per_write());
     assert!((per_write(writes) - 2.0).abs() < 0.005, "{}", per_write(writes));
 }
@@ -68,7 +68,7 @@ fn writes_in_order_are_never_faster_than_the_members_take_them() {
         let quick = write(subject, 4096, Effort::QUICK);
         let most = (members - parities) * single;
         assert!(quick.mbps <= most * 1.03, "{subject}: {} of {most} MB/s; {:?}", quick.mbps, quick.notes);
-        // The host's writes went to the members, except for the growth of the cache's content.
+        // The host's writes were written to the members, except for the growth of the cache's content.
         let sectors: u64 = quick.members.iter().map(|member| member.sectors).sum();
         let host = quick.writes.bytes as f64 / 512.0 * members / (members - parities);
         assert!(host <= sectors as f64 * 1.1, "{subject}: {host} sectors of {sectors}");
@@ -120,7 +120,7 @@ fn no_load_in_any_state_is_above_what_a_part_can_carry() {
             [usize::try_from(number % 5).unwrap()];
         let pattern = if one_of(&["random", "sequential"]) == "random" { Pattern::Random } else { Pattern::Sequential };
         let drive = one_of(&["exos_x18_18tb", "wd740gd", "pm893_960", "mixed"]);
-        // The first members are the missing ones: a small one could not be filled with the data of a large one.
+        // The first members are the missing ones: a small drive could not be filled with the data of a large one.
         let drive = if drive == "mixed" { format!("{}xexos_x18_18tb+wd740gd", members - 1) } else { drive };
         let state = match one_of(&["healthy", "degraded", "rebuilding"]).as_str() {
             "degraded" if number % 5 > 0 => ArrayState::Degraded(1),
@@ -154,7 +154,7 @@ fn random_reads_that_no_arm_can_do_are_flagged() {
     let mut result = run_cell(&library, &cell).unwrap();
     let is_flag = |flag: &Flag| matches!(flag, Flag::AboveCeiling { part, .. } if part == "positions of the members");
     assert!(!result.flags.iter().any(is_flag), "{:?}", result.flags);
-    // A third less time for each: some of them came from a cache.
+    // A third less time: some of the bytes came from a cache.
     result.elapsed_ns = result.elapsed_ns / 3 * 2;
     openraid_lab::cell::flag(&mut result, &ceilings);
     assert!(result.flags.iter().any(is_flag), "{} requests/s", result.iops);
@@ -171,9 +171,9 @@ fn a_load_that_syncs_counts_its_flushes_apart_and_is_slower() {
     };
     let (plain, synced) = (run(None), run(Some(1)));
     assert_eq!(plain.flushes, 0);
-    // One flush for each write; one of the two may hang over an edge of the measurement.
+    // One flush for each write. One of the two may extend past an end of the measurement.
     assert!(synced.flushes.abs_diff(synced.writes.requests) <= 1, "{} {}", synced.flushes, synced.writes.requests);
-    // Each goes to the platters: no more than one in a turn of 6 ms.
+    // Each write reaches the platters, so there is at most one per turn of 6 ms.
     assert!(synced.iops < 1.05 / 0.006 && plain.iops > 5.0 * synced.iops, "{} {}", plain.iops, synced.iops);
 }
 
@@ -272,15 +272,15 @@ fn pauses_rates_and_places_of_a_load_of_ones_own_are_kept() {
         (result, notes.take())
     };
     let spec = |manner| one_size("own", 4096, 100, 100).in_manner(manner);
-    // Two requests of 1 ms, then 8 ms of thought: 200 a second.
+    // Two requests of 1 ms, then a pause of 8 ms: 200 per second.
     let (thinking, _) = run(spec(Manner { think: Some((2, 8_000_000)), ..Manner::default() }), Axes::default());
     assert!((thinking.iops - 200.0).abs() < 0.5, "{}", thinking.iops);
-    // One each 10 ms: each takes its 1 ms, at every depth.
+    // One request every 10 ms: each takes 1 ms, at every depth.
     let timed = Axes { secs: Some(20), warm_s: Some(1), qd: Some(4), ..Axes::default() };
     let (paced, _) = run(spec(Manner { rate: Some(100), ..Manner::default() }), timed.clone());
     assert_eq!((paced.requests, paced.latency.min_ns, paced.latency.max_ns), (1999, 1_000_000, 1_000_000));
     assert!((paced.iops - 100.0).abs() < 0.1, "{}", paced.iops);
-    // Twice as many as the server can: request n of 2 each ms waits for those before; all of them are counted.
+    // Twice the rate of the server: request n of two per millisecond waits for those before it, and all are counted.
     let (late, _) = run(spec(Manner { rate: Some(2000), ..Manner::default() }), Axes { secs: Some(1), ..timed });
     assert!((late.iops - 1000.0).abs() < 1.0 && late.latency.max_ns > 990_000_000, "{}", late.iops);
     assert!(late.notes.iter().any(|note| note.contains("too slow for it")), "{:?}", late.notes);
@@ -345,11 +345,12 @@ fn a_trace_too_fast_for_its_target_counts_the_requests_that_were_never_issued() 
         assert_eq!(result.requests + result.never_asked, trace.records().len() as u64);
         result
     };
-    // All of them come at once: as many as may wait are taken, the others and the three of a second later are not.
+    // All requests arrive at once: as many as may wait are accepted. The others, and the three of a second later, are
+    // not.
     let cut = played(WAITING_MAX + 1000);
     assert_eq!(cut.never_asked, 1003);
     assert!(cut.notes.iter().any(|note| note.ends_with("1003 of 1049579 were never issued")), "{:?}", cut.notes);
-    // One less waits, and all are asked in the end.
+    // With one fewer, all requests are sent in the end.
     let whole = played(WAITING_MAX - 1);
     assert_eq!(whole.never_asked, 0);
     assert!(!whole.notes.iter().any(|note| note.contains("never issued")), "{:?}", whole.notes);

@@ -1,4 +1,4 @@
-//! The generator against queueing theory: servers whose answers are known on paper.
+//! Compares the generator with queueing theory: servers whose results can be computed by hand.
 
 use openraid_lab::load::{
     one_size, run_open, ClosedLoop, LoopOptions, Mixed, Pace, Paced, Request, Script, Source, Step, Stop, Zone,
@@ -30,7 +30,7 @@ fn a_closed_loop_of_constant_servers_has_the_throughput_of_the_smaller_of_depth_
         let outstanding = u64::from(workers) * u64::from(depth);
         let rate = outstanding.min(servers as u64);
         assert_eq!(target.now().get_ms(), 4000 / rate, "{servers} {workers} {depth}");
-        // Little's law: latency = outstanding / throughput; exact but for the first round.
+        // Little's law: latency = outstanding / throughput. It is exact except for the first round.
         let expected = outstanding as f64 / rate as f64;
         let mean = recorder.reads.latency.mean() / 1e6;
         assert!((mean - expected).abs() <= expected * 0.005, "{mean} for {expected}");
@@ -75,7 +75,7 @@ fn poisson_arrivals_at_an_exponential_server_wait_as_in_m_m_1() {
 
 #[test]
 fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
-    // 100 requests, one each millisecond, at a server that takes 3 ms: request n ends at 3 (n + 1), came at n + 1.
+    // 100 requests, one per millisecond, at a server that takes 3 ms: request n arrives at n + 1 and ends at 3 (n + 1).
     let mut target = Servers::constant(1, Nanos(3_000_000), CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 5);
     let mut arrivals = Paced::new(&mut source, Pace::Even(MS), 7);
@@ -89,7 +89,7 @@ fn a_stall_is_seen_by_every_request_that_should_have_come_during_it() {
 
 #[test]
 fn think_time_and_jitter_lower_the_rate_as_they_should() {
-    // Each request: 1 ms of service, then 3 ms of thought: 250 a second.
+    // Each request takes 1 ms of service, and a pause of 3 ms follows: 250 per second.
     let mut target = Servers::constant(8, MS, CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 1, ZONE, 1, 1).thinking(1, Nanos(3_000_000));
     closed(1, 1, &mut target, &mut source, 1000);
@@ -107,8 +107,8 @@ fn think_time_and_jitter_lower_the_rate_as_they_should() {
 
 #[test]
 fn a_worker_thinks_as_a_whole_whatever_its_depth() {
-    // A burst of 4 comes at once where the depth is that or more, and ends within 1 ms; then 7 ms without a request. With
-    // a depth of 2 it takes 2 ms, with 3 as well: 3 at once, and the last when one has ended.
+    // With a depth of at least 4, a burst of 4 is sent at once and ends within 1 ms; a pause of 7 ms follows. With a
+    // depth of 2 or 3 it takes 2 ms. At depth 3 three requests are sent at once, and the last one when one has ended.
     for (depth, burst_ms) in [(1, 4), (2, 2), (3, 2), (4, 1), (64, 1)] {
         let mut target = Servers::constant(64, MS, CAPACITY);
         let spec = one_size("r", 4096, 100, 100);
@@ -118,8 +118,9 @@ fn a_worker_thinks_as_a_whole_whatever_its_depth() {
         assert_eq!(target.now().get_ms(), 1000 * burst_ms + 999 * 7, "depth {depth}");
         assert_eq!((recorder.reads.requests, recorder.reads.latency.max()), (4000, 1_000_000), "depth {depth}");
     }
-    // The pause begins when the last of a burst has ended, and does not hold up another worker. With one server the bursts of
-    // the first worker begin at 9 ms (its two ended at 1 and 3), 17, 25, ...; those of the second at 10, 19, 27, ...
+    // The pause begins when the last request of a burst has ended, and does not delay another worker. With one server
+    // the bursts of the first worker begin at 9 ms (its two requests ended at 1 and 3), 17, 25, ...; those of the
+    // second at 10, 19, 27, ...
     let mut target = Servers::constant(1, MS, CAPACITY);
     let mut source = Mixed::new(&one_size("r", 4096, 100, 100), 2, ZONE, 1, 1).thinking(2, Nanos(6_000_000));
     let recorder = closed(2, 8, &mut target, &mut source, 400);

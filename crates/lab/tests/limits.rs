@@ -1,4 +1,4 @@
-//! What holds an array back is named: the part with the least room, whichever it is.
+//! A result names the part that limits an array: the part with the highest load, whichever it is.
 
 use openraid_lab::cell::{run_cell, Axes, CacheMode, CellResult, CellSpec, Direction, Effort, Pattern};
 use openraid_models::Library;
@@ -13,7 +13,7 @@ fn share(result: &CellResult, name: &str) -> f64 {
     result.components.iter().find(|part| part.name == name).map_or(0.0, |part| part.busy)
 }
 
-/// It is `name` that limits, and nothing is said to be as near to its end.
+/// Checks that `name` is the limit, and that no other part is as close to its limit.
 fn limited_by(result: &CellResult, name: &str) {
     let limit = result.bottleneck().expect("a simulated machine tells");
     assert!(limit.name == name && limit.busy >= 0.95, "{name}: {:?}", result.components);
@@ -30,7 +30,7 @@ fn every_data_path_is_named_where_it_makes_the_plateau() {
         for (op, rate) in [(Direction::Read, path.read.value.0), (Direction::Write, path.write.value.0)] {
             let axes = Axes { op: Some(op), bs: Some(1 << 20), qd: Some(4), ..Axes::default() };
             let result = result(name, "raid0x4", Pattern::Sequential, axes.clone());
-            // That it is the path which limits, the rate says.
+            // The rate shows that the path is the limit.
             let mbps = rate as f64 / 1e6;
             assert!((result.mbps / mbps - 1.0).abs() < 0.02, "{name} {op}: {} of {mbps} MB/s", result.mbps);
             limited_by(&result, "data path");
@@ -108,7 +108,7 @@ fn stripes_that_a_controller_puts_together_are_named_where_writes_wait_for_them(
     let axes = Axes { rd: Some(0), qd: Some(64), ..Axes::default() };
     let result = result("3ware-9650se", "raid5x4", Pattern::Database, axes);
     limited_by(&result, "open stripes");
-    // An array without parity has none.
+    // An array without parity has no parity engine.
     let axes = Axes { rd: Some(0), qd: Some(64), ..Axes::default() };
     assert_eq!(share(&self::result("3ware-9650se", "raid0x4", Pattern::Database, axes), "open stripes"), 0.0);
 }

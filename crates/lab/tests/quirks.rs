@@ -1,9 +1,9 @@
-//! Every quirk that a profile may have changes what some machine does.
+//! Every quirk that a profile may have changes the result of some machine.
 
 use openraid_lab::cell::{machine_spec, run_cell_with, Axes, CellSpec, Direction, Effort, Pattern, Recreated};
 use openraid_models::{Library, Quirk, QuirkKind, QuirkValue, Sourced, QUIRKS};
 
-/// A cell in which a quirk tells: its name, its strength there (of one that is a number), the array and the load.
+/// A cell in which a quirk has an effect: its name, its value there (if it is a number), the array and the load.
 type Row = (&'static str, f64, &'static str, &'static str, Pattern, Axes);
 
 fn rows() -> Vec<Row> {
@@ -40,7 +40,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Requests a second with the quirk and without.
+/// Requests per second with and without the quirk.
 fn with_and_without(library: &Library, (name, strength, system, subject, pattern, axes): &Row) -> [f64; 2] {
     let subject = subject.parse().unwrap_or_else(|error| panic!("{error}"));
     let cell = CellSpec::new(system, subject, pattern.clone()).with(axes.clone());
@@ -78,8 +78,8 @@ fn learned_state_outlives_an_array_only_if_the_firmware_keeps_it() {
     let row = |name| rows().into_iter().find(|row: &Row| row.0 == name).expect("a row of this name");
     let [kept, forgotten] = with_and_without(&library, &row("adapt_persist_across_arrays"));
     let [_, never] = with_and_without(&library, &row("adapt_mode_state"));
-    // Without the quirk, an array that is created again is written as slowly as by a controller that never learns:
-    // streams teach the controller to trust them.
+    // Without the quirk, an array that is created again is written as slowly as by a controller that never learns. With
+    // the quirk, streams make the controller trust them.
     assert!(kept < 0.5 * forgotten, "{kept} {forgotten}");
     assert!((forgotten / never - 1.0).abs() < 0.02, "{forgotten} {never}");
 }

@@ -1,4 +1,4 @@
-//! Cells on real targets: decisions by the clock, in virtual time, and the requests to a plain file.
+//! Cells on real targets: decisions by the clock (in virtual time), and the requests to a plain file.
 
 mod noting;
 
@@ -27,7 +27,7 @@ fn cell(pattern: Pattern, axes: Axes, effort: Effort) -> CellSpec {
     CellSpec { effort, ..CellSpec::new("real", Subject::Single, pattern).with(axes) }
 }
 
-/// A cell on servers of 1 ms each, as a simulated target or as a real one: its result, and the requests.
+/// Runs a cell on servers with 1 ms each, as a simulated or as a real target: its result, and the requests.
 fn on_servers(servers: usize, simulated: bool, cell: &CellSpec) -> (CellResult, Vec<Asked>) {
     let notes = Notes::default();
     let mut target = Noting::new(servers, MS, CAPACITY, simulated, &notes);
@@ -42,7 +42,7 @@ fn the_time_decides_how_long_a_stream_of_a_real_target_is_warmed_up_and_measured
     for (seconds, warm) in [(5, 1), (30, 3)] {
         let effort = Performance::real_effort(seconds);
         let (result, asked) = on_servers(1, false, &cell(Pattern::Sequential, axes.clone(), effort));
-        // 1000 requests a second: more than 2 GiB of them.
+        // 1000 requests per second: more than 2 GiB of them.
         let seconds = u64::from(seconds);
         assert_eq!((result.elapsed_ns, result.requests), (seconds * 1_000_000_000, seconds * 1000));
         assert_eq!(asked.len() as u64, (seconds + warm) * 1000 + 4, "and those outstanding at the end");
@@ -54,7 +54,7 @@ fn the_time_decides_how_long_a_stream_of_a_real_target_is_warmed_up_and_measured
 
 #[test]
 fn a_real_target_whose_rate_still_changes_when_the_warm_up_ends_is_not_called_steady() {
-    // Less than a request in a window of 200 ms: windows with one and with none take turns.
+    // Less than one request in a window of 200 ms, so windows with one request and with none alternate.
     let notes = Notes::default();
     let mut target = Noting::new(1, Nanos::from_millis(300), CAPACITY, false, &notes);
     let cell = cell(Pattern::ResponseTime, Axes::default(), Performance::real_effort(10));
@@ -79,7 +79,7 @@ fn performance(methods: &[&str], effort: Effort, facts: &TargetFacts) -> Perform
     }
 }
 
-/// All cells of methods, by the path that a review takes.
+/// Runs all cells of methods in the same way as a review.
 fn review(
     methods: &[&str],
     effort: Effort,
@@ -127,8 +127,8 @@ fn each_stream_of_a_real_target_begins_at_a_place_of_its_own() {
     assert_eq!((first.len(), first.iter().collect::<BTreeSet<_>>().len()), (24, 24), "{first:?}");
     assert!(first.iter().all(|at| at % (1 << 20) == 0 && *at <= CAPACITY.get() / 8), "{first:?}");
     assert_eq!(first, firsts(), "the same seed, the same places");
-    // Within a cell the requests follow each other; a simulated one begins where the zone does, and a load of one's own
-    // where it says.
+    // Within a cell the requests are sequential. A simulated cell begins at the start of its zone, and a load of the
+    // user where its specification says.
     let effort = Effort { requests: 2_000, ..Effort::QUICK };
     let at = |simulated, pattern| {
         let (_, asked) =
@@ -155,13 +155,13 @@ fn files_wait_for_an_imitated_host_on_simulated_targets_only() {
             (simulated.requests, &simulated.reads, &simulated.writes),
             (real.requests, &real.reads, &real.writes)
         );
-        // 414 files of 3.5 ms at least.
+        // 414 files, each with at least 3.5 ms.
         assert!(simulated.elapsed_ns > real.elapsed_ns + 414 * 3_500_000, "{step}");
         assert!(!simulated.notes.iter().any(|note| note.contains("host's own")), "{:?}", simulated.notes);
     }
 }
 
-/// A file of holes, which is gone with this.
+/// A sparse file that is removed on drop.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -217,8 +217,8 @@ fn the_cells_of_streams_random_places_and_the_graph_are_measured_on_a_file() {
             assert_eq!((result.errors, &result.spec), (0, cell));
             let (reads, writes) = (&result.reads, &result.writes);
             if cell.pattern == Pattern::TransferGraph {
-                // Three quarters of 32 MiB are counted at each of ten places, less the requests that ended together
-                // with the first quarter.
+                // Three quarters of 32 MiB count at each of ten positions, minus the requests that ended together with
+                // the first quarter.
                 let pieces = PLACE_BYTES / u64::from(GRAPH_REQUEST_BYTES) / 4 * 3;
                 assert!((10 * (pieces - 3)..=10 * pieces).contains(&reads.requests), "{}", reads.requests);
                 assert_eq!(reads.bytes, reads.requests * u64::from(GRAPH_REQUEST_BYTES));
@@ -227,7 +227,7 @@ fn the_cells_of_streams_random_places_and_the_graph_are_measured_on_a_file() {
             }
             let (asked, other) = if axes.op == Some(Direction::Write) { (writes, reads) } else { (reads, writes) };
             assert_eq!((other.requests, asked.bytes), (0, asked.requests * u64::from(axes.bs.unwrap())));
-            // Several may end at once.
+            // Several requests may end at once.
             assert!((20..20 + 4).contains(&asked.requests), "{}: {}", asked.requests, cell.identity());
         }
         assert_eq!(told.last(), Some(&Ended { cells: 24 + 52 + 1, idle: absent }));
@@ -245,7 +245,7 @@ fn files_and_both_cycles_are_measured_on_a_file() {
         cell(Pattern::FcTest, axes, FEW)
     };
     let result = disk.measured(false, &files(FileStep::Read));
-    // Whole pages of each file, and what describes four of them in a page, with the indices.
+    // Whole pages of each file, one page of metadata for four of them, and the indices.
     let most = bytes + count * (4096 + 4096);
     assert!(result.reads.bytes >= bytes && result.reads.bytes <= most, "{} of {bytes}", result.reads.bytes);
     let mbps = bytes as f64 * 1e3 / result.elapsed_ns as f64;
@@ -262,7 +262,7 @@ fn files_and_both_cycles_are_measured_on_a_file() {
         (Cycle::Second, Pattern::Sequential, Direction::Read, None),
         (Cycle::Second, Pattern::ResponseTime, Direction::Write, Some("sequential")),
     ] {
-        // The load before takes all of the seconds.
+        // The load before the measurement takes all of the seconds.
         let own = cell(pattern, Axes { bs: Some(4096), ..streams(cyc, op) }, Effort { seconds_max: 2, ..FEW });
         let result = disk.measured(true, &own);
         let (asked, other) = match op {
@@ -277,8 +277,8 @@ fn files_and_both_cycles_are_measured_on_a_file() {
     }
 }
 
-/// Servers of 1 ms with a cache in front: this many percent of the bytes that are read come from it, and this many of the bytes
-/// that are written stay in it.
+/// Servers of 1 ms with a cache before them. The first percentage of the read bytes comes from the cache, and the
+/// second of the written bytes stays in it.
 struct Caching {
     servers: Noting,
     percent: u64,
@@ -318,7 +318,7 @@ fn a_rate_to_which_a_cache_contributed_carries_a_flag() {
         let mut target = Caching { servers, percent, read: 0, written: 0 };
         measure(&mut target, &cell(Pattern::Random, axes, Performance::real_effort(1))).unwrap().flags
     };
-    // One sixteenth of the bytes is let pass.
+    // A sixteenth of the bytes causes no flag.
     assert_eq!((flags(Direction::Read, 6), flags(Direction::Write, 6)), (vec![], vec![]));
     let near = |percent: f64| (percent - 10.0).abs() < 0.5;
     assert!(matches!(flags(Direction::Read, 10)[..], [Flag::ReadFromCache { percent }] if near(percent)));
@@ -332,7 +332,7 @@ fn a_flush_that_took_much_of_the_time_of_the_writes_before_it_carries_a_flag() {
         let cell = cell(Pattern::Random, axes(op), Performance::real_effort(1));
         measure(&mut Noting::new(1, service, CAPACITY, false, &Notes::default()), &cell).unwrap().flags
     };
-    // The flush takes as long as a request does: a tenth of the second in which ten requests ended.
+    // The flush takes as long as a request: a tenth of the second in which ten requests ended.
     let owed = flags(Nanos::from_millis(100), Direction::Write);
     assert!(matches!(owed[..], [Flag::FlushOwed { percent }] if (percent - 10.0).abs() < 1.5), "{owed:?}");
     assert_eq!(flags(MS, Direction::Write), []);

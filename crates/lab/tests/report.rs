@@ -1,5 +1,5 @@
-//! Reports compared with stored files byte for byte, and with rules for any data: well-formed, nothing outside of its
-//! canvas, no name on another, at most five lines. `OPENRAID_BLESS=1` writes the stored files again.
+//! Compares reports with stored files byte for byte, and checks rules for any data: well-formed, nothing outside its
+//! canvas, no overlapping names, at most five lines. `OPENRAID_BLESS=1` writes the stored files again.
 
 mod support;
 
@@ -11,7 +11,7 @@ use openraid_lab::report::{findings, render, text, LINES_MAX};
 use std::path::PathBuf;
 use support::xml::{read, Element};
 
-/// How many made-up reports the properties are held against.
+/// Number of random reports for which the rules are checked.
 const REPORTS: u64 = 100;
 
 fn kept(name: &str, now: &str) {
@@ -89,7 +89,7 @@ fn a_guide_that_leaves_the_chart_says_so_and_has_no_stroke_to_its_name() {
     assert_eq!(shown(500.0), (1, false, true));
 }
 
-/// What must hold for any page.
+/// Checks the rules for any page.
 fn held(page: &str) {
     assert!(page.is_ascii() && page.ends_with('\n'));
     for wrong in ["NaN", ">inf", "=\"inf", " inf ", "-inf"] {
@@ -113,7 +113,7 @@ fn held(page: &str) {
     }
 }
 
-/// Nothing is drawn outside of the canvas, and no text covers another.
+/// Checks that nothing is drawn outside the canvas, and that no text covers another.
 fn canvas(chart: &Element, inside: &[&Element]) {
     let Some(view) = chart.get("viewBox") else { panic!("a chart without viewBox") };
     let view: Vec<f64> = view.split(' ').map(|n| n.parse().unwrap()).collect();
@@ -193,7 +193,7 @@ fn path_within(path: &str, within: &dyn Fn(f64, f64, &str)) {
     }
 }
 
-/// Made-up data, hostile now and then.
+/// A source of random data, some of them invalid.
 struct Chance(u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! Real targets: files and NBD exports are measured without harm, and refused where they cannot be.
+//! Real targets: files and NBD exports are measured without damage, and refused if they cannot be measured.
 
 use openraid_lab::load::{one_size, ClosedLoop, LoopOptions, Mixed, Stop, Zone};
 use openraid_lab::metrics::Recorder;
@@ -134,7 +134,7 @@ fn the_null_target_ends_everything_at_once() {
     assert!(recorder.requests() >= 10_000);
 }
 
-/// A server of the same protocol by other people, if it is at hand.
+/// An independent server of the same protocol, if it is installed.
 struct Nbdkit {
     child: std::process::Child,
     socket: PathBuf,
@@ -149,7 +149,7 @@ impl Nbdkit {
             return None;
         };
         let mut server = Self { child, socket };
-        // The socket's name is there before anybody listens: only a connection shows that it serves.
+        // The name of the socket exists before the server listens. Only a connection shows that it serves.
         while std::os::unix::net::UnixStream::connect(&server.socket).is_err() {
             assert!(server.child.try_wait().unwrap().is_none(), "nbdkit ended at once: see what it printed");
             std::thread::sleep(std::time::Duration::from_millis(10));

@@ -335,7 +335,7 @@ fn draw_series(
         } else {
             points.iter().for_each(|point| whisker(m, point, frame));
         }
-        // If measured points lie over predicted lines, the points alone have marks.
+        // If measured points are drawn over predicted lines, only the points have marks.
         let overlaid = lines.series.iter().any(|one| one.mark == Mark::Points);
         let marked = series.mark == Mark::Points || (points.len() <= MARKS_MAX && !overlaid);
         for point in points.iter().filter(|point| marked || point.unsteady) {
@@ -347,7 +347,7 @@ fn draw_series(
     });
 }
 
-/// One result in words, for a tooltip.
+/// One result as text, for a tooltip.
 fn told(name: &str, point: &Point, lines: &Lines) -> String {
     let (low, high) = spread(point);
     let mut words = format!("{name}, {}: {}", super::format::place(&lines.x, point.x), value(&lines.y.unit, point.y));
@@ -361,7 +361,7 @@ fn told(name: &str, point: &Point, lines: &Lines) -> String {
     words
 }
 
-/// Stretches of points with no missing result in between.
+/// Sequences of points without a missing result between them.
 fn runs<'a, 'b>(points: &'b [&'a Point], series: &Series) -> Vec<&'b [&'a Point]> {
     points
         .chunk_by(|a, b| !series.absent.iter().any(|absent| a.x < absent.x && absent.x < b.x))
@@ -369,7 +369,7 @@ fn runs<'a, 'b>(points: &'b [&'a Point], series: &Series) -> Vec<&'b [&'a Point]
         .collect()
 }
 
-/// At most two points of each column of the chart: its lowest and its highest, in their order.
+/// At most two points in each column of the chart: its lowest and its highest, in their order.
 fn thinned<'a>(points: &[&'a Point], frame: &Frame) -> Vec<&'a Point> {
     if points.len() <= COLUMNS as usize {
         return points.to_vec();
@@ -386,7 +386,7 @@ fn thinned<'a>(points: &[&'a Point], frame: &Frame) -> Vec<&'a Point> {
             kept.push(group[low.max(high)]);
         }
     }
-    // The ends of the line are where they were.
+    // The first and the last point of the line are kept.
     if let (Some(first), Some(last)) = (points.first(), points.last()) {
         kept[0] = first;
         kept.push(last);
@@ -425,10 +425,10 @@ fn whisker(m: &mut Markup, point: &Point, frame: &Frame) {
     m.empty("path", &[("class", "whisker"), ("d", &path)]);
 }
 
-/// The names at the lines' ends, moved apart, each with a stroke to its line.
+/// Draws the names at the ends of lines, without overlap, each with a stroke to its line.
 fn draw_tags(m: &mut Markup, tags: &[Tag], frame: &Frame) {
     let wanted: Vec<f64> = tags.iter().map(|tag| tag.end.1).collect();
-    // Below the plot are the numbers of the axis of x.
+    // The numbers of the x axis are below the plot.
     let places = apart(&wanted, TOP - LINE_HEIGHT / 2.0, Frame::LOW);
     for (tag, y) in tags.iter().zip(places) {
         let edge = frame.right;

@@ -1,13 +1,13 @@
-//! A writer for HTML and SVG that cannot leave an element open or a character unescaped.
+//! A writer for HTML and SVG. It cannot leave an element open or a character unescaped.
 //!
-//! Its output is well-formed XML and pure ASCII: other characters become numeric references, and characters that XML
-//! forbids or that could turn the direction of the text become U+FFFD. It must never take text from outside as markup:
-//! only [`Markup::fixed`] writes text unchanged, and it accepts constants only.
+//! Its output is well-formed XML and pure ASCII. Other characters become numeric references; characters that XML
+//! forbids or that could change the direction of the text become U+FFFD. It must never accept text from outside as
+//! markup: only [`Markup::fixed`] writes text unchanged, and it accepts only constants.
 
 /// Attributes: name and value; values are escaped.
 pub type Attributes<'a> = &'a [(&'static str, &'a str)];
 
-/// Markup as it grows.
+/// The markup written so far.
 #[derive(Debug, Default)]
 pub struct Markup {
     out: String,
@@ -20,7 +20,7 @@ impl Markup {
         self.out
     }
 
-    /// An element around what `body` writes.
+    /// Writes an element with the output of `body` inside.
     pub fn inside(&mut self, tag: &'static str, attributes: Attributes<'_>, body: impl FnOnce(&mut Self)) {
         self.tag(tag, attributes);
         self.out.push_str(">\n");
@@ -28,7 +28,7 @@ impl Markup {
         self.end(tag);
     }
 
-    /// An element that holds text.
+    /// Writes an element that contains text.
     pub fn text(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) {
         self.tag(tag, attributes);
         self.out.push('>');
@@ -36,19 +36,19 @@ impl Markup {
         self.end(tag);
     }
 
-    /// An element that holds nothing: for SVG and the few of HTML that are always empty.
+    /// Writes an empty element: for SVG, and for the elements of HTML that are always empty.
     pub fn empty(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.tag(tag, attributes);
         self.out.push_str("/>\n");
     }
 
-    /// Text between elements.
+    /// Writes text between elements.
     pub fn words(&mut self, text: &str) {
         self.out.push_str(&escape(text));
         self.out.push('\n');
     }
 
-    /// Markup that is part of the program.
+    /// Writes markup that is a constant of the program.
     pub fn fixed(&mut self, markup: &'static str) {
         self.out.push_str(markup);
     }
@@ -103,19 +103,19 @@ pub fn escape(text: &str) -> String {
     out.replace(" %", "&#160;%")
 }
 
-/// May this character stand in XML, and does it leave the direction of the text alone?
+/// Is this character allowed in XML, without an effect on the direction of the text?
 fn allowed(character: char) -> bool {
     let turns = matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    // Sixteen bits all ones, or all but the last, are no characters in any plane.
+    // Code points whose last 16 bits are ffff or fffe are not characters in any plane.
     let none = u32::from(character) & 0xfffe == 0xfffe;
     !(turns || none || character.is_control())
 }
 
-/// A coordinate: one digit after the point, as short as possible.
+/// A coordinate with one decimal place, as short as possible.
 #[must_use]
 pub fn px(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;
-    // Minus zero would be written with its sign.
+    // Minus zero would be written with a sign.
     format!("{}", if rounded == 0.0 { 0.0 } else { rounded })
 }
 

@@ -31,5 +31,5 @@ mod table;
 
 pub use page::{is_report, render, MARK_BYTES_MAX};
 
-/// Lines that one chart may hold; more are hard to tell apart.
+/// Maximum number of lines in one chart; more are difficult to distinguish.
 pub const LINES_MAX: usize = 5;

@@ -1,25 +1,25 @@
-//! Prediction against measurement: their differences, in figures.
+//! Compares predictions with measurements: their differences as figures.
 
 use super::data::{Axis, Cell, Chart, Finding, FindingKind, Lines, Mark, Panel, Row, Series, Table};
 use super::findings::value_at;
 use super::format::{percent, place, tick};
 
-/// How far predictions are from measurements, relative to the measurements.
+/// The errors of predictions, relative to the measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Errors {
-    /// Mean of the signed errors: above zero the prediction is too high.
+    /// Mean of the signed errors; if it is above zero, the predictions are too high.
     pub bias: f64,
-    /// Mean of their sizes.
+    /// Mean of the absolute errors.
     pub mean: f64,
-    /// The largest.
+    /// The largest absolute error.
     pub worst: f64,
-    /// Where that is.
+    /// Position of the largest error.
     pub worst_at: f64,
-    /// How many places have both.
+    /// Number of positions with both values.
     pub places: u32,
 }
 
-/// Compare at every place that both have; `None` where there is none, or where all measurements are zero.
+/// Compares both at every common position. `None` if there is none, or if all measurements are zero.
 #[must_use]
 pub fn errors(predicted: &Series, measured: &Series) -> Option<Errors> {
     let mut sum = Errors { bias: 0.0, mean: 0.0, worst: 0.0, worst_at: 0.0, places: 0 };
@@ -42,8 +42,8 @@ fn error(predicted: f64, measured: f64) -> Option<f64> {
     error.is_finite().then_some(error)
 }
 
-/// Chart, table and sentence for pairs of figures, of which the second is the reference for the first: `names` are
-/// their names, for instance `predicted` and `served`. Give the members of a pair different variants.
+/// Chart, table and sentence for pairs of figures. The second figure of a pair is the reference for the first. `names`
+/// are their names, for instance `predicted` and `served`. The members of a pair must have different variants.
 #[must_use]
 pub fn compare(
     question: &str,

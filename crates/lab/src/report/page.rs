@@ -1,4 +1,4 @@
-//! The page: one file, nothing loaded from elsewhere, nothing that runs. Results first, method after.
+//! The page: one file that loads nothing and runs nothing. The results come before the method.
 
 use super::data::{Absent, Chart, Fact, Finding, FindingKind, Lines, Panel, Point, Review, Section, Table};
 use super::findings;
@@ -8,12 +8,12 @@ use super::split::split;
 use super::style::{Key, SHEET};
 use super::{bars, table};
 
-/// What says in a page that this program wrote it.
+/// The text in a page that names this program as its origin.
 const GENERATOR: &str = "openraid";
-/// Bytes of a file in which that stands.
+/// Number of bytes of a file in which that text must be.
 pub const MARK_BYTES_MAX: usize = 1024;
 
-/// Does a file with this begin come from [`render`]? Then it may be overwritten.
+/// Does a file with this beginning come from [`render`]? Then it may be overwritten.
 #[must_use]
 pub fn is_report(begin: &[u8]) -> bool {
     let mark = format!("<meta name=\"generator\" content=\"{GENERATOR}\"/>");
@@ -81,13 +81,13 @@ fn sentences(m: &mut Markup, lines: &[String], class: &'static str) {
     }
 }
 
-/// A table that can be moved sideways on a narrow screen.
+/// A table that scrolls horizontally on a narrow screen.
 fn wide(m: &mut Markup, one: &Table) {
     let frame = [("class", "scroll"), ("tabindex", "0"), ("role", "group"), ("aria-label", one.caption.as_str())];
     m.inside("div", &frame, |m| table::draw(m, one));
 }
 
-/// A section's heading: its question, or its method where it has none.
+/// The heading of a section: its question, or its method if it has none.
 fn name(section: &Section) -> &str {
     if section.question.is_empty() {
         &section.method
@@ -140,7 +140,7 @@ fn draw_findings(m: &mut Markup, found: &[Finding]) {
     });
 }
 
-/// A word for a kind of finding.
+/// The word for a kind of finding.
 const fn sign(kind: FindingKind) -> &'static str {
     match kind {
         FindingKind::Warning => "Beware:",
@@ -198,7 +198,7 @@ fn draw_lines(m: &mut Markup, all: &Lines, panel: &Panel, section: &Section, id:
     }
 }
 
-/// Ranges for this panel and all of its group.
+/// The ranges for this panel and all panels of its group.
 fn shared(all: &Lines, panel: &Panel, section: &Section) -> Option<Ranges> {
     let mut group = vec![all];
     if !panel.group.is_empty() {
@@ -305,7 +305,7 @@ fn facts(m: &mut Markup, title: &str, facts: &[Fact]) {
     });
 }
 
-/// Is this the name of a file next to the report, and not a path to elsewhere?
+/// Is this the name of a file next to the report, and not a path to another place?
 fn beside(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     !name.is_empty() && name.chars().all(plain) && !name.starts_with('/') && !name.contains("..")

@@ -1,22 +1,22 @@
-//! From values to places on a chart, and the places of ticks.
+//! Converts values to positions on a chart, and chooses the positions of ticks.
 //!
-//! It must never place any value outside of its range.
+//! It must never place a value outside its range.
 
 use super::data::{Axis, Scale};
 use super::format::drawable;
 
-/// Nines that percentile 100, the slowest request, is placed at: beyond all that a run can resolve.
+/// Number of nines at which percentile 100, the slowest request, is drawn: above any percentile that a run can measure.
 const NINES_MAX: f64 = 6.0;
-/// An axis with at most this many different values has its ticks at these values.
+/// An axis with at most this number of different values has its ticks at these values.
 const OWN_TICKS_MAX: usize = 14;
-/// Intervals that a linear axis aims at.
+/// Desired number of intervals on a linear axis.
 const INTERVALS: f64 = 5.0;
-/// Decades up to which an axis by powers of ten has ticks at 2 and 5, too.
+/// An axis by powers of ten with at most this number of decades also has ticks at 2 and 5.
 const FINE_DECADES: f64 = 3.0;
-/// An axis of x that begins below this share of its end begins at zero.
+/// An x axis that begins below this share of its end begins at zero instead.
 const NEAR_ZERO: f64 = 0.25;
 
-/// An axis' range and its way from values to places.
+/// The range of an axis, and its conversion from values to positions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mapping {
     scale: Scale,
@@ -27,19 +27,19 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// A mapping of `low..=high` to places `from..=to`; `to` may be below `from`.
+    /// Converts `low..=high` to the positions `from..=to`; `to` may be below `from`.
     #[must_use]
     pub fn new(scale: Scale, (low, high): (f64, f64), (from, to): (f64, f64)) -> Self {
         Self { scale, low, high, from, to }
     }
 
-    /// Place of a value; values outside of the range are put at its ends.
+    /// Position of a value. A value outside the range is placed at an end.
     #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         self.open(value.clamp(self.low, self.high)).clamp(self.from.min(self.to), self.from.max(self.to))
     }
 
-    /// Place of a value, outside of the chart where it is outside of the range.
+    /// Position of a value. If the value is outside the range, the position is outside the chart.
     #[must_use]
     pub fn open(&self, value: f64) -> f64 {
         let (low, high) = (step(self.scale, self.low), step(self.scale, self.high));
@@ -56,7 +56,7 @@ impl Mapping {
         (self.low..=self.high).contains(&value)
     }
 
-    /// The places of ticks, lowest first. `own` are the drawn values.
+    /// The positions of ticks, lowest first. `own` has the drawn values.
     #[must_use]
     pub fn ticks(&self, own: &[f64]) -> Vec<f64> {
         if !own.is_empty() && own.len() <= OWN_TICKS_MAX {
@@ -77,7 +77,7 @@ impl Mapping {
     }
 }
 
-/// A value on the line that the scale makes even.
+/// The value on the linear form of the scale.
 fn step(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,
@@ -94,7 +94,7 @@ fn step(scale: Scale, value: f64) -> f64 {
     }
 }
 
-/// The range of an axis of x that shows all these values.
+/// The range of an x axis that contains all these values.
 #[must_use]
 pub fn range_x(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = extent(axis.scale, values);
@@ -107,7 +107,7 @@ pub fn range_x(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// The range of an axis of y that shows all these values and ends at ticks. A linear one holds zero.
+/// The range of a y axis that contains all these values and ends at ticks. A linear one contains zero.
 #[must_use]
 pub fn range_y(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = extent(axis.scale, values);
@@ -124,7 +124,7 @@ pub fn range_y(axis: &Axis, values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// Least and greatest of the values that can be drawn; something harmless where there are none.
+/// Lowest and highest of the values that can be drawn; default values if there are none.
 fn extent(scale: Scale, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut found: Option<(f64, f64)> = None;
     for value in values.filter(|&value| drawable(value, scale)) {
@@ -138,7 +138,7 @@ fn extent(scale: Scale, values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-/// 1, 2 or 5 times a power of ten, so that about [`INTERVALS`] of it make up the range.
+/// 1, 2 or 5 times a power of ten, so that the range has about [`INTERVALS`] steps.
 fn nice_step(low: f64, high: f64) -> f64 {
     let rough = (high - low) / INTERVALS;
     if rough <= 1e-12 {
@@ -154,7 +154,7 @@ fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     let first = (low / step - 1e-9).ceil();
     let mut ticks = Vec::new();
     let mut n = 0.0;
-    // Steps are a fifth to a half of the range: no more than a dozen.
+    // A step is a fifth to a half of the range, so there are at most a dozen.
     while (first + n) * step <= high + step * 1e-9 && n < 16.0 {
         ticks.push(((first + n) * step).clamp(low, high) + 0.0);
         n += 1.0;
@@ -162,7 +162,7 @@ fn linear_ticks(low: f64, high: f64) -> Vec<f64> {
     ticks
 }
 
-/// `factors` times powers of `base` from `low` to `high`; every k-th power where there are very many.
+/// `factors` times powers of `base` from `low` to `high`. If there are too many, only every k-th power.
 fn powers(base: f64, factors: &[f64], low: f64, high: f64) -> Vec<f64> {
     let (first, last) = ((low.ln() / base.ln()).floor(), (high.ln() / base.ln()).ceil());
     let stride = ((last - first) / 24.0).ceil().max(1.0);
@@ -171,7 +171,7 @@ fn powers(base: f64, factors: &[f64], low: f64, high: f64) -> Vec<f64> {
     while exponent <= last {
         let power = base.powf(exponent);
         ticks.extend(factors.iter().map(|factor| factor * power).filter(|&tick| {
-            // A value just outside is meant to be at the end.
+            // A value just outside the range counts as its end.
             tick >= low * (1.0 - 1e-9) && tick <= high * (1.0 + 1e-9)
         }));
         exponent += stride;

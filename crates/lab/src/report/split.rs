@@ -1,21 +1,21 @@
-//! Too many lines for one chart, distributed to several charts side by side.
+//! Distributes too many lines for one chart to several charts side by side.
 //!
-//! Arrays with and without redundancy are kept apart, arrays of one shape stay together, and every chart shows the
-//! single drive for comparison. An ideal is drawn in the chart of its array.
+//! Arrays with and without redundancy are in different charts, arrays of one shape are in the same chart, and every
+//! chart has the single drive for comparison. An ideal is drawn in the chart of its array.
 
 use super::data::{Level, Lines, Mark, Series};
 use super::LINES_MAX;
 
-/// One chart's share of the lines.
+/// The lines of one chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
-    /// What sets this chart apart; empty where there is only one.
+    /// The difference from the other charts; empty if there is only one.
     pub title: String,
     /// Its lines.
     pub lines: Lines,
 }
 
-/// Deal out the lines of a panel.
+/// Distributes the lines of a panel.
 #[must_use]
 pub fn split(lines: &Lines) -> Vec<Part> {
     if lines.series.len() <= LINES_MAX {
@@ -23,7 +23,7 @@ pub fn split(lines: &Lines) -> Vec<Part> {
     }
     let is_reference = |series: &&Series| series.subject.level == Level::Single && series.mark == Mark::Line;
     let references: Vec<&Series> = lines.series.iter().filter(is_reference).collect();
-    // Several single drives are subjects of their own and no common measure.
+    // Several single drives are subjects of their own, and not a common reference.
     let reference = if let [one] = references.as_slice() { Some((*one).clone()) } else { None };
     let mut parts = Vec::new();
     for redundant in [false, true] {
@@ -48,7 +48,7 @@ pub fn split(lines: &Lines) -> Vec<Part> {
     parts
 }
 
-/// Charts of at most `room` lines; lines of one shape go to one chart while they fit.
+/// Charts with at most `room` lines. Lines of one shape are in one chart if they fit.
 fn deal<'a>(series: &[&'a Series], room: usize) -> Vec<Vec<&'a Series>> {
     let shape = |series: &Series| (series.subject.level, series.subject.members);
     let mut shapes: Vec<Vec<&Series>> = Vec::new();
@@ -58,7 +58,7 @@ fn deal<'a>(series: &[&'a Series], room: usize) -> Vec<Vec<&'a Series>> {
             None => shapes.push(vec![one]),
         }
     }
-    // As many lines in the last chart as in the others, where shapes allow.
+    // The last chart gets as many lines as the others, if the shapes allow.
     let room = series.len().div_ceil(series.len().div_ceil(room).max(1)).max(1);
     let mut charts: Vec<Vec<&Series>> = Vec::new();
     for piece in shapes.iter().flat_map(|group| group.chunks(room)) {

@@ -1,29 +1,29 @@
-//! The style of a subject in a whole report: its level decides the colour, its member count and variant decide dashes
-//! and marks.
+//! The style of a subject in a whole report: its level determines the colour, its member count and variant determine
+//! dashes and marks.
 //!
-//! The colours differ in lightness as well as hue, so that they stay apart for readers with colour blindness,
-//! and have a contrast of 4.5 to 1 or more with their background, light and dark (WCAG 2.2, 1.4.3).
+//! The colours differ in lightness as well as in hue, so that readers with colour blindness can distinguish them. Their
+//! contrast with the background, light and dark, is at least 4.5 to 1 (WCAG 2.2, 1.4.3).
 
 use super::data::{Chart, Level, Review, Subject};
 use super::markup::{px, Markup};
 
-/// Dashes, most common member count first. Empty: an unbroken line.
+/// Dashes, beginning with the most common member count. Empty: a solid line.
 const DASHES: [&str; 6] = ["", "9 4", "3 3", "12 4 3 4", "6 3 2 3 2 3", "1.5 3.5"];
-/// Marks from this one on are crosses: lines without an inside.
+/// Marks from this index on are crosses, which have no inside.
 const CROSSES: usize = 4;
-/// Half of a mark's width, pixels.
+/// Half of the width of a mark, pixels.
 const MARK: f64 = 3.6;
 /// Length of the sample in the key, pixels.
 const SAMPLE: f64 = 46.0;
 
-/// Which levels, member counts and variants a report has, in the order of their looks: many members first, no
-/// variant first.
+/// The levels, member counts and variants in a report, in the order of their styles: many members first, no variant
+/// first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     levels: Vec<Level>,
     members: Vec<u16>,
     variants: Vec<String>,
-    /// Member counts and variants that go together.
+    /// Member counts and the variants that occur with them.
     pairs: Vec<(usize, usize)>,
 }
 

@@ -70,10 +70,10 @@ pub struct Asked {
     pub stream: bool,
 }
 
-/// Number of single drives whose rate an array can reach at best, if it is known. It is all drives if there is no
-/// redundancy, and for random reads. For writes, and for sequential reads, which skip the parity, it is all drives
-/// without the parity drives. For writes to mirrors it is half the drives. For a mix of reads and writes it is between
-/// both values, so there is none.
+/// Number of single drives whose rate an array can reach at best, if it is known. Without redundancy it is all drives.
+/// For reads it is also all drives, except for sequential reads of parity levels, which skip the parity. For these, and
+/// for writes, it is all drives without the parity drives. For writes to RAID 1 it is one drive, and to other mirrors
+/// half of the drives. For a mix of reads and writes it is between both values, so there is none.
 fn worth(subject: &Subject, asked: Asked) -> Option<f64> {
     let (all, data) = (f64::from(subject.members), f64::from(subject.data_drives()));
     match (subject.level, asked.op) {

@@ -1,4 +1,4 @@
-//! Ratings: one figure of each array from its requests at several depths, for charts and as data.
+//! Ratings: one figure for each array from its rates at several queue depths, for charts and as data.
 
 use super::super::data::{Point, Subject};
 use super::curve::grouped;
@@ -36,7 +36,7 @@ pub struct Rating {
     pub high: f64,
 }
 
-/// The rating of each subject that has all depths of a formula: its name, one of its cells, and the figure.
+/// The rating of each subject that has all queue depths of a formula: its name, one of its cells, and the figure.
 pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec<(Subject, &'a CellSpec, Point)> {
     let point = |trials: &[&Trial], depth| Figure::Iops.point(0.0, &only(trials, |spec| spec.axes.qd == Some(depth)));
     let one = |(name, of_subject): (Subject, Vec<&'a Trial>)| {
@@ -52,8 +52,8 @@ pub fn rated<'a>(trials: &[&'a Trial], pattern: &Pattern, scheme: Scheme) -> Vec
     grouped(trials, subject).into_iter().filter_map(one).collect()
 }
 
-/// The ratings of a method's cells by every formula whose depths were measured; none if the method does not vary
-/// depths.
+/// The ratings of a method's cells by every formula whose queue depths were measured. None if the method does not vary
+/// the depth.
 #[must_use]
 pub fn ratings(method: &Method, trials: &[Trial]) -> Vec<Rating> {
     if !matches!(method.shape, Shape::Depths | Shape::Parts) {

@@ -1,4 +1,4 @@
-//! Charts by the shape of a method's results.
+//! The charts for each kind of method results.
 
 use super::super::data::{
     Axis, Bar, Bars, Better, Cell, Chart, Lines, Point, Row, Scale, Section, Series, Table, Unit,
@@ -16,7 +16,7 @@ use super::{outstanding_axis, push, push_answered, size_axis, streaming, Trial};
 use crate::cell::{CellSpec, Direction, FileSet, FileStep, FileSystem, Level, Pattern, TraceApp, ZoneChoice};
 use crate::metrics::Scheme;
 
-/// From this size on the speed of random requests is reported in MB/s, below in requests per second.
+/// From this request size on, the rate of random requests is in MB/s, below it in requests per second.
 const LARGE: u32 = 64 << 10;
 
 /// A direction as a participle.
@@ -28,7 +28,7 @@ pub fn done(op: Option<Direction>) -> &'static str {
     }
 }
 
-/// A part of the array as an adverb, with a space in front.
+/// A part of the array as an adverb, with a space before it.
 pub const fn within(zone: Option<ZoneChoice>) -> &'static str {
     match zone {
         Some(ZoneChoice::First32g) => " in the first 32 GB",
@@ -50,18 +50,18 @@ fn asked(trials: &[&Trial]) -> Asked {
     Asked { op, stream: trials.iter().all(|trial| streaming(&trial.spec.pattern)) }
 }
 
-/// M01: requests over the share of reads, a chart for each depth.
+/// M01: requests per second over the share of reads, a chart for each queue depth.
 pub fn shares(section: &mut Section, all: &[&Trial]) {
     for (depth, trials) in grouped(all, |spec| spec.axes.qd.unwrap_or(1)) {
         let x = Axis::new("reads", Unit::Percent, Scale::Linear);
         let mut drawn = lines(&trials, x, |spec| spec.axes.rd.map(f64::from), Figure::Iops);
-        // What bus and data path carry is far above such small requests: there is no line of it.
+        // The ceilings of bus and data path are far above the rate of such small requests, so they are not drawn.
         drawn.guides.extend(ideals_of_mixes(&drawn, f64::from(depth), |reads| single_by_depth(all, reads)));
         push(section, format!("How many requests at {depth} outstanding?"), Chart::Lines(drawn));
     }
 }
 
-/// The single drive over the queue, at one share of reads.
+/// The single drive over the queue depth, at one share of reads.
 fn single_by_depth(all: &[&Trial], reads: f64) -> Option<Series> {
     let own =
         |spec: &CellSpec| spec.subject == crate::cell::Subject::Single && spec.axes.rd.map(f64::from) == Some(reads);
@@ -69,7 +69,7 @@ fn single_by_depth(all: &[&Trial], reads: f64) -> Option<Series> {
     lines(&only(all, own), outstanding_axis(), depth, Figure::Iops).series.pop()
 }
 
-/// M02, M04: speed over the size of a request, a chart for each direction.
+/// M02, M04: rate over the size of a request, a chart for each direction.
 pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     let size = |spec: &CellSpec| Some(f64::from(spec.axes.bs.unwrap_or(spec.pattern.defaults().bs)));
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
@@ -87,7 +87,7 @@ pub fn sizes(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     }
 }
 
-/// M02: charts at depth 1, tables at others; small requests by their number, large ones by their bytes.
+/// M02: charts at depth 1, tables at other depths. Small requests are in requests per second, large ones in MB/s.
 fn random_sizes(section: &mut Section, all: &[&Trial], op: Option<Direction>, depth: u32, limits: &[Ceiling]) {
     let size = |spec: &CellSpec| Some(f64::from(spec.axes.bs.unwrap_or(spec.pattern.defaults().bs)));
     for (small, figure) in [(true, Figure::Iops), (false, Figure::Mbps)] {
@@ -104,7 +104,7 @@ fn random_sizes(section: &mut Section, all: &[&Trial], op: Option<Direction>, de
     }
 }
 
-/// Lines as a table, where a chart would be one too many.
+/// Lines as a table, if a chart would be too much.
 fn table_at(section: &mut Section, drawn: &Lines, what: &str) {
     if !drawn.series.is_empty() {
         let mut table = super::super::table::of_lines(drawn);
@@ -113,7 +113,7 @@ fn table_at(section: &mut Section, drawn: &Lines, what: &str) {
     }
 }
 
-/// M06 to M08, M32: requests over depth, with the rating.
+/// M06 to M08, M32: requests per second over queue depth, with the rating.
 pub fn depths(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
     let zone = |spec: &CellSpec| spec.axes.zone;
     for (place, trials) in grouped(all, zone) {
@@ -131,7 +131,7 @@ pub fn depths(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
     }
 }
 
-/// M32: requests over depth in a part of the array and on all of it, and what of the second the first makes.
+/// M32: requests per second over queue depth, in a part of the array and on all of it, and the ratio of both.
 pub fn parts(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
     depths(section, all, rank);
     let of = |zone| {
@@ -142,7 +142,7 @@ pub fn parts(section: &mut Section, all: &[&Trial], rank: Option<Scheme>) {
     section.answer = findings::part_of_whole(&part, &whole, "The first 32 GB");
 }
 
-/// The rating of each subject that has all depths of the formula.
+/// The rating of each subject that has all queue depths of the formula.
 fn rating(trials: &[&Trial], pattern: &Pattern, scheme: Scheme) -> Chart {
     let bar = |(name, _, value)| Bar { subject: name, value };
     let bars = rated(trials, pattern, scheme).into_iter().map(bar).collect();
@@ -156,7 +156,7 @@ fn rated_cell(bar: &Bar) -> Cell {
     super::super::table::of_point(&Point { low: y, high: y, ..bar.value.clone() })
 }
 
-/// The ratings of every scheme whose depths were measured, with their formulas.
+/// The ratings of every scheme whose queue depths were measured, with their formulas.
 fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> {
     let rated = |scheme: Scheme| -> Vec<Bar> {
         let Chart::Bars(bars) = rating(trials, pattern, scheme) else { return Vec::new() };
@@ -181,7 +181,7 @@ fn ratings(trials: &[&Trial], pattern: &Pattern, where_: &str) -> Option<Table> 
     })
 }
 
-/// M05: speed over clients at depth 1 as charts, other depths as tables.
+/// M05: rate over the number of clients; charts at depth 1, tables at other depths.
 pub fn clients(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     for (op, trials) in grouped(all, |spec| spec.axes.op) {
         for (depth, trials) in grouped(&trials, |spec| spec.axes.qd.unwrap_or(1)) {
@@ -251,7 +251,7 @@ const fn fs_words(fs: FileSystem) -> &'static str {
     }
 }
 
-/// M09, M10: bars of the sets that are discussed, tables of all.
+/// M09, M10: bars of the sets that the review discusses, tables of all sets.
 pub fn files(section: &mut Section, all: &[&Trial]) {
     let key = |spec: &CellSpec| (spec.axes.fs.unwrap_or(FileSystem::Ntfs), spec.axes.step.unwrap_or(FileStep::Read));
     for ((fs, step), trials) in grouped(all, key) {
@@ -292,7 +292,7 @@ pub fn cell(trials: &[&Trial], figure: Figure) -> Cell {
     }
 }
 
-/// M11: speed over the place, one line for each subject.
+/// M11: rate over the position, one line for each subject.
 pub fn graph(section: &mut Section, all: &[&Trial]) {
     let mut series = Vec::new();
     for (name, trials) in grouped(all, subject) {
@@ -300,7 +300,7 @@ pub fn graph(section: &mut Section, all: &[&Trial]) {
         let Some(first) = results.first() else { continue };
         let known = evidence(first);
         let place = |number: usize, at: f64| {
-            // Every repetition reads the same places.
+            // Every repetition reads the same positions.
             let mut values: Vec<f64> =
                 results.iter().filter_map(|result| Some(result.curve.get(number)?.value)).collect();
             values.sort_by(f64::total_cmp);
@@ -329,16 +329,16 @@ pub const fn app_words(app: TraceApp) -> &'static str {
     }
 }
 
-/// The programs that the second total of the suite runs one after the other.
+/// The programs of the suite's second total, which run in sequence.
 const HIGH_END: [TraceApp; 3] = [TraceApp::Photoshop40, TraceApp::Soundforge40, TraceApp::Visualcpp50];
 
-/// The definition of the total, and its limits: the weights of the suite are not published, nor are its other parts.
+/// The definition of the total, and its limits: the suite's weights and its other parts are not published.
 const HIGH_END_FORMULA: &str = "High-End here = harmonic mean of Photoshop 4.0, Sound Forge 4.0 and Visual C++ 5.0; the suite's \
                                 own is a weighted average of these and of AVS/Express 3.4, FrontPage 98, MicroStation SE \
                                 and Premiere 4.2";
 
-/// The second total of each file system, where all of its parts were measured with one cache: their harmonic mean, as of
-/// parts that are run one after the other.
+/// The second total of each file system, if all of its parts were measured with one cache. It is their harmonic mean,
+/// because the parts run in sequence.
 fn high_end(section: &mut Section, all: &[&Trial]) {
     for (fs, trials) in grouped(all, |spec| spec.axes.fs) {
         if grouped(&trials, |spec| spec.axes.cache_mib).len() != 1 {
@@ -409,7 +409,7 @@ fn application_table(all: &[&Trial]) -> Option<Table> {
     })
 }
 
-/// M12, M14: scores, with the gain of the larger cache where there are two.
+/// M12, M14: scores, and the gain of the larger cache if there are two.
 pub fn scores(section: &mut Section, all: &[&Trial]) {
     section.tables.extend(application_table(all));
     high_end(section, all);
@@ -455,7 +455,7 @@ pub fn scores(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// Outstanding requests of all workers; of each drive where every drive has a worker of its own.
+/// Outstanding requests of all workers. If every drive has a worker of its own, outstanding requests of each drive.
 fn outstanding_of(spec: &CellSpec) -> Option<f64> {
     if let (Some(Level::Jbod), Some(depth)) = (spec.subject.level(), spec.axes.qd) {
         return Some(f64::from(depth));
@@ -464,7 +464,7 @@ fn outstanding_of(spec: &CellSpec) -> Option<f64> {
     spec.axes.oio.or_else(|| Some(spec.axes.qd? * u32::from(workers))).map(f64::from)
 }
 
-/// M20, M21: speed over all outstanding requests.
+/// M20, M21: rate over the number of outstanding requests.
 pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     for ((pattern, op), trials) in grouped(all, |spec| (spec.pattern.clone(), spec.axes.op)) {
         let figure = Figure::of_pattern(&pattern);
@@ -473,7 +473,7 @@ pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
         let x = if each { Axis::new("outstanding at each drive", Unit::None, Scale::Log2) } else { outstanding_axis() };
         let mut drawn = lines(&trials, x, outstanding_of, figure);
         let asked = asked(&trials);
-        // Large requests span members: how the queue is shared is not known.
+        // Large requests span several members, so it is not known how the members share the queue.
         drawn.guides.extend(match (each, asked.stream) {
             (true, _) => ideals(&drawn, asked),
             (false, false) => ideals_shared(&drawn, asked),
@@ -489,7 +489,7 @@ pub fn outstanding(section: &mut Section, all: &[&Trial], limits: &[Ceiling]) {
     }
 }
 
-/// M29: speed over the size of the cache.
+/// M29: rate over the size of the cache.
 pub fn cache_sizes(section: &mut Section, all: &[&Trial]) {
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
         let x = Axis::new("cache", Unit::named("MiB"), Scale::Linear);
@@ -499,7 +499,7 @@ pub fn cache_sizes(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// Cells of no method: lines over the numeric axis with most values, one chart for each value of the others.
+/// Cells of no method: lines over the numeric axis with most values, and one chart for each value of the other axes.
 pub fn free(section: &mut Section, all: &[&Trial]) {
     const NUMERIC: [&str; 7] = ["qd", "oio", "bs", "rd", "th", "cache_mib", "workers"];
     let changing = varying(all);
@@ -529,7 +529,7 @@ pub fn free(section: &mut Section, all: &[&Trial]) {
     }
 }
 
-/// An axis as a sentence names it.
+/// The name of an axis within a sentence.
 fn spoken(axis: &str) -> &str {
     match axis {
         "bs" => "the size of a request",
