@@ -34,7 +34,7 @@ struct Model {
     /// An earlier superblock of this epoch.
     stale: JournalSuperblock,
     image: Vec<u8>,
-    /// From the superblock's tail to the head.
+    /// Entries from the superblock's tail to the head.
     log: Vec<Meant>,
     head: LogPlace,
     promised: u64,
@@ -44,7 +44,7 @@ impl Model {
     fn new(sectors: u64, seed: u64) -> Self {
         let superblock = small(sectors);
         let mut random = Random(seed);
-        // Earlier content of the device means nothing.
+        // The earlier content of the device is random.
         let image = random.bytes(usize::try_from(sectors * 512).unwrap());
         let head = superblock.tail;
         Self { random, stale: superblock.clone(), superblock, image, log: Vec::new(), head, promised: 0 }
@@ -58,7 +58,7 @@ impl Model {
         self.log.last().map_or(self.superblock.tail, |last| last.tail)
     }
 
-    /// The tail a new entry may have: any durable entry's place, not before the last tail.
+    /// A possible tail for a new entry: the place of any durable entry that is not before the last tail.
     fn new_tail(&mut self) -> LogPlace {
         let old = self.tail();
         let places: Vec<LogPlace> = self
@@ -75,12 +75,12 @@ impl Model {
         }
     }
 
-    /// Room from the head to the superblock's tail.
+    /// Sectors from the head to the superblock's tail.
     fn room(&self) -> u64 {
         self.sectors() - self.log.iter().map(|meant| meant.len).sum::<u64>()
     }
 
-    /// Make an entry; `None` if the ring has no room for it.
+    /// Makes an entry; `None` if the ring has no room for it.
     fn make(&mut self) -> Option<Meant> {
         let most = (self.sectors() / 3).min(40);
         let payload = self.random.below(most + 1);
@@ -105,7 +105,7 @@ impl Model {
         Some(Meant { sequence, position: position.0, bytes, len, tail, promised: self.promised, filler })
     }
 
-    /// Put a later tail into the superblock, so that the ring before it can be used again.
+    /// Moves the superblock's tail forward, so that the ring before it can be used again.
     fn move_superblock_tail(&mut self) {
         let tail = self.tail();
         if tail.sequence > self.superblock.tail.sequence {
@@ -115,7 +115,7 @@ impl Model {
         }
     }
 
-    /// Write some entries one after another, all of them durable and promised.
+    /// Writes some entries in sequence; all are durable and acknowledged.
     fn write(&mut self, count: u64) {
         for _ in 0..count {
             let Some(meant) = self.make() else {
@@ -131,8 +131,8 @@ impl Model {
         }
     }
 
-    /// The ring is full: everything is destaged, which the superblock alone can say. An older one would lead to
-    /// entries that are about to be written over.
+    /// The ring is full. After a destage of everything only the superblock says so. An older superblock would lead to
+    /// entries that are about to be overwritten.
     fn release(&mut self) {
         self.superblock.tail = self.head;
         self.superblock.generation += 1;
@@ -140,7 +140,7 @@ impl Model {
         self.stale = self.superblock.clone();
     }
 
-    /// Write some entries at the same time and cut the power: each sector of them is old or new.
+    /// Writes some entries at the same time and cuts the power: each of their sectors is old or new.
     fn cut(&mut self) {
         let count = self.random.below(4);
         for _ in 0..count {
@@ -160,7 +160,7 @@ impl Model {
         self.image[at..at + len] == meant.bytes[..len]
     }
 
-    /// How many entries of the list stand whole on the medium before the first that does not.
+    /// Number of complete entries in the list that are on the medium before the first incomplete one.
     fn whole(&self) -> usize {
         self.log.iter().take_while(|meant| self.on_medium(meant, meant.bytes.len())).count()
     }
@@ -180,16 +180,16 @@ impl Model {
         needed.map(|meant| (meant.sequence, meant.position, meant.bytes[4096..].to_vec())).collect()
     }
 
-    /// An older superblock of this epoch leads to the same head, even if the place that it points to was overwritten.
+    /// An older superblock of this epoch leads to the same head, even if the position in it was overwritten.
     fn check_from_stale(&self, head: LogPlace, whole: usize) {
         let (outcome, mut found) = self.scan(&self.stale);
         assert_eq!((outcome.head, outcome.verdict()), (head, Ok(())));
-        // Entries that the newer superblock has passed may be found too; the list does not have them any more.
+        // The scan may also find entries before the newer superblock's tail. The list no longer has them.
         found.retain(|&(sequence, ..)| sequence >= self.superblock.tail.sequence);
         assert!(found == self.expect(outcome.tail.sequence, whole), "other entries than were meant before {head:?}");
     }
 
-    /// The log after a cut must be the list up to the first entry that is not whole. Then open it again.
+    /// After a cut the log must equal the list up to the first incomplete entry. Then the journal is opened again.
     fn check_and_open(&mut self) {
         let whole = self.whole();
         let (outcome, found) = self.scan(&self.superblock);
@@ -283,7 +283,7 @@ fn a_promised_entry_that_is_missing_is_named_unless_no_later_header_needs_it() {
     assert!(named > 500 && passed > 50 && last > 50, "{named} named, {passed} passed over, {last} at the end");
 }
 
-/// Two logs that part at an entry: the older one goes on further, and is what the ring had before the newer one.
+/// Two logs that differ from an entry on. The older one is longer, and was in the ring before the newer one.
 #[test]
 fn headers_of_a_log_that_was_given_up_neither_convict_the_newer_one_nor_move_its_tail() {
     let at = |sequence: u64| LogPlace { sequence, position: RingSector((sequence - 1) * 8) };
@@ -291,7 +291,7 @@ fn headers_of_a_log_that_was_given_up_neither_convict_the_newer_one_nor_move_its
         let mut superblock = small(8 * 40);
         let (ring, tail, old) = (superblock.ring(), superblock.tail, superblock.epoch);
         let mut image = vec![0; 40 * 4096];
-        // Common are entries 1 to 5. The older log has 6 to 20, and moves its tail to `moved`.
+        // Both have entries 1 to 5. The older log also has 6 to 20, and moves its tail to `moved`.
         for number in 1..=20 {
             let place = if number > 5 && moved > 1 { at(moved.min(number)) } else { tail };
             let (_, bytes) = commit(&ring, at(number), old, number - 1, place, &[]);
@@ -304,7 +304,8 @@ fn headers_of_a_log_that_was_given_up_neither_convict_the_newer_one_nor_move_its
             put(&mut image, at(number).position, &bytes);
         }
         if damaged {
-            // Only the headers after entry 5 tell of it, those of the older log too: it was promised before they part.
+            // Only the headers after entry 5 show that it was acknowledged. Those of the older log show it, too,
+            // because it was acknowledged before the logs differ.
             for number in 5..=8 {
                 put(&mut image, at(number).position, &[0; 4096]);
             }
@@ -346,7 +347,8 @@ fn a_device_cut_off_at_any_sector_loses_entries_from_the_end_and_says_so() {
         if whole < model.log.len() {
             assert_eq!(outcome.stop, EntryFault::Unreadable);
         }
-        // Content after the cut cannot be known here; the device's size tells (see the superblock's tests).
+        // The content after the cut cannot be known here; the size of the device shows the cut (see the tests of the
+        // superblock).
         assert_eq!(outcome.verdict(), Ok(()));
     }
 }
@@ -376,7 +378,8 @@ fn of_two_mirrors_the_one_that_reaches_further_counts_and_damage_on_one_costs_no
         let expected = usize::from(whole.head.sequence > damaged.head.sequence);
         assert_eq!(choose_journal_mirror([(&other, &damaged), (&one, &whole)]), Ok(expected));
         helped += usize::from(damaged.verdict().is_err());
-        // The last entry is missing here, and the first device is stale: the promise is known nowhere.
+        // The last entry is missing on this device, and the first device is stale, so nothing shows that the entry was
+        // acknowledged.
         let mut stale = one.clone();
         stale.epoch += 1;
         put(&mut model.image, RingSector(last.position), &[0; 512]);
@@ -400,7 +403,7 @@ fn a_mirror_that_knows_of_a_promise_convicts_one_that_does_not_have_it() {
     }
     let third = model.log[2].clone();
     let after = model.log[3].clone();
-    // One device has lost the third entry and the fourth, the other one the third only.
+    // One device has lost the third and the fourth entry, the other one only the third.
     put(&mut model.image, RingSector(third.position), &[0; 4096]);
     let knows = model.scan(&other).0;
     put(&mut model.image, RingSector(after.position), &[0; 4096]);
@@ -410,8 +413,8 @@ fn a_mirror_that_knows_of_a_promise_convicts_one_that_does_not_have_it() {
     assert!(matches!(verdict, Err(JournalError::Damaged { sequence, .. }) if sequence == third.sequence));
 }
 
-/// A start with both devices raised the epoch on one of them only, and wrote an entry there that was never promised. The next
-/// start had the other device alone, and gave its epoch the same number.
+/// A start with both devices raised the epoch on only one of them, and wrote an entry there that was never
+/// acknowledged. The next start had only the other device, and gave its epoch the same number.
 #[test]
 fn of_the_same_epoch_the_device_that_was_used_alone_counts() {
     let mut model = Model::new(200, 5);

@@ -1,6 +1,6 @@
-//! The other way round: superblocks made here, in sparse files, read by `mdadm --examine`.
+//! The reverse test: superblocks that this crate encodes, in sparse files, decoded by `mdadm --examine`.
 //!
-//! With `OPENRAID_KEEP` naming a folder the files stay there, to be given to a real md driver.
+//! If `OPENRAID_KEEP` names a folder, the files stay in it, for a test with a real md driver.
 
 mod common;
 
@@ -14,7 +14,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// One array to be made.
+/// An array for the test.
 struct Case {
     name: String,
     minor: MinorVersion,
@@ -65,7 +65,7 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-/// The superblocks of an array, and the files that carry them.
+/// The superblocks of an array, and the files that contain them.
 fn make(case: &Case, folder: &Path) -> Vec<(PathBuf, Superblock)> {
     let Case { minor, level, chunk, drive_size, .. } = *case;
     let placement = Placement::new(PlacementRequest { minor, level, chunk, drive_size }).unwrap();
@@ -110,7 +110,7 @@ fn write(path: &Path, drive_size: Sectors, superblock: &Superblock) {
         let mut bytes = [0; BITMAP_HEADER_BYTES];
         header.encode(&mut bytes);
         file.write_all_at(&bytes, start.offset().bytes().get()).unwrap();
-        // mdadm reads a bitmap of a plain file only as a file of its own.
+        // mdadm reads the bitmap of a plain file only if it is in a separate file.
         let mut alone = vec![0; usize::try_from(header.geometry().bytes().get()).unwrap()];
         alone[..BITMAP_HEADER_BYTES].copy_from_slice(&bytes);
         alone[BITMAP_HEADER_BYTES] = 1;
@@ -181,7 +181,7 @@ fn compare(case: &Case, sb: &Superblock, said: &[String]) {
     }
 }
 
-/// The word mdadm's examination has for the layout, spelled out here once more.
+/// mdadm's word for the layout, written here independently.
 fn layout_word(case: &Case) -> Option<String> {
     let word = match (case.level, case.layout) {
         (MdLevel::Raid0, 1) => "original",

@@ -1,4 +1,4 @@
-//! The layout of new members against the one mdadm chose for drives of the same size.
+//! Compares the layout of new members with mdadm's layout for drives of the same size.
 
 use openraid_format::{superblock_lba, MdLevel, MinorVersion, Placement, PlacementError, PlacementRequest};
 use openraid_units::Sectors;
@@ -55,8 +55,8 @@ fn superblock_and_data_are_where_mdadm_puts_them() {
 fn as_much_is_used_as_mdadm_uses() {
     for Row { request, bitmap, data_size, used, .. } in rows() {
         let placement = Placement::new(request).unwrap();
-        // With a bitmap at the end of the drive mdadm reserves just what that bitmap needs, and on the largest
-        // drives chooses the used size before it knows.
+        // If the bitmap is at the end of the drive, mdadm reserves only the size of that bitmap. On the largest drives
+        // it chooses the used size before it knows the bitmap's size.
         if request.minor == MinorVersion::V1_0 && bitmap {
             assert!(placement.data_size.get() <= data_size, "{request:?}");
             assert!(data_size - placement.data_size.get() < 256, "{request:?}");

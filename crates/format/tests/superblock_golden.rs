@@ -1,4 +1,5 @@
-//! Superblocks that the real md driver wrote: decoding says what mdadm says, encoding gives the same bytes.
+//! Superblocks that the real md driver wrote: the decoded fields equal mdadm's output, and encoding gives the same
+//! bytes.
 
 mod common;
 
@@ -30,7 +31,7 @@ fn decoding_says_what_mdadm_says() {
     }
 }
 
-/// Lines of the examination that state a field of the superblock; the others are computed from several fields.
+/// Lines of mdadm's output that show one field of the superblock; other lines are computed from several fields.
 fn mdadm_lines(member: &Member) -> Vec<String> {
     const DERIVED: [&str; 6] = ["/dev/", "Magic", "Version", "Array Size", "Unused Space", "Creation Time"];
     let lines = member.examine.iter().map(|line| line.trim().to_string());
@@ -79,7 +80,7 @@ fn our_lines(member: &Member, sb: &Superblock) -> Vec<String> {
 }
 
 fn area_lines(member: &Member, sb: &Superblock) -> Vec<String> {
-    // The size in other units is mdadm's own reckoning and is taken over.
+    // mdadm computes the size in other units itself, so that text is copied.
     let sizes = |sectors: u64| {
         let said = member.examine.iter().find_map(|line| line.split_once(&format!(": {sectors} sectors (")));
         said.map_or(format!("{sectors} sectors"), |(_, text)| format!("{sectors} sectors ({text}"))

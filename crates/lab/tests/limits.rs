@@ -108,7 +108,7 @@ fn stripes_that_a_controller_puts_together_are_named_where_writes_wait_for_them(
     let axes = Axes { rd: Some(0), qd: Some(64), ..Axes::default() };
     let result = result("3ware-9650se", "raid5x4", Pattern::Database, axes);
     limited_by(&result, "open stripes");
-    // An array without parity has no parity engine.
+    // An array without parity has no open stripes.
     let axes = Axes { rd: Some(0), qd: Some(64), ..Axes::default() };
     assert_eq!(share(&self::result("3ware-9650se", "raid0x4", Pattern::Database, axes), "open stripes"), 0.0);
 }

@@ -1,5 +1,5 @@
-//! Client and server of this crate against each other, the bytes between them cut in every way, and a plain array of
-//! bytes as the oracle of what reads must return.
+//! Tests client and server of this crate against each other. The bytes between them are cut in every way; the oracle
+//! for reads is a plain array of bytes.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn request(number: usize, command: Command, offset: usize, length: usize) -> Req
     Request { cookie: Cookie(number as u64), command, offset, length: Bytes(length as u64) }
 }
 
-/// Requests of all kinds, some of them wrong, with the payload of writes.
+/// Requests of all kinds, some of them invalid, with the payload of writes.
 fn requests(seed: u64, count: usize, structured: bool) -> Vec<(Request, Vec<u8>)> {
     let mut random = Random::new(seed);
     (0..count)
@@ -50,7 +50,7 @@ fn requests(seed: u64, count: usize, structured: bool) -> Vec<(Request, Vec<u8>)
         .collect()
 }
 
-/// What must come back, from a plain array.
+/// The expected results, from a plain array.
 fn expected(requests: &[(Request, Vec<u8>)]) -> (Vec<Result<Vec<u8>, NbdError>>, Vec<u8>) {
     let mut model = vec![0; SIZE];
     let answers = requests.iter().map(|(request, payload)| {

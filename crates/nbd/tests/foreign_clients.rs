@@ -1,5 +1,5 @@
-//! NBD clients that others wrote against a server made of this crate. Each test passes without its program, and says
-//! so.
+//! Tests independent NBD clients against a server made of this crate. If its program is not installed, a test passes
+//! and says so.
 
 mod support;
 
@@ -139,13 +139,13 @@ fn fio_verifies_its_writes_over_tcp() {
     let uri = format!("--uri=nbd://127.0.0.1:{port}/disk");
     let job = ["--name=verify", "--ioengine=nbd", &uri, "--rw=randwrite", "--bsrange=512-256k", "--blockalign=512"];
     let check = ["--iodepth=32", "--size=16m", "--verify=crc32c", "--verify_fatal=1", "--do_verify=1", "--fsync=64"];
-    // Without a state file: it is not needed, and would stay in the folder of the sources.
+    // The state file is not needed, and would stay in the source folder.
     let no_state = ["--verify_state_save=0"];
     let text = run("fio", &[&job[..], &check, &no_state].concat());
     assert!(text.contains("err= 0"), "{text}");
 }
 
-/// What libnbd is asked to do; it raises an exception on any surprise.
+/// The requests to libnbd; it raises an exception if a result is unexpected.
 const LIBNBD: &str = r#"
 import nbd, sys, errno
 h = nbd.NBD(); h.add_meta_context('base:allocation'); h.add_meta_context('openraid:degraded'); h.connect_uri(sys.argv[1])
@@ -199,7 +199,7 @@ fn libnbd_finds_every_rule_kept() {
     let there = std::process::Command::new(PYTHON).args(["-c", "import nbd"]).output();
     if !there.is_ok_and(|output| output.status.success()) {
         assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "Debian package python3-libnbd is missing");
-        // Past the test's capture.
+        // Written directly to standard error, because the test framework captures other output.
         let _ = writeln!(std::io::stderr(), "skipped: libnbd for python is not installed (package python3-libnbd)");
         return;
     }

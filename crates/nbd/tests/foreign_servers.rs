@@ -1,4 +1,5 @@
-//! The client of this crate against NBD servers that others wrote. Each test passes without its program, and says so.
+//! Tests the client of this crate against independent NBD servers. If its program is not installed, a test passes and
+//! says so.
 
 mod support;
 
@@ -17,14 +18,14 @@ fn address(folder: &Folder, export: &str) -> NbdUri {
     NbdUri { transport: Transport::Unix { socket: folder.file("socket") }, export: export.into() }
 }
 
-/// Starts nbdkit with `arguments`, its socket in the folder.
+/// Starts nbdkit with `arguments`; its socket is in the folder.
 fn nbdkit(folder: &Folder, arguments: &[&str]) -> Option<Server> {
     let socket = folder.text("socket");
     let all = [&["--foreground", "--exit-with-parent", "--unix", &socket][..], arguments].concat();
     installed("nbdkit", "nbdkit").then(|| Server::start("nbdkit", &all, &folder.file("socket")))
 }
 
-/// Random reads and writes of all sizes, several under way at once, against a plain array.
+/// Compares random reads and writes of all sizes with a plain array, several under way at once.
 fn exercise(client: &mut Client, seed: u64) {
     let mut random = Random::new(seed);
     let mut model = vec![0; usize::try_from(SIZE).unwrap()];
@@ -34,7 +35,7 @@ fn exercise(client: &mut Client, seed: u64) {
         let mut expected = Vec::new();
         let mut start = 0;
         for _ in 0..8 {
-            // Ranges under way at once do not touch, so that their order does not matter.
+            // The ranges of requests that are under way at once do not overlap, so their order does not matter.
             let most = *random.pick(&[1, 8, 200, 600]);
             let length = 512 * (1 + random.below(most));
             start += 512 * random.below(4);

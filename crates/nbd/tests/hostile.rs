@@ -1,7 +1,7 @@
-//! Recorded sessions, damaged in every way: neither side may panic, hang, or keep more than its limits allow.
+//! Recorded sessions with all kinds of damage: neither side may panic, hang, or use more memory than its limits allow.
 //!
-//! `OPENRAID_NBD_SESSIONS` sets how many mutated sessions each side has to bear (20,000 by default), and
-//! `OPENRAID_NBD_SEED` where they start. A failure names the seed of its session.
+//! `OPENRAID_NBD_SESSIONS` sets the number of mutated sessions for each side (20,000 by default), and
+//! `OPENRAID_NBD_SEED` the first seed. A failure prints the seed of its session.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::pipe::{converse, Cut, PipeClient};
 use support::random::Random;
 
 const SIZE: usize = 256 << 10;
-/// Largest payload of the exports here.
+/// Maximum payload of the exports in this test.
 const PAYLOAD: usize = 16 << 10;
 const TUNING: Tuning = Tuning { inline_below: 2048, wait_for_small: true };
 
@@ -76,11 +76,11 @@ fn record(random: &mut Random) -> Recording {
     Recording { options, requests, to_server, to_client }
 }
 
-/// Numbers that parsers trip over.
+/// Extreme values for 32-bit fields.
 const EXTREMES: [u32; 10] =
     [0, 1, 0xff, 0x1_0000, 0x1_0001, 0x200_0001, 0x400_0001, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
-/// The same for offsets and sizes.
+/// Extreme values for offsets and sizes.
 const EXTREMES_64: [u64; 5] = [u64::MAX, u64::MAX - 511, 1 << 63, (1 << 63) - 1, 1 << 32];
 
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
@@ -88,7 +88,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         if bytes.len() < 8 {
             return;
         }
-        // Headers stand at the front; damage there goes deeper.
+        // Headers are at the start, so damage there has more effect.
         let reach = *random.pick(&[64, 256, bytes.len()]);
         let at = random.below(reach.min(bytes.len() - 7));
         match random.below(8) {
@@ -115,7 +115,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// Feeds a server and checks its limits after every piece.
+/// Passes damaged bytes to a server and checks its limits after every piece.
 fn torment_server(bytes: &[u8], cut: Cut) {
     let mut server = server();
     let mut steps = 0;
@@ -136,7 +136,7 @@ fn torment_server(bytes: &[u8], cut: Cut) {
     }
 }
 
-/// Feeds a client that has sent its requests, and checks its limits after every piece.
+/// Passes damaged bytes to a client that has sent its requests, and checks its limits after every piece.
 fn torment_client(recording: &Recording, bytes: &[u8], cut: Cut) {
     let mut client = PipeClient::new(recording.options.clone(), recording.requests.clone());
     for piece in cut.pieces(bytes) {
@@ -155,7 +155,7 @@ fn number_from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// Names the session when a test dies in it.
+/// Prints the seed of the session if a test panics in it.
 struct Named(u64);
 
 impl Drop for Named {
@@ -201,7 +201,7 @@ fn noise_is_borne() {
         let noise = random.bytes(length);
         torment_server(&noise, Cut::Whole);
         torment_client(&recording, &noise, Cut::Whole);
-        // Noise after a good start reaches the deeper states.
+        // Random bytes after a valid start reach later states.
         let start = random.below(recording.to_server.len());
         torment_server(&[&recording.to_server[..start], &noise].concat(), Cut::Random(1));
         let start = random.below(recording.to_client.len());
@@ -243,7 +243,7 @@ fn extreme_numbers_at_every_place_are_borne() {
     }
 }
 
-/// A server's reaction to an input: is it still there, and how many bytes did it answer?
+/// The reaction of a server to an input: whether the connection is open, and the number of reply bytes.
 fn outcome(bytes: &[u8]) -> String {
     let mut server = server();
     server.feed(bytes);
@@ -275,7 +275,7 @@ fn from_text(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect()
 }
 
-/// Largest input that is kept.
+/// Maximum size of an input in the corpus.
 const KEPT_BYTES_MAX: usize = 2048;
 
 /// `tests/corpus` keeps one input for each outcome that mutations reached. With `OPENRAID_CORPUS=write` new outcomes
@@ -299,7 +299,7 @@ fn every_input_of_the_corpus_has_the_outcome_it_is_named_after() {
         let bytes = from_text(&std::fs::read_to_string(&path).expect("text"));
         let name = path.file_stem().and_then(|name| name.to_str()).expect("a name").to_owned();
         assert_eq!(outcome(&bytes), name, "{}", path.display());
-        // However it is cut into pieces.
+        // The outcome is the same for every way to cut the bytes into pieces.
         torment_server(&bytes, Cut::Random(seen));
         seen += 1;
     }

@@ -1,4 +1,4 @@
-//! Both engines through the same list of tests, on every file system at hand. The oracle is the file as the standard
+//! Runs the same tests with both engines, on every available file system. The oracle is the file as the standard
 //! library reads it.
 
 mod common;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 const POOL: Bytes = Bytes::mib(4);
 
-/// One engine, one pool, one wait.
+/// An engine, a pool and a way to wait.
 struct Rig {
     pool: FramePool,
     engine: IoEngine,
@@ -55,7 +55,7 @@ impl Rig {
         self.engine.push(&mut self.pool, Operation { member, user_data, verb }).expect("push");
     }
 
-    /// Wait until `count` commands are finished: by epoll alone, or by the engine alone.
+    /// Waits until `count` commands are finished, either by epoll or in the engine.
     fn wait(&mut self, count: usize) -> Vec<Completed> {
         let mut events = Events::new();
         let mut done = Vec::new();
@@ -64,7 +64,7 @@ impl Rig {
         }
         let deadline = clock::now() + Nanos::from_secs(60);
         while done.len() < count {
-            // The kernel's own work may interrupt a wait; only a wait that ends by time has missed something.
+            // The kernel's own work may interrupt a wait. Only a wait that ends by its timeout has missed an event.
             match self.waiting {
                 Waiting::Among => drop(self.epoll.wait(&mut events, Some(Nanos::from_secs(60))).expect("wait")),
                 Waiting::Alone => drop(self.engine.submit_and_wait(Nanos::from_secs(60)).expect("wait")),
@@ -91,7 +91,7 @@ fn frames(start: u64, len: u64) -> PoolRange {
     PoolRange::new(PoolOffset(start), Bytes(len))
 }
 
-/// Run a test with every engine, registered and not, on every file system, direct and cached.
+/// Runs a test with every engine, registered and not, on every file system, direct and cached.
 fn everywhere(test: impl Fn(&mut Rig, &TempDir, Direct)) {
     for dir in [Some(TempDir::on_disk()), TempDir::in_memory()].into_iter().flatten() {
         for direct in [Direct::Try, Direct::Never] {
@@ -124,7 +124,7 @@ fn only_the_requested_part_of_the_pool_is_registered_and_commands_after_it_work(
     for most in [Bytes(0), Bytes(edge), Bytes(u64::MAX)] {
         let options = EngineOptions { prefer: Prefer::Uring, register_pool_max: most, ..EngineOptions::default() };
         let mut rig = Rig::with(options);
-        // Where the limit of locked memory refuses it a note says so.
+        // If the limit of locked memory prevents the registration, a note says so.
         let expected = if rig.engine.notes().is_empty() { most.min(POOL) } else { Bytes(0) };
         assert_eq!(rig.engine.registered_bytes(), expected);
         let path = dir.file(&format!("member-{}", most.get()), 1 << 20);

@@ -1,4 +1,4 @@
-//! What several tests of the journal need: a checksum of another making, golden devices, small rings.
+//! Shared by several tests of the journal: an independent checksum, golden devices, small rings.
 #![allow(dead_code)] // each test file uses a part of this
 
 use openraid_format::{
@@ -11,7 +11,7 @@ use std::path::Path;
 pub const JOURNAL: Uuid = Uuid([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 pub const CONTROLLER: Uuid = Uuid([64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79]);
 
-/// CRC-32C with one table of single bytes, made by long division from the top; the library goes other ways.
+/// CRC-32C with one table of single bytes, computed by long division from the top; the library uses another method.
 pub fn crc32c(bytes: &[u8]) -> u32 {
     use std::sync::OnceLock;
     static TABLE: OnceLock<Vec<u32>> = OnceLock::new();
@@ -26,7 +26,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |register, &byte| register >> 8 ^ table[usize::from(register.to_le_bytes()[0] ^ byte)])
 }
 
-/// Put the right checksum into a superblock or a header.
+/// Writes the correct checksum into a superblock or a header.
 pub fn fix_checksum(block: &mut [u8]) {
     block[12..16].fill(0);
     let checksum = crc32c(&block[..4096]);
@@ -48,7 +48,7 @@ pub fn golden_device(name: &str) -> Vec<u8> {
     device
 }
 
-/// The superblock of a journal with a ring of any length, which need not be one that can be written.
+/// The superblock of a journal with a ring of any length; `encode` may refuse it.
 pub fn small(sectors: u64) -> JournalSuperblock {
     let device = Sectors::mib(8);
     let mut superblock = JournalSuperblock::new(JOURNAL, CONTROLLER, device, BlockSize::B512, (0, 1)).unwrap();
@@ -58,7 +58,7 @@ pub fn small(sectors: u64) -> JournalSuperblock {
     superblock
 }
 
-/// A commit with one record over its whole payload, as the bytes that go to the ring.
+/// A commit with one record over its whole payload, as bytes of the ring.
 pub fn commit(
     ring: &JournalRing,
     place: LogPlace,
@@ -103,7 +103,7 @@ pub fn wrap(ring: &JournalRing, place: LogPlace, epoch: u64, promised: u64, tail
     (header, bytes)
 }
 
-/// Put bytes into a ring.
+/// Writes bytes into a ring.
 pub fn put(image: &mut [u8], at: RingSector, bytes: &[u8]) {
     let at = usize::try_from(at.0 * 512).unwrap();
     image[at..at + bytes.len()].copy_from_slice(bytes);

@@ -9,9 +9,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A stretch of a drive that was kept.
+/// A part of a drive that was kept.
 pub struct Area {
-    /// First byte on the drive.
+    /// Offset of its first byte on the drive.
     pub start: u64,
     pub bytes: Vec<u8>,
 }
@@ -28,7 +28,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// The kept bytes from this byte of the drive on, to the end of their area.
+    /// The kept bytes from this offset of the drive to the end of their area.
     pub fn at(&self, start: u64) -> Option<&[u8]> {
         self.areas.iter().find(|area| area.start == start).map(|area| &area.bytes[..])
     }
@@ -48,7 +48,7 @@ impl Member {
         Superblock::decode(self.superblock_bytes(), self.minor(), self.size)
     }
 
-    /// What mdadm prints after `key : ` in its examination.
+    /// mdadm's text after `key : ` in its output.
     pub fn said(&self, key: &str) -> Option<&str> {
         value(&self.examine, key)
     }
@@ -148,7 +148,7 @@ impl Random {
     }
 }
 
-/// A folder that goes away with the test.
+/// A folder that is removed at the end of the test.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -176,18 +176,18 @@ fn sh(line: &str) -> Output {
     Command::new("sh").arg("-c").arg(line).env("PATH", format!("{path}:/sbin:/usr/sbin")).output().unwrap()
 }
 
-/// Is this tool installed? Says so if it is not.
+/// Is this tool installed? If not, a line says so.
 pub fn has(tool: &str) -> bool {
     let found = sh(&format!("command -v {tool}")).status.success();
     if !found {
         assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "{tool} is not installed");
-        // Past the test's capture.
+        // Written directly to standard error, because the test framework captures other output.
         let _ = writeln!(std::io::stderr(), "skipped: {tool} is not installed");
     }
     found
 }
 
-/// Run a shell line that has to succeed, and give its output.
+/// Runs a shell line that must succeed, and returns its output.
 pub fn run(line: &str) -> String {
     let output = sh(line);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -195,7 +195,7 @@ pub fn run(line: &str) -> String {
     text
 }
 
-/// The superblock checksum, written a second time and from the other end.
+/// The checksum of a superblock, written independently and computed from the other end.
 pub fn fix_checksum(bytes: &mut [u8]) {
     const CHECKSUM_AT: usize = 216;
     const MAX_DEV_AT: usize = 220;

@@ -1,8 +1,8 @@
-//! No rate above the ceilings of a machine's parts: each result is compared with the known ceilings. A rate
-//! that is higher, or to which a cache has contributed, carries a flag.
+//! Compares the rates of each result with the known ceilings of a machine's parts. If a rate is above a ceiling, or if
+//! a cache contributed to it, the result gets a flag.
 //!
-//! `bound.rs` has the ceilings of a simulated machine. The link of a real target's device is known if the kernel reports it. A flag
-//! changes no figure.
+//! `bound.rs` has the ceilings of a simulated machine. The link of a real target's device is known if the kernel
+//! reports it. A flag changes no figure.
 
 use super::result::CellResult;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
-//! The warm-up of a load: from the first request to the state in which it continues for ever.
+//! The warm-up of a load: from the first request to a state in which the load could continue without change.
 //!
 //! ```text
-//!   holds back?   a simulated cache took the first writes: it is filled
-//!   full          writes until it takes them no faster than the drives do
+//!   holds back?   a simulated cache keeps the first writes: it is filled
+//!   full          writes until the cache takes them only as fast as the drives do
 //!   warm          until the amount of dirty data and the rate are steady
-//!   drained       if a full cache did nothing but empty: until nothing is dirty, then warm again
+//!   drained       if a full cache only emptied: until nothing is dirty, then warm again
 //! ```
 //!
 //! It must never call a cache steady that only fills or only empties.

@@ -1,4 +1,4 @@
-//! A small blocking client: one request at a time, or many at once.
+//! A small blocking client, for one request at a time or many at once.
 
 use openraid_nbd::client::{
     ClientError, ClientEvent, ClientHandshake, ClientOptions, ClientSession, ClientTransmission, Finished, Goal,
@@ -14,17 +14,17 @@ use std::os::unix::net::UnixStream;
 pub trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
-/// What came back of a request.
+/// The result of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
     pub result: Finished,
-    /// For a read: as long as the request.
+    /// For a read: the data, with the length of the request.
     pub data: Vec<u8>,
     /// Context and extent.
     pub extents: Vec<(u32, Extent)>,
 }
 
-/// A request that is under way, and what came of it so far.
+/// A request that is under way, with its result so far.
 struct Underway {
     pending: Pending,
     data: Vec<u8>,
@@ -53,7 +53,7 @@ impl Table {
         self.0.is_empty()
     }
 
-    /// Where data of a read belongs.
+    /// The destination of a read's data.
     pub fn place(&mut self, cookie: Cookie, offset: ArrayOffset, length: usize) -> &mut [u8] {
         let underway = self.underway(cookie);
         let start = usize::try_from((offset - underway.pending.request().offset).get()).expect("small");
@@ -138,7 +138,7 @@ impl Client {
         Request { cookie, command, offset: ArrayOffset(offset), length: Bytes(length) }
     }
 
-    /// Sends a request that is known to be allowed.
+    /// Sends a request that is known to be valid.
     pub fn send(&mut self, request: Request, payload: &[u8]) {
         let header = self.transmission.encode(&request).expect("the test asks for nothing forbidden");
         self.table.insert(request);

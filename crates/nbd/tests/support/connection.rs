@@ -1,4 +1,5 @@
-//! One connection of a server, without a socket: bytes in, bytes out, and a log of the parsed events.
+//! One connection of a server without a socket: it takes received bytes, returns bytes to send, and keeps a log of
+//! parsed events.
 
 use super::disk::{is_zero, Disk, STATUS_UNIT};
 use openraid_nbd::server::{
@@ -26,10 +27,10 @@ enum Phase {
     Closed,
 }
 
-/// The outcome of a step.
+/// The result of a step.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Something happened; take another step.
+    /// The step made progress; do another step.
     Progress,
     /// More bytes are needed.
     Starved,
@@ -58,14 +59,14 @@ impl Connection {
         Self { phase, session: None, exports, disk, tuning, inbox: Vec::new(), used: 0, out, log: None }
     }
 
-    /// Hands in received bytes; [`Connection::step`] then works on them.
+    /// Passes received bytes; [`Connection::step`] then handles them.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.inbox.drain(..self.used);
         self.used = 0;
         self.inbox.extend_from_slice(bytes);
     }
 
-    /// Bytes that the connection holds, its output apart.
+    /// Number of bytes that the connection holds, without its output.
     pub fn held_bytes(&self) -> usize {
         let phase = match &self.phase {
             Phase::Negotiating(handshake) => handshake.held_bytes(),
@@ -75,7 +76,7 @@ impl Connection {
         phase + self.inbox.len() - self.used
     }
 
-    /// Feeds `bytes` and steps until nothing more happens.
+    /// Passes `bytes` and does steps until there is no more progress.
     pub fn run(&mut self, bytes: &[u8]) -> Step {
         self.feed(bytes);
         loop {
@@ -164,7 +165,8 @@ impl Connection {
         }
     }
 
-    /// Takes what there is of a large payload; a server with a socket would receive it to its place instead.
+    /// Takes the available bytes of a large payload. A server with a socket would receive them directly to their
+    /// destination.
     fn receive(&mut self, mut transmission: Box<Transmission>, request: Request, mut payload: Vec<u8>) -> Step {
         let outstanding = transmission.payload_outstanding() as usize;
         let here = outstanding.min(self.inbox.len() - self.used);
@@ -221,7 +223,7 @@ impl Connection {
         self.out.extend_from_slice(session.success(request).as_bytes());
     }
 
-    /// A structured read in units, zeroes as holes.
+    /// A structured read in units; zeroes are sent as holes.
     fn push_pieces(&mut self, request: &Request, start: usize, bytes: &[u8]) {
         let mut at = 0;
         while at < bytes.len() {

@@ -4,7 +4,7 @@ use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo, Extent};
 use openraid_units::Bytes;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Extents are told in this unit.
+/// Unit of extents in bytes.
 pub const STATUS_UNIT: usize = 64 << 10;
 
 pub struct Disk {
@@ -24,7 +24,8 @@ impl Disk {
         self.bytes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Consecutive extents from `offset`, `length` bytes in all: units of nothing but zeroes are holes.
+    /// Consecutive extents from `offset` with a total length of `length` bytes. A unit that consists only of zeroes is
+    /// a hole.
     pub fn extents(&self, offset: usize, length: usize) -> Vec<Extent> {
         let bytes = self.read();
         let (mut at, end, mut out) = (offset, offset + length, Vec::new());
@@ -42,7 +43,7 @@ pub fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }
 
-/// An export that can do everything.
+/// An export with all abilities.
 pub fn export(name: &str, size: usize) -> ExportInfo {
     let flags = [
         ExportFlags::FLUSH,

@@ -10,9 +10,9 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes received in one call.
+/// Maximum number of bytes in one receive.
 const BATCH_BYTES: usize = 256 << 10;
-/// Output is sent when it has grown to this many bytes, or when there is nothing left to do.
+/// Output is sent when it has at least this number of bytes, or when there is nothing else to do.
 const SEND_BYTES: usize = 1 << 20;
 
 /// Serves one connection to its end.

@@ -1,4 +1,4 @@
-//! Both sides in memory, joined by a pipe that cuts the bytes as it likes.
+//! Both sides in memory, connected by a pipe that cuts the bytes into pieces.
 
 use super::client::{Answer, Table};
 use super::connection::{Connection, Step};
@@ -8,7 +8,7 @@ use openraid_nbd::client::{
 };
 use openraid_nbd::{Cookie, Request};
 
-/// How bytes are cut on their way.
+/// The way in which bytes are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
     Whole,
@@ -42,13 +42,13 @@ enum Phase {
     Over,
 }
 
-/// A client that sends all its requests at once, as soon as it may.
+/// A client that sends all its requests together, as early as possible.
 pub struct PipeClient {
     phase: Phase,
     requests: Vec<(Request, Vec<u8>)>,
     table: Table,
     inbox: Vec<u8>,
-    /// Place of data that is announced and still to come: request, offset, length.
+    /// The destination of announced data that are still to come: request, offset, length.
     announced: Option<(Cookie, openraid_units::ArrayOffset, usize)>,
     pub out: Vec<u8>,
     pub session: Option<ClientSession>,
@@ -132,7 +132,7 @@ impl PipeClient {
         true
     }
 
-    /// One step; is there more to do?
+    /// Does one step; returns whether there is more to do.
     fn progress(&mut self, mut transmission: Box<ClientTransmission>) -> bool {
         if let Some((cookie, offset, length)) = self.announced.take() {
             let here = length.min(self.inbox.len());
@@ -181,7 +181,7 @@ impl PipeClient {
     }
 }
 
-/// Lets both sides talk until neither has anything to say. Returns all bytes to the server and all to the client.
+/// Runs both sides until neither has bytes to send. Returns all bytes to the server and all bytes to the client.
 pub fn converse(client: &mut PipeClient, server: &mut Connection, cut: Cut) -> (Vec<u8>, Vec<u8>) {
     let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
     let mut closed = false;

@@ -1,4 +1,4 @@
-//! Running foreign programs, and doing without them where they are not installed.
+//! Runs foreign programs. If a program is not installed, its test is skipped.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ pub fn installed(program: &str, package: &str) -> bool {
             std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(),
             "{program} is not installed: Debian package {package}"
         );
-        // Past the test's capture.
+        // Written directly to standard error, because the test framework captures other output.
         let _ = writeln!(std::io::stderr(), "skipped: {program} is not installed (Debian package {package})");
     }
     found
@@ -27,7 +27,7 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     text
 }
 
-/// A folder of its own for a test, removed at the end.
+/// A folder for one test, removed at the end.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -52,11 +52,11 @@ impl Drop for Folder {
     }
 }
 
-/// A foreign server, stopped at the end.
+/// A foreign server that is stopped at the end.
 pub struct Server(Child);
 
 impl Server {
-    /// Starts a program and waits until its socket is there.
+    /// Starts a program and waits until its socket exists.
     pub fn start(program: &str, arguments: &[&str], socket: &Path) -> Self {
         let child = Command::new(program)
             .args(arguments)
