@@ -1,17 +1,17 @@
-//! The write-intent bitmap: which chunks may differ between members after a crash or an absence.
+//! The write-intent bitmap: the chunks that may differ between members after a crash or an absence.
 //!
 //! ```text
-//!  byte 0       header, 256 bytes
-//!  byte 256     bit 0 of byte 0 is chunk 0, bit 1 chunk 1, ..., bit 0 of byte 1 chunk 8: one string of bits,
-//!               little-endian, without a gap, to the last chunk; bits after it may be set and mean nothing
+//!   byte 0       header, 256 bytes
+//!   byte 256     bit 0 of byte 0 is chunk 0, bit 1 chunk 1, ..., bit 0 of byte 1 chunk 8: one string of bits,
+//!                little-endian, without a gap, to the last chunk; bits after it may be set and mean nothing
 //! ```
 //!
 //! A bit covers sectors of a member for levels 1, 4, 5 and 6, and sectors of the array for level 10. A bitmap must not
-//! be used if it is older than the superblock, belongs to another set, or covers another size: it would leave out
-//! chunks that were written. A caller that gets an error here resyncs everything.
+//! be used if it is older than the superblock, belongs to another set, or covers another size, because it would lack
+//! chunks that were written. If the functions here return an error, the caller does a full resync.
 //!
-//! Source: kernel `drivers/md/md-bitmap.h` for the meaning of the fields, checked against images made by the
-//! driver of Linux 6.1.
+//! Source: kernel `drivers/md/md-bitmap.h` for the meaning of the fields, checked against images made by the driver of
+//! Linux 6.1.
 
 use crate::identity::Uuid;
 use crate::le;

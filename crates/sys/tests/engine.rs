@@ -129,7 +129,7 @@ fn only_the_requested_part_of_the_pool_is_registered_and_commands_after_it_work(
         assert_eq!(rig.engine.registered_bytes(), expected);
         let path = dir.file(&format!("member-{}", most.get()), 1 << 20);
         let member = rig.attach(&path, Use::Exclusive, Direct::Try);
-        // Before the edge, across it, and after it.
+        // Before the boundary, across it, and after it.
         for (seed, start) in [(1, 0), (2, edge - 4096), (3, edge), (4, POOL.get() - 8192)] {
             let (bytes, range) = (pattern(seed, 8192), frames(start, 8192));
             rig.fill(range, &bytes);
@@ -159,7 +159,8 @@ fn a_discard_may_be_longer_than_any_transfer() {
     });
 }
 
-/// Bytes of a pool that the system has given memory for, as the kernel's page map of this process says.
+/// Number of bytes of a pool for which the system has allocated memory, according to the kernel's page map of this
+/// process.
 fn resident(pool: &FramePool, len: u64) -> u64 {
     use std::os::unix::fs::FileExt;
     let start = pool.slice(frames(0, 4096)).as_ptr() as u64;
@@ -175,7 +176,7 @@ fn a_pool_takes_memory_when_commands_use_it() {
         common::skipped("io_uring is refused here");
         return;
     }
-    // The file goes after the member that is open: another test may be given its inode.
+    // The file is removed after the open member, because another test might otherwise get its inode.
     let dir = TempDir::on_disk();
     let (mib, len) = (1 << 20, Bytes::mib(96));
     let options = EngineOptions { prefer: Prefer::Uring, ..EngineOptions::default() };
@@ -357,7 +358,7 @@ fn a_full_file_system_is_an_error_of_the_write() {
         let verb = Verb::Write { at: DriveLba(0), from: frames(0, 512 << 10), fua: false };
         assert_eq!(rig.one(member, verb).result.map_err(IoError::fault), Err(FaultKind::NoSpace));
     }
-    // Lazily: the ring's workers may hold the file a moment longer.
+    // The unmount is lazy, because the ring's workers may hold the file for a short time.
     assert!(run("umount", &["-l", &target]).is_some());
 }
 
@@ -515,7 +516,7 @@ fn a_hanging_member_keeps_its_frames_and_delays_no_other() {
         let hung = rig.attach(&frozen.file("hung", &pattern(0, 1 << 20)), Use::Exclusive, Direct::Try);
         let well = rig.attach(&dir.file("well", 1 << 20), Use::Exclusive, Direct::Try);
         frozen.freeze();
-        // As many as the core ever sends to one drive.
+        // The maximum number of commands that the core sends to one drive.
         for nth in 0..128 {
             rig.push(hung, nth, Verb::Write { at: DriveLba(nth * 8), from: frames(nth * 4096, 4096), fua: true });
         }

@@ -1,4 +1,4 @@
-//! Opening members: the refusals, their reasons, and that nothing is harmed or left open.
+//! Opening members: the refusals and their reasons, and that nothing is damaged or left open.
 
 mod common;
 
@@ -170,7 +170,7 @@ fn a_file_under_a_loop_device_is_held_by_it() {
     let looked_at = Member::open(&path, Use::Examine, Direct::Try).expect("looking is always possible");
     assert!(looked_at.kernel_holder().is_some());
     drop(device);
-    // The kernel detaches when the last opener is gone, and other programs look at loop devices too.
+    // The kernel detaches a loop device when its last user has closed it, and other programs also open loop devices.
     let free = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
         looked_at.kernel_holder().is_none()

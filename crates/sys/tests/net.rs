@@ -1,4 +1,4 @@
-//! Sockets against the standard library's, with buffers small enough that every send is partial.
+//! Tests the sockets against those of the standard library, with buffers so small that every send is partial.
 
 mod common;
 
@@ -44,7 +44,7 @@ fn local() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, 0).into()
 }
 
-/// Send headers and frames of `rounds` x 64 KiB; the peer, a thread, reads everything.
+/// Sends headers and frames of `rounds` x 64 KiB; the peer, a thread, reads everything.
 fn gather_through(socket: &Socket, mut peer: impl Read + Send + 'static) {
     let mut pool = pool();
     pool.slice_mut(frames(0, 2 << 20)).copy_from_slice(&pattern(0, 2 << 20));
@@ -61,7 +61,7 @@ fn gather_through(socket: &Socket, mut peer: impl Read + Send + 'static) {
     let total = oracle.len();
     let reader = std::thread::spawn(move || {
         let mut bytes = vec![0; total];
-        // Late and slow, so that the sender meets a full buffer.
+        // The peer reads late and slowly, so that the sender finds a full buffer.
         std::thread::sleep(Duration::from_millis(20));
         peer.read_exact(&mut bytes).expect("all bytes come");
         bytes
@@ -244,7 +244,8 @@ fn accepting_without_a_client_does_not_wait() {
 fn signals_become_events() {
     let signals = Signals::take_over().expect("signals");
     assert_eq!(signals.next_signal(), None);
-    // To the whole process: every other thread of this test program would have to block it too, so to this thread.
+    // The signal goes to this thread. If it went to the process, every other thread of this test program would have to
+    // block it, too.
     let thread = std::fs::read_link("/proc/thread-self").expect("proc");
     let thread = thread.file_name().and_then(|name| name.to_str()).expect("number").to_string();
     if !common::has(&["python3"], "python3") {
@@ -258,7 +259,7 @@ fn signals_become_events() {
     }
 }
 
-/// `tgkill`, which no command-line tool offers.
+/// `tgkill`, for which there is no command-line tool.
 const SEND: &str = "import ctypes, signal, sys; \
     p, t, n = int(sys.argv[1]), int(sys.argv[2]), getattr(signal, 'SIG' + sys.argv[3]); \
     sys.exit(ctypes.CDLL(None).tgkill(p, t, int(n)) != 0)";

@@ -1,26 +1,26 @@
-//! The most that the parts of a simulated machine can carry under a load, by closed form.
+//! Computes the maximum rates of a simulated machine's parts under a load, by closed formulas.
 //!
 //! ```text
-//!   bus          of a card: the bytes of hosts; of software: what members read and write for them
+//!   bus          of a card: the bytes of hosts; of software: the bytes that members read and write for them
 //!   data path    of a card: the bytes of hosts
-//!   links        each drive's own or its port's, the slower one; where drives share channels, those
+//!   links        each drive's own or its port's, the slower one; if drives share channels, the channels
 //!   media        a disk in its outermost zone, an SSD's controller
-//!   firmware     of SSDs: the time for which a command keeps others out
-//!   positions    of disks, with one request at a time at random places: a seek and half a turn each
+//!   firmware     of SSDs: the time in which a command excludes others
+//!   positions    of disks, with one request at a time at random addresses: a seek and half a turn each
 //! ```
 //!
-//! What members carry for a byte of the host, with n members, m of them missing, d that hold data of a stripe, p
-//! parities, and d' that hold data of a stripe in a span:
+//! The traffic of members for one byte of the host. There are n members, of which m are missing. Of a stripe, d members
+//! hold data and p parities; d' members hold data of a stripe in one span.
 //!
 //! ```text
-//!   any load           read 1; written (n - m) / d: all that are there, of a stripe that is written whole
-//!   random reads       parity: ((n - m) + m d') / n, as a lost chunk is read from d' others
-//! random writes      parity, all there, nothing cached: the fewer of 1 + p read and 1 + p written, d' - 1 read and 1 +
-//! p written
+//!   any load           read 1; written (n - m) / d: all present members, for a stripe that is written whole
+//!   random reads       parity: ((n - m) + m d') / n, because a lost chunk is read from d' others
+//!   random writes      parity, no missing member, no cache: the smaller traffic of two ways
+//!                      1 + p reads and 1 + p writes, or d' - 1 reads and 1 + p writes
 //! ```
 //!
-//! A missing member is the slowest one here, and a member that is being filled counts for reads: both can only raise a
-//! ceiling.
+//! The formulas assume that a missing member is the slowest one, and that reads can use a member that is being filled.
+//! Both assumptions can only raise a ceiling.
 
 use super::ceiling::Ceiling;
 use super::error::CellError;

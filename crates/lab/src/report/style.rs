@@ -70,7 +70,7 @@ impl Key {
         (members.unwrap_or(0), variant.unwrap_or(0))
     }
 
-    /// The `stroke-dasharray` of a subject's line: by member count, moved on by the variant.
+    /// The `stroke-dasharray` of a subject's line. The member count selects it, and the variant shifts the choice.
     #[must_use]
     pub fn dash(&self, subject: &Subject) -> &'static str {
         if plain(subject) {
@@ -80,8 +80,8 @@ impl Key {
         DASHES[(members + variant) % DASHES.len()]
     }
 
-    /// Draw a subject's mark, which depends on its member count, at a place. It is hollow if the result was not steady;
-    /// a cross cannot be hollow, and a circle replaces it.
+    /// Draws a subject's mark, which depends on its member count. The mark is hollow if the result was not steady. A
+    /// cross cannot be hollow, so a circle replaces it.
     pub fn mark(&self, m: &mut Markup, subject: &Subject, (x, y): (f64, f64), hollow: bool) {
         let number = self.pair(subject).0 % DASHES.len();
         let dot = if hollow { "hollow" } else { "dot" };
@@ -142,7 +142,7 @@ impl Key {
     }
 }
 
-/// The single drive without anything special: always an unbroken line with circles.
+/// Is the subject a single drive without a variant? It always has a solid line with circles.
 fn plain(subject: &Subject) -> bool {
     subject.level == Level::Single && subject.variant.is_empty()
 }

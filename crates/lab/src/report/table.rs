@@ -1,6 +1,6 @@
-//! Tables: the numbers of every chart next to it, and tables of their own.
+//! Tables: the numbers of every chart, shown next to it, and tables without a chart.
 //!
-//! A cell without a result gives the reason in a note below the table.
+//! For a cell without a result, a note below the table gives the reason.
 
 use super::bars::sorted;
 use super::data::{AbsentPoint, Bars, Cell, Heat, Lines, Point, Row, Series, Table, Unit};
@@ -9,17 +9,17 @@ use super::lines::spread;
 use super::markup::Markup;
 use super::style::patch;
 
-/// The most rows of a table next to a chart that are all shown.
+/// Maximum number of rows that are all shown in a table next to a chart.
 const ROWS_MAX: usize = 24;
-/// Rows shown of a longer table, evenly spaced.
+/// Number of rows shown of a longer table, evenly spaced.
 const ROWS_PICKED: usize = 13;
-/// Runs that differ by more than this share of the median are noise worth a word.
+/// If runs differ by more than this share of the median, a note mentions the noise.
 pub const NOISE: f64 = 0.05;
-/// What marks a result that was not steady, and what stands below a table with one.
+/// The mark of a result that was not steady.
 const DAGGER: &str = "\u{2020}";
-/// See [`DAGGER`].
+/// The note below a table with such a result.
 pub const UNSTEADY: &str = "not steady when it was measured: the true figure may be another";
-/// Ratios from which on the second and third step of the colours begin, upwards; downwards their inverse.
+/// Ratios at which the second and third step of the colours begin. For ratios below 1 their inverse applies.
 const STEPS: [f64; 2] = [1.5, 3.0];
 
 /// The numbers of a line chart.
@@ -51,7 +51,8 @@ pub fn of_lines(lines: &Lines) -> Table {
     }
 }
 
-/// Indices of all of few rows, or of [`ROWS_PICKED`] of many, first and last among them, evenly spaced.
+/// Indices of the rows that are shown: all of few rows, or [`ROWS_PICKED`] of many, evenly spaced, including the first
+/// and the last.
 fn picked(count: usize) -> Vec<usize> {
     if count <= ROWS_MAX {
         return (0..count).collect();
@@ -65,7 +66,7 @@ fn cell(series: &Series, x: f64) -> Cell {
     match (found, absent) {
         (Some(point), _) => of_point(point),
         (None, Some(absent)) => Cell::NotApplicable(absent.reason.clone()),
-        // A place of other lines only: nothing is missing here.
+        // Only other lines have this position, so nothing is missing here.
         (None, None) => Cell::Text(String::new()),
     }
 }
@@ -113,7 +114,7 @@ pub fn of_bars(bars: &Bars) -> Table {
     }
 }
 
-/// The numbers of a heat map, highest row first as the map has it.
+/// The numbers of a heat map, the highest row first as in the map.
 #[must_use]
 pub fn of_heat(heat: &Heat) -> Table {
     let share = |row: usize, column: usize| heat.shares.get(row).and_then(|row| row.get(column)).copied();
@@ -134,7 +135,7 @@ fn missing() -> Cell {
     Cell::NotApplicable("not measured".into())
 }
 
-/// A cell in words, as a terminal shows it and the page begins it.
+/// A cell as text, for a terminal and for the start of a cell on the page.
 #[must_use]
 pub fn words(cell: &Cell) -> String {
     match cell {
@@ -152,8 +153,8 @@ pub fn noisy(value: f64, low: f64, high: f64) -> bool {
     (high - low).abs() > NOISE * value.abs()
 }
 
-/// A ratio at its displayed precision, and the step of its colour: 1 to 3 above 1, -1 to -3 below, 0 if it is shown as
-/// 1.
+/// A ratio at its displayed precision, and the step of its colour: 1 to 3 above 1, -1 to -3 below 1, 0 if the ratio is
+/// shown as 1.
 #[must_use]
 pub fn step(value: f64) -> i32 {
     if !value.is_finite() || ratio(value) == "1.0" {
@@ -199,7 +200,7 @@ pub fn draw(m: &mut Markup, table: &Table) {
     }
 }
 
-/// Is a result in it that was not steady?
+/// Does the table have a result that was not steady?
 #[must_use]
 pub fn has_unsteady(table: &Table) -> bool {
     table.rows.iter().flat_map(|row| &row.cells).any(|cell| matches!(cell, Cell::Unsteady { .. }))
@@ -220,7 +221,7 @@ fn head(m: &mut Markup, table: &Table) {
     });
 }
 
-/// A heading whose array is not broken over lines: `RAID 5 x4`, then perhaps its variant.
+/// A heading in which an array's name is not broken over two lines: `RAID 5 x4`, optionally with its variant.
 fn together(heading: &str) -> String {
     let (array, rest) = heading.split_at(heading.find(", ").unwrap_or(heading.len()));
     if array.chars().count() > 12 {
@@ -290,7 +291,7 @@ fn draw_spread(m: &mut Markup, text: &str, (value, low, high): (f64, f64, f64)) 
     });
 }
 
-/// The different reasons for cells without result, in the order of appearance.
+/// The different reasons of cells without a result, in the order of appearance.
 #[must_use]
 pub fn reasons(table: &Table) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -330,7 +331,7 @@ pub fn draw_heat(m: &mut Markup, heat: &Heat) {
 
 fn shaded(m: &mut Markup, cell: &Cell) {
     let Cell::Number(share) = cell else { return m.text("td", &[("class", "none")], MISSING) };
-    // The steps that a reader looks for: anything at all, a hundredth, a tenth, a third, most.
+    // Steps that matter to a reader: more than nothing, a hundredth, a tenth, a third, most.
     let class = match share {
         s if !s.is_finite() => "none",
         s if *s <= 0.0 => return m.text("td", &[], ""),

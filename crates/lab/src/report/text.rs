@@ -8,15 +8,15 @@ use super::findings;
 use super::format::number;
 use super::table;
 
-/// Narrower terminals get lines of this many characters all the same.
+/// Minimum length of a line, even on a narrower terminal.
 const WIDTH_MIN: usize = 40;
-/// The longest lines, on wider terminals too: longer ones are hard to read.
+/// Maximum length of a line, even on a wider terminal, because longer lines are difficult to read.
 const WIDTH_MAX: usize = 200;
-/// Characters that a bar takes at most.
+/// Maximum number of characters in a bar.
 const BAR_MAX: usize = 40;
-/// Blanks between columns.
+/// Number of blanks between columns.
 const GAP: usize = 2;
-/// Characters of a cell or heading; more are cut.
+/// Maximum number of characters in a cell or heading; more are cut.
 const CELL_MAX: usize = 48;
 
 /// The whole report in lines of at most `width` characters.
@@ -113,7 +113,7 @@ fn draw_panel(out: &mut String, panel: &Panel, width: usize) {
     out.push_str(&drawn);
 }
 
-/// Bars in the given order, names in front, values at the end. Values below zero have no bar.
+/// Bars in the given order, with names before them and values after them. Values below zero have no bar.
 #[must_use]
 pub fn bars(rows: &[(String, f64)], width: usize) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
@@ -139,7 +139,7 @@ fn steps(share: f64, all: usize) -> usize {
     if !share.is_finite() {
         return 0;
     }
-    // At most [`WIDTH_MAX`] steps: a plain search is exact and needs no conversion.
+    // There are at most [`WIDTH_MAX`] steps. A linear search is exact and needs no conversion.
     (1..=all).take_while(|&n| f64::from(u32::try_from(n).unwrap_or(u32::MAX)) - 0.5 <= share * whole(all)).count()
 }
 
@@ -147,8 +147,8 @@ fn whole(n: usize) -> f64 {
     f64::from(u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-/// A table in lines of at most `width` characters. Columns that do not fit follow below, with the first column
-/// repeated.
+/// A table in lines of at most `width` characters. Columns that do not fit follow below the others, again with the
+/// first column.
 #[must_use]
 pub fn table(table: &Table, width: usize) -> String {
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
@@ -239,7 +239,7 @@ fn short(text: &str, most: usize) -> String {
     format!("{}...", text.chars().take(most.saturating_sub(3)).collect::<String>())
 }
 
-/// Text without anything that a terminal acts upon, blanks in a row made one.
+/// Text without control characters, and with single blanks.
 fn clean(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let words: Vec<String> = text
@@ -249,7 +249,7 @@ fn clean(text: &str) -> String {
     words.join(" ")
 }
 
-/// A paragraph in lines of at most `width` characters, with a sign before the first and blanks before the others.
+/// A paragraph in lines of at most `width` characters. The first line begins with a sign, the others with blanks.
 fn paragraph(out: &mut String, text: &str, width: usize, sign: &str) {
     let indent = " ".repeat(sign.len());
     let mut line = sign.to_owned();
@@ -265,7 +265,7 @@ fn paragraph(out: &mut String, text: &str, width: usize, sign: &str) {
         if !empty {
             line.push(' ');
         }
-        // A word longer than a line is broken.
+        // A word that is longer than a line is broken.
         while line.chars().count() + word.len() > width {
             let rest = word.split_off(width - line.chars().count());
             line.extend(word);

@@ -1,4 +1,4 @@
-//! Temporary folders on the file systems at hand, and bytes that tell where they belong.
+//! Temporary folders on the available file systems, and bytes that show their position.
 #![allow(dead_code)] // every test file uses its own part
 
 use std::io::Write;
@@ -12,18 +12,18 @@ pub struct TempDir(PathBuf);
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl TempDir {
-    /// In the build folder, which is on a disk.
+    /// A folder in the build folder, which is on a disk.
     pub fn on_disk() -> Self {
         Self::under(Path::new(env!("CARGO_TARGET_TMPDIR")))
     }
 
-    /// In memory; `None` if there is no such file system.
+    /// A folder in memory; `None` if there is no such file system.
     pub fn in_memory() -> Option<Self> {
         let memory = Path::new("/dev/shm");
         memory.is_dir().then(|| Self::under(memory))
     }
 
-    /// In memory if possible: making data durable there takes no time, even if the disk is busy.
+    /// A folder in memory if possible. Making data durable takes no time there, even if the disk is busy.
     pub fn quick() -> Self {
         Self::in_memory().unwrap_or_else(Self::on_disk)
     }
@@ -53,7 +53,8 @@ impl Drop for TempDir {
     }
 }
 
-/// Bytes that differ from place to place: the number of the sector, and a mix of number and place within it.
+/// Bytes that differ between positions: the number of the sector, and a mix of that number and the position in the
+/// sector.
 pub fn pattern(first_sector: u64, len: usize) -> Vec<u8> {
     (0..len)
         .map(|n| {
@@ -64,13 +65,13 @@ pub fn pattern(first_sector: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Run a program; its standard output, or `None` if it is not there or fails.
+/// Runs a program. Returns its standard output, or `None` if it does not exist or fails.
 pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
 }
 
-/// The same, but an error ends the test.
+/// As [`run`], but an error ends the test.
 #[track_caller]
 pub fn must(program: &str, arguments: &[&str]) -> String {
     tried(program, arguments).unwrap_or_else(|said| panic!("{said}"))
@@ -87,17 +88,18 @@ fn tried(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Steps that a machine, mostly a container, may refuse even to root: then the test says so and does nothing.
+/// Runs a step that a machine, mostly a container, may refuse even to root. If it is refused, the test says so and does
+/// nothing.
 pub fn allowed(program: &str, arguments: &[&str]) -> Option<String> {
     tried(program, arguments).map_err(|said| skipped(&said)).ok()
 }
 
-/// Write past a test's capture that it does nothing, and why.
+/// Prints that the test does nothing, and why, directly to standard error.
 pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
-/// Are these programs there? If not, a message says so.
+/// Do these programs exist? If not, a message says so.
 pub fn has(programs: &[&str], package: &str) -> bool {
     let is_there = |program: &&str| Command::new(program).arg("--version").output().is_ok();
     let Some(program) = programs.iter().find(|program| !is_there(program)) else { return true };
@@ -107,7 +109,7 @@ pub fn has(programs: &[&str], package: &str) -> bool {
     false
 }
 
-/// May this process mount file systems? If not, a message says so. Root in a container mostly may not.
+/// May this process mount file systems? If not, a message says so. Root in a container usually may not.
 pub fn may_mount() -> bool {
     const SYS_ADMIN: u32 = 21;
     let status = std::fs::read_to_string("/proc/self/status").expect("proc");
@@ -123,7 +125,7 @@ pub fn may_mount() -> bool {
 pub struct Loop(pub PathBuf);
 
 impl Loop {
-    /// `None` with a message if none can be had.
+    /// `None`, with a message, if there is no loop device.
     pub fn over(file: &Path, options: &[&str]) -> Option<Self> {
         if !may_mount() || !has(&["losetup"], "mount") {
             return None;
@@ -143,14 +145,14 @@ impl Drop for Loop {
     }
 }
 
-/// A file system that can stand still, as a dead file server or a suspended device mapping does.
+/// A file system that can stop answering, like a dead file server or a suspended device mapping.
 pub struct Frozen {
     target: String,
     _device: Loop,
 }
 
 impl Frozen {
-    /// One of 64 MiB in this folder; `None` with a message if none can be had.
+    /// A file system of 64 MiB in this folder; `None`, with a message, if it cannot be made.
     pub fn make(dir: &TempDir) -> Option<Self> {
         let image = dir.path("image");
         std::fs::File::create(&image).expect("image").set_len(64 << 20).expect("sparse");
@@ -166,19 +168,19 @@ impl Frozen {
         Some(Self { target, _device: device })
     }
 
-    /// A file on it.
+    /// A file on this file system.
     pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = Path::new(&self.target).join(name);
         std::fs::write(&path, content).expect("file");
         path
     }
 
-    /// Writers wait from now on.
+    /// Makes writers wait.
     pub fn freeze(&self) {
         must("fsfreeze", &["-f", &self.target]);
     }
 
-    /// Until now.
+    /// Lets writers continue.
     pub fn thaw(&self) {
         must("fsfreeze", &["-u", &self.target]);
     }
@@ -191,11 +193,11 @@ impl Drop for Frozen {
     }
 }
 
-/// A small file system of its own, in memory.
+/// A small separate file system in memory.
 pub struct Small(PathBuf);
 
 impl Small {
-    /// One of this many MiB in this folder; `None` with a message if none can be had.
+    /// A file system of this number of MiB in this folder; `None`, with a message, if it cannot be made.
     pub fn make(dir: &TempDir, mib: u64) -> Option<Self> {
         if !may_mount() {
             return None;
@@ -206,14 +208,14 @@ impl Small {
         Some(Self(place))
     }
 
-    /// A file full of holes.
+    /// A sparse file.
     pub fn file(&self, name: &str, len: u64) -> PathBuf {
         let path = self.0.join(name);
         std::fs::File::create(&path).and_then(|file| file.set_len(len)).expect("a file");
         path
     }
 
-    /// Nothing new fits into it any more, until the file that is returned is gone.
+    /// Fills the file system, until the returned file is removed.
     pub fn fill(&self) -> PathBuf {
         let filler = self.0.join("filler");
         let mut file = std::fs::File::create(&filler).expect("a file");
