@@ -5,12 +5,13 @@
 //!  [ first sector of the drive         | length   ]    0xffff_ffff_ffff_ffff: the log ends here
 //! ```
 //!
-//! Sectors count from the start of the drive, not of the member's data area; both numbers are in units of `1 << shift`
-//! sectors. The entries are in no particular order. The log must not be read unless
-//! [`FeatureMap::BAD_BLOCKS`](crate::FeatureMap::BAD_BLOCKS) is set: md leaves the area of an empty log as it found it.
+//! Sectors count from the start of the drive, not from the start of the member's data area. Both numbers are in units
+//! of `1 << shift` sectors. The entries are not sorted. The log must only be read if
+//! [`FeatureMap::BAD_BLOCKS`](crate::FeatureMap::BAD_BLOCKS) is set, because md does not initialise the area of an
+//! empty log.
 //!
-//! Source: kernel `Documentation/admin-guide/md.rst` for the semantics; the origin of the sectors was measured
-//! (an unreadable drive sector 12345 under a member with `data_offset` 2048 is logged by md as 12344, length 8).
+//! Source: kernel `Documentation/admin-guide/md.rst` for the semantics. The origin of the sectors was measured: an
+//! unreadable drive sector 12345 under a member with `data_offset` 2048 is logged by md as 12344, length 8.
 
 use crate::check::BAD_BLOCK_LOG_MAX;
 use crate::le;

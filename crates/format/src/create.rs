@@ -6,16 +6,16 @@
 //!  1.0   0 data ...            | bitmap's room   | bad-block log | superblock | 8 sectors or a few more
 //! ```
 //!
-//! The rules are mdadm's, found by having it lay out members from 1 MiB to 15 TiB, with two differences: the bitmap's
-//! room is reserved even if no bitmap is wanted yet, and the bad-block log always follows the whole room. md accepts
-//! both; a bitmap can be added or grown later without moving anything.
+//! The rules are those of mdadm. They were derived from mdadm's layouts of members from 1 MiB to 15 TiB. There are two
+//! differences: the bitmap's room is reserved even if there is no bitmap yet, and the bad-block log always follows the
+//! whole room. md accepts both, and a bitmap can later be added or enlarged without moving anything.
 //!
-//! - Room for the bitmap: 4 KiB, from 8 GiB of drive on 64 KiB, from 200 GiB on 128 KiB; none for levels without
-//!   redundancy.
+//! - Room for the bitmap: 4 KiB. On drives from 8 GiB on it is 64 KiB, from 200 GiB on 128 KiB. Levels without
+//!   redundancy have none.
 //! - An array with a partial parity log has that log, 1 MiB, in place of the bitmap's room.
-//! - Headroom before the data, so that a later change of shape can move them: 128 MiB, halved until it is at most
-//!   a thousandth of the drive or less than four chunks. `data_offset` is superblock, room and headroom rounded up
-//!   to 1 MiB; 264192 sectors on every drive from 128 GiB on.
+//! - Headroom before the data, so that a later reshape can move them: 128 MiB, halved until it is at most a thousandth
+//!   of the drive or less than four chunks. `data_offset` is the sum of superblock, room and headroom, rounded up to 1
+//!   MiB; it is 264192 sectors on every drive from 128 GiB on.
 
 use crate::bitmap::{chunk_for, BitmapError};
 use crate::check::{chunk_is_sane, BAD_BLOCK_LOG_MAX};

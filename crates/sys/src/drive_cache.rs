@@ -1,5 +1,4 @@
-//! The write cache inside a drive: its state, and switching it on and off if the kernel has a switch that reaches the
-//! drive.
+//! The write cache inside a drive: reads its state, and switches it if the kernel has a switch that reaches the drive.
 //!
 //! | Drive | The file in sysfs | What the kernel does |
 //! | --- | --- | --- |
@@ -8,9 +7,10 @@
 //! | others (NVMe, MMC, loop, device mapper) | none | |
 //!
 //! Sources: the kernel's `Documentation/scsi/sd-parameters.rst` and `Documentation/ABI/stable/sysfs-block`. All block
-//! devices also have `queue/write_cache`. According to the latter, writing there changes the kernel's assumption and
-//! not the device: flushes would be left out while the drive still has a cache. So that file is read here and never
-//! written. The form `temporary ...` of the other files has the same effect and is not used either.
+//! devices also have `queue/write_cache`. According to the latter document, a write to that file changes the kernel's
+//! assumption and not the device: the kernel would leave out flushes while the drive still has a cache. Therefore this
+//! file is only read and never written. The form `temporary ...` of the other files has the same effect and is not used
+//! either.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -178,8 +178,7 @@ fn creation(arguments: &CreateArguments, bitmap: Option<bool>) -> CreateOptions<
     }
 }
 
-/// Wipe the members if asked to, and have the engine make the array.
-/// Refuse files that do not exist, and name the option that makes them.
+/// Refuses files that do not exist, and names the option that creates them.
 fn check_there(specs: &[MemberSpec]) -> Result<(), Failure> {
     let is_missing = |spec: &&MemberSpec| {
         let Place::Path(path) = &spec.place else { return false };

@@ -141,7 +141,7 @@ impl Forms {
         }
     }
 
-    /// What a value is, in words.
+    /// The text that describes a value.
     fn value(&self, schema: &Value) -> String {
         if let Some(name) = target(schema) {
             let own = &self.objects[name];
@@ -180,7 +180,7 @@ impl Forms {
         text + null
     }
 
-    /// The keys of an object, those of nameless objects in it too.
+    /// The keys of an object, including those of nameless objects in it.
     fn rows(&self, schema: &Value, path: &str, rows: &mut Vec<Row>) {
         let schema = self.resolve(schema);
         if let Some(parts) = schema["allOf"].as_array() {

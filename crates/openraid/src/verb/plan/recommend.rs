@@ -1,10 +1,10 @@
-//! The recommended level, and why: safe first, then fast, then large.
+//! Chooses the recommended level and gives the reason. Safety comes first, then speed, then capacity.
 //!
 //! ```text
 //!   1  levels that survive a failure, and lose data within five years in at most 1 of 100 cases; if there is none, the
-//!      one that loses least
-//!   2  the fastest of them, and all that are at most a tenth slower or not told apart from it
-//!   3  of these, the one with the most room
+//!      one with the lowest probability of data loss
+//!   2  the fastest of them, and all that are at most a tenth slower or not distinguished from it
+//!   3  of these, the one with the largest capacity
 //! ```
 
 use openraid_lab::plan::{LevelPlan, Planned};
