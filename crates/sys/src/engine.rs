@@ -7,11 +7,12 @@
 //!   reap   continue short transfers, unmark the sectors, report finished commands (none or one)
 //! ```
 //!
-//! An engine belongs to the thread that made it. It never retries a failed command, never times one out and never
-//! orders one after another: the core does that. Commands in flight together may be done in any order.
+//! An engine belongs to the thread that made it. It never retries a failed command, has no timeouts and keeps no order
+//! between commands; the core does all this. Commands that are in flight together may complete in any order.
 //!
-//! A hung command stays in the table, its sectors marked and its member attached, until the kernel returns it. If
-//! the engine is dropped meanwhile, that memory and the members are kept for the rest of the process's life.
+//! If a command does not return, it stays in the table, its sectors stay marked and its member stays attached, until
+//! the kernel returns it. If the engine is dropped before that, this memory and the members are kept until the process
+//! ends.
 
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 use crate::command::{Answer, Command, Opcode, DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};

@@ -1,6 +1,6 @@
-//! Members: opening regular files and block devices without harm, and facts about them.
+//! Opens regular files and block devices as members, without damage to data of others, and reads facts about them.
 //!
-//! Order of an exclusive open, each step before the next can do damage:
+//! Steps of an exclusive open. The order ensures that no step can do damage:
 //!
 //! 1. follow the path, look at the inode without opening it (`O_PATH`: no FIFO hangs, no tape rewinds)
 //! 2. refuse everything except regular files and block devices

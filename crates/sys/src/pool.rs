@@ -1,7 +1,7 @@
-//! The frame pool: one mapping that all payload bytes pass through.
+//! The frame pool: one mapping that holds the payload of all requests.
 //!
-//! Bytes are named by [`PoolRange`]. Safe code gets slices of them; the kernel gets addresses through the engine.
-//! What keeps the two apart is a mark for every 512-byte sector:
+//! A [`PoolRange`] names bytes of the pool. Safe code gets slices of these bytes; the kernel gets addresses through the
+//! engine. A mark for every 512-byte sector ensures that both never access the same bytes in conflict:
 //!
 //! ```text
 //!   mark (u16):  15        14                 0
@@ -14,13 +14,13 @@
 //!   kernel writes           panic             panic             panic          panic
 //! ```
 //!
-//! A panic here means that the core handed out a frame twice: a bug, never the world's fault. Marks are set when a
-//! command is queued and removed when the kernel has returned it; a timeout removes nothing, so the frames of a
-//! hung command stay in quarantine by themselves. Checking costs one or-reduction over the marks (8 for 4 KiB), and
-//! nothing while no command is in flight.
+//! A panic here means that the core gave out a frame twice. This is always a bug, and never caused by a drive or a
+//! peer. Marks are set when a command is queued, and removed when the kernel has returned the command. A timeout
+//! removes no mark, so the frames of a given-up command stay held. A check costs one or-reduction over the marks (8 for
+//! 4 KiB), and nothing while no command is in flight.
 //!
-//! The mapping itself lives as long as the pool or any engine that used it, longer if an engine was dropped with
-//! commands in flight: memory that the kernel may still write is never given back.
+//! The mapping exists as long as the pool or any engine that used it. If an engine was dropped with commands in flight,
+//! the mapping is never unmapped, because the kernel may still write to it.
 
 use crate::errno::{check, Errno, Note};
 use openraid_units::{Bytes, PoolOffset, SECTOR_BYTES};

@@ -1,15 +1,15 @@
-//! `openraid rehearse`: a prediction compared with service, on modelled drives.
+//! `openraid rehearse`: compares a prediction with a served array, on modelled drives.
 //!
 //! ```text
 //!  cells --> simulated machine, virtual time            --> predicted \
 //!        \-> served array of paced members, by NBD      --> served     > report: mean and 99th percentile, errors
 //! ```
 //!
-//! Both are new for each cell, because all cells use the same positions, and a cache would have them after the first
-//! cell.
+//! Machine and array are new for each cell. All cells use the same addresses, so after the first cell a cache would
+//! hold their data.
 //!
-//! The drives are the same model in both, so only the service differs: its engine is the same, but its thread, its
-//! sockets and its clock are real. It must never judge a prediction with members that were too late for it.
+//! Both have the same model of the drives and the same engine. The only difference is that the thread, the sockets and
+//! the clock of the service are real. It must never judge a prediction if the members were too late for their model.
 
 use openraid_core::admin::AdminCommand;
 use openraid_core::limits::Limits;

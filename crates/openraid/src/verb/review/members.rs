@@ -1,4 +1,5 @@
-//! Arrays made of members for a review: each is made, synchronised, measured in this process, and taken apart.
+//! Creates arrays from members for a review. Each array is created, synchronised, measured in this process, and
+//! removed.
 //!
 //! ```text
 //!  members --check--> blank, or used by this review before
@@ -6,10 +7,10 @@
 //!      make -> first sync -> cells over NBD, kept one by one -> stop -> wipe the metadata
 //! ```
 //!
-//! A cell that needs another cache, a missing member or a fresh start (M14, M16, M17, M29, M31) gets the array made
-//! again in that state, with the stripes as they are: their content does not matter to a measurement.
+//! If a cell needs another cache, a missing member or a fresh start (M14, M16, M17, M29, M31), the array is created
+//! again in that state. The content of the stripes does not matter for a measurement, so it is not changed.
 //!
-//! A second write cache of the same array uses the stripes of the first one, which agree: it is not synchronised again.
+//! With a second write cache the same array is not synchronised again, because its stripes are already in sync.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
