@@ -90,7 +90,7 @@ pub struct PoolOptions {
     pub len: Bytes,
     /// The kind of pages to request.
     pub huge: HugePages,
-    /// Make all memory present before `new` returns. On virtual machines whose host allocates memory late, the first
+    /// Must all memory be present before `new` returns? On virtual machines whose host allocates memory late, the first
     /// touch is tens of times slower than the second, so servers and benchmarks use this option.
     pub touch: bool,
 }

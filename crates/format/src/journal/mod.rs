@@ -7,7 +7,7 @@
 //!    entry    header (4 KiB): number, epoch, tail, records     then the payload they point to
 //! ```
 //!
-//! What must never happen, and how it is prevented:
+//! Faults that must never happen, and the means against them:
 //!
 //! - **An incomplete entry counts.** Header and payload have checksums, and each header carries the journal's identity,
 //!   its own place and its number.

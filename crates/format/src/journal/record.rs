@@ -4,8 +4,8 @@
 //!  0 kind u8 | 1 array u8 | 2 slot u16 | 4 payload_at u32 | 8 lba u64 | 16 sectors u64 | 24 ring_sector u64
 //! ```
 //!
-//! A field that its kind does not have is zero. An unknown kind makes the whole journal unusable: to skip the record
-//! would be to lose the write that it stands for.
+//! A field that its kind does not have is zero. A record of an unknown kind makes the whole journal unusable, because
+//! the write of a skipped record would be lost.
 
 use super::error::EntryFault;
 use super::ring::RingSector;
@@ -173,7 +173,7 @@ impl JournalRecord {
         }
     }
 
-    /// Read the record with this index of an entry. Whether its ranges fit the entry is [`Self::check`]'s.
+    /// Decodes the record with this index of an entry. [`Self::check`] checks that its ranges fit the entry.
     pub(super) fn decode(bytes: &[u8; RECORD_BYTES], index: usize) -> Result<Self, EntryFault> {
         let raw = Raw {
             kind: bytes[at::KIND],

@@ -157,7 +157,7 @@ impl Folder {
         fs::create_dir_all(&path).unwrap();
         Self(path)
     }
-    /// A sparse file of this many bytes.
+    /// A sparse file of `size` bytes.
     pub fn image(&self, name: &str, size: u64) -> PathBuf {
         let path = self.0.join(name);
         File::create(&path).unwrap().set_len(size).unwrap();

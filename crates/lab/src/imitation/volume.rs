@@ -1,4 +1,4 @@
-//! How a file system lays files out: a model of NTFS and FAT32, as far as it decides the places of requests.
+//! The layout of files on a file system: a model of NTFS and FAT32, as far as it determines the places of requests.
 //!
 //! ```text
 //!  NTFS    [files ->                ] [$LogFile] [MFT: 1 KiB a file ->] [indices, bitmap] [files]

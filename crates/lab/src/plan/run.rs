@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) const OTHER_CACHE: u32 = 4;
 /// Maximum number of seeds of a level.
 const SEEDS_MAX: usize = 8;
-/// Two levels count as equal if the range of their difference is within this many percent.
+/// Two levels count as equal if the range of their difference is within this percentage.
 const SAME_PERCENT: f64 = 2.0;
 
 /// Limit for a plan that does not vary the values of the profiles: see [`PlanRequest::events_max`]. The plan of the

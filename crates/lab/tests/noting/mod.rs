@@ -5,7 +5,7 @@ use openraid_units::{Bytes, Instant, Nanos};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Where a request was.
+/// The place of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Asked {
     pub offset: u64,
@@ -18,7 +18,7 @@ impl Asked {
     }
 }
 
-/// What several targets were asked for, one after the other.
+/// The requests to several targets, in sequence.
 pub type Notes = Rc<RefCell<Vec<Asked>>>;
 
 /// Servers that take the same time for every request.
