@@ -210,7 +210,9 @@ fn doctor_on_one_half_of_a_split_mirror_tells_of_the_other_half_that_is_served()
         for words in [
             format!("choose the half that stays. `openraid copy-out {other_path}`"),
             format!("to keep {path}: openraid add data {other_path} --yes; this overwrites {other_path}"),
-            format!("to keep {other_path}: openraid stop data; openraid serve {other_path}; then"),
+            format!(
+                "to keep {other_path}: openraid stop data; openraid serve {other_path}; openraid add data {path} --yes; this overwrites {path}"
+            ),
         ] {
             assert!(next.contains(&words), "{words:?} is not in: {text}");
         }

@@ -16,7 +16,7 @@ pub fn thread_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
-/// CPU time of the process: of all its threads, including those that ended.
+/// CPU time of the process: of all its threads, including ended ones.
 #[must_use]
 pub fn process_cpu() -> Nanos {
     Nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))

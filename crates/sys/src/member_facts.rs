@@ -153,10 +153,10 @@ fn swapped_on(is_it: &dyn Fn(&Path) -> bool) -> Option<String> {
     Some(format!("swap on {name} (swapoff {name})"))
 }
 
-/// Mounts by device number, and by source for file systems with numbers of their own (btrfs).
 /// The holder of a device that cannot be released.
 pub(crate) const SYSTEM: &str = "it holds the root file system";
 
+/// The mount of a device, found by its number, or by its source for file systems with numbers of their own (btrfs).
 fn mounted_from(numbers: &[String]) -> Option<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     mounts.lines().find_map(|line| {

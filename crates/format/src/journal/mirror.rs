@@ -4,7 +4,7 @@
 //! - If the epochs are equal, a device that says that it is the whole journal is chosen. It was started without the
 //!   other device. The other device may have got the number of that epoch before, with entries that were never
 //!   acknowledged.
-//! - Of two mirrors with the same epoch the one with the longer log is chosen. Every acknowledged entry was durable on
+//! - If two mirrors have the same epoch, the mirror with the longer log is chosen. Every acknowledged entry was durable on
 //!   both, so the shorter log ends at an entry that was never acknowledged, or at damage.
 //!
 //! The chosen log must have all entries that either device knows to be acknowledged.

@@ -9,8 +9,7 @@
 //!   positions    of disks, with one request at a time at random addresses: a seek and half a turn each
 //! ```
 //!
-//! The traffic of members for one byte of the host. There are n members, of which m are missing. Of a stripe, d members
-//! hold data and p parities; d' members hold data of a stripe in one span.
+//! The traffic of members for one byte of the host. There are n members, of which m are missing. In a stripe, d members hold data and p parities; d' members hold data of a stripe in one span.
 //!
 //! ```text
 //!   any load           read 1; written (n - m) / d: all present members, for a stripe that is written whole

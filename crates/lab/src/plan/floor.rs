@@ -19,8 +19,7 @@ pub enum LoadClass {
     Imitated,
 }
 
-/// Published figures that were not used for tuning. The first number counts those that the model predicts within its
-/// own error, the second number counts all of them. A test counts them (`models/validation/figures.json`).
+/// Published figures that were not used for tuning. The first number counts figures that the model predicts within its own error, the second number counts all of them. A test counts them (`models/validation/figures.json`).
 pub const JUDGED: (usize, usize) = (37, 40);
 
 impl LoadClass {

@@ -252,7 +252,7 @@ impl ClientTransmission {
         &self.session
     }
 
-    /// Checks a request and encodes its header. The checks are those that the server may require. The payload of a
+    /// Checks a request and encodes its header. The checks are what the server may require. The payload of a
     /// write must follow the header.
     ///
     /// # Errors
