@@ -341,8 +341,13 @@ pub struct DesiredSink {
 pub enum ScheduleTask {
     /// Members are read and compared.
     Check,
-    /// Each drive is read by itself, at this rate in bytes a second.
-    Patrol(Bytes),
+    /// Each drive is read by itself.
+    Patrol {
+        /// Bytes a second.
+        rate: Bytes,
+        /// SSDs are read too.
+        ssd: bool,
+    },
 }
 
 impl ScheduleTask {
@@ -351,7 +356,7 @@ impl ScheduleTask {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Check => "check",
-            Self::Patrol(_) => "patrol",
+            Self::Patrol { .. } => "patrol",
         }
     }
 }

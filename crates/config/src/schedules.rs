@@ -10,7 +10,7 @@ use crate::Words;
 /// Schedules of one file.
 pub const SCHEDULES_MAX: usize = 64;
 const CHECK: &[&str] = &["task", "arrays", "every", "window"];
-const PATROL: &[&str] = &["task", "arrays", "every", "window", "rate"];
+const PATROL: &[&str] = &["task", "arrays", "every", "window", "rate", "ssd"];
 /// Bytes a second that a patrol reads of each drive if no rate is given: 4 TB take two and a half days.
 const PATROL_RATE: Bytes = Bytes::mib(20);
 /// A slower patrol does not come to its end in the life of a drive.
@@ -35,7 +35,11 @@ fn schedule(name: &str, section: &Section<'_>, words: &dyn Words) -> Option<Desi
         let what = format!("{:?} is not a task", word.text);
         section.complain(word.at, "task", &what, "write task = \"check\" or task = \"patrol\"");
     }
-    let task = if is_patrol { ScheduleTask::Patrol(rate(section, words)) } else { ScheduleTask::Check };
+    let task = if is_patrol {
+        ScheduleTask::Patrol { rate: rate(section, words), ssd: section.switch("ssd").unwrap_or(false) }
+    } else {
+        ScheduleTask::Check
+    };
     for key in ["task", "every"].into_iter().filter(|key| !section.has(key)) {
         let example = if key == "task" { "check" } else { "30d" };
         section.complain(section.at, key, "missing", &format!("write {key} = {example:?}"));

@@ -48,8 +48,9 @@ function addSchedule(load) {
   const often = h("input", { value: "30d" });
   const window = h("input", { placeholder: "01:00-05:30" });
   const speed = h("input", { placeholder: "20M (only patrol)" });
-  ask({ title: "Add a schedule", button: "Add", fields: [field("Name", name, "The name of a kept schedule changes that one."), field("Task", task), field("Arrays", array), field("Every", often, "12h, 30d, 4w."), field("Window, UTC", window, "At any time if it is empty."), field("Rate of each drive", speed)],
-    act: async () => { await call("POST", "/schedules", { name: name.value.trim(), task: task.value, arrays: array.value ? [array.value] : [], every: often.value.trim(), window: window.value.trim() || null, rate: speed.value.trim() || null }); load(); } });
+  const ssd = select([["", "left out"], ["yes", "read too"]], "");
+  ask({ title: "Add a schedule", button: "Add", fields: [field("Name", name, "The name of a kept schedule changes that one."), field("Task", task), field("Arrays", array), field("Every", often, "12h, 30d, 4w."), field("Window, UTC", window, "At any time if it is empty."), field("Rate of each drive", speed), field("SSDs of a patrol", ssd)],
+    act: async () => { await call("POST", "/schedules", { name: name.value.trim(), task: task.value, arrays: array.value ? [array.value] : [], every: often.value.trim(), window: window.value.trim() || null, rate: speed.value.trim() || null, ssd: ssd.value ? true : null }); load(); } });
 }
 
 async function test(sink) {

@@ -73,6 +73,9 @@ pub struct ScheduleInput {
     /// Bytes of each drive that a patrol reads a second, as in `20M`.
     #[serde(default)]
     pub rate: Option<String>,
+    /// A patrol reads SSDs too. Without it, it leaves them out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssd: Option<bool>,
 }
 
 /// The plan of an array.

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use openraid_core::limits::Limits;
 use openraid_format::Uuid;
-use openraid_runtime::member::{self, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
+use openraid_runtime::member::{self, Medium, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
 use openraid_sys::{Direct, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
@@ -66,6 +66,12 @@ fn absolute(path: &Path, text: &str) -> Result<PathBuf, Failure> {
         return Err(Failure::usage(format!("{shown}: the path is not UTF-8; give the member another name")));
     }
     Ok(absolute)
+}
+
+/// Does it spin? Known for block devices only.
+pub fn spins(member: &OpenedMember) -> Option<bool> {
+    let is_device = matches!(&member.medium, Medium::Disk(file) if file.facts().block_device);
+    is_device.then_some(member.info.rotational)
 }
 
 /// Is a member's content lost when this process ends?

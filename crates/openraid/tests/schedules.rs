@@ -95,7 +95,10 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
     patrol(6);
     lab.line("config check openraid.toml")
         .expect(0)
-        .says(&["schedule reads: patrol of all arrays every 7 d", "1 GiB/s of each drive"]);
+        .says(&["schedule reads: patrol of all arrays every 7 d", "1 GiB/s of each drive (line "]);
+    lab.configure("[schedules.reads]\ntask = \"patrol\"\nevery = \"7d\"\nssd = true\n");
+    lab.line("config check openraid.toml").expect(0).says(&["of each drive, SSDs too (line "]);
+    patrol(6);
     let mut server = lab.serve_configured();
     let patrols = |name: &str| lab.line(&format!("check {name} --history --json")).expect(0).json()["patrols"].clone();
     assert_eq!(patrols("pair"), serde_json::json!([]));

@@ -44,6 +44,9 @@ pub struct ScheduleModel {
     /// Rate of a patrol: bytes of each drive a second.
     #[serde(default)]
     pub rate: Option<u64>,
+    /// Does a patrol read SSDs too?
+    #[serde(default)]
+    pub ssd: Option<bool>,
     /// Names of arrays; empty: all.
     pub arrays: Vec<String>,
     /// Interval in seconds.
@@ -109,6 +112,9 @@ pub struct PatrolMemberModel {
     pub first_error_bytes: Option<u64>,
     /// Why the read stopped before the end of the drive, if it did.
     pub trouble: Option<String>,
+    /// Why the drive was left out, if it was: then nothing of it was read.
+    #[serde(default)]
+    pub left_out: Option<String>,
 }
 
 /// A patrol read of an array's drives.
@@ -120,7 +126,7 @@ pub struct PatrolModel {
     pub ended_seconds: Option<u64>,
     /// The schedule that began it.
     pub schedule: String,
-    /// Drives that were read.
+    /// Drives that were read or left out.
     pub members: Vec<PatrolMemberModel>,
 }
 

@@ -85,13 +85,15 @@ pub fn sink(own: &DesiredSink) -> SinkModel {
 /// A schedule for output.
 pub fn schedule(own: &DesiredSchedule) -> ScheduleModel {
     let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
+    let (rate, ssd) = match own.task {
+        ScheduleTask::Check => (None, None),
+        ScheduleTask::Patrol { rate, ssd } => (Some(rate.get()), Some(ssd)),
+    };
     ScheduleModel {
         name: own.name.clone(),
         task: own.task.word().into(),
-        rate: match own.task {
-            ScheduleTask::Check => None,
-            ScheduleTask::Patrol(rate) => Some(rate.get()),
-        },
+        rate,
+        ssd,
         arrays: own.arrays.clone(),
         every_seconds: own.every_seconds,
         window: own.window.map(|(from, to)| format!("{}-{}", time(from), time(to))),
@@ -281,9 +283,10 @@ impl ConfigModel {
             let window = own.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
             let every = whole(own.every_seconds);
             let rate = own.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
+            let ssd = if own.ssd == Some(true) { ", SSDs too" } else { "" };
             let ScheduleModel { name, task, .. } = own;
             let from = if own.line == 0 { "kept by the server".into() } else { format!("line {}", own.line) };
-            lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate} ({from})"));
+            lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate}{ssd} ({from})"));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));
         if lines.is_empty() {

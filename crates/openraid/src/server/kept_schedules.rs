@@ -41,6 +41,7 @@ fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
     let more = [("window", &asked.window), ("rate", &asked.rate)];
     let more = more.into_iter().filter_map(|(key, value)| Some(format!("{key} = {}\n", quoted(value.as_ref()?))));
     text.extend(more);
+    text.extend(asked.ssd.map(|ssd| format!("ssd = {ssd}\n")));
     let read = desired::parse(&text).map_err(|problems| {
         let problem = &problems.0[0];
         let key = problem.key.rsplit('.').next().unwrap_or_default();
@@ -159,6 +160,7 @@ impl Server {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openraid_config::ScheduleTask;
 
     #[test]
     fn words_are_read_as_those_of_the_file_and_nothing_gets_out_of_its_quotes() {
@@ -169,6 +171,7 @@ mod tests {
             every: "7d".into(),
             window: Some("01:00-05:30".into()),
             rate: None,
+            ssd: None,
         };
         let means = understood(&asked).expect("it is fine").means;
         assert_eq!((means.every_seconds, means.window, means.line), (7 * 86_400, Some((60, 330)), 0));
@@ -185,5 +188,13 @@ mod tests {
         refused(&|own| own.every = "7d\"\nwindow = \"x".into(), "every:");
         refused(&|own| own.window = Some("1-2".into()), "window: \"1-2\" is not a window of time");
         refused(&|own| own.rate = Some("1M".into()), "rate: unknown key");
+        refused(&|own| own.ssd = Some(true), "ssd: unknown key");
+        for (asks, reads) in [(None, false), (Some(false), false), (Some(true), true)] {
+            let patrol = Asked { task: "patrol".into(), ssd: asks, ..asked.clone() };
+            let ScheduleTask::Patrol { ssd, .. } = understood(&patrol).expect("it is fine").means.task else {
+                panic!("it is a patrol")
+            };
+            assert_eq!(ssd, reads);
+        }
     }
 }

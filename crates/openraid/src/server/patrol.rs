@@ -20,7 +20,7 @@ use super::{Access, Server, State};
 use crate::alarms::Condition;
 use crate::care::patrol::{self, Found, Next};
 use crate::events::Level;
-use crate::members::{options, spec};
+use crate::members::{options, spec, spins};
 use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
 use crate::patrol_history;
 use crate::quantity::counted;
@@ -37,7 +37,7 @@ impl Server {
     /// Begin a patrol read if one of these arrays is due.
     pub fn begin_patrol(self: &Arc<Self>, arrays: &[ArrayModel]) {
         let schedules: Vec<DesiredSchedule> =
-            self.schedules().into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol(_))).collect();
+            self.schedules().into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol { .. })).collect();
         if schedules.is_empty() || self.access != Access::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
             return;
         }
@@ -88,7 +88,7 @@ impl Server {
     }
 
     fn patrol(&self, schedule: &DesiredSchedule, array: &ArrayModel) {
-        let (Some(uuid), ScheduleTask::Patrol(rate)) = (&array.uuid, schedule.task) else { return };
+        let (Some(uuid), ScheduleTask::Patrol { rate, ssd }) = (&array.uuid, schedule.task) else { return };
         let at_seconds = openraid_sys::clock::wall_seconds();
         let (ended_seconds, schedule_name) = (None, schedule.name.clone());
         let mut model = PatrolModel { at_seconds, ended_seconds, schedule: schedule_name, members: Vec::new() };
@@ -101,7 +101,7 @@ impl Server {
             if !matches!(spec.place, Place::Path(_)) {
                 continue;
             }
-            let of_member = self.patrol_member(schedule, &array.name, line, name, rate);
+            let of_member = self.patrol_member(schedule, &array.name, line, name, (rate, ssd));
             let is_over = of_member.trouble.is_some() && self.may_go_on(schedule, &array.name).is_err();
             if of_member.errors > 0 || of_member.trouble.is_some() {
                 let errors = counted(of_member.errors, "place", "places");
@@ -115,7 +115,8 @@ impl Server {
         }
         model.ended_seconds = Some(openraid_sys::clock::wall_seconds());
         self.keep_patrol(uuid, &model);
-        self.log_patrol(&array.name, "the patrol read is finished");
+        let end = format!("the patrol read is finished{}", left_out_text(&model));
+        self.log_patrol(&array.name, &end);
     }
 
     fn patrol_member(
@@ -124,13 +125,15 @@ impl Server {
         array: &str,
         line: &MemberModel,
         name: &str,
-        rate: Bytes,
+        (rate, ssd): (Bytes, bool),
     ) -> PatrolMemberModel {
         let mut options = options(Use::Examine);
         options.direct = Direct::Try;
         let opened = spec(name).map_err(|failure| failure.text);
         let opened = opened.and_then(|spec| member::open(&spec, options).map_err(|error| error.to_string()));
+        let left_out = opened.as_ref().ok().and_then(|opened| why_left_out(spins(opened), ssd));
         let found = match opened {
+            _ if left_out.is_some() => Found::default(),
             Err(why) => Found { trouble: Some(why), ..Found::default() },
             Ok(mut opened) => {
                 let capacity = opened.info.capacity;
@@ -155,6 +158,7 @@ impl Server {
             errors: found.errors,
             first_error_bytes: found.first.map(|at| at.offset().bytes().get()),
             trouble: found.trouble,
+            left_out: left_out.map(str::to_owned),
         }
     }
 
@@ -176,6 +180,23 @@ impl Server {
             crate::output::warn(&failure.text);
         }
     }
+}
+
+/// Why a patrol leaves out a drive, if it does. A drive of unknown medium, such as a file, is read.
+fn why_left_out(spins: Option<bool>, ssd: bool) -> Option<&'static str> {
+    (spins == Some(false) && !ssd).then_some("it is an SSD, and the schedule does not say ssd = true")
+}
+
+/// The members that were left out, as the end of a sentence.
+fn left_out_text(patrol: &PatrolModel) -> String {
+    let count = patrol.members.iter().filter(|own| own.left_out.is_some()).count() as u64;
+    let are = match count {
+        0 => return String::new(),
+        1 => "it is an SSD",
+        _ => "they are SSDs",
+    };
+    let members = counted(count, "member", "members");
+    format!("; {members} left out: {are}, and the schedule does not say ssd = true")
 }
 
 /// Is it optimal, and without a task?
@@ -201,4 +222,49 @@ pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
         }
     });
     conditions.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(spins: Option<bool>, ssd: bool) -> PatrolMemberModel {
+        PatrolMemberModel {
+            member: "/dev/sdx".into(),
+            slot: Some(0),
+            serial: None,
+            read_bytes: 0,
+            size_bytes: 0,
+            errors: 0,
+            first_error_bytes: None,
+            trouble: None,
+            left_out: why_left_out(spins, ssd).map(str::to_owned),
+        }
+    }
+
+    fn text(facts: &[Option<bool>], ssd: bool) -> String {
+        let members = facts.iter().map(|spins| read(*spins, ssd)).collect();
+        let (at_seconds, schedule) = (1, "reads".to_owned());
+        left_out_text(&PatrolModel { at_seconds, ended_seconds: None, schedule, members })
+    }
+
+    #[test]
+    fn ssds_are_left_out_unless_the_schedule_wants_them_and_an_unknown_medium_is_read() {
+        let (disk, ssd, unknown) = (Some(true), Some(false), None);
+        assert_eq!(text(&[disk, unknown], false), "");
+        let why = "and the schedule does not say ssd = true";
+        assert_eq!(text(&[disk, ssd, unknown], false), format!("; 1 member left out: it is an SSD, {why}"));
+        assert_eq!(text(&[ssd, ssd, disk], false), format!("; 2 members left out: they are SSDs, {why}"));
+        assert_eq!(text(&[disk, ssd, unknown], true), "");
+    }
+
+    #[test]
+    fn the_medium_of_a_plain_file_is_unknown() {
+        let path = std::env::temp_dir().join(format!("openraid-patrol-{}", std::process::id()));
+        std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
+        let own = spec(path.to_str().expect("UTF-8")).expect("a path");
+        let opened = member::open(&own, options(Use::Examine)).expect("it opens");
+        std::fs::remove_file(&path).expect("it is there");
+        assert_eq!((spins(&opened), why_left_out(spins(&opened), false)), (None, None));
+    }
 }

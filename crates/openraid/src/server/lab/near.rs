@@ -1,7 +1,7 @@
 //! The drive profile for a drive: the one of its model, or the one of its kind with the nearest size.
 
 use openraid_models::{DriveKind, DriveProfile, Library};
-use openraid_runtime::member::{Medium, OpenedMember, Place};
+use openraid_runtime::member::{OpenedMember, Place};
 
 /// The known facts about a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,7 +19,6 @@ pub struct Known {
 impl Known {
     /// The facts about an open member.
     pub fn of(member: &OpenedMember) -> Self {
-        let is_device = matches!(&member.medium, Medium::Disk(file) if file.facts().block_device);
         let profile = match &member.spec.place {
             Place::Model(model) => Some(model.profile.clone()),
             Place::Path(_) | Place::Ram(_) | Place::Remote(_) => None,
@@ -27,7 +26,7 @@ impl Known {
         Self {
             profile,
             model: member.medium.names().model,
-            spins: is_device.then_some(member.info.rotational),
+            spins: crate::members::spins(member),
             bytes: member.info.capacity.bytes().get(),
         }
     }
