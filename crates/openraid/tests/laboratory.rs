@@ -345,7 +345,7 @@ fn simulate_says_how_sure_it_is_as_plan_does() {
         assert_eq!(json["range"][key], plan[key], "{key}");
     }
     assert!(json["range"]["uncertain_percent"].as_f64() > Some(0.0));
-    let words = format!("  {count} parameters estimated (in no data sheet)");
+    let words = format!("  {count} parameters estimated (not in the drive's data sheet)");
     assert!(told("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
     let ranged = told("raid1x2 --degraded 1 --range");
     assert!(ranged.contains(&format!("{words}: parameters move requests/s by ")), "{ranged}");
@@ -355,7 +355,7 @@ fn simulate_says_how_sure_it_is_as_plan_does() {
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
     lab.line("simulate raid0x2 --load t.csv --range").refused(64, &["--range: ", "leave it out"]);
     let replayed = lab.line("simulate raid0x2 --load t.csv").expect(0).text();
-    assert!(replayed.contains(" parameters estimated (in no data sheet)\n"), "{replayed}");
+    assert!(replayed.contains(" parameters estimated (not in the drive's data sheet)\n"), "{replayed}");
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn text(body: &Body<'_>) -> String {
 
 /// Number of the machine's values that no data sheet gives, and their effect on the figure. A trace has no range.
 fn certainty(body: &Body<'_>) -> Vec<String> {
-    let values = format!("  {} parameters estimated (in no data sheet)", body.uncertain_values);
+    let values = format!("  {} parameters estimated (not in the drive's data sheet)", body.uncertain_values);
     let Some(range) = &body.range else {
         let trace = matches!(body.result.spec.pattern, Pattern::Trace(_));
         return vec![if trace { values } else { values + "; --range says how much they change this" }];
