@@ -221,6 +221,12 @@ fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
     split.map(|member| member.member.clone()).collect()
 }
 
+/// The commands that add members of another half again, over its own writes.
+fn add_over(array: &str, members: &[impl std::fmt::Display]) -> String {
+    let adds: Vec<String> = members.iter().map(|member| format!("openraid add {array} {member} --yes")).collect();
+    adds.join("; ")
+}
+
 /// Both halves ran without each other. An administrator must decide with which half the array continues.
 fn choice_text(array: &ArrayModel, serve: &str, halves: &[String]) -> String {
     let name = &array.name;
@@ -230,14 +236,11 @@ fn choice_text(array: &ArrayModel, serve: &str, halves: &[String]) -> String {
     };
     let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>();
     let other = halves.join(" ");
-    let adds = |members: &[String]| {
-        members.iter().map(|member| format!("openraid add {name} {member} --yes")).collect::<Vec<_>>().join("; ")
-    };
     [
         format!("    next: choose the half that stays. The other one is overwritten when it is added: `openraid copy-out {other}`"),
         "      or `openraid serve --read-only` shows what it holds".into(),
-        format!("      to keep {}: {serve}; {}", kept.join(" "), adds(halves)),
-        format!("      to keep {other}: openraid serve {other}; {}", adds(&kept)),
+        format!("      to keep {}: {serve}; {}", kept.join(" "), add_over(name, halves)),
+        format!("      to keep {other}: openraid serve {other}; {}", add_over(name, &kept)),
     ]
     .join("\n")
 }

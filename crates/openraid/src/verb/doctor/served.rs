@@ -96,18 +96,14 @@ impl ServedArray {
     /// The served half continues by itself. The other half has writes of its own, and `add` overwrites them.
     fn choice_text(&self, halves: &[&str]) -> String {
         let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
-        let adds = |members: &[&str]| {
-            members.iter().map(|member| format!("openraid add {name} {member} --yes")).collect::<Vec<_>>().join("; ")
-        };
-        let used: Vec<&str> = self.used.iter().map(|member| &**member).collect();
         [
             format!(
                 "    next: choose the half that stays. `openraid copy-out {other}` reads the half that is not served"
             ),
-            format!("      to keep {served}: {}; this overwrites {other}", adds(halves)),
+            format!("      to keep {served}: {}; this overwrites {other}", super::add_over(name, halves)),
             format!(
                 "      to keep {other}: openraid stop {name}; openraid serve {other}; {}; this overwrites {served}",
-                adds(&used)
+                super::add_over(name, &self.used)
             ),
         ]
         .join("\n")
