@@ -147,7 +147,7 @@ const ALONG_FROM: u32 = 4;
 /// One turn in this number goes to the command that has waited longest, if it has waited too long.
 const AGE_TURNS: u64 = 4;
 /// Maximum number of rebuild and scrub commands at a drive that hosts use: one keeps an arm busy, a few keep the dies
-/// of flash busy. A host command waits for all that are queued before it.
+/// of flash busy. A host command waits for all commands that are queued before it.
 const BACKGROUND_SPINNING: u32 = 1;
 const BACKGROUND_FLASH: u32 = 4;
 /// Maximum number of background commands that overtake the host commands at such a drive before one of those ends. A
