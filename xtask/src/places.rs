@@ -1,4 +1,5 @@
-//! Files and functions that ARCHITECTURE.md and CONTRIBUTING.md name: each exists.
+//! Files and functions that ARCHITECTURE.md and CONTRIBUTING.md name: each exists. The lines that their examples
+//! take away exist too, and the lines that they add are not too long.
 //!
 //! ```text
 //!  `core/src/io/plan.rs :: plan_write, choose`     a file, and names that are defined in it; paths may begin in crates/
@@ -12,6 +13,8 @@ use crate::tree::Entry;
 
 /// The pages whose code spans are read.
 const PAGES: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
+/// The longest line of an example without its sign, as in `rustfmt.toml`.
+const COLUMNS_MAX: usize = 120;
 /// The words before a name that define it.
 const DEFINING: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static", "mod"];
 
@@ -26,7 +29,31 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
                 }
             }
         }
+        check_examples(page, files, complaints);
     }
+}
+
+/// Complain of lines in the page's ```` ```diff ```` blocks that cannot be taken away or would not pass `rustfmt`.
+fn check_examples(page: &Entry, files: &[Entry], complaints: &mut Vec<String>) {
+    let mut in_example = false;
+    for (index, line) in page.text().unwrap_or_default().lines().enumerate() {
+        if line.starts_with("```") {
+            in_example = line == "```diff";
+            continue;
+        }
+        let problem = match line.split_at_checked(1) {
+            Some(("-", old)) if in_example && !files.iter().any(|file| has_line(file, old)) => {
+                "no file has the line that this example takes away"
+            }
+            Some(("+", new)) if in_example && new.chars().count() > COLUMNS_MAX => "the line is too long for rustfmt",
+            _ => continue,
+        };
+        complaints.push(format!("{}:{}: {problem}: `{line}`", page.path, index + 1));
+    }
+}
+
+fn has_line(file: &Entry, wanted: &str) -> bool {
+    !PAGES.contains(&file.path.as_str()) && file.text().is_some_and(|text| text.lines().any(|line| line == wanted))
 }
 
 fn check_span(span: &str, folder: &mut String, files: &[Entry]) -> Result<(), String> {
@@ -94,6 +121,13 @@ mod tests {
         ] {
             assert_eq!(complaints(text), "", "{text}");
         }
+    }
+
+    #[test]
+    fn an_example_takes_away_lines_that_exist_and_adds_short_ones() {
+        assert_eq!(complaints("```diff\n-enum Choice {}\n+enum Choice { A }\n```\n-enum Gone {}"), "");
+        assert!(complaints("```diff\n-enum Gone {}\n```").contains("ARCHITECTURE.md:2: no file has the line"));
+        assert!(complaints(&format!("```diff\n+{}\n```", "x".repeat(121))).contains("too long"));
     }
 
     #[test]
