@@ -123,8 +123,8 @@ pub struct DesiredCare {
     pub idle_probe: Option<u64>,
     /// Seconds from one question for a drive's health to the next; nothing: never.
     pub smart: Option<u64>,
-    /// The program that asks for health, for files as well; if nothing is set, `smartctl` asks for devices only, if it
-    /// is found.
+    /// The program that reads a drive's health. A program that is set here is asked about files too. Without one,
+    /// `smartctl` is used if it is found, for block devices only.
     pub smartctl: Option<PathBuf>,
     /// The program that is told what a drive's light is to show.
     pub led: Option<PathBuf>,

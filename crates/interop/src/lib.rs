@@ -269,8 +269,8 @@ pub fn made_by_engine(shape: Shape, key: &str, folder: &Folder, options: RigOpti
 /// Generations of [`write_logged`].
 pub const LOGGED_WRITES: u64 = 60;
 
-/// Writes of [`LOGGED_WRITES`] generations at random places of the first `sectors` sectors, stamped with `stamps`; the
-/// log of the begun (I) and acknowledged (A) ones. The first `answered` are waited for, the others are under way.
+/// Write [`LOGGED_WRITES`] generations of `stamps` at random places of the first `sectors` sectors. Waits for the first
+/// `answered` writes; the rest stay under way. Returns a log of the issued (I) and acknowledged (A) writes.
 ///
 /// # Panics
 /// The array refuses them.

@@ -41,7 +41,7 @@ pub struct State {
     pub listeners: Listeners,
     /// The identity of this service, as Redfish tells it: another one after each start.
     pub service_uuid: String,
-    /// Held by a change that is for one version of a state only, so that no two are for the same one.
+    /// Held during a change with `If-Match`: of two changes for the same version only one succeeds.
     pub conditional: Mutex<()>,
     /// Streams of events now.
     pub streams: AtomicUsize,

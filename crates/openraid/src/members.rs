@@ -142,7 +142,6 @@ pub fn in_memory((opened, probed): (OpenedMember, ProbedMember)) -> (OpenedMembe
 ///
 /// # Errors
 /// The member's name, and the remedy.
-/// Its name, and what can be done.
 pub fn refuse_protected(
     specs: &[MemberSpec],
     opened: &[(OpenedMember, ProbedMember)],

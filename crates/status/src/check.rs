@@ -120,8 +120,8 @@ pub struct MismatchModel {
     pub from_sector: u64,
     /// Number of sectors from its first to its last one, gaps included.
     pub sectors: u64,
-    /// Number of mismatches in it: fewer than its sectors if it has gaps, which are chunks of a mirror on other
-    /// members. 0 in a result of an earlier version, which had no gaps.
+    /// Number of mismatches in it. The range may have gaps (chunks of a mirror on other members), which are not
+    /// counted. 0 in a result of an earlier version, which had no gaps.
     #[serde(default)]
     pub mismatches: u64,
     /// The member that disagrees with the others, if it can be named.

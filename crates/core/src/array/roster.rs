@@ -265,8 +265,8 @@ impl Set {
         self.writable
     }
 
-    /// Slots whose member is on its way out, and whose replacement takes the writes: parity too, as far as it can be made, for
-    /// its superblock may say already that it is filled.
+    /// Slots whose member is leaving and whose replacement takes the writes. Parity is written there too if it can be
+    /// computed, because the superblock of the replacement may already say that it is complete.
     #[inline(always)]
     pub(crate) const fn inherited(&self) -> SlotSet {
         self.inherited

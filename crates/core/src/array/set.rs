@@ -131,8 +131,8 @@ pub(crate) struct Set {
     pub(super) in_sync: SlotSet,
     /// Slots that take writes.
     pub(super) writable: SlotSet,
-    /// Those of them whose member is on its way out, and whose replacement takes the writes: parity too, as far as it can be
-    /// made, for its superblock may say already that it is filled.
+    /// Slots among them whose member is leaving and whose replacement takes the writes. Parity is written there too if
+    /// it can be computed, because the superblock of the replacement may already say that it is complete.
     pub(super) inherited: SlotSet,
     /// Some member has a bad-block entry.
     pub(super) has_bad: bool,

@@ -18,8 +18,8 @@ use crate::geometry::Geometry;
 use crate::scrub::AbortReason;
 use crate::slab::NONE;
 
-/// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Powers of two, so that no unit crosses
-/// a region.
+/// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Both are powers of two, so that no unit
+/// crosses a region.
 const MIRROR_UNIT_SECTORS: u64 = 512;
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
 /// commands than the order of its reads saves.

@@ -16,8 +16,10 @@ use super::{Cache, OTHERS_SHARE};
 /// The share of a set in the cache.
 #[derive(Clone, Copy, Default, Debug)]
 struct Share {
-    /// Number of lines with a dirty sector, and of the lines among them that count as clean.
+    /// Number of dirty lines.
     dirty: u32,
+    /// Number of dirty lines that are being written and count as clean already.
+    /// Number of dirty lines that are being written and count as clean already.
     leaving: u32,
     /// Dirty units in work.
     writing: u32,

@@ -19,7 +19,7 @@ pub(crate) struct DirtyCount {
     new: u32,
     /// Kept because the set has failed.
     held: u32,
-    /// Some units could not be written since no flush waits, or since the waiting ones began.
+    /// A unit could not be written after the waiting flushes began or, if none waits, after the last wait ended.
     failed: bool,
     /// The members refused the last write of a dirty unit: a session may never end, or begin.
     refused: bool,

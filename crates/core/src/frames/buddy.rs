@@ -15,8 +15,8 @@ const ORDER_MAX: u32 = 13;
 /// Size of the largest run.
 pub(crate) const RUN_BYTES_MAX: Bytes = Bytes(FRAME_BYTES << ORDER_MAX);
 const ORDERS: usize = ORDER_MAX as usize + 1;
-/// Runs below this order (up to 32 KiB) are kept ready when they are returned. To merge them at once, only to split
-/// them again, would be most of the cost of small requests here.
+/// Runs below this order (up to 32 KiB) are kept ready when they are returned. Merging them at once and splitting them
+/// again for the next request would be most of the cost of a small request here.
 const READY_ORDERS: usize = 4;
 /// Maximum number of runs that are kept ready for each of these orders.
 const READY_MAX: usize = 64;

@@ -1,5 +1,5 @@
-//! Redos: data of redo records is read from the journal and written to a member; and the wait of other operations for
-//! that. The journal knows which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
+//! Redos: data of redo records is read from the journal and written to a member. Other operations that need these rows
+//! wait here. The journal knows which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
 
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 

@@ -636,8 +636,9 @@ impl Controller {
     }
 }
 
-/// Free the table's place of the array that was discarded first, for another one. Its entries do not count for the new
-/// array, whose entries are younger. If the discarded array comes back, its journal counts as lost.
+/// Free the place in the table of the array that was discarded first. Its old entries do not count for the array that
+/// takes the place, because the entries of that array are younger. If the discarded array comes back, its journal
+/// counts as lost.
 fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
     let discarded = |place: &&mut Option<JournalArray>| place.is_some_and(|a| a.state == ArrayState::Discarded);
     let oldest = superblock.arrays.iter_mut().filter(discarded).min_by_key(|place| place.map(|a| a.first_sequence));

@@ -368,8 +368,8 @@ impl Set {
         }
     }
 
-    /// The rebuild of this slot begins. The header of the member's log may be from the time before parity was
-    /// consistent, and when the member is full, its log may be the only one that is left.
+    /// The rebuild of this slot begins. The header of this member's log may be older than the consistent parity. After
+    /// the rebuild it may be the only log that is left.
     pub(crate) fn arm_log(&mut self, slot: Slot) {
         if self.is_consistent_everywhere() {
             if let Some(ppl) = &mut self.ppl {

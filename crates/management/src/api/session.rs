@@ -73,7 +73,7 @@ pub fn verified(state: &State, peer: IpAddr, name: &str, password: &str) -> Resu
 /// Begin a session with a name and a password.
 ///
 /// # Errors
-/// They do not fit, or too many did not.
+/// The name or the password is wrong, or too many attempts failed.
 pub fn by_password(request: &Request, name: &str, password: &str) -> Result<(String, Session), Problem> {
     let user = verified(&request.state, request.peer, name, password)?;
     Ok(request.state.sessions.begin(&user.name, user.role, false))

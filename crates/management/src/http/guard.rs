@@ -6,11 +6,11 @@ use hyper::{HeaderMap, Method};
 
 use super::reply::Problem;
 
-/// The name that a client came by must be an address, this machine, or one that was configured: a page of another site could
-/// have a name of its own point here.
+/// The header Host must be an address, a name of this machine, or a configured name. Otherwise the page of a foreign
+/// site could let its own name resolve to this server (DNS rebinding).
 ///
 /// # Errors
-/// It is another one.
+/// The header is missing, or has another name.
 pub fn check_host(headers: &HeaderMap, names: &[String]) -> Result<(), Problem> {
     let Some(host) = headers.get("host").and_then(|host| host.to_str().ok()) else {
         return Err(Problem::bad("the header Host is missing or no text"));

@@ -67,8 +67,8 @@ pub struct MachineArguments {
     /// Write caches of the drives themselves [default: as in the drive's profile]
     #[arg(long, value_name = "STATE")]
     pub drive_cache: Option<DriveCacheWord>,
-    /// Write cache of the controller; on cards with one switch for both, also of the drives [default: as in the
-    /// profile; openraid writes through without a cache, as `serve` does without --cache]
+    /// Write cache of the controller. On cards with one switch it applies to the drives too [default: as in the
+    /// profile; for openraid wt without a cache, as `serve` without --cache]
     #[arg(long, value_name = "MODE")]
     pub cache: Option<CacheWord>,
     /// Size of the controller's cache in MiB; write-back unless --cache wt is given [default: as in the profile;
