@@ -9,6 +9,7 @@ use openraid_units::{DriveId, Instant, SetId};
 
 use super::set::Set;
 use super::table::Table;
+use crate::limits::MEMBERS_MAX;
 use crate::controller::Wake;
 
 /// A change of a set that operations may wait for.
@@ -58,8 +59,9 @@ pub(crate) enum Signal {
     DriveLost(DriveId),
 }
 
-/// Maximum number of signals of one call: a unit of background work may fail a member in each slot.
-const SIGNALS_MAX: usize = 4 * 64;
+/// Maximum number of signals of one call: a unit of background work may fail a member in each slot, and a failure leaves
+/// four signals at most.
+const SIGNALS_MAX: usize = 4 * MEMBERS_MAX as usize;
 
 /// A ring of signals that the controller has not handed on.
 #[derive(Debug)]
