@@ -43,6 +43,7 @@ const SECOND_FORMS: &[&str] = &[
     "serve",
     "set",
     "show",
+    "simulate",
     "stop",
 ];
 

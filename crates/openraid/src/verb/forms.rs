@@ -379,6 +379,9 @@ fn the_page_describes_the_types_that_are_printed() {
     assert!(made == written, "docs/json.md is stale ({differs:?}); make it again with OPENRAID_BLESS=1");
 }
 
+/// Documents that had the key `span` from the beginning.
+const BORN_WITH_SPANS: &[&str] = &["openraid/config-check/1", "openraid/config-show/1"];
+
 #[test]
 fn documents_with_a_renamed_key_have_the_second_number() {
     let all = Forms::all();
@@ -387,6 +390,7 @@ fn documents_with_a_renamed_key_have_the_second_number() {
         .iter()
         .filter(|form| form.name.ends_with("/1") && all.has_key(&form.body, &["span", "spans"], &mut Vec::new()))
         .map(|form| form.name.as_str())
+        .filter(|name| !BORN_WITH_SPANS.contains(name))
         .collect();
     assert!(stale.is_empty(), "these had `leg` or `legs`; add them to SECOND_FORMS: {stale:?}");
 }
