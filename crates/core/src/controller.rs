@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
-use crate::actions::{Actions, NoticeKind, ReplyStatus};
+use crate::actions::{Actions, ReplyStatus};
 use crate::admin::AdminCommand;
 use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
@@ -23,7 +23,7 @@ use crate::cache::Cache;
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Frames;
 use crate::io::channel::Channels;
-use crate::io::command::{Command, Hold, Owner};
+use crate::io::command::{Command, Owner};
 use crate::io::ended::{Ended, EndedFor, EndedOps};
 use crate::io::lock::Locks;
 use crate::io::op::{Op, OpKind};
@@ -276,19 +276,7 @@ impl Controller {
     /// A command has ended, by its drive's answer or by being given up.
     fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         match command.owner() {
-            Owner::Quarantined => {
-                match command.hold() {
-                    Some(Hold::Host(run)) => {
-                        self.host_frames.come_back(run);
-                        self.starved_since = None;
-                    }
-                    Some(Hold::Work(run)) => self.work_frames.come_back(run),
-                    Some(Hold::Journal(buffer)) => self.journal.buffer_came_back(buffer),
-                    Some(Hold::Window) => self.journal.window_came_back(),
-                    None => {}
-                }
-                self.sets.look();
-            }
+            Owner::Quarantined => self.given_up_came_back(command),
             Owner::Op(op) => {
                 let failure = self.on_op_command(op, command, result, actions);
                 // What the member's failure means for others comes before the operation's reaction.
@@ -396,37 +384,16 @@ impl Controller {
 
     #[inline(never)]
     fn check_timeouts(&mut self, actions: &mut Actions) {
-        while let Some(command) = self.channels.give_up_overdue(self.now) {
-            if !matches!(command.owner(), Owner::Journal(_)) {
-                self.trace.notice(
-                    &self.sets,
-                    command.set(),
-                    Some(command.slot()),
-                    Some(command.drive()),
-                    NoticeKind::Timeout,
-                    actions,
-                );
-            }
-            self.give_up(&command, actions);
+        while let Some(command) = self.give_up_overdue(actions) {
+            self.command_ended(&command, Err(CommandError::Timeout), actions);
             // One overdue command condemns the drive: the rest of its commands would wait as long again.
-            while let Some(command) = self.channels.give_up_issued(command.drive()) {
-                self.give_up(&command, actions);
+            while let Some(command) = self.give_up_next_of(command.drive()) {
+                self.command_ended(&command, Err(CommandError::Timeout), actions);
             }
             // Commands that the drive was never given end too: if the member has been replaced meanwhile, nothing else
             // ends them.
             self.end_queued(command.drive(), actions);
         }
-    }
-
-    fn give_up(&mut self, command: &Command, actions: &mut Actions) {
-        match command.hold() {
-            Some(Hold::Host(run)) => self.host_frames.give_up(run),
-            Some(Hold::Work(run)) => self.work_frames.give_up(run),
-            Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
-            Some(Hold::Window) => self.journal.give_up_window(),
-            None => {}
-        }
-        self.command_ended(command, Err(CommandError::Timeout), actions);
     }
 
     /// Advance everything that can continue.

@@ -10,7 +10,7 @@ use openraid_sim::drive::DriveSpec;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::world::Finished;
 use openraid_sim::{Rig, RigOptions, Shape};
-use openraid_units::{ArrayId, DriveId, Nanos, Sectors};
+use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 
 /// Sectors of each member.
 const DATA: Sectors = Sectors::mib(4);
@@ -158,4 +158,91 @@ fn a_silent_drive_is_given_to_no_other_array() {
     rig.world.release(silent);
     rig.world.run_until_idle();
     assert!(matches!(rig.world.admin(taken), Ok(AdminOutcome::Started(_))));
+}
+
+/// Writes of one block whose parity, or whose other column, is on the first of three members: an operation needs work
+/// memory for both. The chunks are 64 KiB, the layout is left-symmetric.
+fn offsets_next_to_first_member() -> impl Iterator<Item = u64> {
+    let chunk = 64 << 10;
+    let column = |stripe: u64| u64::from(2 - stripe % 3 == 2);
+    (0..MANY).map(move |number| {
+        let (stripe, block) = (number / 16, number % 16);
+        (stripe * 2 + column(stripe)) * chunk + block * 4096
+    })
+}
+
+#[test]
+fn operations_without_work_memory_continue_after_a_silent_drive_has_answered() {
+    let mut options = RigOptions::new(1);
+    options.world.limits = Limits {
+        pool: Bytes::mib(8),
+        requests_max: 600,
+        pieces_max: 600,
+        ops_max: 1024,
+        commands_max: 4096,
+        drive_depth_max: 512,
+        ..Limits::small()
+    };
+    let shape = Shape { data: DATA, ..Shape::new(Level::Raid5, 2, 3, Sectors::kib(64)) };
+    let mut rig = Rig::new(shape, options.clone());
+    rig.rest();
+    let timeout = rig.world.limits().command_timeout;
+    let mut arrays = vec![(rig.array, rig.drives[0])];
+    for _ in 1..4 {
+        let drives: Vec<_> = (0..3).map(|_| rig.world.add_drive(DriveSpec::new(BEFORE_DATA + DATA))).collect();
+        options.world.seed += 1000;
+        arrays.push((rig.world.create(&shape, &drives, &options), drives[0]));
+    }
+    rig.world.run_until_idle();
+    for (array, drive) in &arrays[..3] {
+        // The array is active before its drive becomes silent: no superblock goes to the drive first.
+        rig.world.write(*array, 0, &[1; 4096]).expect("it is well");
+        rig.world.drive_mut(*drive).faults.hang = true;
+        for offset in offsets_next_to_first_member() {
+            if rig.world.try_submit(*array, WRITE, offset, 4096, vec![1; 4096]).is_err() {
+                break;
+            }
+            rig.world.run_for(Nanos::from_micros(10));
+        }
+        rig.world.run_for(timeout + timeout);
+    }
+    // All work memory is held now. A client of the healthy array has one request under way, and nothing else is.
+    let (healthy, _) = arrays[3];
+    let token = rig.world.submit(healthy, WRITE, 4096, 4096, vec![7; 4096]);
+    rig.world.run_for(timeout + timeout);
+    assert!(rig.world.take_finished().all(|(ended, _)| ended != token), "there is work memory");
+    rig.world.release(arrays[0].1);
+    assert_eq!(rig.world.run_until(token).status, ReplyStatus::Ok);
+    rig.world.run_until_answered();
+    assert_eq!(rig.world.read(healthy, 4096, 4096), Ok(vec![7; 4096]));
+}
+
+#[test]
+fn operations_without_commands_continue_after_a_silent_drive_has_answered() {
+    let mut options = RigOptions::new(1);
+    options.world.limits = Limits {
+        pool: Bytes::mib(8),
+        requests_max: 600,
+        pieces_max: 600,
+        ops_max: 1024,
+        commands_max: 512,
+        drive_depth_max: 512,
+        ..Limits::small()
+    };
+    let mut rig = Rig::new(Shape { data: DATA, ..Shape::raid1(2) }, options);
+    rig.rest();
+    let timeout = rig.world.limits().command_timeout;
+    let policy = Policy { mirror_read: MirrorRead::Primary, ..rig.world.status(rig.array).unwrap().policy };
+    rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy }).unwrap();
+    // More commands than the table may have if one more operation is to begin.
+    let primary = (rig.array, rig.drives[0]);
+    fall_silent(&mut rig, primary, RequestKind::Read, 4096);
+    rig.world.run_for(timeout + timeout);
+    let answered = rig.world.take_finished().count() as u64;
+    assert!(answered < MANY, "all were read from the other copy: there is room for commands");
+    rig.world.release(rig.drives[0]);
+    rig.world.run_until_answered();
+    let late: Vec<_> = rig.world.take_finished().collect();
+    assert_eq!(answered + late.len() as u64, MANY);
+    assert!(late.iter().all(|(_, finished)| finished.status == ReplyStatus::Ok));
 }

@@ -92,11 +92,13 @@ impl Frames {
         self.zones.iter_mut().find(|zone| zone.runs.has(run)).expect("runs are of this area")
     }
 
-    /// A given-up command points into `run`: add a holder.
-    pub fn give_up(&mut self, run: Run) {
+    /// A given-up command points into `run`: add a holder. True if that is the first one of its zone: from now on the
+    /// next zone serves too.
+    pub fn give_up(&mut self, run: Run) -> bool {
         let zone = self.zone(run);
         zone.runs.hold(run);
         zone.given_up += 1;
+        zone.given_up == 1
     }
 
     /// A given-up command has come back.

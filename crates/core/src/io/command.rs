@@ -155,12 +155,6 @@ impl Command {
         self.slot
     }
 
-    /// The frames that it holds.
-    #[inline(always)]
-    pub(crate) const fn hold(&self) -> Option<Hold> {
-        self.hold
-    }
-
     #[inline(always)]
     pub(crate) fn is_flush(&self) -> bool {
         self.op == DriveOp::Flush

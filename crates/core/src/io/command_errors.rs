@@ -12,14 +12,16 @@
 //!                                       succeeds
 //!  discard  refused, must read zeroes   gets zeroes                 continues
 //! ```
+//!
+//! A command without an answer is given up: it ends with a timeout. Its frames stay held until its drive answers.
 
-use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
+use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
-use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
+use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::{Fragment, Geometry};
-use crate::io::command::{Command, Owner};
+use crate::io::command::{Command, Hold, Owner};
 use crate::io::op::OpKind;
 use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
@@ -49,6 +51,59 @@ impl Controller {
     /// A member has failed: see [`Sets::fail_member`](crate::array::sets::Sets).
     pub(crate) fn fail_member(&mut self, set: SetId, member: u32, reason: FailReason, actions: &mut Actions) -> bool {
         self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions)
+    }
+
+    /// Give up the next overdue command, and keep the frames that its drive may still access. The administrator is told
+    /// which drive did not answer.
+    pub(crate) fn give_up_overdue(&mut self, actions: &mut Actions) -> Option<Command> {
+        let command = self.channels.give_up_overdue(self.now)?;
+        if !matches!(command.owner, Owner::Journal(_)) {
+            let (slot, drive) = (Some(command.slot), Some(command.drive));
+            self.trace.notice(&self.sets, command.set, slot, drive, NoticeKind::Timeout, actions);
+        }
+        self.keep_frames(&command);
+        Some(command)
+    }
+
+    /// The same for the next command of a drive that counts as dead, overdue or not.
+    pub(crate) fn give_up_next_of(&mut self, drive: DriveId) -> Option<Command> {
+        let command = self.channels.give_up_issued(drive)?;
+        self.keep_frames(&command);
+        Some(command)
+    }
+
+    fn keep_frames(&mut self, command: &Command) {
+        match command.hold {
+            Some(Hold::Host(run)) => _ = self.host_frames.give_up(run),
+            Some(Hold::Work(run)) => {
+                if self.work_frames.give_up(run) {
+                    self.wake_frame_waiters();
+                }
+            }
+            Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
+            Some(Hold::Window) => self.journal.give_up_window(),
+            None => {}
+        }
+    }
+
+    /// The drive has answered a command that was given up. The frames and the place of the command are free, and no
+    /// operation that ends releases them: what waits for them is called here.
+    pub(crate) fn given_up_came_back(&mut self, command: &Command) {
+        match command.hold {
+            Some(Hold::Host(run)) => {
+                self.host_frames.come_back(run);
+                self.starved_since = None;
+            }
+            Some(Hold::Work(run)) => {
+                self.work_frames.come_back(run);
+                self.wake_frame_waiters();
+            }
+            Some(Hold::Journal(buffer)) => self.journal.buffer_came_back(buffer),
+            Some(Hold::Window) => self.journal.window_came_back(),
+            None => {}
+        }
+        self.wake_command_waiters();
+        self.sets.look();
     }
 
     /// Send a command without payload to one member.

@@ -193,6 +193,7 @@ impl Controller {
         self.journal.give_up_redos(number);
         if let Some(run) = spare {
             self.work_frames.release(run);
+            self.wake_frame_waiters();
         }
         let set = self.sets.get_mut(id);
         let starts = set.journal.is_replaying();

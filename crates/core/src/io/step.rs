@@ -347,10 +347,18 @@ impl Controller {
         false
     }
 
-    fn wake_frame_waiters(&mut self) {
+    /// There may be enough work frames for the operation that has waited longest.
+    pub(super) fn wake_frame_waiters(&mut self) {
         if let Some(op) = self.wait_frames.pop() {
             self.ops[op].woken = true;
             self.ready.push(op);
+        }
+    }
+
+    /// The table of commands may have room for the operation that has waited longest.
+    pub(super) fn wake_command_waiters(&mut self) {
+        if let Some(waiting) = self.wait_commands.pop() {
+            self.ready.push(waiting);
         }
     }
 
@@ -400,9 +408,7 @@ impl Controller {
         if core::mem::take(&mut self.background_waits) {
             self.sets.look();
         }
-        if let Some(waiting) = self.wait_commands.pop() {
-            self.ready.push(waiting);
-        }
+        self.wake_command_waiters();
         self.wake_frame_waiters();
         if let Some(data) = destaged {
             self.ended.push(Ended::new(EndedFor::Unit(set_id, data), error));
