@@ -136,6 +136,11 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// It is not served.
     fn limit(&self, array: &str) -> Result<LimitModel, Refusal>;
+    /// The number of clients that are connected to an array.
+    ///
+    /// # Errors
+    /// It is not served.
+    fn clients(&self, array: &str) -> Result<u64, Refusal>;
     /// The members that hold a byte of an array.
     ///
     /// # Errors

@@ -126,13 +126,14 @@ fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
     let links = json!({"Drives": spare[..2]});
     let member = drives(&web)[0]["@odata.id"].clone();
     let value = "PropertyValueError";
+    let (kind, listed, range) = ("PropertyValueTypeError", "PropertyValueNotInList", "PropertyValueOutOfRange");
     for (body, message, word) in [
         (json!({}), "PropertyMissing", "RAIDType"),
         (json!({"RAIDType": "RAID1"}), "PropertyMissing", "Links.Drives"),
-        (json!({"RAIDType": "RAID7", "Links": links}), value, "use None, RAID0"),
-        (json!({"RAIDType": 5, "Links": links}), value, "not a string"),
-        (json!({"RAIDType": "RAID1", "Links": []}), value, "not an object"),
-        (json!({"RAIDType": "RAID1", "Links": {"Drives": {}}}), value, "not a list"),
+        (json!({"RAIDType": "RAID7", "Links": links}), listed, "use None, RAID0"),
+        (json!({"RAIDType": 5, "Links": links}), kind, "not a string"),
+        (json!({"RAIDType": "RAID1", "Links": []}), kind, "not an object"),
+        (json!({"RAIDType": "RAID1", "Links": {"Drives": {}}}), kind, "not a list"),
         (json!({"RAIDType": "RAID1", "Links": {"Drives": ["x"]}}), value, "@odata.id"),
         (json!({"RAIDType": "RAID1", "Links": {"Drives": [{"@odata.id": "/redfish/v1/../x"}]}}), value, "not a drive"),
         (json!({"RAIDType": "RAID1", "Links": {"Drives": [spare[0], spare[0]]}}), value, "twice"),
@@ -144,13 +145,13 @@ fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
         (json!({"RAIDType": "RAID1", "Links": {"Wires": []}}), "PropertyUnknown", "Wires"),
         (json!({"RAIDType": "RAID1", "Links": links, "Colour": "red"}), "PropertyUnknown", "Colour"),
         (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": 4096}), value, "takes its drives whole"),
-        (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": -1}), value, "above 0"),
-        (json!({"RAIDType": "RAID1", "Links": links, "MediaSpanCount": 70000}), value, "spans"),
-        (json!({"RAIDType": "RAID1", "Links": links, "InitializeMethod": "Skip"}), value, "Background"),
-        (json!({"RAIDType": "RAID1", "Links": links, "WriteCachePolicy": "Off"}), value, "WriteThrough"),
+        (json!({"RAIDType": "RAID1", "Links": links, "CapacityBytes": -1}), range, "above 0"),
+        (json!({"RAIDType": "RAID1", "Links": links, "MediaSpanCount": 70000}), range, "spans"),
+        (json!({"RAIDType": "RAID1", "Links": links, "InitializeMethod": "Skip"}), listed, "Background"),
+        (json!({"RAIDType": "RAID1", "Links": links, "WriteCachePolicy": "Off"}), listed, "WriteThrough"),
         (json!({"RAIDType": "RAID1", "Links": links, "Oem": {"Other": 1}}), value, "Oem.Openraid"),
         (json!({"RAIDType": "RAID1", "Links": links, "Oem": {"Openraid": {"Wipe": 1}}}), "PropertyUnknown", "Wipe"),
-        (json!({"RAIDType": "RAID1", "Links": links, "@Redfish.OperationApplyTime": "OnReset"}), value, "Immediate"),
+        (json!({"RAIDType": "RAID1", "Links": links, "@Redfish.OperationApplyTime": "OnReset"}), listed, "Immediate"),
     ] {
         refused(&post(body), 400, message, word);
     }
@@ -383,6 +384,154 @@ fn collect(value: &Value, paths: &mut Vec<String>) {
         Value::Array(all) => all.iter().for_each(|inner| collect(inner, paths)),
         _ => {}
     }
+}
+
+#[test]
+fn rates_and_settings_are_changed_by_the_version_that_was_read_and_refused_by_name() {
+    let lab = Lab::new("redfish-rates");
+    let (server, web) = serve(&lab);
+    let controller = format!("{STORAGE}/Controllers/1");
+    let patch = |body: Value, version: &str| {
+        web.ask_with("PATCH", &controller, Some(&body.to_string()), &[("If-Match", version)])
+    };
+    let seen = web.get(&controller).expect(200);
+    let version = seen.header("etag").expect("a version").to_owned();
+    let rates = |value: &Value| value["ControllerRates"].clone();
+    // The defaults are 200 MiB and 100 MiB a second; one percent is 4 MiB.
+    assert_eq!(rates(&seen.json()), json!({"RebuildRatePercent": 50, "ConsistencyCheckRatePercent": 25}));
+    let body = json!({"ControllerRates": {"RebuildRatePercent": 10, "ConsistencyCheckRatePercent": 100}});
+    let changed = patch(body.clone(), &version).expect(200);
+    assert_eq!(rates(&changed.json()), body["ControllerRates"]);
+    let shown = lab.show("data");
+    assert_eq!((&shown["settings"]["rebuild_rate"], &shown["settings"]["scrub_rate"]), (&(40 << 20).into(), &0.into()));
+    refused(&patch(body, &version), 412, "GeneralError", "has changed");
+    // Arrays that differ have no common rate.
+    lab.line("create other --level 1 --assume-clean --file-size 16M o0 o1").expect(0);
+    lab.run(&["assemble", "o0", "o1"]).expect(0);
+    assert_eq!(rates(&web.get(&controller).json())["RebuildRatePercent"], Value::Null);
+    let patrol = "Oem.Openraid.PatrolRateBytesPerSecond";
+    for (body, status, message, word) in [
+        (json!({"ControllerRates": {"RebuildRatePercent": 0}}), 400, "PropertyValueOutOfRange", "openraid pause"),
+        (json!({"ControllerRates": {"RebuildRatePercent": 101}}), 400, "PropertyValueOutOfRange", "1 to 100"),
+        (json!({"ControllerRates": {"RebuildRatePercent": "9"}}), 400, "PropertyValueTypeError", "1 to 100"),
+        (json!({"ControllerRates": 9}), 400, "PropertyValueTypeError", "not an object"),
+        (json!({"ControllerRates": {"TransformationRatePercent": 9}}), 400, "PropertyUnknown", "Transformation"),
+        (json!({"Model": "x"}), 400, "PropertyNotWritable", "Model"),
+        (json!({"Colour": "red"}), 400, "PropertyUnknown", "Colour"),
+        (json!({}), 400, "NoOperation", "ControllerRates"),
+        (json!({"Oem": {"Openraid": {"PatrolRateBytesPerSecond": 5}}}), 409, "GeneralError", patrol),
+    ] {
+        refused(&patch(body, "*"), status, message, word);
+    }
+    let schedule = json!({"name": "night", "task": "patrol", "every": "24h"}).to_string();
+    web.post("/api/v1/schedules", &schedule).expect(200);
+    let told = patch(json!({"Oem": {"Openraid": {"PatrolRateBytesPerSecond": 20 << 20}}}), "*").expect(200).json();
+    assert_eq!(told["Oem"]["Openraid"]["PatrolRateBytesPerSecond"], 20 << 20);
+    let kept = web.get("/api/v1/schedules").expect(200).json();
+    assert_eq!(
+        (&kept["schedules"][0]["rate"], &kept["schedules"][0]["every_seconds"]),
+        (&(20 << 20).into(), &86_400.into())
+    );
+    // Any setting of a volume, by its name.
+    let volume = format!("{VOLUMES}/data");
+    let set = |own: Value| web.ask_with("PATCH", &volume, Some(&json!({"Oem": {"Openraid": own}}).to_string()), &[]);
+    let told =
+        set(json!({"Settings": {"background_depth": 4, "sorting": false, "rebuild.rate": "1M"}})).expect(200).json();
+    let settings = &told["Oem"]["Openraid"]["Settings"];
+    assert_eq!(settings, &lab.show("data")["settings"]);
+    assert_eq!((&settings["background_depth"], &settings["rebuild_rate"]), (&4.into(), &(1 << 20).into()));
+    refused(&set(json!({"Settings": {"colour": 1}})), 400, "PropertyUnknown", "settings/known");
+    refused(&set(json!({"Settings": {"sorting": []}})), 400, "PropertyValueTypeError", "sorting");
+    refused(&set(json!({"Settings": {"background_depth": 65}})), 400, "GeneralError", "1 to 64");
+    refused(&set(json!({"Host": {}})), 400, "PropertyNotWritable", "Host");
+    refused(&set(json!({"AcceptRisk": 1})), 400, "PropertyValueTypeError", "true or false");
+    server.stop();
+}
+
+#[test]
+fn decisions_places_and_figures_are_those_of_the_api() {
+    let lab = Lab::new("redfish-oem");
+    let (server, web) = serve(&lab);
+    support::write_some(&lab, &server);
+    let volume = web.get(&format!("{VOLUMES}/data")).expect(200).json();
+    let own = &volume["Oem"]["Openraid"];
+    let told = web.get(own["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
+    let api = web.get("/api/v1/arrays/data/explain").expect(200).json();
+    let reasons = api["reasons"].as_array().expect("a list");
+    assert!(!reasons.is_empty());
+    for reason in reasons {
+        let same = json!({"Reason": reason["reason"], "Text": reason["text"], "Count": reason["count"]});
+        assert!(told["Reasons"].as_array().is_some_and(|all| all.contains(&same)), "{same} is not in {told}");
+    }
+    assert_eq!(told["Limit"]["Part"], api["limit"]["part"]);
+    // The stripe map: byte 70000 is in the second chunk, and the third member has the parity of the first stripe.
+    let locate = volume["Actions"]["Oem"]["#OpenraidVolume.Locate"]["target"].as_str().expect("a path");
+    let place = web.post(locate, r#"{"OffsetBytes": 70000}"#).expect(200).json();
+    let roles: Vec<&Value> = place["Members"].as_array().expect("a list").iter().map(|own| &own["Role"]).collect();
+    assert_eq!((&place["Stripe"], roles), (&0.into(), vec![&json!("other"), &json!("data"), &json!("p")]));
+    assert_eq!(place["Members"][1]["OffsetBytes"], 70_000 - 65_536);
+    refused(&web.post(locate, "{}"), 400, "ActionParameterMissing", "OffsetBytes");
+    refused(&web.post(locate, r#"{"OffsetBytes": "x"}"#), 400, "PropertyValueTypeError", "bytes");
+    refused(&web.post(locate, r#"{"OffsetBytes": 99999999999}"#), 400, "PropertyValueOutOfRange", "bytes");
+    refused(&web.post(locate, r#"{"Offset": 1}"#), 400, "PropertyUnknown", "use OffsetBytes");
+    let predict = web.get(STORAGE).json()["Actions"]["Oem"]["#OpenraidStorage.Predict"]["target"].clone();
+    let predict = predict.as_str().expect("a path");
+    let links = json!({"Drives": free(&web)});
+    let asked = |oem: Value| json!({"RAIDType": "RAID5", "Links": links, "Oem": {"Openraid": oem}}).to_string();
+    let answer = web.post(predict, &asked(json!({"Load": "database"})));
+    assert!([200, 202].contains(&answer.status), "{answer:?}");
+    assert!(answer.json()["Command"].as_str().is_some_and(|own| own.contains("openraid")), "{answer:?}");
+    refused(&web.post(predict, &asked(json!({"Load": 1}))), 400, "PropertyValueTypeError", "Load");
+    refused(&web.post(predict, &json!({"Links": links}).to_string()), 400, "PropertyMissing", "RAIDType");
+    // Each schema that the service has for its own words is reachable without signing in, and the metadata names it.
+    let stranger = Web { token: None, ..web.clone() };
+    let metadata = stranger.get("/redfish/v1/$metadata").expect(200).text();
+    let own: Vec<&str> = metadata.split('"').filter(|part| part.starts_with("/redfish/v1/Schemas/")).collect();
+    assert_eq!(own.len(), 5, "{own:?}");
+    own.iter().for_each(|path| assert!(stranger.get(path).expect(200).text().contains("<edmx:Edmx"), "{path}"));
+    assert_eq!(stranger.get("/redfish/v1/Schemas/passwd").status, 404);
+    // A report has the figures of /metrics, and each names a property that has its value.
+    let report = web.get("/redfish/v1/TelemetryService/MetricReports/Volumes").expect(200).json();
+    let metrics = web.get("/metrics").expect(200).text();
+    let values = report["MetricValues"].as_array().expect("a list");
+    let value = |id: &str| values.iter().find(|own| own["MetricId"] == id).expect("a value");
+    for (id, series) in [
+        ("WriteRequests", r#"openraid_host_requests_total{array="data",kind="write"} "#),
+        ("WrittenBytes", r#"openraid_host_bytes_total{array="data",kind="write"} "#),
+    ] {
+        let figure = metrics.lines().find_map(|line| line.strip_prefix(series)).expect("a figure");
+        assert_eq!(value(id)["MetricValue"], figure);
+        assert_ne!(figure, "0");
+        let (path, pointer) =
+            value(id)["MetricProperty"].as_str().and_then(|own| own.split_once('#')).expect("a place");
+        assert_eq!(web.get(path).expect(200).json().pointer(pointer).map(Value::to_string).as_deref(), Some(figure));
+    }
+    for id in ["Drives", "Speed"] {
+        let report = web.get(&format!("/redfish/v1/TelemetryService/MetricReports/{id}")).expect(200).json();
+        for own in report["MetricValues"].as_array().expect("a list") {
+            let place = own["MetricProperty"].as_str().and_then(|own| own.split_once('#'));
+            let (path, pointer) = place.expect("a place");
+            assert!(web.get(path).expect(200).json().pointer(pointer).is_some_and(Value::is_u64), "{own}");
+        }
+    }
+    assert_eq!(web.get("/redfish/v1/TelemetryService/MetricReports/x").status, 404);
+    server.stop();
+}
+
+#[test]
+fn a_volume_with_connected_clients_is_deleted_only_with_its_name_as_a_confirmation() {
+    let lab = Lab::new("redfish-busy");
+    let (server, web) = serve(&lab);
+    let mut client = support::client::Client::open(&lab.path("nbd.sock"), "data");
+    assert_eq!(client.ask(support::WRITE, 0, &[7; 4096]), 0);
+    let path = format!("{VOLUMES}/data");
+    let delete = |body: Option<&str>| web.ask_with("DELETE", &path, body, &[]);
+    refused(&delete(None), 409, "ResourceInUse", "1 client is connected");
+    refused(&delete(Some(r#"{"Oem": {"Openraid": {"Confirm": "other"}}}"#)), 409, "ResourceInUse", "Confirm");
+    assert_eq!(client.ask(support::WRITE, 0, &[8; 4096]), 0, "the client goes on");
+    delete(Some(r#"{"Oem": {"Openraid": {"Confirm": "data"}}}"#)).expect(204);
+    web.get(&path).expect(404);
+    server.stop();
 }
 
 /// The document has types that contain themselves.

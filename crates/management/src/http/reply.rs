@@ -53,12 +53,14 @@ pub struct Problem {
     pub text: String,
     /// Further headers.
     pub headers: Vec<(&'static str, String)>,
+    /// Arguments of its message in Redfish, if that has others than the name before the first colon of the text.
+    pub arguments: Vec<String>,
 }
 
 impl Problem {
     /// A problem.
     pub fn new(status: u16, word: &'static str, text: impl Into<String>) -> Self {
-        Self { status, word, text: text.into(), headers: Vec::new() }
+        Self { status, word, text: text.into(), headers: Vec::new(), arguments: Vec::new() }
     }
     /// The request makes no sense.
     pub fn bad(text: impl Into<String>) -> Self {

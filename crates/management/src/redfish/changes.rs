@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::storage::{
     drive_id, drive_named, drives, has_property, volume_reply, LEVELS, READ_AHEADS, VOLUMES, WRITE_CACHES,
 };
-use super::{no_operation, object, property, tasks, text};
+use super::{no_operation, object, oem, property, refused, tasks, text};
 use crate::api::manage::{target, told};
 use crate::controller::Creation;
 use crate::http::reply::{Problem, Reply};
@@ -25,15 +25,19 @@ struct VolumeChange {
     chunk: Option<u64>,
     spans: Option<u16>,
     overwrite: bool,
-    settings: Vec<(String, String)>,
+    settings: Settings,
 }
+
+/// Settings by their names.
+type Settings = Vec<(String, String)>;
 
 fn wrong(name: &str, why: impl AsRef<str>) -> Problem {
     property("property-value", name, why.as_ref())
 }
 
 fn number(name: &str, value: &Value) -> Result<u64, Problem> {
-    value.as_u64().filter(|number| *number > 0).ok_or_else(|| wrong(name, format!("{value} is not a number above 0")))
+    let word = if value.is_number() { "property-range" } else { "property-type" };
+    value.as_u64().filter(|number| *number > 0).ok_or_else(|| refused(word, name, value, "it is not a number above 0"))
 }
 
 /// The value of a setting for a word of Redfish.
@@ -41,12 +45,12 @@ fn setting(name: &str, value: &Value, table: &[(&str, &str)]) -> Result<String, 
     let word = text(name, value)?;
     let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
     let found = table.iter().find(|(own, _)| *own == word).map(|(_, value)| (*value).to_owned());
-    found.ok_or_else(|| wrong(name, format!("{word}: use {}", words.join(", "))))
+    found.ok_or_else(|| refused("property-word", name, value, &format!("use {}", words.join(", "))))
 }
 
 /// The drives that links lead to.
 fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, Problem> {
-    let all = value.as_array().ok_or_else(|| wrong(name, "it is not a list"))?;
+    let all = value.as_array().ok_or_else(|| refused("property-type", name, value, "it is not a list"))?;
     if all.len() > MEMBERS_MAX {
         return Err(wrong(name, format!("at most {MEMBERS_MAX} drives")));
     }
@@ -68,9 +72,11 @@ fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, P
 fn apply_time(value: &Value) -> Result<(), Problem> {
     match value.as_str() {
         Some("Immediate") => Ok(()),
-        _ => Err(wrong(
+        _ => Err(refused(
+            "property-word",
             "@Redfish.OperationApplyTime",
-            format!("{value}: everything is done at once; use \"Immediate\" or leave it out"),
+            value,
+            "everything is done at once; use \"Immediate\" or leave it out",
         )),
     }
 }
@@ -83,8 +89,8 @@ fn oem(value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
         match key.as_str() {
             "@odata.type" => {}
             "Overwrite" => {
-                change.overwrite =
-                    value.as_bool().ok_or_else(|| wrong("Oem.Openraid.Overwrite", "use true or false"))?;
+                let no_switch = || refused("property-type", "Oem.Openraid.Overwrite", value, "use true or false");
+                change.overwrite = value.as_bool().ok_or_else(no_switch)?;
             }
             other => {
                 let name = format!("Oem.Openraid.{other}");
@@ -96,7 +102,8 @@ fn oem(value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
 }
 
 fn links(request: &Request, value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
-    for (key, value) in value.as_object().ok_or_else(|| wrong("Links", "it is not an object"))? {
+    let all = value.as_object().ok_or_else(|| refused("property-type", "Links", value, "it is not an object"))?;
+    for (key, value) in all {
         let name = format!("Links.{key}");
         match key.as_str() {
             "Drives" => change.drives = linked(request, &name, value)?,
@@ -117,13 +124,15 @@ fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, P
                 let word = text(key, value)?;
                 let level = LEVELS.iter().find(|(own, _)| *own == word);
                 let types: Vec<&str> = LEVELS.iter().map(|(own, _)| *own).collect();
-                change.level = Some(level.ok_or_else(|| wrong(key, format!("{word}: use {}", types.join(", "))))?.1);
+                let unknown = || refused("property-word", key, value, &format!("use {}", types.join(", ")));
+                change.level = Some(level.ok_or_else(unknown)?.1);
             }
             "Links" => links(request, value, &mut change)?,
             "CapacityBytes" => change.capacity = Some(number(key, value)?),
             "MediaSpanCount" => {
                 let spans = u16::try_from(number(key, value)?);
-                change.spans = Some(spans.map_err(|_| wrong(key, "more spans than an array may have"))?);
+                let too_many = |_| refused("property-range", key, value, "more spans than an array may have");
+                change.spans = Some(spans.map_err(too_many)?);
             }
             "VolumeUsage" if value == "Data" => {}
             "StripSizeBytes" => change.chunk = Some(number(key, value)?),
@@ -133,7 +142,8 @@ fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, P
             "ReadCachePolicy" => change.settings.push(("read-ahead".into(), setting(key, value, &READ_AHEADS)?)),
             "InitializeMethod" if value == "Background" => {}
             "InitializeMethod" => {
-                return Err(wrong(key, "the first sync runs in the background and spares nothing; use \"Background\""))
+                let why = "the first sync runs in the background and spares nothing; use \"Background\"";
+                return Err(refused("property-word", key, value, why));
             }
             "@Redfish.OperationApplyTime" => apply_time(value)?,
             "Oem" => oem(value, &mut change)?,
@@ -152,9 +162,9 @@ fn free_name(request: &Request) -> Result<String, Problem> {
     name.ok_or_else(|| Problem::bad("no name is free"))
 }
 
-/// Make a volume of drives that are free.
-pub fn create(request: &Request) -> Result<Reply, Problem> {
-    let change = asked(request, &object(request)?)?;
+/// The array that a body describes, and its settings.
+fn creation(request: &Request, body: &Map<String, Value>) -> Result<(Creation, Settings), Problem> {
+    let change = asked(request, body)?;
     let missing = |name: &str| property("property-missing", name, "it is missing");
     let level = change.level.ok_or_else(|| missing("RAIDType"))?;
     if change.drives.is_empty() {
@@ -167,6 +177,7 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
         }
     }
     let is_nested = level == "50" || level == "60";
+    let (settings, capacity) = (change.settings, change.capacity);
     let creation = Creation {
         name: change.name.map_or_else(|| free_name(request), Ok)?,
         level: level.into(),
@@ -176,7 +187,7 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
         spans: change.spans.or(is_nested.then_some(2)),
         overwrite: change.overwrite,
     };
-    if let Some(wanted) = change.capacity {
+    if let Some(wanted) = capacity {
         let plan = request.state.controller.plan(&creation)?;
         if plan.size_bytes != wanted {
             let why = format!(
@@ -186,12 +197,23 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
             return Err(wrong("CapacityBytes", why));
         }
     }
-    let what = format!("create, level {level}, of {}", creation.members.join(" "));
+    Ok((creation, settings))
+}
+
+/// The array that a prediction is for: the properties of a new volume.
+pub fn predicted(request: &Request, body: &Map<String, Value>) -> Result<Creation, Problem> {
+    creation(request, body).map(|(creation, _)| creation)
+}
+
+/// Make a volume of drives that are free.
+pub fn create(request: &Request) -> Result<Reply, Problem> {
+    let (creation, settings) = creation(request, &object(request)?)?;
+    let what = format!("create, level {}, of {}", creation.level, creation.members.join(" "));
     let done = request.state.controller.create(&creation);
     told(request, &creation.name, &what, done)?;
     let mut array = array(request, &creation.name)?;
-    if !change.settings.is_empty() {
-        set(request, &array, change.settings)?;
+    if !settings.is_empty() {
+        set(request, &array, settings, true)?;
         array = self::array(request, &creation.name)?;
     }
     let reply = volume_reply(&array).with("location", format!("{VOLUMES}/{}", creation.name));
@@ -204,10 +226,10 @@ fn array(request: &Request, name: &str) -> Result<ArrayModel, Problem> {
     found.ok_or_else(|| Problem::missing(format!("there is no volume {name}")))
 }
 
-fn set(request: &Request, array: &ArrayModel, settings: Vec<(String, String)>) -> Result<(), Problem> {
+/// Change settings. `yes`: the client has named the risk itself, as with the word UnprotectedWriteBack.
+pub fn set(request: &Request, array: &ArrayModel, settings: Settings, yes: bool) -> Result<(), Problem> {
     let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-    // The word for the risk, UnprotectedWriteBack, is the client's own.
-    let command = Command::Set { array: array.name.clone(), settings, yes: true };
+    let command = Command::Set { array: array.name.clone(), settings, yes };
     told(request, &array.name, &format!("set {}", words.join(" ")), request.state.controller.change(command)).map(drop)
 }
 
@@ -231,7 +253,7 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
 /// Change a volume: the policies of its caches, its spares, its name, which is a part of its address.
 pub fn change(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let (mut settings, mut spares, mut name) = (Vec::new(), None, None);
+    let (mut settings, mut spares, mut name, mut own) = (Vec::new(), None, None, oem::Change::default());
     for (key, value) in object(request)? {
         match key.as_str() {
             "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),
@@ -246,6 +268,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
                 spares = value.get("DedicatedSpareDrives").map(|_| change.spares);
             }
             "@Redfish.OperationApplyTime" => apply_time(&value)?,
+            "Oem" => own = oem::asked(request, &value)?,
             "Name" | "DisplayName" if value == array.name.as_str() => {}
             "Name" | "DisplayName" => name = Some(text(&key, &value)?),
             other if has_property(&array, other) => {
@@ -254,11 +277,15 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
             other => return Err(property("property-unknown", other, "a volume has no such property here")),
         }
     }
-    if settings.is_empty() && spares.is_none() && name.is_none() {
-        return Err(no_operation("Name, WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives"));
+    if settings.is_empty() && spares.is_none() && name.is_none() && own.settings.is_empty() {
+        let all = "Name, WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives, Oem.Openraid.Settings";
+        return Err(no_operation(all));
     }
     if !settings.is_empty() {
-        set(request, &array, settings)?;
+        set(request, &array, settings, true)?;
+    }
+    if !own.settings.is_empty() {
+        set(request, &array, own.settings, own.accepts_risk)?;
     }
     if let Some(spares) = spares {
         set_spares(request, &array, &spares)?;
@@ -273,8 +300,19 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
 /// Take a volume out of service, and forget it. Its drives keep their data.
 pub fn delete(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    if let Some(value) = object(request)?.get("@Redfish.OperationApplyTime") {
+    let body = object(request)?;
+    if let Some(value) = body.get("@Redfish.OperationApplyTime") {
         apply_time(value)?;
+    }
+    let clients = request.state.controller.clients(&array.name)?;
+    if clients > 0 && body.get("Oem").map(|own| &own["Openraid"]["Confirm"]) != Some(&array.name.as_str().into()) {
+        let text = format!(
+            "{name} is in use: {clients} connected; they would get errors. End them first, or confirm with the body \
+             {{\"Oem\": {{\"Openraid\": {{\"Confirm\": \"{name}\"}}}}}}",
+            name = array.name,
+            clients = if clients == 1 { "1 client is".to_owned() } else { format!("{clients} clients are") },
+        );
+        return Err(Problem::new(409, "in-use", text));
     }
     let done = request.state.controller.retire(&array.name);
     told(request, &array.name, "stop and forget", done)?;

@@ -8,13 +8,16 @@ pub mod changes;
 pub mod events;
 pub mod managers;
 mod messages;
+pub mod oem;
+pub mod rates;
 pub mod registries;
 pub mod routes;
 pub mod sessions;
 pub mod storage;
 pub mod subscriptions;
 pub mod tasks;
-mod time;
+pub mod telemetry;
+pub mod time;
 
 pub use routes::ROUTES;
 
@@ -24,8 +27,10 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
 const ROOT: &str = "/redfish/v1";
+/// The folder of DMTF's schemas.
+const DMTF: &str = "http://redfish.dmtf.org/schemas/v1";
 /// Types that the service has, for `$metadata` and `JsonSchemas`.
-const TYPES: [(&str, &str); 22] = [
+const TYPES: [(&str, &str); 25] = [
     ("ServiceRoot", "v1_16_0"),
     ("ComputerSystem", "v1_20_0"),
     ("Storage", "v1_15_0"),
@@ -48,8 +53,11 @@ const TYPES: [(&str, &str); 22] = [
     ("MessageRegistryFile", "v1_1_3"),
     ("MessageRegistry", "v1_6_2"),
     ("JsonSchemaFile", "v1_1_4"),
+    ("TelemetryService", "v1_3_1"),
+    ("MetricReportDefinition", "v1_4_2"),
+    ("MetricReport", "v1_5_0"),
 ];
-const COLLECTIONS: [&str; 15] = [
+const COLLECTIONS: [&str; 17] = [
     "ComputerSystemCollection",
     "StorageCollection",
     "StorageControllerCollection",
@@ -65,10 +73,12 @@ const COLLECTIONS: [&str; 15] = [
     "LogEntryCollection",
     "MessageRegistryFileCollection",
     "JsonSchemaFileCollection",
+    "MetricReportDefinitionCollection",
+    "MetricReportCollection",
 ];
 
-/// Messages of DMTF's base registry, which have one argument or none: our word, the message, its text.
-const MESSAGES: [(&str, &str, &str); 6] = [
+/// Messages of DMTF's base registry: our word, the message, its text.
+const MESSAGES: [(&str, &str, &str); 11] = [
     ("property-unknown", "PropertyUnknown", "The property %1 is not in the list of valid properties for the resource."),
     (
         "property-missing",
@@ -87,11 +97,43 @@ const MESSAGES: [(&str, &str, &str); 6] = [
         "The request body submitted contain no data to act upon and no changes to the resource took place.",
     ),
     ("action-not-supported", "ActionNotSupported", "The action %1 is not supported by the resource."),
+    (
+        "property-type",
+        "PropertyValueTypeError",
+        "The value '%1' for the property %2 is not a type that the property can accept.",
+    ),
+    (
+        "property-word",
+        "PropertyValueNotInList",
+        "The value '%1' for the property %2 is not in the list of acceptable values.",
+    ),
+    (
+        "property-range",
+        "PropertyValueOutOfRange",
+        "The value '%1' for the property %2 is not in the supported range of acceptable values.",
+    ),
+    (
+        "parameter-missing",
+        "ActionParameterMissing",
+        "The action %1 requires the parameter %2 to be present in the request body.",
+    ),
+    (
+        "in-use",
+        "ResourceInUse",
+        "The change to the requested resource failed because the resource is in use or in transition.",
+    ),
 ];
 
 /// A property of a body, and why it is refused. `word` is one of [`MESSAGES`].
 fn property(word: &'static str, name: &str, why: &str) -> Problem {
     Problem::new(400, word, format!("{name}: {why}"))
+}
+
+/// The value of a property of a body, and why it is refused. `word` is one of [`MESSAGES`] that names the value too.
+fn refused(word: &'static str, name: &str, value: &Value, why: &str) -> Problem {
+    let told = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let arguments = vec![told.clone(), name.to_owned()];
+    Problem { arguments, ..Problem::new(400, word, format!("{name}: {told}: {why}")) }
 }
 
 /// An error as Redfish has it.
@@ -107,8 +149,16 @@ pub fn error(problem: &Problem) -> Reply {
     });
     if let Some((_, id, text)) = MESSAGES.iter().find(|(word, ..)| *word == problem.word) {
         message["MessageId"] = format!("Base.1.18.{id}").into();
-        message["MessageArgs"] = if text.contains("%1") { json!([name]) } else { json!([]) };
-        message["Message"] = text.replace("%1", name).into();
+        let given: Vec<&str> = if problem.arguments.is_empty() {
+            vec![name]
+        } else {
+            problem.arguments.iter().map(String::as_str).collect()
+        };
+        let count = text.matches('%').count();
+        let mut told = (*text).to_owned();
+        given.iter().enumerate().for_each(|(nth, own)| told = told.replace(&format!("%{}", nth + 1), own));
+        message["MessageArgs"] = given.iter().take(count).copied().collect();
+        message["Message"] = told.into();
         message["MessageSeverity"] = "Warning".into();
         message["Severity"] = "Warning".into();
         if text.contains("property") && !name.contains(' ') {
@@ -176,7 +226,7 @@ fn no_operation(hint: &str) -> Problem {
 /// A text of a body.
 fn text(name: &str, value: &Value) -> Result<String, Problem> {
     let text = value.as_str().map(str::to_owned);
-    text.ok_or_else(|| property("property-value", name, &format!("{value} is not a string")))
+    text.ok_or_else(|| refused("property-type", name, value, "it is not a string"))
 }
 
 /// A document, with the address of its schema.
@@ -185,13 +235,18 @@ fn described(document: &Value) -> Reply {
     let kind = document["@odata.type"].as_str().unwrap_or_default().trim_start_matches('#');
     let file: Vec<&str> = kind.split('.').collect();
     match file.split_last() {
-        Some((_, space)) if !space.is_empty() => reply
-            .with("link", format!("<http://redfish.dmtf.org/schemas/v1/{}.json>; rel=describedby", space.join("."))),
+        Some((_, [space, ..])) if oem::is_own(space) => {
+            reply.with("link", format!("<{}/{}_v1.xml>; rel=describedby", oem::FOLDER, space))
+        }
+        Some((_, space)) if !space.is_empty() => {
+            reply.with("link", format!("<{DMTF}/{}.json>; rel=describedby", space.join(".")))
+        }
         _ => reply,
     }
 }
 
 fn resource(path: &str, kind: &str, id: &str, name: &str) -> Value {
+    // Types of our own have the version `v1_0_0`.
     let version = TYPES.iter().find(|(own, _)| *own == kind).map_or("v1_0_0", |(_, version)| version);
     json!({"@odata.id": path, "@odata.type": format!("#{kind}.{version}.{kind}"), "Id": id, "Name": name})
 }
@@ -239,6 +294,7 @@ pub fn root(request: &Request) -> Result<Reply, Problem> {
             "AccountService": link("/redfish/v1/AccountService"),
             "Tasks": link("/redfish/v1/TaskService"),
             "EventService": link("/redfish/v1/EventService"),
+            "TelemetryService": link(telemetry::SERVICE),
             "Registries": link("/redfish/v1/Registries"),
             "JsonSchemas": link("/redfish/v1/JsonSchemas"),
             "Links": {"Sessions": link(sessions::SESSIONS), "ManagerProvidingService": link("/redfish/v1/Managers/1")},
@@ -264,6 +320,7 @@ pub fn odata(_: &Request) -> Result<Reply, Problem> {
             entry("AccountService", "/redfish/v1/AccountService"),
             entry("Tasks", "/redfish/v1/TaskService"),
             entry("EventService", "/redfish/v1/EventService"),
+            entry("TelemetryService", telemetry::SERVICE),
             entry("Registries", "/redfish/v1/Registries"),
             entry("JsonSchemas", "/redfish/v1/JsonSchemas"),
         ],
@@ -276,16 +333,19 @@ pub fn metadata(_: &Request) -> Result<Reply, Problem> {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<edmx:Edmx xmlns:edmx=\"http://docs.oasis-open.org/odata/ns/edmx\" \
          Version=\"4.0\">\n",
     );
-    let mut refer = |file: &str, spaces: &[String]| {
-        text.push_str(&format!("<edmx:Reference Uri=\"http://redfish.dmtf.org/schemas/v1/{file}_v1.xml\">\n"));
+    let mut refer = |folder: &str, file: &str, spaces: &[String]| {
+        text.push_str(&format!("<edmx:Reference Uri=\"{folder}/{file}_v1.xml\">\n"));
         spaces.iter().for_each(|space| text.push_str(&format!("  <edmx:Include Namespace=\"{space}\"/>\n")));
         text.push_str("</edmx:Reference>\n");
     };
     for (kind, version) in TYPES {
-        refer(kind, &[kind.into(), format!("{kind}.{version}")]);
+        refer(DMTF, kind, &[kind.into(), format!("{kind}.{version}")]);
     }
-    COLLECTIONS.iter().for_each(|kind| refer(kind, &[(*kind).to_owned()]));
-    refer("RedfishExtensions", &["RedfishExtensions.v1_0_0".into()]);
+    COLLECTIONS.iter().for_each(|kind| refer(DMTF, kind, &[(*kind).to_owned()]));
+    refer(DMTF, "RedfishExtensions", &["RedfishExtensions.v1_0_0".into()]);
+    for (kind, _) in oem::SCHEMAS {
+        refer(oem::FOLDER, kind, &[kind.into(), format!("{kind}.v1_0_0")]);
+    }
     text.push_str(
         "<edmx:DataServices>\n<Schema xmlns=\"http://docs.oasis-open.org/odata/ns/edm\" Namespace=\"Service\">\n\
          <EntityContainer Name=\"Service\" Extends=\"ServiceRoot.v1_16_0.ServiceContainer\"/>\n</Schema>\n\

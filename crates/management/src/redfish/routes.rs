@@ -1,6 +1,8 @@
 //! The routes of Redfish.
 
-use super::{accounts, changes, events, managers, registries, sessions, storage, subscriptions, tasks};
+use super::{
+    accounts, changes, events, managers, oem, rates, registries, sessions, storage, subscriptions, tasks, telemetry,
+};
 use crate::api::{of, route};
 use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
 use crate::http::route::{Need, Route, Verb};
@@ -24,6 +26,8 @@ pub const ROUTES: &[Route] = &[
     route(Get, "/redfish/v1/Systems/1/Storage/openraid", READ, "This server.", storage::storage),
     route(Get, "/redfish/v1/Systems/1/Storage/openraid/Controllers", READ, "Controllers.", storage::controllers),
     route(Get, "/redfish/v1/Systems/1/Storage/openraid/Controllers/1", READ, "The controller.", storage::controller),
+    route(Patch, "/redfish/v1/Systems/1/Storage/openraid/Controllers/1", OPERATE, "Change rates.", rates::change),
+    route(Post, oem::PREDICT, OPERATE, "Predicted figures of a new volume.", oem::predict),
     route(Get, "/redfish/v1/Systems/1/Storage/openraid/Drives/{drive}", READ, "A drive.", storage::drive),
     route(Get, storage::VOLUMES, READ, "All arrays.", storage::volumes),
     route(Post, storage::VOLUMES, ADMINISTER, "Make an array and serve it.", changes::create),
@@ -45,6 +49,26 @@ pub const ROUTES: &[Route] = &[
         "Refused: it would lose data.",
         changes::initialize,
     ),
+    route(
+        Post,
+        "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}/Actions/Oem/OpenraidVolume.Locate",
+        READ,
+        "The members that hold a byte.",
+        oem::locate,
+    ),
+    route(
+        Get,
+        "/redfish/v1/Systems/1/Storage/openraid/Volumes/{array}/Oem/Openraid/Explanation",
+        READ,
+        "The decisions of an array, and its limit.",
+        oem::explanation,
+    ),
+    route(Get, "/redfish/v1/Schemas/{schema}", Need::Nothing, "A schema of our own.", oem::schema),
+    route(Get, telemetry::SERVICE, READ, "Metrics.", telemetry::service),
+    route(Get, telemetry::DEFINITIONS, READ, "Reports that there are.", telemetry::definitions),
+    route(Get, "/redfish/v1/TelemetryService/MetricReportDefinitions/{report}", READ, "One.", telemetry::definition),
+    route(Get, telemetry::REPORTS, READ, "All reports.", telemetry::reports),
+    route(Get, "/redfish/v1/TelemetryService/MetricReports/{report}", READ, "A report.", telemetry::report),
     route(Get, "/redfish/v1/SessionService", READ, "Sessions.", sessions::service),
     route(Get, sessions::SESSIONS, READ, "All sessions.", sessions::all),
     route_with(Post, sessions::SESSIONS),

@@ -6,7 +6,7 @@ use std::path::Path;
 use openraid_status::{ArrayModel, HealthWord, MemberModel, StateWord};
 use serde_json::{json, Value};
 
-use super::{collection, dashed, described, found, link, resource, with};
+use super::{collection, dashed, described, found, link, oem, rates, resource, with};
 use crate::api::version;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -150,6 +150,8 @@ pub fn storage(request: &Request) -> Result<Reply, Problem> {
             "Drives": links(&paths),
             "Drives@odata.count": paths.len(),
             "Volumes": link(VOLUMES),
+            "Oem": {"Openraid": oem::of_storage(&request.state)?},
+            "Actions": {"Oem": {"#OpenraidStorage.Predict": {"target": oem::PREDICT}}},
         }),
     )))
 }
@@ -162,10 +164,26 @@ pub fn controllers(_: &Request) -> Result<Reply, Problem> {
 
 /// The controller.
 pub fn controller(request: &Request) -> Result<Reply, Problem> {
-    let arrays = request.state.arrays()?;
+    Ok(controller_reply(&controller_document(&request.state)?))
+}
+
+/// The controller, with its version.
+pub fn controller_reply(document: &Value) -> Reply {
+    let version = super::version(document);
+    let mut document = document.clone();
+    document["@odata.etag"] = version.as_str().into();
+    described(&document).with("etag", version)
+}
+
+/// The controller as a document.
+///
+/// # Errors
+/// The server is ending.
+pub fn controller_document(state: &State) -> Result<Value, Problem> {
+    let arrays = state.arrays()?;
     let cache = arrays.iter().find_map(|array| array.cache.as_ref()).map_or(0, |cache| cache.size_bytes);
     let document = resource(&format!("{STORAGE}/Controllers/1"), "StorageController", "1", "openraid");
-    Ok(found(&with(
+    Ok(with(
         document,
         json!({
             "Manufacturer": "openraid",
@@ -174,8 +192,10 @@ pub fn controller(request: &Request) -> Result<Reply, Problem> {
             "Status": {"State": "Enabled", "Health": "OK"},
             "CacheSummary": {"TotalCacheSizeMiB": cache >> 20},
             "SupportedRAIDTypes": LEVELS.map(|(own, _)| own),
+            "ControllerRates": rates::of(&arrays),
+            "Oem": {"Openraid": rates::patrol(state)},
         }),
-    )))
+    ))
 }
 
 /// The drive that a path names.
@@ -225,6 +245,7 @@ pub fn drive(request: &Request) -> Result<Reply, Problem> {
         "HotspareType": if member.state == StateWord::Spare { "Dedicated" } else { "None" },
         "Links": {"Volumes": [link(&format!("{VOLUMES}/{array}"))]},
     });
+    more["Oem"] = json!({"Openraid": oem::of_drive(member)});
     if let Some(serial) = &member.serial {
         more["SerialNumber"] = serial.as_str().into();
     }
@@ -300,7 +321,11 @@ fn volume_document(array: &ArrayModel) -> Value {
             "DedicatedSpareDrives": paths(&spares),
             "DedicatedSpareDrives@odata.count": spares.len(),
         },
-        "Actions": {"#Volume.CheckConsistency": {"target": format!("{path}/Actions/Volume.CheckConsistency")}},
+        "Actions": {
+            "#Volume.CheckConsistency": {"target": format!("{path}/Actions/Volume.CheckConsistency")},
+            "Oem": {"#OpenraidVolume.Locate": {"target": format!("{path}/Actions/Oem/OpenraidVolume.Locate")}},
+        },
+        "Oem": {"Openraid": oem::of_volume(array, &path)},
     });
     if policy != "WriteThrough" {
         let is_degraded = array.journal.as_ref().is_some_and(|journal| !journal.protected);

@@ -377,6 +377,13 @@ impl Server {
         })
     }
 
+    /// The number of clients that are connected to an array.
+    fn clients_of(&self, name: &str) -> Result<u64, Failure> {
+        let (array, status) = (self.find(name)?.array, self.status()?);
+        let view = status.arrays.iter().find(|view| view.status.array == array);
+        Ok(view.map_or(0, |view| view.clients as u64))
+    }
+
     /// A description of this server.
     ///
     /// # Errors

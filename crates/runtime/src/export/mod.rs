@@ -224,6 +224,12 @@ impl Exports {
         self.infos.iter().zip(self.arrays.iter().copied())
     }
 
+    /// The number of clients that have chosen an array.
+    pub fn clients(&self, array: ArrayId) -> usize {
+        let serves = |own: &Connection| matches!(&own.phase, Phase::Serving(serving) if serving.array == array);
+        self.table.iter().filter(|(_, own)| serves(own)).count()
+    }
+
     /// Counters.
     #[must_use]
     pub fn counters(&self) -> ExportCounters {

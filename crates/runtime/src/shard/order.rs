@@ -112,6 +112,8 @@ pub struct ArrayView {
     pub protection: Result<(), Unprotected>,
     /// Its names for clients.
     pub exports: Vec<String>,
+    /// The number of clients that have chosen it.
+    pub clients: usize,
     /// Requests of hosts inside it, over time.
     pub load: Occupied,
 }

@@ -163,7 +163,8 @@ impl Shard {
             let exports = self.exports.offered().filter(|(_, offered)| *offered == array);
             let protection = self.shared.control.protection(array);
             let exports = exports.map(|(info, _)| info.name.clone()).collect();
-            Some(ArrayView { status, protection, exports, load: self.shared.control.host_load(array, at) })
+            let (clients, load) = (self.exports.clients(array), self.shared.control.host_load(array, at));
+            Some(ArrayView { status, protection, exports, clients, load })
         });
         let drives = self.drives.views();
         let drives = drives.map(|view| DriveView { load: self.shared.control.drive_load(view.drive, at), ..view });

@@ -135,6 +135,10 @@ impl Controller for Web {
         refuse(self.server.limit(array))
     }
 
+    fn clients(&self, array: &str) -> Result<u64, Refusal> {
+        refuse(self.server.clients_of(array))
+    }
+
     fn place(&self, array: &str, offset: u64) -> Result<PlaceModel, Refusal> {
         refuse(self.server.place(array, offset))
     }

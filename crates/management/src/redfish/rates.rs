@@ -1,0 +1,166 @@
+//! Rates of the controller: what the settings `rebuild.rate` and `scrub.rate` of all arrays are in percent, and the rate of patrols.
+//!
+//! Redfish has percent of a controller's resources, the engine bytes of each member a second. One percent is 4 MiB a second, and 100
+//! is without limit (decision 0145).
+
+use openraid_status::{ArrayModel, HealthWord};
+use serde_json::{json, Map, Value};
+
+use super::{changes, check_version, no_operation, object, property, refused, storage};
+use crate::controller::ScheduleInput;
+use crate::http::reply::{Problem, Reply};
+use crate::http::request::Request;
+use crate::state::State;
+
+/// One percent, in bytes of each member a second. The defaults of both settings are then 50 and 25 percent.
+const PERCENT_BYTES: u64 = 4 << 20;
+/// Without limit.
+const FULL: u64 = 100;
+/// Redfish's name, the setting, and the setting's name in a document.
+const RATES: [(&str, &str, &str); 2] = [
+    ("RebuildRatePercent", "rebuild.rate", "rebuild_rate"),
+    ("ConsistencyCheckRatePercent", "scrub.rate", "scrub_rate"),
+];
+const PATROL: &str = "PatrolRateBytesPerSecond";
+
+/// The rate of an array in percent: 1 to 99, or 100 without limit.
+fn percent(array: &ArrayModel, key: &str) -> Option<u64> {
+    let bytes = array.settings.get(key)?.as_u64()?;
+    Some(if bytes == 0 { FULL } else { (bytes / PERCENT_BYTES).clamp(1, FULL - 1) })
+}
+
+/// The value that all of them have; none if they differ, or there are none.
+fn common(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    let first = values.next()??;
+    values.all(|own| own == Some(first)).then_some(first)
+}
+
+/// Arrays that have background work. A failed one has none, and takes no settings.
+fn working(arrays: &[ArrayModel]) -> impl Iterator<Item = &ArrayModel> {
+    arrays.iter().filter(|array| array.health != HealthWord::Failed)
+}
+
+/// `ControllerRates`. A rate in which the arrays differ is null.
+pub fn of(arrays: &[ArrayModel]) -> Value {
+    let rate = |(name, _, key): &(&str, &str, &str)| {
+        ((*name).to_owned(), json!(common(working(arrays).map(|array| percent(array, key)))))
+    };
+    Value::Object(RATES.iter().map(rate).collect())
+}
+
+/// The rate of patrol reads, which schedules have; null if they differ, or there are none.
+pub fn patrol(state: &State) -> Value {
+    let schedules = state.controller.schedules();
+    let rates = schedules.iter().filter(|own| own.task == "patrol").map(|own| own.rate);
+    json!({"@odata.type": "#OpenraidStorageController.v1_0_0.Openraid", PATROL: common(rates)})
+}
+
+/// Rates that a body asks for.
+#[derive(Default)]
+struct Asked {
+    settings: Vec<(String, String)>,
+    patrol: Option<u64>,
+}
+
+fn members<'a>(name: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Problem> {
+    value.as_object().ok_or_else(|| refused("property-type", name, value, "it is not an object"))
+}
+
+/// A number from 1 to `max`.
+fn number(name: &str, value: &Value, max: u64, why: &str) -> Result<u64, Problem> {
+    let word = if value.is_number() { "property-range" } else { "property-type" };
+    value.as_u64().filter(|own| (1..=max).contains(own)).ok_or_else(|| refused(word, name, value, why))
+}
+
+fn rates(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
+    for (key, value) in members("ControllerRates", value)? {
+        let name = format!("ControllerRates.{key}");
+        let Some((_, setting, _)) = RATES.iter().find(|(own, ..)| own == key) else {
+            let why = "use RebuildRatePercent, ConsistencyCheckRatePercent";
+            return Err(property("property-unknown", &name, why));
+        };
+        let why = "use 1 to 100, where 100 is without limit; `openraid pause` holds background work of an array";
+        let percent = number(&name, value, FULL, why)?;
+        let bytes = if percent == FULL { 0 } else { percent * PERCENT_BYTES };
+        asked.settings.push(((*setting).into(), bytes.to_string()));
+    }
+    Ok(())
+}
+
+fn oem(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
+    let missing = || property("property-value", "Oem", "this service knows Oem.Openraid, an object");
+    for (key, value) in members("Oem.Openraid", value.get("Openraid").ok_or_else(missing)?)? {
+        let name = format!("Oem.Openraid.{key}");
+        match key.as_str() {
+            "@odata.type" => {}
+            PATROL => asked.patrol = Some(number(&name, value, u64::MAX, "use bytes of each drive a second")?),
+            _ => return Err(property("property-unknown", &name, &format!("use {PATROL}"))),
+        }
+    }
+    Ok(())
+}
+
+/// Change rates: those of all arrays, and those of the kept schedules of patrols.
+pub fn change(request: &Request) -> Result<Reply, Problem> {
+    request.state.forget_snapshot();
+    let document = storage::controller_document(&request.state)?;
+    check_version(request, &document)?;
+    let mut asked = Asked::default();
+    for (key, value) in object(request)? {
+        match key.as_str() {
+            "ControllerRates" => rates(&value, &mut asked)?,
+            "Oem" => oem(&value, &mut asked)?,
+            own if document.get(own).is_some() => {
+                return Err(property("property-read-only", own, "it follows from the program and its arrays"))
+            }
+            own => return Err(property("property-unknown", own, "a controller has no such property here")),
+        }
+    }
+    if asked.settings.is_empty() && asked.patrol.is_none() {
+        return Err(no_operation(&format!("ControllerRates, Oem.Openraid.{PATROL}")));
+    }
+    let arrays = request.state.arrays()?;
+    if !asked.settings.is_empty() && working(&arrays).next().is_none() {
+        let text = "ControllerRates: the rates are settings of arrays, and this server has no array that works; make one first";
+        return Err(Problem::new(409, "refused", text));
+    }
+    if let Some(rate) = asked.patrol {
+        set_patrol(request, rate)?;
+    }
+    if !asked.settings.is_empty() {
+        for array in working(&arrays) {
+            changes::set(request, array, asked.settings.clone(), false)?;
+        }
+    }
+    Ok(storage::controller_reply(&storage::controller_document(&request.state)?))
+}
+
+fn set_patrol(request: &Request, rate: u64) -> Result<(), Problem> {
+    let controller = &request.state.controller;
+    let all = controller.schedules().into_iter().filter(|own| own.task == "patrol").collect::<Vec<_>>();
+    if all.is_empty() {
+        let text = format!("Oem.Openraid.{PATROL}: no schedule has a patrol; add one, see /api/v1/schedules");
+        return Err(Problem::new(409, "refused", text));
+    }
+    if let Some(fixed) = all.iter().find(|own| own.line > 0) {
+        let text = format!(
+            "Oem.Openraid.{PATROL}: schedule {} is in line {} of the configuration file; change its rate there",
+            fixed.name, fixed.line
+        );
+        return Err(Problem::new(409, "refused", text));
+    }
+    for own in all {
+        let input = ScheduleInput {
+            every: format!("{}h", own.every_seconds / 3600),
+            name: own.name,
+            task: own.task,
+            arrays: own.arrays,
+            window: own.window,
+            rate: Some(rate.to_string()),
+            ssd: own.ssd,
+        };
+        controller.keep_schedule(&input)?;
+        controller.audit(None, format!("{} by HTTP: schedule {}: rate {rate}", request.user(), input.name));
+    }
+    Ok(())
+}
