@@ -3,62 +3,12 @@
 mod support;
 
 use std::fs::{self, File};
-use std::process::Command;
 
 use serde_json::Value;
 use support::client::Client;
+use support::rules::{fire, has_promtool};
 use support::web::Web;
-use support::{skipped, Lab, Server, FLUSH, READ, WRITE};
-
-const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/alerts.yml");
-
-/// Number of times that the metrics are read for one state.
-const TRIES_MAX: u32 = 20;
-/// Between two readings.
-const BETWEEN_TRIES: std::time::Duration = std::time::Duration::from_millis(250);
-
-/// Metrics that stay as they are for hours, as promtool's series.
-fn series(metrics: &str) -> String {
-    let lines = metrics.lines().filter(|line| !line.starts_with('#'));
-    let entry = |line: &str| {
-        let (series, value) = line.rsplit_once(' ').expect("a value");
-        format!("      - {{ series: '{series}', values: \"{value}x300\" }}\n")
-    };
-    lines.map(entry).collect()
-}
-
-/// Exactly these rules fire, each for this many series. Metrics may be older than the answer to an order: they are read again
-/// until they have the state.
-#[track_caller]
-fn fire(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) {
-    let mut tries = 0;
-    while let Err(why) = try_rules(lab, web, state, wanted) {
-        tries += 1;
-        assert!(tries < TRIES_MAX, "{state}: {why}");
-        std::thread::sleep(BETWEEN_TRIES);
-    }
-}
-
-fn try_rules(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) -> Result<(), String> {
-    let metrics = web.get("/metrics").expect(200).text();
-    let sample =
-        |(name, count): &(&str, u32)| format!("          - {{ labels: '{{alertname=\"{name}\"}}', value: {count} }}\n");
-    let samples: String = wanted.iter().map(sample).collect();
-    let samples = if samples.is_empty() { " []\n".to_owned() } else { format!("\n{samples}") };
-    let text = format!(
-        "rule_files: [{RULES}]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    name: {state}\n    input_series:\n{}\
-         \n    promql_expr_test:\n      - expr: count by (alertname) (ALERTS{{alertstate=\"firing\"}})\n        eval_time: 3h\n        \
-         exp_samples:{samples}",
-        series(&metrics)
-    );
-    let path = lab.path("rules.yml");
-    fs::write(&path, text).expect("room");
-    let ran = Command::new("promtool").args(["test", "rules"]).arg(&path).output().expect("promtool");
-    match ran.status.success() {
-        true => Ok(()),
-        false => Err(format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr))),
-    }
-}
+use support::{Lab, Server, FLUSH, READ, WRITE};
 
 fn acknowledge(lab: &Lab) {
     lab.line("events --acknowledge all").expect(0);
@@ -77,8 +27,8 @@ fn settled(array: &Value) -> bool {
 
 #[test]
 fn in_each_state_of_a_real_server_the_rules_fire_that_are_for_it_and_no_others() {
-    if Command::new("promtool").arg("--version").output().is_err() {
-        return skipped("promtool is not installed (package prometheus)");
+    if !has_promtool() {
+        return;
     }
     let lab = Lab::new("alert-rules");
     lab.line("create data --level 6 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3 --spare d4").expect(0);
@@ -123,6 +73,39 @@ fn in_each_state_of_a_real_server_the_rules_fire_that_are_for_it_and_no_others()
     lab.line("pause data").expect(0);
     fire(&lab, &web, "a check is paused for hours", &[("OpenraidTaskPaused", 1)]);
     lab.line("check data --stop").expect(0);
+    server.stop();
+}
+
+#[test]
+fn a_rebuild_and_a_failed_array_fire_their_rules() {
+    if !has_promtool() {
+        return;
+    }
+    let lab = Lab::new("alert-rules-failed");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 --spare d3").expect(0);
+    let server = lab.serve(&["--http", "127.0.0.1:0", "data"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+    support::write_some(&lab, &server);
+    lab.line("set data rebuild.rate=64K").expect(0);
+    lab.line("fail data d1").expect(0);
+    lab.wait_for("data", |array| array["task"]["kind"] == "rebuild");
+    lab.line("remove data d1").expect(0);
+    acknowledge(&lab);
+    let rebuilding = [("OpenraidArrayDegraded", 1), ("OpenraidNoRedundancyLeft", 1)];
+    fire(&lab, &web, "rebuilding to a spare", &rebuilding);
+    lab.line("set data rebuild.rate=0").expect(0);
+    lab.wait_for("data", |array| settled(array) && array["health"] == "optimal");
+    // One member fails, and another one goes away, which its next read shows.
+    lab.line("fail data d0").expect(0);
+    lab.line("remove data d0").expect(0);
+    File::options().write(true).open(lab.path("d2")).and_then(|file| file.set_len(0)).expect("it");
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    assert_ne!(client.ask(READ, 0, &[0; 1 << 18]), 0, "a member is missing, and another one has nothing");
+    lab.wait_for("data", |array| array["health"] == "failed");
+    acknowledge(&lab);
+    let failed = [("OpenraidArrayFailed", 1), ("OpenraidMemberFaulty", 1), ("OpenraidMemberRemoved", 1)];
+    fire(&lab, &web, "failed", &failed);
     server.stop();
 }
 

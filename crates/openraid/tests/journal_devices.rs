@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 use support::journalled::{
     has_tools, holds_everything, io, killed, made, restarted, wait_for_devices, wait_for_trouble,
 };
+use support::rules::{fire, has_promtool};
+use support::web::Web;
 use support::{Lab, Server};
 
 /// What starts a server with folders on small file systems of their own, in a namespace that ends with it: `small` with a
@@ -180,7 +182,7 @@ fn a_journal_that_was_lost_comes_back_by_itself() {
     }
     // A journal full of holes on a file system that is full takes no new bytes.
     let lab = made("journal-back", 16, "sparse", "16M");
-    let (mut server, inside) = serve_with_small_disk(&lab, &["sparse"], &[]);
+    let (mut server, inside) = serve_with_small_disk(&lab, &["sparse"], &["--http", "127.0.0.1:0"]);
     assert!(io(&lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
     let filler = fill(&inside);
     // More data than the ring has room for: the journal is lost, and nothing else.
@@ -189,6 +191,13 @@ fn a_journal_that_was_lost_comes_back_by_itself() {
     // The keeper may open the journal before there is room, and only the next write would show that.
     server.wait_for_news("JournalLost", 1);
     assert_eq!(lab.show("data")["health"], "optimal");
+    if has_promtool() {
+        let mut web = Web::at(&server.ready["console"]);
+        web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+        lab.line("events --acknowledge all").expect(0);
+        let lost = [("OpenraidJournalLost", 1), ("OpenraidJournalDegraded", 1), ("OpenraidUnprotected", 1)];
+        fire(&lab, &web, "journal lost", &lost);
+    }
     std::fs::remove_file(&filler).expect("the filler goes");
     server.wait_for_news("JournalBack", 1);
     lab.wait_for("data", |array| array["journal"]["protected"] == true);

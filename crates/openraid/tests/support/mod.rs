@@ -7,6 +7,7 @@ pub mod console;
 pub mod guest;
 pub mod journalled;
 pub mod load;
+pub mod rules;
 pub mod web;
 
 use std::fs::{self, File};
