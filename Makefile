@@ -20,6 +20,8 @@ NBD    := nbdkit:nbdkit nbdinfo:libnbd-bin file:file qemu-io:qemu-utils fio:fio 
 FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsprogs mkfs.btrfs:btrfs-progs \
            mkfs.f2fs:f2fs-tools mkfs.exfat:exfatprogs mkntfs:ntfs-3g mksquashfs:squashfs-tools xorriso:xorriso \
            sfdisk:fdisk cryptsetup:cryptsetup-bin make-bcache:bcache-tools
+# Checks the types of the console's modules, and runs them without a browser. Nothing of it is needed to build.
+TYPES  := tsc:node-typescript node:nodejs
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
@@ -33,11 +35,11 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES)
 	cargo xtask ci
 
 soak: ## the whole of what `test` takes slices of (hours)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES)
 	cargo xtask soak
 	python3 python/tests/ray_sweep.py
 	@tools/console
@@ -69,7 +71,7 @@ bench: ## ratios measured in one run, CPU time per I/O first
 	cargo xtask bench
 
 lint: ## the checks of `test` that read the sources without running them, and cargo-deny (installed if missing)
-	@tools/need $(BUILD)
+	@tools/need $(BUILD) $(TYPES)
 	cargo xtask lint
 
 docs: ## the pages of docs/ as a book in target/book, every link followed (mdbook is installed if missing)

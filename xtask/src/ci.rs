@@ -21,6 +21,7 @@ pub fn ci() -> Outcome {
         ("format", &format),
         ("tidy", &tidy),
         ("purity", &purity),
+        ("console", &console),
         ("licences", &licences),
         ("clippy", &clippy),
         ("python", &python),
@@ -37,6 +38,7 @@ pub fn lint() -> Outcome {
         ("format", &format),
         ("tidy", &tidy),
         ("purity", &purity),
+        ("console", &console),
         ("clippy", &clippy),
         ("deny", &deny),
     ])
@@ -71,14 +73,23 @@ fn tests() -> Outcome {
     cargo(&["test", "--workspace", "--doc"], &[])
 }
 
+/// The types of the console's modules, by TypeScript's compiler. Names that are not used, and code that is not reached, are
+/// faults too.
+fn console() -> Outcome {
+    other("tsc", &["-p", "tools/tsconfig.json"], "the Debian package node-typescript")
+}
+
 /// The Python package, by the standard library's own test runner.
 fn python() -> Outcome {
-    let arguments = ["-m", "unittest", "discover", "-s", "python/tests"];
-    let mut command = std::process::Command::new("python3");
-    let status = command.args(arguments).current_dir(root()).status();
-    match status.map_err(|error| format!("python3 does not start: {error}; install it"))? {
+    other("python3", &["-m", "unittest", "discover", "-s", "python/tests"], "the Debian package python3")
+}
+
+/// Another program in the root of the repository.
+fn other(program: &str, arguments: &[&str], package: &str) -> Outcome {
+    let status = std::process::Command::new(program).args(arguments).current_dir(root()).status();
+    match status.map_err(|error| format!("{program} does not start: {error}; install {package}"))? {
         status if status.success() => Ok(()),
-        status => Err(format!("`python3 {}` ended with {status}", arguments.join(" "))),
+        status => Err(format!("`{program} {}` ended with {status}", arguments.join(" "))),
     }
 }
 

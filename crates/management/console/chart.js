@@ -8,6 +8,7 @@ const SVG = "http://www.w3.org/2000/svg";
 export class Chart {
   constructor(title, format, names = [title]) {
     this.title = title; this.format = format; this.names = names;
+    /** @type {number[][]} */
     this.values = names.map(() => []);
     this.svg = document.createElementNS(SVG, "svg");
     this.svg.setAttribute("class", "chart");

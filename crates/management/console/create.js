@@ -71,7 +71,7 @@ export function page(main) {
         told ? h("p", { className: "hint", id: "stands-for" }, told.error ? `There is no prediction: ${told.error}` : `Predicted for ${told.drive_title}: ${told.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, told.command)) : h("p", { className: "hint" }, "Waiting for the simulator \u2026"),
         table("Levels", ["Level", "Capacity", "Survives the loss of", "Healthy", "One member missing", "Rebuild", "Choose"], rows));
     };
-    const busy = () => beside.contains(document.activeElement) && document.activeElement.tagName === "SELECT";
+    const busy = () => beside.contains(document.activeElement) && document.activeElement?.tagName === "SELECT";
     show();
     while (turn === asked && beside.isConnected) {
       try { told = (await call("POST", "/predictions", { creation: own, load: work.value || null, drive: profile.value || null })).value; } catch (problem) { told = { waits: false, levels: [], error: problem.message, drive: "", command: "" }; }

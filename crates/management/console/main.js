@@ -1,6 +1,6 @@
 // The shell: signing in, the way to a page, one sentence of health on every page.
 
-import { h, keyed, field, say } from "./ui.js";
+import { h, keyed, field, part, say } from "./ui.js";
 import { call, close, get, listen, open, readAlarms, state } from "./api.js";
 import { count, sentence } from "./words.js";
 import { page as overview } from "./overview.js";
@@ -16,8 +16,8 @@ import { page as settings } from "./settings.js";
  * @typedef {(() => void) & { log?: (event: any) => void }} Update
  * @type {[string, string, (main: HTMLElement, name?: string) => Update][]} */
 const PAGES = [["", "Overview", overview], ["drives", "Drives", drives], ["journal", "Battery", journal], ["create", "Create", create], ["lab", "Lab", lab], ["events", "Events", events], ["settings", "Settings", settings]];
-const main = document.getElementById("main");
-const top = document.getElementById("top");
+const main = part("main");
+const top = part("top");
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
 /** @type {Update} */

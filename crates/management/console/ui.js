@@ -19,6 +19,9 @@ export function h(kind, properties = {}, ...children) {
   return element;
 }
 
+/** A part of the page that is always there. @param {string} id @returns {HTMLElement} */
+export const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
+
 /**
  * Build a part of the page again only if what it shows has changed; the focus stays where it was.
  * @param {any} element
@@ -29,7 +32,7 @@ export function keyed(element, key, build) {
   const text = JSON.stringify(key);
   if (element.shown === text) return;
   element.shown = text;
-  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
+  const focused = element.contains(document.activeElement) ? document.activeElement?.id : "";
   element.replaceChildren(...[build()].flat(3).filter(Boolean));
   if (focused) document.getElementById(focused)?.focus();
 }
@@ -76,14 +79,14 @@ export function table(label, columns, rows) {
 
 /** @param {(any[] | null)[]} pairs names with values */
 export function facts(pairs) {
-  return h("dl", {}, pairs.filter(Boolean).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "\u2013")]));
+  return h("dl", {}, pairs.flatMap((pair) => (pair ? [pair] : [])).map(([name, value]) => [h("dt", {}, name), h("dd", {}, value ?? "\u2013")]));
 }
 
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let hides;
 /** @param {string} text */
 export function say(text) {
-  const element = document.getElementById("say");
+  const element = part("say");
   element.textContent = text;
   clearTimeout(hides);
   hides = setTimeout(() => { element.textContent = ""; }, 8000);
