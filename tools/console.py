@@ -3,10 +3,12 @@
 
     tools/console.py PROGRAM AXE [FOLDER]
 
-Signs in by the link of the first start, makes an array with the wizard, loads it, reads the story of a slow request, pulls a
-drive, watches the rebuild, acknowledges an alarm, changes the profile, clicks the stripe map, runs two reviews and compares
-them, adds a user. Then each page at 1280 and 360 pixels, light and dark: axe (the file AXE) finds nothing, no page is wider
-than the window, every control is reached by the Tab key, and the browser's console has no error. With FOLDER, the screenshots
+A story: signs in by the link of the first start, makes an array with the wizard, loads it, reads the story of a slow request,
+pulls a drive of it, watches the rebuild, reads and acknowledges the alarm, removes the drive, changes the profile, clicks the
+stripe map, runs reviews and compares them, adds a user. It is told twice: at 1280 pixels, light, with a mouse; and at 360 pixels,
+dark, with the keys Tab, Enter, Space and the arrows alone, the focus being seen. Then each page at both widths, light and dark:
+axe (the file AXE) finds nothing, no page is wider than the window, every control is reached by the Tab key, and the browser's
+console has no error. With FOLDER, the screenshots
 are left there. Needs the Python package playwright, fio and gzip.
 """
 
@@ -31,46 +33,121 @@ def main():
     program = os.path.abspath(sys.argv[1])
     axe = pathlib.Path(sys.argv[2]).read_text()
     out = pathlib.Path(sys.argv[3]) if len(sys.argv) > 3 else None
-    with tempfile.TemporaryDirectory(prefix="openraid-console-") as folder:
-        folder = pathlib.Path(folder)
-        environment = {**os.environ, "XDG_STATE_HOME": f"{folder}/state", "XDG_RUNTIME_DIR": f"{folder}/run"}
-        environment.pop("OPENRAID_CONTROL", None)
-
-        def run(*words):
-            done = subprocess.run([program, *words], cwd=folder, env=environment, capture_output=True, text=True)
-            assert done.returncode in (0, 1), (words, done.stdout, done.stderr)
-            return done.stdout
-
-        run("create", "data", "--level", "6", "--chunk", "64K", "--assume-clean", "--file-size", "32M", "--spare", "d6", *[f"d{n}" for n in range(6)])
-        with open(folder / "battery", "wb") as file:
-            file.truncate(64 << 20)
-        run("journal", "create", "battery")
-        for number in range(4):
-            with open(folder / f"new{number}", "wb") as file:
-                file.truncate(32 << 20)
-        server = subprocess.Popen(
-            [program, "serve", "data", "--json", "--nbd-unix", f"{folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
-            cwd=folder, env=environment, stdout=subprocess.PIPE, text=True)
-        try:
-            ready = json.loads(server.stdout.readline())
-            run("set", "data", "rebuild.rate=2M")
-
-            def link():
-                return json.loads(run("login", "--json"))["link"]
-
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-                size(browser, ready["console"])
-                story(browser, ready, folder)
-                for width, scheme in [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]:
-                    look(browser, link(), width, scheme, axe, out)
-                tab(browser, link())
-                first_page(browser, link)
-                browser.close()
-        finally:
-            server.terminate()
-            server.wait()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        with Service(program) as service:
+            size(browser, service.ready["console"])
+            story(browser, service, 1280, "light", Mouse)
+            # A drive is missing, and its rebuild takes longer than all of this.
+            service.run("set", "data", "rebuild.rate=64K")
+            service.run("fail", "data", "d1")
+            for width, scheme in [(1280, "light"), (1280, "dark"), (360, "light"), (360, "dark")]:
+                look(browser, service.link(), width, scheme, axe, out)
+            for width in [1280, 360]:
+                tab(browser, service.link(), width)
+            first_page(browser, service.link)
+        with Service(program) as service:
+            story(browser, service, 360, "dark", Keys)
+        browser.close()
     print("console: all well")
+
+
+class Service:
+    """A server with an array, a journal, and files for another array."""
+
+    def __init__(self, program):
+        self.program = program
+        self.place = tempfile.TemporaryDirectory(prefix="openraid-console-")
+        self.folder = pathlib.Path(self.place.name)
+
+    def run(self, *words):
+        done = subprocess.run([self.program, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True)
+        assert done.returncode in (0, 1), (words, done.stdout, done.stderr)
+        return done.stdout
+
+    def link(self):
+        return json.loads(self.run("login", "--json"))["link"]
+
+    def __enter__(self):
+        self.environment = {**os.environ, "XDG_STATE_HOME": f"{self.folder}/state", "XDG_RUNTIME_DIR": f"{self.folder}/run"}
+        self.environment.pop("OPENRAID_CONTROL", None)
+        self.run("create", "data", "--level", "6", "--chunk", "64K", "--assume-clean", "--file-size", "32M", "--spare", "d6", *[f"d{n}" for n in range(6)])
+        for name, mib in [("battery", 64)] + [(f"new{number}", 32) for number in range(5)]:
+            with open(self.folder / name, "wb") as file:
+                file.truncate(mib << 20)
+        self.run("journal", "create", "battery")
+        self.server = subprocess.Popen(
+            [self.program, "serve", "data", "--json", "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
+            cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
+        self.ready = json.loads(self.server.stdout.readline())
+        return self
+
+    def __exit__(self, *_):
+        self.server.terminate()
+        self.server.wait()
+        self.place.cleanup()
+
+
+class Mouse:
+    """Uses the page as one does who has a mouse, and a keyboard for texts."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def press(self, control):
+        control.click()
+
+    def fill(self, field, text):
+        field.fill(text)
+
+    def choose(self, select, value):
+        select.select_option(value)
+
+    def check(self, box):
+        box.check()
+
+
+class Keys:
+    """Uses the page by Tab, Enter, the space bar and the arrows; the focus must be seen where it is."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def reach(self, control):
+        """By the Tab key, from where the focus is now."""
+        expect(control).to_be_enabled()
+        for _ in range(400):
+            if control.evaluate("own => own === document.activeElement"):
+                seen = control.evaluate("own => { const box = own.getBoundingClientRect(); return getComputedStyle(own).outlineStyle !== 'none' && box.bottom > 0 && box.top < innerHeight; }")
+                assert seen, f"the focus on {self.page.evaluate(FOCUSED)} cannot be seen"
+                return
+            self.page.keyboard.press("Tab")
+        raise AssertionError(f"{control} is not reached by the Tab key")
+
+    def press(self, control):
+        self.reach(control)
+        self.page.keyboard.press("Enter")
+
+    def fill(self, field, text):
+        self.reach(field)
+        self.page.keyboard.press("Control+A")
+        self.page.keyboard.press("Delete")
+        # An Enter ends a line in a field of several lines only.
+        self.page.keyboard.type(text)
+
+    def choose(self, select, value):
+        self.reach(select)
+        values = select.evaluate("own => [...own.options].map((one) => one.value)")
+        self.page.keyboard.press("Home")
+        for _ in range(values.index(value)):
+            self.page.keyboard.press("ArrowDown")
+        if select.evaluate("own => own.value") != value:
+            raise AssertionError(f"{value} is not chosen by the arrows")
+
+    def check(self, box):
+        self.reach(box)
+        self.page.keyboard.press("Space")
+        expect(box).to_be_checked()
 
 
 def open_page(browser, link, width, scheme="light"):
@@ -112,172 +189,227 @@ def first_page(browser, link):
     print(f"console: first page in {sorted(took)[2]:.0f} ms")
 
 
-def story(browser, ready, folder):
-    page, wrong = open_page(browser, ready["login"], 1280)
-    create(page, folder)
-    change_profile(page)
+def story(browser, service, width, scheme, way):
+    """One array goes through all of it: it is made, loaded, loses a drive, is rebuilt, changed and asked."""
+    page, wrong = open_page(browser, service.ready["login"], width, scheme)
+    hand = way(page)
+    create(page, hand, service)
+    uri = f"nbd+unix:///made?socket={service.folder}/nbd.sock"
     load = subprocess.Popen(
-        ["fio", "--name=load", "--ioengine=nbd", f"--uri=nbd+unix:///data?socket={folder}/nbd.sock", "--rw=randrw", "--bs=8k", "--size=32M", "--iodepth=4", "--runtime=600", "--time_based"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ["fio", "--name=load", "--ioengine=nbd", f"--uri={uri}", "--rw=randrw", "--bs=8k", "--size=32M", "--iodepth=4", "--runtime=3600", "--time_based", "--rate_iops=200"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=service.folder)
     try:
-        explain(page)
-        pull_a_drive(page, folder)
+        explain(page, hand)
+        pull_a_drive(page, hand, service)
+        acknowledge(page, hand, service)
+        rebuilt(page, hand, service)
+        assert load.poll() is None, "the load has ended"
     finally:
         load.terminate()
         load.wait()
-    stripe_map(page)
-    acknowledge(page)
-    laboratory(page)
-    users(page)
+    change_profile(page, hand, service)
+    stripe_map(page, hand)
+    laboratory(page, hand, 2 if way is Mouse else 1)
+    users(page, hand)
     # Refusals are answers, not errors of the page.
     assert not [text for text in wrong if "Failed to load resource" not in text], wrong
     page.close()
+    print(f"console: the story at {width} pixels, {scheme}, with {way.__name__.lower()}")
 
 
-def create(page, folder):
-    page.get_by_role("link", name="Create", exact=True).click()
-    page.get_by_label("Name").fill("made")
-    page.get_by_label("Level").first.select_option("6")
-    page.get_by_label("Members").fill("\n".join(f"{folder}/new{n}" for n in range(4)))
-    page.get_by_role("button", name="Preview").click()
+def the_array(service):
+    return json.loads(service.run("show", "made", "--json"))
+
+
+def settings(page, hand, name, value):
+    hand.press(page.get_by_role("button", name="Change settings"))
+    field = page.get_by_label(name, exact=True)
+    if field.evaluate("own => own.tagName") == "SELECT":
+        hand.choose(field, value)
+    else:
+        hand.fill(field, value)
+    hand.press(page.get_by_role("button", name="Apply"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def create(page, hand, service):
+    hand.press(page.get_by_role("link", name="Create", exact=True))
+    hand.fill(page.get_by_label("Name"), "made")
+    hand.choose(page.get_by_label("Level").first, "6")
+    hand.fill(page.get_by_label("Members"), "\n".join(f"{service.folder}/new{n}" for n in range(4)))
+    hand.fill(page.get_by_label("Spares"), f"{service.folder}/new4")
+    hand.press(page.get_by_role("button", name="Preview"))
     expect(page.locator("#cli")).to_contain_text("openraid create made --level 6")
     # The simulator's figures come for each level, with the profile that they are for.
     row = page.get_by_role("row").filter(has=page.get_by_role("button", name="Choose level 5", exact=True))
     expect(row).to_contain_text("requests/s", timeout=SLOW)
     expect(row).to_contain_text("any member")
     expect(page.locator("#stands-for")).to_contain_text("openraid plan --effort quick --drives 4")
-    page.get_by_role("button", name="Choose level 5", exact=True).click()
+    # Until every level is computed, the table is built again each second.
+    expect(page.get_by_text("is computed")).to_have_count(0, timeout=SLOW)
+    hand.press(page.get_by_role("button", name="Choose level 5", exact=True))
     expect(page.locator("#cli")).to_contain_text("openraid create made --level 5")
-    page.get_by_role("button", name="Create", exact=True).click()
+    hand.press(page.get_by_role("button", name="Create", exact=True))
     expect(page.get_by_role("heading", name="made", exact=True)).to_be_visible()
+    # The server's own sentence, as the command line has it.
+    service.run("show", "made", "--wait", "60")
+    expect(page.locator("main .health")).to_contain_text("made is optimal.", timeout=SLOW)
+    expect(page.locator("main .health")).to_contain_text(the_array(service)["sentence"])
 
 
-def change_profile(page):
-    page.get_by_role("button", name="Change settings").click()
-    page.get_by_label("profile", exact=True).select_option("protection")
-    page.get_by_role("button", name="Apply").click()
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.locator("dd").filter(has_text="protection").first).to_be_visible()
-
-
-def explain(page):
-    go(page, "array/data")
+def explain(page, hand):
     panel = page.locator("section").filter(has=page.get_by_role("heading", name="Explain"))
     expect(panel).to_contain_text("requests a second", timeout=SLOW)
     expect(panel.get_by_role("row").filter(has_text="slot 0")).to_have_count(1)
-    page.get_by_role("button", name="Watch", exact=True).click()
+    hand.press(page.get_by_role("button", name="Watch", exact=True))
     told = page.locator("summary").filter(has_text=re.compile(r"Request \d+: (read|write) of"))
     expect(told.first).to_be_visible(timeout=SLOW)
-    told.first.click()
+    hand.press(page.get_by_role("button", name="Stop watching"))
+    hand.press(told.first)
     expect(page.get_by_role("cell", name=re.compile("^the client's request|arrived|received|asked", re.I)).first).to_be_visible()
-    page.get_by_role("button", name="Stop watching").click()
 
 
-def pull_a_drive(page, folder):
-    """By the keyboard alone."""
-    fail = page.get_by_role("button", name=f"Fail {folder}/d1", exact=True)
-    fail.focus()
-    page.keyboard.press("Enter")
+def pull_a_drive(page, hand, service):
+    # So slowly that it can be watched.
+    settings(page, hand, "rebuild.rate", "1M")
+    assert the_array(service)["settings"]["rebuild_rate"] == 1 << 20
+    hand.press(page.get_by_role("button", name=f"Fail {service.folder}/new1", exact=True))
     confirm = page.get_by_role("button", name="Fail this member")
     expect(confirm).to_be_disabled()
-    page.get_by_label("Type data to confirm").fill("date")
+    hand.fill(page.get_by_label("Type made to confirm"), "maid")
     expect(confirm).to_be_disabled()
-    page.get_by_label("Type data to confirm").fill("data")
-    page.keyboard.press("Enter")
+    hand.fill(page.get_by_label("Type made to confirm"), "made")
+    hand.press(confirm)
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_text("by administrator")).to_be_visible(timeout=20000)
-    # The rebuild is watched, and every page says that the array is degraded.
+    expect(page.get_by_role("cell", name="by administrator")).to_be_visible(timeout=20000)
+    # The spare is being filled, and every page says that the array is degraded.
     expect(page.get_by_role("progressbar", name=re.compile("^rebuild")).first).to_be_visible(timeout=20000)
-    expect(page.locator("header .health")).to_contain_text("data is degraded")
-    # The spare has taken over, and the failed drive is taken out by the next step.
+    expect(page.locator("header .health")).to_contain_text("made is degraded: without slot 1.")
+
+
+def acknowledge(page, hand, service):
+    """The alarm is read, and acknowledged by its own button, while it holds."""
+    hand.press(page.get_by_role("link", name="Events", exact=True))
+    alarms = page.get_by_role("region", name="Alarms")
+    row = alarms.get_by_role("row").filter(has_text="degraded: without slot 1")
+    expect(row).to_contain_text("the loss of one more member loses data", timeout=20000)
+    expect(row).to_contain_text("openraid show made --follow")
+    button = row.get_by_role("button", name="Acknowledge")
+    name = button.get_attribute("aria-label").removeprefix("Acknowledge ")
+    hand.press(button)
+    expect(row.get_by_role("cell", name="acknowledged", exact=True)).to_be_visible(timeout=20000)
+    own = [alarm for alarm in the_array(service)["alarms"] if alarm["id"] == name]
+    assert own and own[0]["acknowledged_seconds"], (name, own)
+    # The other alarm, of the failed member, is still open.
+    expect(alarms.get_by_role("row").filter(has_text="failed: by administrator").get_by_role("button", name="Acknowledge")).to_be_visible()
+    # The log has what happened, with what was acknowledged.
+    hand.choose(page.get_by_label("Level"), "critical")
+    log = page.get_by_role("region", name="Events")
+    expect(log.get_by_role("row").filter(has_text="Fail").first).to_be_visible(timeout=20000)
+    hand.press(log.get_by_role("button", name="Acknowledge event").first)
+    expect(log.get_by_text("acknowledged", exact=True).first).to_be_visible()
+
+
+def rebuilt(page, hand, service):
+    """The rebuild goes on, and ends; the failed drive is taken out by the next step that the page names."""
+    hand.press(page.get_by_role("link", name="Overview", exact=True))
+    hand.press(page.get_by_role("main").get_by_role("link", name="made", exact=True))
+    bar = page.get_by_role("progressbar", name=re.compile("^rebuild")).first
+    before = bar.get_attribute("value")
+    expect(bar).not_to_have_attribute("value", before, timeout=SLOW)
+    settings(page, hand, "rebuild.rate", "none")
+    expect(page.locator("main .health")).to_contain_text("made is optimal.", timeout=SLOW)
     expect(page.locator("#next-step")).to_contain_text("Remove", timeout=SLOW)
-    page.locator("#next-step").click()
-    page.get_by_role("button", name="Remove", exact=True).last.click()
+    hand.press(page.locator("#next-step"))
+    hand.press(page.get_by_role("dialog").get_by_role("button", name="Remove", exact=True))
     expect(page.get_by_role("cell", name="by administrator")).to_have_count(0)
+    own = the_array(service)
+    assert own["health"] == "optimal" and f"{service.folder}/new4" in [member["member"] for member in own["members"]], own
 
 
-def stripe_map(page):
-    page.get_by_role("button", name="Chunk 4, byte 262144").click()
+def change_profile(page, hand, service):
+    settings(page, hand, "profile", "protection")
+    expect(page.locator("dd").filter(has_text="protection").first).to_be_visible()
+    assert the_array(service)["profile"]["name"] == "protection"
+
+
+def stripe_map(page, hand):
+    chunk = int(page.get_by_role("button", name=re.compile("^Chunk 1, byte ")).get_attribute("aria-label").split()[-1])
+    hand.press(page.get_by_role("button", name=f"Chunk 4, byte {4 * chunk}"))
     expect(page.locator(".cell.data")).to_have_count(1)
-    expect(page.get_by_text(re.compile(r"^Byte 262144, stripe 1: .*\(slot \d\), byte 65536 of its data\."))).to_be_visible()
+    # Three data chunks a stripe: chunk 4 is the second one of stripe 1.
+    expect(page.get_by_text(re.compile(rf"^Byte {4 * chunk}, stripe 1: .*\(slot \d\), byte {chunk} of its data\."))).to_be_visible()
     expect(page.locator(".cell.p")).to_have_count(1)
-    # By the keyboard: the next chunk.
+    # By the arrow keys in both stories: the next chunk.
     page.get_by_label("Address").focus()
     page.keyboard.press("ArrowRight")
-    expect(page.get_by_label("Byte of the array")).to_have_value("327680")
-    page.get_by_label("Byte of the array").fill("99999999999")
-    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_label("Byte of the array")).to_have_value(str(5 * chunk))
+    hand.fill(page.get_by_label("Byte of the array"), "99999999999")
+    hand.press(page.get_by_role("button", name="Show"))
     expect(page.get_by_text("offset=99999999999")).to_be_visible()
 
 
-def acknowledge(page):
-    page.get_by_role("link", name="Events", exact=True).click()
-    page.get_by_label("Level").select_option("critical")
-    button = page.get_by_role("button", name="Acknowledge event").first
-    expect(button).to_be_visible(timeout=20000)
-    button.click()
-    expect(page.get_by_text("acknowledged", exact=True).first).to_be_visible()
-
-
-def laboratory(page):
-    page.get_by_role("link", name="Lab", exact=True).click()
+def laboratory(page, hand, reviews):
+    hand.press(page.get_by_role("link", name="Lab", exact=True))
 
     def begin(name, kind):
-        page.get_by_label("What", exact=True).select_option(kind)
-        page.get_by_label("Name of the report").fill(name)
-        page.get_by_role("button", name="Begin").click()
+        hand.choose(page.get_by_label("What", exact=True), kind)
+        hand.fill(page.get_by_label("Name of the report"), name)
+        hand.press(page.get_by_role("button", name="Begin"))
         row = page.get_by_role("region", name="Jobs").get_by_role("row").filter(has_text=name)
         expect(row).to_contain_text("done", timeout=SLOW)
 
     begin("what-if", "plan")
-    page.get_by_role("link", name="what-if", exact=True).click()
+    hand.press(page.get_by_role("region", name="Reports").get_by_role("link", name="what-if", exact=True))
     expect(page.get_by_text(re.compile("^Recommended: raid")).first).to_be_visible()
-    page.get_by_role("link", name="All reports").click()
-    page.get_by_label("What", exact=True).select_option("review")
-    page.get_by_label("Arrays").fill("single, raid5x4")
-    page.get_by_label("Methods").select_option("latency")
-    page.get_by_label("Drive", exact=True).select_option("wd740gd")
-    begin("slow", "review")
-    page.get_by_label("Drive", exact=True).select_option("evo870_1tb")
-    begin("fast", "review")
-    page.get_by_role("checkbox", name="Choose slow").check()
-    page.get_by_role("checkbox", name="Choose fast").check()
-    page.get_by_role("button", name="Compare the two chosen reviews").click()
-    page.get_by_role("button", name="Compare", exact=True).click()
-    expect(page.get_by_role("region", name="Jobs").get_by_role("row").filter(has_text="times as fast")).to_have_count(1, timeout=SLOW)
-    for report in ["slow", "fast"]:
+    hand.press(page.get_by_role("link", name="All reports"))
+    hand.choose(page.get_by_label("What", exact=True), "review")
+    hand.fill(page.get_by_label("Arrays"), "single, raid5x4")
+    hand.choose(page.get_by_label("Methods"), "latency")
+    names = ["slow", "fast"][:reviews]
+    for name, drive in zip(names, ["wd740gd", "evo870_1tb"]):
+        hand.choose(page.get_by_label("Drive", exact=True), drive)
+        begin(name, "review")
+    if reviews == 2:
+        for name in names:
+            hand.check(page.get_by_role("checkbox", name=f"Choose {name}"))
+        hand.press(page.get_by_role("button", name="Compare the two chosen reviews"))
+        hand.press(page.get_by_role("button", name="Compare", exact=True))
+        expect(page.get_by_role("region", name="Jobs").get_by_role("row").filter(has_text="times as fast")).to_have_count(1, timeout=SLOW)
+    for report in names:
         with page.expect_popup() as opened:
-            page.get_by_role("region", name="Reports").get_by_role("link", name=report, exact=True).click()
+            hand.press(page.get_by_role("region", name="Reports").get_by_role("link", name=report, exact=True))
         expect(opened.value.get_by_role("heading", level=1)).to_contain_text("Review of sim:openraid")
         assert opened.value.locator("svg").count() > 0
         opened.value.close()
+        page.bring_to_front()
 
 
-def users(page):
+def users(page, hand):
     """A schedule that the server keeps; and a user, who may come in with a password."""
-    page.get_by_role("link", name="Settings", exact=True).click()
-    page.get_by_role("button", name="Add a schedule").click()
+    hand.press(page.get_by_role("link", name="Settings", exact=True))
+    hand.press(page.get_by_role("button", name="Add a schedule"))
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name").fill("weekly")
-    dialog.get_by_label("Every").fill("1s")
-    dialog.get_by_role("button", name="Add", exact=True).click()
+    hand.fill(dialog.get_by_label("Name"), "weekly")
+    hand.fill(dialog.get_by_label("Every"), "1s")
+    hand.press(dialog.get_by_role("button", name="Add", exact=True))
     expect(dialog).to_contain_text("every")
-    dialog.get_by_label("Every").fill("1w")
-    dialog.get_by_role("button", name="Add", exact=True).click()
+    hand.fill(dialog.get_by_label("Every"), "1w")
+    hand.press(dialog.get_by_role("button", name="Add", exact=True))
     row = page.get_by_role("row").filter(has_text="weekly")
     expect(row).to_contain_text("7 days")
-    row.get_by_role("button", name="Remove").click()
+    hand.press(row.get_by_role("button", name="Remove"))
     expect(page.get_by_text("Nothing is scheduled.")).to_be_visible()
-    page.get_by_role("button", name="Add a user").click()
+    hand.press(page.get_by_role("button", name="Add a user"))
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Name").fill("ann")
-    dialog.get_by_label("Password").fill("correct horse")
-    dialog.get_by_role("button", name="Add", exact=True).click()
+    hand.fill(dialog.get_by_label("Name"), "ann")
+    hand.fill(dialog.get_by_label("Password"), "correct horse")
+    hand.press(dialog.get_by_role("button", name="Add", exact=True))
     expect(page.get_by_role("cell", name="ann")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
-    page.get_by_label("Name").fill("ann")
-    page.get_by_label("Password").fill("correct horse")
-    page.get_by_role("button", name="Sign in").click()
+    hand.press(page.get_by_role("button", name="Sign out"))
+    hand.fill(page.get_by_label("Name"), "ann")
+    hand.fill(page.get_by_label("Password"), "correct horse")
+    hand.press(page.get_by_role("button", name="Sign in"))
     expect(page.get_by_role("heading", name="Settings")).to_be_visible()
 
 
@@ -325,9 +457,9 @@ FOCUSED = """() => { const own = document.activeElement; return own === document
 OUTLINED = "() => document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'"
 
 
-def tab(browser, link):
+def tab(browser, link, width):
     """Every control of every page is reached by the Tab key, and the focus can be seen."""
-    page, _ = open_page(browser, link, 1280)
+    page, _ = open_page(browser, link, width)
     for path in PAGES:
         go(page, path)
         page.wait_for_timeout(1500)

@@ -1,6 +1,6 @@
 import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get } from "./api.js";
-import { count, CRASH, errors, level, members, percent, sentence, sentenceCase, stateKind, step, tasks, taskText, WRITES } from "./words.js";
+import { CRASH, errors, level, members, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
 import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
@@ -19,9 +19,9 @@ export function page(main, name) {
   return () => {
     const array = find(name);
     if (!array) { keyed(head, null, () => h("p", {}, `${name} is not served.`)); return; }
-    keyed(head, [sentence(array), step(array)], () => h("p", { className: `health ${array.health}` }, sentence(array), nextStep(array)));
-    keyed(parts.members, members(array).map((m) => [m.slot, m.member, m.state, m.reason, m.device, m.media_errors, m.bad_ranges]), () => memberTable(array));
-    keyed(parts.task, tasks(array).map((task) => [task.kind, percent(task), task.paused, task.rate]).concat([[array.last_check, array.spans.map((span) => span.last_check)]]), () => taskCard(array));
+    keyed(head, [array.sentence, array.next_step], () => h("p", { className: `health ${array.health}` }, array.sentence, nextStep(array)));
+    keyed(parts.members, members(array).map((m) => [m.slot, m.member, m.text, m.device, m.media_errors, m.bad_ranges]), () => memberTable(array));
+    keyed(parts.task, [tasks(array).map((task) => task.text), [array, ...array.spans].map((set) => set.check_text)], () => taskCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
     keyed(map, [array.size_bytes, array.chunk_bytes], () => stripeMap(name));
@@ -40,11 +40,11 @@ export function page(main, name) {
 const done = (value) => say(value.text.split("\n")[0]);
 
 function nextStep(array) {
-  const next = step(array);
+  const next = array.next_step;
   if (!next) return null;
-  const faulty = members(array).find((member) => ["faulty", "replaced"].includes(member.state));
-  const act = next.href ? () => { location.hash = next.href; } : () => (faulty ? removeMember(array, faulty) : addDrive(array));
-  return [h("button", { id: "next-step", className: "main", onclick: act }, next.text), h("code", {}, next.cli)];
+  const gone = members(array).find((member) => member.drive !== null && member.drive === next.drive);
+  const act = gone ? () => removeMember(array, gone) : next.command.startsWith("openraid add ") ? () => addDrive(array) : null;
+  return [act ? h("button", { id: "next-step", className: "main", onclick: act }, next.text) : null, h("code", {}, next.command)];
 }
 
 const target = (member) => (member.drive === null ? `slot:${member.slot}` : `drive:${member.drive}`);
@@ -60,7 +60,7 @@ function memberTable(array) {
     if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
     return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
-      [tag(member.state, stateKind(member.state)), member.reason ? ` ${member.reason}` : ""], errors(member), h("td", { className: "act" }, acts)];
+      tag(member.text, stateKind(member.state)), errors(member), h("td", { className: "act" }, acts)];
   });
   return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Serial", "Size", "State", "Errors", "Actions"], rows),
     h("p", {}, h("button", { id: "add-spare", onclick: () => addDrive(array) }, "Add a drive or spare"))];
@@ -91,22 +91,14 @@ function replaceMember(array, member) {
     act: async () => done(await change(array.name, "POST", "/replace", { member: target(member), with: drive.value.trim() || null, device: member.device })) });
 }
 
-function checkText(check) {
-  const when = new Date(check.at_seconds * 1000).toLocaleString();
-  if (check.outcome === "clean") return `${check.kind} of ${when}: everything agrees`;
-  if (check.outcome === "mismatches") return `${check.kind} of ${when}: ${count(check.mismatches, "sector")} differed, ${check.repaired} repaired, ${check.left} left`;
-  if (check.outcome === "aborted") return `${check.kind} of ${when}: ended early (${check.reason})`;
-  return `${check.kind} of ${when}: nothing could be compared (${check.reason})`;
-}
-
 function taskCard(array) {
   const run = (method, what, body) => async () => { try { done(await change(array.name, method, what, body)); } catch (problem) { say(problem.message); } };
   const own = tasks(array);
-  const checks = [array, ...array.spans].map((set) => set.last_check).filter(Boolean);
+  const checks = [array, ...array.spans].flatMap((set) => set.check_text.map((line, nth) => (nth || set === array ? line : `${set.name}: ${line}`)));
   const checking = own.some((task) => ["check", "repair"].includes(task.kind));
   return [h("h2", {}, "Background work"),
-    own.length ? own.map((task) => [h("p", {}, taskText(task)), h("progress", { max: 100, value: percent(task), "aria-label": `${task.kind} ${percent(task)} %` })]) : h("p", {}, "Nothing runs."),
-    checks.length ? checks.map((check) => h("p", {}, checkText(check))) : h("p", {}, "No check is known."),
+    own.length ? own.map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]) : h("p", {}, "Nothing runs."),
+    checks.length ? [h("h3", {}, "Last check"), checks.map((line) => h("p", {}, line))] : h("p", {}, "No check is known."),
     checking ? h("button", { id: "stop-check", onclick: run("DELETE", "/check") }, "Stop the check") : [h("button", { id: "check", onclick: run("POST", "/check", {}) }, "Check"), h("button", { id: "repair", onclick: run("POST", "/check", { kind: "repair" }) }, "Repair")],
     own.some((task) => task.paused) ? h("button", { id: "resume", onclick: run("POST", "/resume") }, "Resume") : h("button", { id: "pause", onclick: run("POST", "/pause") }, "Pause")];
 }
@@ -159,5 +151,5 @@ function cache(array) {
   const own = array.cache;
   return [h("h2", {}, "Cache and journal"), own ? facts([["Size", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
     ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("code", {}, "openraid serve --cache SIZE"), " gives it one."),
-  array.journal ? h("p", {}, array.journal.protected ? "The journal protects its writes." : `Not protected: ${array.journal.reason}.`) : h("p", {}, "No journal protects its writes.")];
+  array.journal ? h("p", {}, `Journal: ${array.journal.text}.`) : h("p", {}, "No journal protects its writes.")];
 }

@@ -16,7 +16,7 @@ function row(m, nth) {
   const smart = m.smart || {};
   const named = [m.model || smart.model, smart.firmware && `firmware ${smart.firmware}`, (m.serial || smart.serial) && `serial ${m.serial || smart.serial}`].filter(Boolean).join(", ");
   const place = [m.bay && `bay ${m.bay}`, smart.link].filter(Boolean).join(", ");
-  return [m.member, named || "\u2013", place || "\u2013", health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.state, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
+  return [m.member, named || "\u2013", place || "\u2013", health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
 }
 
 export function page(main) {
@@ -24,7 +24,7 @@ export function page(main) {
   main.append(h("h1", {}, "Drives"), list);
   return () => {
     const all = state.arrays.flatMap((array) => members(array).filter((m) => m.member).map((member) => ({ array: array.name, ...member })));
-    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.state, m.media_errors, m.bad_ranges, m.notes, m.smart]), () => all.length ? table("Drives", COLUMNS, all.map(row)) : h("p", {}, "No array is served."));
+    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.text, m.media_errors, m.bad_ranges, m.notes, m.smart]), () => all.length ? table("Drives", COLUMNS, all.map(row)) : h("p", {}, "No array is served."));
     all.forEach((m, nth) => {
       const cell = document.getElementById(`work-${nth}`);
       if (cell) cell.textContent = `${count(m.reads, "read")} (${bytes(m.read_bytes)}), ${count(m.writes, "write")} (${bytes(m.written_bytes)}), ${m.outstanding} now`;

@@ -1,6 +1,6 @@
 import { h, keyed, bytes, facts, tag } from "./ui.js";
 import { state, get } from "./api.js";
-import { arrayLink, CACHES, count, level, members, sentence, tasks, taskText, percent } from "./words.js";
+import { arrayLink, CACHES, count, level, members, tasks, percent } from "./words.js";
 
 export function page(main) {
   const list = h("div", { className: "grid" });
@@ -21,15 +21,15 @@ export function page(main) {
       ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)))
       : h("p", {}, "None. Every warning is over or acknowledged."), h("a", { href: "#/events" }, "All alarms and events")];
   };
-  return () => { keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.health, array.survives, array.task?.done_bytes, array.spans.map((span) => span.task?.done_bytes), array.access]), () =>
+  return () => { keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.sentence, tasks(array).map((task) => task.text), array.profile, array.settings.write_cache]), () =>
     state.arrays.length ? state.arrays.map(card) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
       h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array"))); };
 }
 
 function card(array) {
   return h("section", { className: "card" }, h("h2", {}, arrayLink(array.name), " ", tag(array.health, array.health)),
-    h("p", {}, sentence(array)),
-    tasks(array).map((task) => h("progress", { max: 100, value: percent(task), "aria-label": taskText(task) })),
+    h("p", {}, array.sentence),
+    tasks(array).map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]),
     facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", String(members(array).length)],
       ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
 }

@@ -1,6 +1,7 @@
-// States in words, and the one next step for each.
+// Words for settings, figures and profiles. An array's state comes in words from the server (`sentence`, `text`, `next_step`), which
+// says the same on every interface; none of it is made here.
 
-import { h, duration, rate } from "./ui.js";
+import { h, duration } from "./ui.js";
 
 export const sets = (array) => (array.spans.length ? array.spans : [array]);
 export const members = (array) => sets(array).flatMap((set, span) => set.members.map((member) => ({ ...member, span: array.spans.length ? span : null })));
@@ -13,35 +14,6 @@ export const STATES = { running: "runs", done: "done", failed: "failed", cancell
 
 export function percent(task) {
   return task.total_bytes ? Math.floor((task.done_bytes * 100) / task.total_bytes) : 100;
-}
-
-export function taskText(task) {
-  const left = task.paused ? "paused" : `${rate(task.rate)}, ${task.eta_seconds === null ? "time left unknown" : `${duration(task.eta_seconds)} left`}`;
-  return `${task.kind} ${percent(task)} %, ${left}`;
-}
-
-/** A sentence on an array. */
-export function sentence(array) {
-  const all = members(array);
-  const missing = all.filter((member) => member.state === "missing").length;
-  const parts = [`${array.name} is ${array.health}`];
-  if (array.health === "failed") parts.push("its data cannot be read");
-  else if (array.health === "degraded") parts.push(missing ? `${count(missing, "member")} missing` : "a member is not in sync yet");
-  parts.push(array.survives ? `survives the loss of any ${array.survives === 1 ? "member" : `${array.survives} members`}` : "survives no loss of a member");
-  tasks(array).forEach((task) => parts.push(taskText(task)));
-  if (array.journal && !array.journal.protected) parts.push("NOT PROTECTED by the journal");
-  if (array.access !== "read-write") parts.push(array.access);
-  return `${parts.join("; ")}.`;
-}
-
-/** What to do next, in words: label, page, command line. */
-export function step(array) {
-  const faulty = members(array).find((member) => ["faulty", "replaced"].includes(member.state));
-  if (tasks(array).length) return null;
-  if (faulty) return { text: `Remove ${faulty.member}`, cli: `openraid remove ${array.name} ${faulty.member}` };
-  if (array.health === "degraded") return { text: "Add a drive", cli: `openraid add ${array.name} DRIVE` };
-  if (array.health === "failed") return { text: "See the events", href: "#/events", cli: `openraid events --array ${array.name}` };
-  return null;
 }
 
 export const arrayLink = (name) => h("a", { href: `#/array/${encodeURIComponent(name)}` }, name);

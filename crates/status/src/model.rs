@@ -106,6 +106,9 @@ pub struct MemberModel {
     pub member: Option<String>,
     /// State.
     pub state: StateWord,
+    /// The state in words.
+    #[serde(default)]
+    pub text: String,
     /// Why it failed.
     pub reason: Option<String>,
     /// Is it being filled while the member that it replaces still works?
@@ -154,6 +157,9 @@ pub struct TaskModel {
     pub eta_seconds: Option<u64>,
     /// Number of sectors of 512 bytes that did not match so far.
     pub mismatches: u64,
+    /// All of it in words.
+    #[serde(default)]
+    pub text: String,
 }
 
 impl TaskModel {
@@ -382,6 +388,9 @@ pub struct ProtectionModel {
     pub reason: Option<String>,
     /// The state: `off`, `settling`, `entering`, `marking`, `on`, `leaving`, `unmarking`.
     pub session: String,
+    /// The state in words.
+    #[serde(default)]
+    pub text: String,
 }
 
 /// A device of the journal.
@@ -516,6 +525,18 @@ pub struct LossModel {
     pub text: String,
 }
 
+/// The next step for an array.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct NextStepModel {
+    /// In words.
+    pub text: String,
+    /// The command line.
+    pub command: String,
+    /// The number of the drive that it is about, if it is about one.
+    #[serde(default)]
+    pub drive: Option<u16>,
+}
+
 /// An array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ArrayModel {
@@ -543,6 +564,12 @@ pub struct ArrayModel {
     pub slots: u32,
     /// Health.
     pub health: HealthWord,
+    /// The state in sentences, without figures that change by themselves.
+    #[serde(default)]
+    pub sentence: String,
+    /// The next step, if an alarm is open that asks for one.
+    #[serde(default)]
+    pub next_step: Option<NextStepModel>,
     /// Number of any members that can be lost now: 0 while parity or copies are not in sync.
     pub survives: u32,
     /// The same after the running or pending sync or rebuild.
@@ -571,6 +598,9 @@ pub struct ArrayModel {
     /// The last complete check or repair before that one, if that one was not complete.
     #[serde(default)]
     pub last_complete_check: Option<CheckModel>,
+    /// The result of the last check or repair in words, a line for each fact.
+    #[serde(default)]
+    pub check_text: Vec<String>,
     /// The background task.
     pub task: Option<TaskModel>,
     /// Is it being stopped?

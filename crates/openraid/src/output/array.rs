@@ -269,7 +269,7 @@ fn profile_lines(profile: &ProfileModel) -> Vec<String> {
 }
 
 /// The access of hosts, in words.
-fn access_text(word: &str) -> &str {
+pub fn access_text(word: &str) -> &str {
     match word.parse() {
         Ok(Access::ReadOnly) => "read-only: writes of clients are refused",
         Ok(Access::Blocked) => "blocked: no client can connect; rebuilds and checks run",

@@ -10,6 +10,7 @@ pub mod live;
 pub mod loss;
 pub mod members;
 pub mod progress;
+pub mod sentence;
 pub mod table;
 pub mod voice;
 

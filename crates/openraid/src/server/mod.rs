@@ -347,6 +347,7 @@ impl Server {
         self.add_alarms(&mut model, served, status, state);
         model.addresses =
             model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
+        output::sentence::add_texts(&mut model);
         Some(model)
     }
 

@@ -137,6 +137,9 @@ fn nested_model(
         metadata: Some(started.superblock.minor.to_string()),
         slots: spans.iter().map(|span| span.slots).sum(),
         health: health(own.health),
+        sentence: String::new(),
+        next_step: None,
+        check_text: Vec::new(),
         survives: spans.iter().map(|span| span.survives).min().unwrap_or(0),
         survives_later: spans.iter().map(|span| span.survives_later).min().unwrap_or(0),
         active: spans.iter().any(|span| span.active),
@@ -215,6 +218,9 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         metadata: superblock.map(|s| s.minor.to_string()),
         slots: superblock.map_or(1, |s| u32::from(s.raid_disks)),
         health: health(own.health),
+        sentence: String::new(),
+        next_step: None,
+        check_text: Vec::new(),
         survives: superblock.filter(|_| is_synced).map_or(0, |s| losses_left(s, &own.members, is_full)),
         survives_later: superblock.map_or(0, |s| losses_left(s, &own.members, is_or_will_be_full)),
         active: own.active,
@@ -275,7 +281,12 @@ fn protection(view: &ArrayView) -> Option<ProtectionModel> {
     } else {
         Some("it was switched off".into())
     };
-    Some(ProtectionModel { protected: reason.is_none(), reason, session: session_word(own.session).into() })
+    Some(ProtectionModel {
+        protected: reason.is_none(),
+        reason,
+        session: session_word(own.session).into(),
+        text: String::new(),
+    })
 }
 
 /// Why the journal does not promise an array's writes, in words.
@@ -337,6 +348,7 @@ fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
         rate,
         eta_seconds: if task.paused { None } else { eta_seconds(done, total, rate) },
         mismatches: task.mismatches,
+        text: String::new(),
     }
 }
 
@@ -366,6 +378,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         smart: None,
         member: drive.map(|view| view.member.clone()),
         state,
+        text: String::new(),
         reason,
         replacement: member.replacement,
         done_bytes: done,

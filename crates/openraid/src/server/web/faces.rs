@@ -1,12 +1,14 @@
 //! Arrays in the states of a table, on members in memory. Every interface of the server is compared with the table: the
-//! command line, the API, Redfish, metrics, alarms. The console shows the API's documents.
+//! command line, the API, Redfish, metrics, alarms, and the console, whose modules run in Node on the API's documents.
 //!
 //! The expected values were derived by hand from the level and the commands. The member whose loss makes an array fail
 //! keeps its slot, because the others do not record it any more.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write;
 use std::path::Path;
+use std::process::{Command as Program, Stdio};
 use std::sync::Arc;
 
 use openraid_core::limits::Limits;
@@ -327,6 +329,67 @@ fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str)
     }
 }
 
+/// What the console writes for each array: by the array's name, the texts of its pages. `None` without Node.
+fn console(arrays: &Value) -> Option<Value> {
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/web/faces.mjs");
+    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../management/console");
+    let mut node = Program::new("node");
+    node.args(["--no-warnings", here, modules]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut child) = node.spawn() else {
+        assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "node is missing (package node-typescript)");
+        return None;
+    };
+    // It reads all before it writes.
+    child.stdin.take().expect("a pipe").write_all(arrays.to_string().as_bytes()).expect("it reads");
+    let done = child.wait_with_output().expect("it ends");
+    assert!(done.status.success(), "the console's modules: {}", done.status);
+    Some(serde_json::from_slice(&done.stdout).expect("JSON"))
+}
+
+fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Value) {
+    let text = |page: &str| shown[page].as_str().expect("a text");
+    for page in ["header", "overview", "array"] {
+        let what = format!("{}, the console's {page}", case.name);
+        wrong.same(&format!("{what}: {:?}", text(page)), text(page).contains(&array.sentence), true);
+        for (_, task) in array.tasks().filter(|_| page != "header") {
+            // Its figures go on by themselves.
+            wrong.same(&what, text(page).contains(task.kind.text()), true);
+        }
+    }
+    // The table's own words, and no other ones.
+    let word = if case.health == "failed" { "FAILED" } else { case.health };
+    for health in ["optimal", "degraded", "FAILED"] {
+        let is_said = text("header").contains(&format!("{} is {health}", case.name));
+        wrong.same(&format!("{}, the console says {health}", case.name), is_said, health == word);
+    }
+    let states = |page: &str, begins: &[&str]| {
+        let cells = shown[page].as_array().expect("cells").iter().filter_map(Value::as_str);
+        cells.filter(|cell| begins.iter().any(|begin| cell.trim().starts_with(begin))).count() as u64
+    };
+    let all: [&[&str]; 5] = [&["in sync"], &["rebuilding", "being copied to"], &["spare"], &["missing"], &["failed"]];
+    let name = case.name;
+    wrong.same(&format!("{name}, members of the console"), all.map(|own| states("members", own)), case.counts);
+    let [in_sync, rebuilding, spare, _, faulty] = case.counts;
+    let drives = all.map(|own| states("drives", own));
+    wrong.same(&format!("{name}, drives of the console"), drives, [in_sync, rebuilding, spare, 0, faulty]);
+}
+
+fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
+    let word = if case.health == "failed" { "FAILED" } else { case.health };
+    let begin = format!("{} is {word}", case.name);
+    wrong.same(&array.sentence, array.sentence.starts_with(&begin), true);
+    let losses = match case.survives {
+        0 => "It survives no further loss of a member".to_owned(),
+        1 => "It survives the loss of any 1 member".to_owned(),
+        n => format!("It survives the loss of any {n} members"),
+    };
+    wrong.same(&array.sentence, array.sentence.contains(&losses), case.health != "failed");
+    // The command line shows the same state after the name.
+    let shown = text(array);
+    let state = shown.lines().find_map(|line| line.trim_start().strip_prefix("state ")).unwrap_or_default();
+    wrong.same(&array.sentence, array.sentence.contains(&format!(" is {}.", state.trim())), true);
+}
+
 fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &BTreeMap<String, u64>) {
     let name = case.name;
     let mut same = |line: String, wanted: u64| wrong.same(&line, figures.get(&line).copied(), Some(wanted));
@@ -421,14 +484,19 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     let mut wrong = Wrong::default();
     let arrays = settled(server);
     let listed = crate::verb::list::text(&arrays, &[]);
-    let by_api: Vec<ArrayModel> =
-        serde_json::from_value(json(&format!("{url}api/v1/arrays"), &token)["arrays"].clone()).expect("arrays");
+    let document = json(&format!("{url}api/v1/arrays"), &token);
+    let by_api: Vec<ArrayModel> = serde_json::from_value(document["arrays"].clone()).expect("arrays");
+    let by_console = console(&document);
     let figures = figures(&get(&format!("{url}metrics"), &token));
     for case in cases {
         let of = |arrays: &[ArrayModel]| arrays.iter().find(|own| own.name == case.name).cloned().expect("it is there");
         let array = of(&arrays);
         check_model(&mut wrong, case, &array);
         check_model(&mut wrong, case, &of(&by_api));
+        check_sentence(&mut wrong, case, &of(&by_api));
+        if let Some(shown) = &by_console {
+            check_console(&mut wrong, case, &of(&by_api), &shown[case.name]);
+        }
         check_words(&mut wrong, case, &array, &listed);
         check_metrics(&mut wrong, case, &array, &figures);
         let volume = json(&format!("{url}redfish/v1/Systems/1/Storage/openraid/Volumes/{}", case.name), &token);

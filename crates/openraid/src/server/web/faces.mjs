@@ -1,0 +1,57 @@
+// The console's modules on a page that has no browser: what is written on it for each array, as JSON.
+//
+//     node faces.mjs FOLDER-OF-THE-CONSOLE < ARRAYS-OF-THE-API
+//
+// Elements have children and a text, which is all that the modules need here. The server is an object with the documents.
+
+import { readFileSync } from "node:fs";
+import { pathToFileURL } from "node:url";
+
+class Element {
+  constructor(kind) { this.kind = kind; this.children = []; this.dataset = {}; this.style = {}; this.attributes = {}; this.className = ""; this.id = ""; }
+  append(...more) { this.children.push(...more); }
+  replaceChildren(...all) { this.children = all; }
+  setAttribute(name, value) { this.attributes[name] = value; }
+  addEventListener() {}
+  contains() { return false; }
+  querySelector() { return null; }
+  focus() {}
+  get textContent() { return this.children.map((own) => (own instanceof Element ? own.textContent : String(own))).join(" "); }
+  set textContent(text) { this.children = [text]; }
+  all(test) { const below = this.children.filter((own) => own instanceof Element); return below.filter(test).concat(below.flatMap((own) => own.all(test))); }
+}
+class Cell extends Element {}
+
+const { arrays } = JSON.parse(readFileSync(0, "utf8"));
+const fixed = { main: new Element("main"), top: new Element("header"), say: new Element("div") };
+const heard = {};
+Object.assign(globalThis, {
+  HTMLElement: Element, HTMLTableCellElement: Cell, location: { hash: "" }, history: { replaceState() {} },
+  localStorage: { getItem: () => null, setItem() {} }, addEventListener: (kind, listener) => { heard[kind] = listener; },
+  EventSource: class { addEventListener(kind, listener) { heard[kind] = listener; } close() {} },
+  document: { createElement: (kind) => (kind === "td" ? new Cell(kind) : new Element(kind)), createElementNS: (_, kind) => new Element(kind),
+    getElementById: (id) => fixed[id] || null, activeElement: null, body: new Element("body"), documentElement: new Element("html") },
+  fetch: async (path) => {
+    const documents = { "/api/v1/session": { user: "ann", role: "Administrator" }, "/api/v1/arrays": { arrays } };
+    const known = documents[path];
+    return { ok: Boolean(known), status: known ? 200 : 404, text: async () => JSON.stringify(known || { detail: "not here" }), headers: { get: () => null } };
+  },
+});
+
+await import(pathToFileURL(`${process.argv[2]}/main.js`).href);
+const until = Date.now() + 30000;
+while (!heard.status && Date.now() < until) await new Promise((then) => { setTimeout(then, 1); });
+const page = (hash) => { location.hash = hash; heard.hashchange(); heard.status({ data: JSON.stringify({ arrays: shown }) }); };
+let shown = arrays;
+const found = {};
+for (const array of arrays) {
+  shown = [array];
+  page("#/");
+  const overview = fixed.main.textContent;
+  page(`#/array/${encodeURIComponent(array.name)}`);
+  const cells = fixed.main.all((own) => own instanceof Cell && own.dataset.label === "State");
+  const own = { overview, header: fixed.top.textContent, array: fixed.main.textContent, members: cells.map((cell) => cell.textContent) };
+  page("#/drives");
+  found[array.name] = { ...own, drives: fixed.main.all((cell) => cell instanceof Cell && cell.dataset.label === "State").map((cell) => cell.textContent) };
+}
+process.stdout.write(JSON.stringify(found), () => process.exit(0));
