@@ -218,7 +218,7 @@ def story(browser, service, width, scheme, way):
 
 
 def the_array(service):
-    return json.loads(service.run("show", "made", "--json"))
+    return json.loads(service.run("show", "made", "--json"))["array"]
 
 
 def settings(page, hand, name, value):
@@ -478,4 +478,5 @@ def tab(browser, link, width):
     page.close()
 
 
-main()
+if __name__ == "__main__":
+    main()
