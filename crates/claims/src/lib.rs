@@ -16,6 +16,7 @@
 
 pub mod axes;
 pub mod claim;
+pub mod decide;
 pub mod evaluate;
 pub mod fold;
 mod language;
@@ -31,6 +32,7 @@ pub mod workload;
 
 pub use axes::{Axes, Axis, AxisError, AxisValue};
 pub use claim::{read, Claim, ClaimFile, Grade, ReadError};
+pub use decide::{decide, Decision};
 pub use evaluate::{evaluate, Measured, Outcome, Verdict};
 pub use language::{CheckError, CHECK_BYTES_MAX};
 pub use metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable, Operations};

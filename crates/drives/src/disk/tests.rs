@@ -749,3 +749,32 @@ fn an_smr_disk_that_has_nothing_to_do_empties_its_cache() {
     let rested = took(later, 99_000_008);
     assert!(rested.since(later) < Nanos::from_millis(60), "{}", rested.since(later));
 }
+
+/// An elevator that always has n pieces serves 2n of them on each way over the disk (Coffman, Klimko and Ryan, 1972): the
+/// places just after the head were visited longest ago, so twice as many pieces wait there as on average.
+#[test]
+fn an_elevator_writes_two_pieces_on_each_way_for_each_that_it_holds() {
+    let (mut profile, capacity) = bare("wd360gd");
+    profile.destage_order = DestageOrder::Address;
+    profile.dirty = Sourced::exact(Bytes(64 << 20));
+    for pieces in [8, 16, 32] {
+        profile.dirty_extents = Sourced::exact(pieces);
+        let mut disk = disk(&profile, capacity, 1);
+        let (mut random, mut done, mut now) = (Random::new(3), Vec::new(), Instant::ZERO);
+        let (mut last, mut ways, mut number) = (0, 0_u32, 0);
+        while number < 20_000 {
+            if disk.blocked.is_empty() {
+                number += 1;
+                let lba = random.below(capacity.0 - 16) / 16 * 16;
+                disk.submit(now, &command(number, DriveOp::Write { fua: false }, lba, 16));
+            }
+            if let Some(next) = disk.next() {
+                now = next;
+                disk.advance(now, &mut done);
+            }
+            ways += u32::from(disk.last < last);
+            last = disk.last;
+        }
+        close(number as f64 / f64::from(ways), f64::from(2 * pieces), 0.06);
+    }
+}

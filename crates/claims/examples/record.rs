@@ -1,0 +1,38 @@
+//! Evaluate claims with several seeds, and print a line of JSON for each as soon as it is decided. The results are
+//! recorded in `models/validation/results.json`.
+//!
+//! `cargo run --release -p openraid-claims --example record -- 8506- 9650se-096` evaluates the claims whose ids begin so,
+//! with `--effort quick`; `--perturb` before them also asks those that hold with other drives, blocks and seeds.
+
+use openraid_claims::perturb::{perturb, Ended};
+use openraid_claims::{decide, read, RunOptions, Simulated, Store, REVIEWS};
+use openraid_lab::cell::Effort;
+use openraid_models::Library;
+
+fn main() {
+    let mut wanted: Vec<String> = std::env::args().skip(1).collect();
+    let perturbed = wanted.iter().any(|word| word == "--perturb");
+    wanted.retain(|word| word != "--perturb");
+    let claims = read(REVIEWS).expect("the built-in claims").claims;
+    let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
+    for claim in claims.iter().filter(|claim| wanted.iter().any(|start| claim.id.starts_with(start))) {
+        let decision = decide(claim, &metrics);
+        let outcome = &decision.outcome;
+        let values: Vec<String> =
+            outcome.measured.iter().map(|measured| format!("{} = {}", measured.call, measured.value)).collect();
+        let mut line = serde_json::json!({
+            "id": claim.id, "verdict": outcome.verdict.name(), "seeds": decision.seeds, "decided": decision.decided,
+            "measured": values,
+        });
+        if perturbed {
+            let asked = perturb(&[claim.clone()], &[outcome.clone()], &metrics, RunOptions { jobs: 1 }, &|_, _| {});
+            let changes = asked.iter().map(|asked| match &asked.ended {
+                Ended::Holds => format!("{}: holds", asked.change),
+                Ended::Fails(_) => format!("{}: fails", asked.change),
+                Ended::Excused(reason) => format!("{}: excused: {reason}", asked.change),
+            });
+            line["changed"] = changes.collect::<Vec<_>>().into();
+        }
+        println!("{line}");
+    }
+}
