@@ -15,15 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = ComparedCell)]
 pub struct Pair {
-    /// Method.
+    /// Number of the method, such as `M01`.
     pub method: String,
     /// The cell with the figure of the first review.
     pub cell: CellSpec,
-    /// `IOPS`, `MB/s` or `ms`.
+    /// Unit of the two figures: `IOPS` (requests each second), `MB/s` or `ms`.
     pub unit: &'static str,
     /// Its figure in the first review: the median of its repetitions.
     pub a: f64,
-    /// Its figure in the second.
+    /// Its figure in the second review.
     pub b: f64,
     /// Change from the first to the second, percent.
     pub change_percent: f64,
@@ -32,11 +32,11 @@ pub struct Pair {
 /// Two reviews side by side.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Comparison {
-    /// Cells that both have.
+    /// Cells that are in both reviews.
     pub pairs: Vec<Pair>,
-    /// Cells that only the first has.
+    /// Number of cells that are only in the first review.
     pub only_a: usize,
-    /// Cells that only the second has.
+    /// Number of cells that are only in the second review.
     pub only_b: usize,
 }
 

@@ -61,18 +61,18 @@ impl Why {
 /// A member that left.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Departed {
-    /// Its path or address.
+    /// Path or address of the member.
     pub member: String,
     /// The identity in its superblock, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Why it left.
+    /// The reason, as a word.
     pub why: Why,
-    /// The same in words.
+    /// The reason, in words.
     pub reason: String,
-    /// Its begin: seconds since 1970.
+    /// When it left: seconds since 1970.
     pub at_seconds: u64,
-    /// The times of its returns, the latest last.
+    /// When it returned: seconds since 1970, the latest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returns: Vec<u64>,
 }

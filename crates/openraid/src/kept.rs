@@ -33,7 +33,7 @@ pub struct Kept {
     /// Does its policy ask for the controller's journal?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journalled: bool,
-    /// The profile that was set last.
+    /// Name of the profile that was set last; null if none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     /// Settings that were changed since then, as they were written.
@@ -42,7 +42,7 @@ pub struct Kept {
     /// Spares of the configuration file that a command removed: only a command adds them again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taken_out: Vec<String>,
-    /// Members that left, and why.
+    /// Members that left the array, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub departed: Vec<Departed>,
 }

@@ -28,11 +28,11 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = RememberedArray)]
 pub struct Entry {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
     /// Its identity; for a nested array that of the stripe; none for raw drives.
     pub uuid: Option<String>,
-    /// The name of its level.
+    /// Name of the level, such as `raid5`.
     pub level: String,
     /// Its members, spares and those of all spans included: absolute paths and addresses.
     pub members: Vec<String>,

@@ -22,11 +22,11 @@ const PIECE_BYTES: u64 = 64 << 10;
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, utoipa::ToSchema)]
 #[schema(as = ErasedArea)]
 pub struct Area {
-    /// First byte.
+    /// First byte of the area on the drive.
     pub at: u64,
-    /// Number of bytes.
+    /// Length of the area.
     pub bytes: u64,
-    /// Its content.
+    /// What the area holds, in words.
     pub what: String,
 }
 

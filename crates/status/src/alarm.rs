@@ -78,20 +78,20 @@ impl Level {
 pub struct Condition {
     /// The event's name: mdadm's if mdadm has one.
     pub event: String,
-    /// Its severity.
+    /// How severe the state is.
     pub level: Level,
     /// The array; none if it is about the server.
     pub array: Option<String>,
     /// The identity of the array: the alarm stays the same when the array is renamed.
     pub uuid: Option<String>,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     #[serde(alias = "leg")]
     pub span: Option<usize>,
-    /// The slot.
+    /// Slot of the member, from 0.
     pub slot: Option<u16>,
-    /// The member, device, sink or file.
+    /// Path or address of the member, or the name of a device, sink or file.
     pub member: Option<String>,
-    /// In words.
+    /// The state in a sentence.
     pub text: String,
     /// The command that helps or shows more.
     pub next_step: Option<String>,
@@ -163,16 +163,16 @@ impl Condition {
 pub struct AlarmModel {
     /// Its name, used to acknowledge it. An alarm that ended and a later one may have the same name.
     pub id: String,
-    /// The message of Redfish.
+    /// Identifier of the message in Redfish.
     pub message_id: String,
     /// The fault.
     #[serde(flatten)]
     pub what: Condition,
-    /// Its begin: seconds since 1970.
+    /// When the state began, or was found: seconds since 1970.
     pub since_seconds: u64,
-    /// Its end; none while it is open.
+    /// When the state ended: seconds since 1970. None while the alarm is open.
     pub until_seconds: Option<u64>,
-    /// When it was acknowledged.
+    /// When a user acknowledged it: seconds since 1970. None if none did.
     pub acknowledged_seconds: Option<u64>,
 }
 

@@ -8,15 +8,15 @@ use crate::check::CheckModel;
 /// A sink of alarms.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SinkModel {
-    /// Its name.
+    /// Name of the sink.
     pub name: String,
-    /// `exec`, `webhook`, `mail` or `journald`.
+    /// Kind of the sink: `exec`, `webhook`, `mail` or `journald`.
     pub kind: String,
     /// Alarms below this level are not sent.
     pub level: String,
-    /// The program, address, receivers or socket.
+    /// The destination: the program, the address of the webhook, the receivers of the mail, or the socket.
     pub target: String,
-    /// The line of the configuration file.
+    /// Line of the configuration file that defines it.
     pub line: u32,
     /// Why its last message failed, if it did.
     #[serde(default)]
@@ -26,9 +26,9 @@ pub struct SinkModel {
 /// The result of a test alarm.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TestModel {
-    /// The name of the sink.
+    /// Name of the sink.
     pub sink: String,
-    /// `exec`, `webhook`, `mail` or `journald`.
+    /// Kind of the sink: `exec`, `webhook`, `mail` or `journald`.
     pub kind: String,
     /// Why it did not accept the alarm; none if it did.
     pub error: Option<String>,
@@ -37,19 +37,19 @@ pub struct TestModel {
 /// A schedule of checks or patrol reads.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScheduleModel {
-    /// Its name.
+    /// Name of the schedule.
     pub name: String,
-    /// `check` or `patrol`.
+    /// Task that it begins: `check` (members are compared) or `patrol` (drives are read).
     pub task: String,
     /// Rate of a patrol: bytes of each drive a second.
     #[serde(default)]
     pub rate: Option<u64>,
-    /// Does a patrol read SSDs too?
+    /// Does a patrol read SSDs too? Without it, a patrol leaves them out.
     #[serde(default)]
     pub ssd: Option<bool>,
-    /// Names of arrays; empty: all.
+    /// Names of the arrays that it is for; empty: all arrays.
     pub arrays: Vec<String>,
-    /// Interval in seconds.
+    /// Time between two runs, in seconds.
     pub every_seconds: u64,
     /// `HH:MM-HH:MM` in UTC; none: at any time.
     pub window: Option<String>,
@@ -60,11 +60,11 @@ pub struct ScheduleModel {
 /// The findings of a check on a member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberCheckModel {
-    /// Its slot.
+    /// Slot of the member.
     pub slot: u16,
-    /// Its name then.
+    /// Path or address of the member at the time of the check.
     pub member: Option<String>,
-    /// Its serial number.
+    /// Serial number of the drive, if it has one.
     pub serial: Option<String>,
     /// Number of sectors of 512 bytes in which it disagreed with the others, in the kept ranges.
     pub mismatches: u64,
@@ -78,33 +78,33 @@ pub struct PastCheckModel {
     /// How it ended.
     #[serde(flatten)]
     pub check: CheckModel,
-    /// Its members.
+    /// The members of the set at the time of the check.
     pub members: Vec<MemberCheckModel>,
 }
 
 /// The checks of an array, or of a span of it, the newest last.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SetHistoryModel {
-    /// Its name.
+    /// Name of the set.
     pub name: String,
-    /// Its identity.
+    /// UUID of the set.
     pub uuid: String,
-    /// The checks.
+    /// The last checks and repairs, the newest last.
     pub checks: Vec<PastCheckModel>,
 }
 
 /// The findings of a patrol read on a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PatrolMemberModel {
-    /// The drive.
+    /// Path of the drive.
     pub member: String,
     /// Its slot then; a spare has none.
     pub slot: Option<u16>,
-    /// Its serial number.
+    /// Serial number of the drive, if it has one.
     pub serial: Option<String>,
-    /// Bytes that were read.
+    /// Number of bytes that were read.
     pub read_bytes: u64,
-    /// Its size.
+    /// Size of the drive.
     pub size_bytes: u64,
     /// Number of ranges of 1 MiB that could not be read.
     pub errors: u64,
@@ -120,11 +120,11 @@ pub struct PatrolMemberModel {
 /// A patrol read of an array's drives.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PatrolModel {
-    /// Its begin: seconds since 1970.
+    /// When it began: seconds since 1970.
     pub at_seconds: u64,
-    /// Its end; none if its server ended before it.
+    /// When it ended: seconds since 1970. None if its server ended before it.
     pub ended_seconds: Option<u64>,
-    /// The schedule that began it.
+    /// Name of the schedule that began it.
     pub schedule: String,
     /// Drives that were read or left out.
     pub members: Vec<PatrolMemberModel>,
@@ -135,11 +135,11 @@ pub struct PatrolModel {
 pub struct SmartModel {
     /// The time of the answer: seconds since 1970.
     pub at_seconds: u64,
-    /// Its model.
+    /// Model of the drive.
     pub model: Option<String>,
-    /// Its serial number.
+    /// Serial number of the drive.
     pub serial: Option<String>,
-    /// The version of its firmware.
+    /// Version of the drive's firmware.
     #[serde(default)]
     pub firmware: Option<String>,
     /// The speed of its link, in words.
@@ -147,16 +147,16 @@ pub struct SmartModel {
     pub link: Option<String>,
     /// Its own verdict: `false` if it expects to fail.
     pub passed: Option<bool>,
-    /// Attributes below the vendor's thresholds now.
+    /// Names of the attributes that are below the vendor's thresholds now.
     #[serde(default)]
     pub failing_attributes: Vec<String>,
     /// The critical warning of NVMe, in bits.
     pub critical_warning: Option<u64>,
-    /// Its temperature in degrees Celsius.
+    /// Temperature of the drive, degrees Celsius.
     pub temperature_celsius: Option<i64>,
-    /// Does it rotate?
+    /// Does the drive rotate?
     pub rotating: Option<bool>,
-    /// Number of replaced sectors.
+    /// Number of the drive's sectors that it replaced by spare ones.
     pub reallocated_sectors: Option<u64>,
     /// Number of sectors that it could not read and has not replaced yet.
     pub pending_sectors: Option<u64>,
@@ -168,6 +168,6 @@ pub struct SmartModel {
     pub command_timeouts: Option<u64>,
     /// The part of its rated life that is used, in per cent.
     pub used_percent: Option<u64>,
-    /// Hours of operation.
+    /// Hours for which the drive was powered on in its life.
     pub power_on_hours: Option<u64>,
 }

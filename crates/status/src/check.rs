@@ -88,11 +88,11 @@ pub enum OutcomeModel {
     Clean,
     /// Sectors of 512 bytes in which members did not agree.
     Mismatches {
-        /// Number of mismatches.
+        /// Number of sectors of 512 bytes that did not match.
         mismatches: u64,
-        /// Number of repaired mismatches.
+        /// Number of these sectors that were corrected.
         repaired: u64,
-        /// Number of mismatches that are left.
+        /// Number of these sectors that still do not match.
         left: u64,
     },
     /// It ended before everything was compared.
@@ -101,9 +101,9 @@ pub enum OutcomeModel {
         reason: AbortWord,
         /// Its progress; unknown if the server ended before the check.
         percent: Option<u8>,
-        /// Number of mismatches until then.
+        /// Number of sectors of 512 bytes that did not match.
         mismatches: u64,
-        /// Number of repaired mismatches.
+        /// Number of these sectors that were corrected.
         repaired: u64,
     },
     /// Nothing could be compared.
@@ -126,7 +126,7 @@ pub struct MismatchModel {
     pub mismatches: u64,
     /// The member that disagrees with the others, if it can be named.
     pub slot: Option<u16>,
-    /// Is it repaired?
+    /// Were its sectors corrected?
     pub repaired: bool,
 }
 
@@ -141,22 +141,23 @@ impl From<&MismatchRange> for MismatchModel {
 /// The last check or repair of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CheckModel {
-    /// The blocks that it could change.
+    /// What it was allowed to change: nothing (`check`), blocks whose error can be attributed to one member (`repair`),
+    /// or parity and copies (`repair-trust-data`).
     pub kind: CheckWord,
-    /// How it ended.
+    /// The way in which it ended, with its figures.
     #[serde(flatten)]
     pub outcome: OutcomeModel,
     /// Its end in seconds since 1970, or its begin if the server did not see the end.
     pub at_seconds: u64,
-    /// md's event count then.
+    /// md's event count when it ended.
     pub events: u64,
     /// Bytes to compare on each member; for a mirror, bytes of the array.
     pub total_bytes: u64,
     /// Bytes that the check could not compare, because too few members could be read there.
     pub uncompared_bytes: u64,
-    /// The mismatches.
+    /// The ranges with mismatches, up to a limit.
     pub ranges: Vec<MismatchModel>,
-    /// Number of further ranges.
+    /// Number of further ranges that are not listed.
     pub more_ranges: u64,
 }
 

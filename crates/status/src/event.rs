@@ -8,22 +8,22 @@ use utoipa::ToSchema;
 pub struct EventModel {
     /// Its number: numbers only grow, and none is given twice.
     pub number: u64,
-    /// `info`, `warning` or `critical`.
+    /// How much the event matters: `info`, `warning` or `critical`.
     pub level: String,
-    /// Seconds since 1970.
+    /// When it happened: seconds since 1970, by the wall clock.
     pub at_seconds: u64,
     /// The event's name: mdadm's if it has one.
     pub event: String,
-    /// The array.
+    /// Name of the array; null if the event is about the server.
     pub array: Option<String>,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     pub span: Option<usize>,
-    /// The slot.
+    /// Slot of the member, from 0.
     pub slot: Option<u16>,
-    /// The member.
+    /// Path or address of the member, or the name of a device, sink or file.
     pub member: Option<String>,
-    /// In words.
+    /// The event in a sentence.
     pub text: String,
-    /// A user has taken note of it.
+    /// Has a user acknowledged it?
     pub acknowledged: bool,
 }

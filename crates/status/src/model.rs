@@ -79,7 +79,7 @@ impl TaskWord {
 /// A member.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MemberModel {
-    /// Its slot, if it has one.
+    /// Slot of the member; null for a spare and for a member that left its slot.
     pub slot: Option<u16>,
     /// The former slot of a member that failed or was replaced since the array was started.
     #[serde(default)]
@@ -102,56 +102,56 @@ pub struct MemberModel {
     /// The health that the drive reported, if it was asked.
     #[serde(default)]
     pub smart: Option<Box<SmartModel>>,
-    /// Its name; none for a missing one.
+    /// Path or address of the member; null for a missing one.
     pub member: Option<String>,
-    /// State.
+    /// State of the member.
     pub state: StateWord,
     /// The state in words.
     #[serde(default)]
     pub text: String,
-    /// Why it failed.
+    /// Why the member failed, in words.
     pub reason: Option<String>,
     /// Is it being filled while the member that it replaces still works?
     pub replacement: bool,
-    /// Bytes that are good, if the member is being filled.
+    /// Bytes that are already filled, if the member is being filled.
     pub done_bytes: Option<u64>,
     /// Size of the drive.
     pub size_bytes: Option<u64>,
-    /// Number of repaired media errors.
+    /// Number of defects that were repaired on it since the array was started.
     pub media_errors: u32,
-    /// Known bad ranges.
+    /// Number of ranges in its bad-block log.
     pub bad_ranges: u32,
-    /// Commands outstanding.
+    /// Number of commands that the drive holds now.
     pub outstanding: u32,
-    /// Read commands.
+    /// Number of read commands since the array was started.
     pub reads: u64,
-    /// Write commands.
+    /// Number of write commands since the array was started.
     pub writes: u64,
-    /// Flush commands.
+    /// Number of flush commands since the array was started.
     pub flushes: u64,
-    /// Bytes read.
+    /// Bytes read from the member since the array was started.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes written to the member since the array was started.
     pub written_bytes: u64,
-    /// Is its own write cache on? None if it is unknown: files, remote members, memory.
+    /// Is the drive's own write cache on? None if that is unknown: files, remote members, memory.
     #[serde(default)]
     pub drive_cache: Option<String>,
-    /// Notes about fallbacks, and the trouble of a remote member.
+    /// Fallbacks in the use of this member, and trouble with a remote one; a sentence each.
     pub notes: Vec<String>,
 }
 
 /// A background task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TaskModel {
-    /// What.
+    /// Kind of the task.
     pub kind: TaskWord,
-    /// Bytes of each member done.
+    /// Bytes of each member that are done.
     pub done_bytes: u64,
-    /// Bytes of each member in all.
+    /// Bytes of each member that the task covers.
     pub total_bytes: u64,
-    /// Is it paused?
+    /// Has an administrator paused it?
     pub paused: bool,
-    /// Bytes of each member a second, lately.
+    /// Its present rate: bytes of each member a second.
     pub rate: u64,
     /// Seconds left, if they can be estimated.
     pub eta_seconds: Option<u64>,
@@ -175,11 +175,11 @@ impl TaskModel {
 /// A setting that was changed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChangeModel {
-    /// Its name.
+    /// Name of the setting.
     pub setting: String,
-    /// The value before.
+    /// Value before the change.
     pub from: String,
-    /// The value now.
+    /// Value after the change.
     pub to: String,
 }
 
@@ -192,11 +192,11 @@ impl From<openraid_core::settings::Change> for ChangeModel {
 /// The profile of an array's settings.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ProfileModel {
-    /// `protection`, `balanced` or `performance`.
+    /// Name of the profile: `protection`, `balanced` or `performance`.
     pub name: String,
     /// Was it set? If not, the array has the default, which is `balanced` without a journal.
     pub set: bool,
-    /// Settings that differ from it.
+    /// Settings whose values differ from the profile.
     pub changes: Vec<ChangeModel>,
     /// The settings while the array is degraded.
     pub degraded: DegradedModel,
@@ -207,24 +207,24 @@ pub struct ProfileModel {
 pub struct DegradedModel {
     /// Maximum rate of the rebuild, bytes of each member a second; 0 means no limit.
     pub rebuild_rate: u64,
-    /// Maximum number of rows in work.
+    /// Maximum number of operations of the rebuild at once.
     pub depth: u32,
 }
 
 /// The cache of the server, and its effect for an array since the array was started.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct CacheModel {
-    /// Size of the server's cache.
+    /// Size of the server's cache, which all arrays share.
     pub size_bytes: u64,
-    /// Data in it that the members do not have yet.
+    /// Data of all arrays in the cache that the members do not have yet.
     pub dirty_bytes: u64,
-    /// Maximum of dirty data.
+    /// Maximum of dirty data of all arrays together.
     pub dirty_max_bytes: u64,
-    /// Data that was read ahead.
+    /// Data that was read ahead, for all arrays.
     pub ahead_read_bytes: u64,
-    /// The part of it that hosts requested later.
+    /// The part of the data read ahead that hosts requested later.
     pub ahead_used_bytes: u64,
-    /// The part of it that was overwritten or evicted before a host requested it.
+    /// The part of the data read ahead that was overwritten or evicted before a host requested it.
     pub ahead_wasted_bytes: u64,
     /// Bytes of reads that were in the cache.
     pub read_hit_bytes: u64,
@@ -232,7 +232,7 @@ pub struct CacheModel {
     pub read_miss_bytes: u64,
     /// Bytes of writes that were put into the cache.
     pub written_bytes: u64,
-    /// The part of it that overwrote dirty data, so the members did not have to write that data.
+    /// The part of these writes that overwrote dirty data, so the members did not have to write that data.
     pub merged_bytes: u64,
     /// Host data that was destaged to the members, without parity and copies.
     pub destaged_bytes: u64,
@@ -251,130 +251,131 @@ pub struct AdaptiveModel {
     pub now: TuningModel,
     /// Number of periods that it has evaluated.
     pub windows: u64,
-    /// Number of its changes.
+    /// Number of times that the choice was changed.
     pub switches: u64,
-    /// The last of them, oldest first.
+    /// The last changes, the oldest first.
     pub last: Vec<SwitchModel>,
 }
 
 /// A choice of the adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct TuningModel {
-    /// The value, as in the setting.
+    /// Value that is in force for the setting `read-ahead`.
     pub read_ahead: String,
-    /// The value, as in the setting.
+    /// Value that is in force for the setting `mirror-read`.
     pub mirror_read: String,
-    /// Maximum age of dirty data.
+    /// Age from which dirty data is destaged, in milliseconds.
     pub destage_millis: u64,
 }
 
 /// A change by the adaptive policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SwitchModel {
-    /// Its age in seconds.
+    /// Seconds since the change.
     pub ago_seconds: u64,
-    /// The choice before.
+    /// The choice before the change.
     pub from: TuningModel,
-    /// The choice since then.
+    /// The choice after the change.
     pub to: TuningModel,
-    /// The figures for it.
+    /// The measured figures that caused the change.
     pub why: String,
 }
 
 /// The number of decisions of a kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReasonModel {
-    /// Its name.
+    /// Name of the reason, which does not change between versions.
     pub reason: String,
-    /// In words.
+    /// The decision and its reason, in words.
     pub text: String,
-    /// How often.
+    /// Number of times that the engine decided so since the array was started.
     pub count: u64,
 }
 
 /// Requests of hosts.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct HostModel {
-    /// Read requests.
+    /// Number of read requests.
     pub reads: u64,
-    /// Write requests.
+    /// Number of write requests.
     pub writes: u64,
-    /// Flush requests.
+    /// Number of flush requests.
     pub flushes: u64,
-    /// Others.
+    /// Number of other requests: TRIM and zeroing.
     pub others: u64,
-    /// Bytes read.
+    /// Bytes that hosts read.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Bytes that hosts wrote.
     pub written_bytes: u64,
 }
 
 /// A part of an array in the last seconds.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct PartModel {
-    /// `member`, `journal` or `processor`.
+    /// Kind of the part: `member`, `journal` or `processor`.
     pub part: String,
-    /// The member or the device.
+    /// Path or address of the member or of the journal's device.
     pub name: Option<String>,
-    /// Its slot.
+    /// Slot of the member.
     pub slot: Option<u16>,
-    /// Share of the time in which it had work.
+    /// Share of the time in which it had work, percent.
     pub busy_percent: u64,
-    /// Mean number of its commands, in tenths.
+    /// Mean number of commands that it held, in tenths.
     pub depth_tenths: u64,
-    /// Number of its commands.
+    /// Number of commands that it completed.
     pub commands: u64,
-    /// Mean time of a command.
+    /// Mean time from the issue of a command to the drive until its end.
     pub service_ns: u64,
-    /// Mean time of a command in the controller's queue.
+    /// Mean time of a command in the controller's queue before that.
     pub queued_ns: u64,
 }
 
 /// The limit of an array now.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LimitModel {
-    /// `member`, `journal`, `memory`, `cache`, `processor`, `locks`, `clients`, `nothing` or `unknown`.
+    /// The part that limits the array: `member`, `journal`, `memory`, `cache`, `processor`, `locks`, `clients`,
+    /// `nothing` or `unknown`.
     pub part: String,
     /// The limit in a sentence.
     pub text: String,
-    /// The change that raises the limit.
+    /// The setting or change that raises the limit, in words.
     pub knob: String,
-    /// Length of the period.
+    /// Length of the period that was measured.
     pub window_ms: u64,
-    /// Requests of hosts in that time.
+    /// Number of requests of hosts that ended in the period.
     pub requests: u64,
-    /// Bytes, both ways.
+    /// Bytes that these requests read and wrote.
     pub bytes: u64,
     /// Mean number of requests in the array, in tenths.
     pub depth_tenths: u64,
-    /// Mean time of a request.
+    /// Mean time of a request in the array.
     pub mean_ns: u64,
-    /// Number of waits for memory.
+    /// Number of waits of requests and operations for memory.
     pub waits_for_memory: u64,
     /// Number of writes that waited for room in the cache.
     pub waits_for_cache: u64,
-    /// Number of waits for the journal.
+    /// Number of writes that waited for the journal.
     pub waits_for_journal: u64,
     /// Number of requests that waited for another one on the same rows.
     pub waits_for_others: u64,
-    /// Its parts.
+    /// All parts of the array, with their figures.
     pub parts: Vec<PartModel>,
 }
 
 /// A write-intent bitmap.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct BitmapModel {
-    /// Regions that may differ.
+    /// Number of regions whose bit is set: they may be out of sync after a crash.
     pub marked: u64,
-    /// Regions in all.
+    /// Number of regions, one for each bit.
     pub regions: u64,
-    /// The bytes that a region covers.
+    /// Size of a region: bytes of data for each bit.
     #[serde(default)]
     pub chunk_bytes: u64,
-    /// Pages of counters that md would need in memory for it, and the number of them with a marked region.
+    /// Number of pages of counters that md would need in memory for the bitmap.
     #[serde(default)]
     pub pages: u64,
-    /// See `pages`.
+    /// Number of these pages with a marked region.
     #[serde(default)]
     pub pages_marked: u64,
 }
@@ -384,7 +385,7 @@ pub struct BitmapModel {
 pub struct ProtectionModel {
     /// Does the journal protect its writes now?
     pub protected: bool,
-    /// Why not.
+    /// Why the journal does not protect the array's writes, in words.
     pub reason: Option<String>,
     /// The state: `off`, `settling`, `entering`, `marking`, `on`, `leaving`, `unmarking`.
     pub session: String,
@@ -396,20 +397,21 @@ pub struct ProtectionModel {
 /// A device of the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalDeviceModel {
-    /// Its name.
+    /// Path of the device.
     pub device: String,
-    /// Does it work?
+    /// Does the device work? Otherwise it failed or is missing.
     pub works: bool,
 }
 
 /// The data that the journal has of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalArrayModel {
-    /// Identity of its set.
+    /// UUID of the set.
     pub uuid: String,
-    /// Its name, if it is known.
+    /// Name of the array, if it is known.
     pub name: Option<String>,
-    /// `live`, `preserved` or `discarded`.
+    /// `live` (the array uses the journal), `preserved` (the array failed, and its entries are kept until it is back)
+    /// or `discarded` (an administrator gave its entries up).
     pub state: String,
     /// Number of entries that wait for the start of the array.
     pub waiting_entries: u64,
@@ -420,17 +422,17 @@ pub struct JournalArrayModel {
 /// Counters of the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct JournalCountersModel {
-    /// Number of entries written.
+    /// Number of entries that were written.
     pub entries: u64,
-    /// Bytes written to each device.
+    /// Bytes that were written to each device, headers included.
     pub written_bytes: u64,
-    /// Host data among them.
+    /// Bytes of host data among them.
     pub data_bytes: u64,
-    /// Number of redo records.
+    /// Number of redo records that were written.
     pub redo_records: u64,
-    /// Bytes of redo records written.
+    /// Bytes of these redo records.
     pub redo_bytes: u64,
-    /// Number of moves of its tail.
+    /// Number of times that the tail was moved.
     pub rounds: u64,
     /// Bytes that were loaded as dirty when arrays were started.
     pub replayed_bytes: u64,
@@ -441,11 +443,11 @@ pub struct JournalCountersModel {
 /// A device of the journal that is being brought up to date.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JournalJoinModel {
-    /// Its name.
+    /// Path of the device.
     pub device: String,
-    /// Copied bytes of the log as it was when the copy began.
+    /// Bytes of the log that are copied to the device.
     pub copied_bytes: u64,
-    /// See `copied_bytes`.
+    /// Bytes of the log when the copy began.
     pub total_bytes: u64,
 }
 
@@ -464,37 +466,37 @@ pub struct JournalModel {
     pub uuid: Option<String>,
     /// The controller that it belongs to, if it was read.
     pub controller: Option<String>,
-    /// Its devices.
+    /// The devices of the journal.
     pub devices: Vec<JournalDeviceModel>,
     /// Is it on two devices of which only one was named? The other one may hold more.
     #[serde(default)]
     pub other_missing: bool,
-    /// The one of them that is being brought up to date.
+    /// The device that is being brought up to date, if there is one.
     pub joining: Option<JournalJoinModel>,
-    /// Length of the ring.
+    /// Size of the ring.
     pub ring_bytes: u64,
-    /// The part of the ring in use.
+    /// Bytes of the ring that are in use, from the tail to the head.
     pub used_bytes: u64,
-    /// Entries from the tail to the head.
+    /// Number of entries from the tail to the head.
     pub entries: u64,
-    /// Bytes before the ring with entries that only absent arrays need, and the maximum.
+    /// Bytes in the area before the ring that are in use, for entries that only absent arrays need.
     pub kept_bytes: u64,
-    /// See `kept_bytes`.
+    /// Size of the area before the ring.
     pub kept_bytes_max: u64,
-    /// Its arrays.
+    /// The arrays of which the journal has entries or a record.
     pub arrays: Vec<JournalArrayModel>,
-    /// Its work since it was opened; none if it is not in use.
+    /// Work of the journal since it was opened; null if it is not in use.
     pub counters: Option<JournalCountersModel>,
 }
 
 /// A range of an array's data that may be lost.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LostRangeModel {
-    /// Identity of the set: of the array, or of a span of it.
+    /// UUID of the set: of the array, or of one of its spans.
     pub set: String,
-    /// Its first byte, in the data of the set.
+    /// First byte of the range, in the data of the set.
     pub offset_bytes: u64,
-    /// Its length.
+    /// Length of the range.
     pub bytes: u64,
 }
 
@@ -505,9 +507,9 @@ pub struct LossModel {
     pub given_up: bool,
     /// Number of entries for the array, if it is known.
     pub entries: Option<u64>,
-    /// Host data in them.
+    /// Number of sectors of host data in these entries.
     pub data_sectors: Option<u64>,
-    /// The same in bytes.
+    /// Bytes of host data in these entries.
     pub data_bytes: Option<u64>,
     /// Number of member writes that were under way.
     pub member_writes: Option<u64>,
@@ -521,7 +523,7 @@ pub struct LossModel {
     /// The damage of the log: further entries may have followed, which cannot be counted.
     #[serde(default)]
     pub damage: Option<String>,
-    /// The whole answer in words.
+    /// The answer in sentences, with all of these figures.
     pub text: String,
 }
 
@@ -540,19 +542,19 @@ pub struct NextStepModel {
 /// An array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ArrayModel {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// Its identity; none for a raw drive.
+    /// UUID of the array; null for a raw drive.
     pub uuid: Option<String>,
-    /// The name of its level: `raid5`, `raid60`, `single`, `jbod`.
+    /// Name of the level, such as `raid5`, `raid60`, `single`, `jbod`.
     pub level: String,
     /// mdadm's name of its layout, if it has one.
     pub layout: Option<String>,
-    /// Its chunk, if it has one.
+    /// Size of a chunk; null if the level has no chunks.
     pub chunk_bytes: Option<u64>,
-    /// Size.
+    /// Size of the array for hosts.
     pub size_bytes: u64,
-    /// Its logical block.
+    /// Logical block of the array: the smallest unit of its requests.
     #[serde(default)]
     pub block_bytes: u64,
     /// The logical block in its superblocks, as written by Linux since 6.19; for a nested array, in the outer ones.
@@ -562,7 +564,7 @@ pub struct ArrayModel {
     pub metadata: Option<String>,
     /// Number of slots; for a nested array those of all spans.
     pub slots: u32,
-    /// Health.
+    /// Health of the array.
     pub health: HealthWord,
     /// The state in sentences, without figures that change by themselves.
     #[serde(default)]
@@ -570,16 +572,16 @@ pub struct ArrayModel {
     /// The next step, if an alarm is open that asks for one.
     #[serde(default)]
     pub next_step: Option<NextStepModel>,
-    /// Number of any members that can be lost now: 0 while parity or copies are not in sync.
+    /// Number of members that can be lost now, whichever they are: 0 while parity or copies are not in sync.
     pub survives: u32,
-    /// The same after the running or pending sync or rebuild.
+    /// The same number after the running or pending sync or rebuild.
     #[serde(default)]
     pub survives_later: u32,
-    /// Is the active mark on disk?
+    /// Is the active mark in the superblocks: may writes be under way?
     pub active: bool,
     /// Copies or parity are in sync below this; none if they are in sync everywhere.
     pub consistent_to_bytes: Option<u64>,
-    /// The bitmap, if it has one.
+    /// State of the write-intent bitmap, if the array has one.
     pub bitmap: Option<BitmapModel>,
     /// The method that makes it consistent after a crash: `resync`, `bitmap`, `ppl`, `controller-journal`; none
     /// without redundancy and journal.
@@ -588,7 +590,7 @@ pub struct ArrayModel {
     /// The journal's state for it, if its policy asks for the journal.
     #[serde(default)]
     pub journal: Option<ProtectionModel>,
-    /// md's event count.
+    /// md's event count, which grows with each change of the superblocks.
     pub events: u64,
     /// Number of sectors of 512 bytes that did not match in the last check or repair, if it was complete.
     pub last_check_mismatches: Option<u64>,
@@ -601,18 +603,18 @@ pub struct ArrayModel {
     /// The result of the last check or repair in words, a line for each fact.
     #[serde(default)]
     pub check_text: Vec<String>,
-    /// The background task.
+    /// The background task that runs or is paused.
     pub task: Option<TaskModel>,
-    /// Is it being stopped?
+    /// Has the stop of the array begun?
     pub stopping: bool,
     /// Possible losses, if it was started by force.
     pub forced: Option<String>,
     /// Open alarms, the most severe first. A span has none: its alarms are in the whole array's list.
     #[serde(default)]
     pub alarms: Vec<AlarmModel>,
-    /// Names of its exports.
+    /// Names under which clients reach the array.
     pub exports: Vec<String>,
-    /// Addresses of its exports for clients.
+    /// Addresses (URIs) under which clients reach the array.
     pub addresses: Vec<String>,
     /// The access of hosts: `read-write`, `read-only` or `blocked`.
     #[serde(default)]
@@ -622,7 +624,7 @@ pub struct ArrayModel {
     pub profile: Option<ProfileModel>,
     /// Members by slot, then spares and failed ones; none for a nested array.
     pub members: Vec<MemberModel>,
-    /// Spans of a nested array.
+    /// The spans of a nested array, each in the form of an array.
     #[serde(alias = "legs")]
     #[schema(no_recursion)]
     pub spans: Vec<ArrayModel>,
@@ -631,12 +633,12 @@ pub struct ArrayModel {
     pub settings: serde_json::Map<String, serde_json::Value>,
     /// The choices of the adaptive policy, while it is on.
     pub adaptive: Option<AdaptiveModel>,
-    /// Requests of hosts.
+    /// Requests of hosts since the array was started.
     pub host: HostModel,
     /// The cache's effect for it, if the server has one.
     #[serde(default)]
     pub cache: Option<CacheModel>,
-    /// Number of decisions by reason.
+    /// The engine's decisions since the array was started, with the number of each.
     pub reasons: Vec<ReasonModel>,
 }
 

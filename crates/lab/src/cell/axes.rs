@@ -150,79 +150,79 @@ words! {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Axes {
-    /// Percentage of reads.
+    /// Percentage of reads among the requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rd: Option<u8>,
-    /// Outstanding requests of each worker.
+    /// Number of outstanding requests of each worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub qd: Option<u32>,
-    /// Outstanding requests of all workers.
+    /// Number of outstanding requests of all workers together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oio: Option<u32>,
-    /// Generator threads.
+    /// Number of threads of the load generator.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<u16>,
-    /// Users of an application trace at the same time.
+    /// Number of users that run an application trace at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub users: Option<u16>,
-    /// Bytes of one request.
+    /// Size of each request, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bs: Option<u32>,
-    /// Sequential clients on disjoint zones.
+    /// Number of sequential clients, each in a zone of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub th: Option<u16>,
-    /// Which way.
+    /// Direction of the requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub op: Option<Direction>,
-    /// Step of the file-copy test.
+    /// Step of the file-copy test that is measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<FileStep>,
-    /// Set of files.
+    /// Set of files of the file-copy test.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<FileSet>,
-    /// Layout of files.
+    /// File system whose placement of files and metadata is imitated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fs: Option<FileSystem>,
-    /// Application.
+    /// Application whose requests are imitated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub app: Option<TraceApp>,
-    /// Controller and drive caches.
+    /// Write-back or write-through: the caches of the controller and, if its profile couples them, of the drives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
     /// Size of the controller's cache, MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_mib: Option<u32>,
-    /// Another controller with the same drives: a profile's name.
+    /// Another controller with the same drives: the name of a profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ctl: Option<String>,
-    /// Another host bus: a profile's name.
+    /// Another host bus: the name of a profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bus: Option<String>,
-    /// Other drives: a profile's name.
+    /// Other drives: the name of a profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive: Option<String>,
     /// Devices of a journal that acknowledges writes: a profile's name, or `2xNAME` for two that hold the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<String>,
-    /// Bytes of a chunk.
+    /// Size of a chunk, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chunk: Option<u32>,
-    /// Part of the array.
+    /// The part of the array to which the requests are limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<ZoneChoice>,
-    /// Cycle of the order test.
+    /// Cycle of the order test: the load that came before this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cyc: Option<Cycle>,
     /// The way in which the array was created again after the random load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Recreated>,
-    /// Seconds of load of the same kind before the measurement.
+    /// Length of the load before the measurement, seconds. It is of the same kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_s: Option<u32>,
-    /// Seconds of the measurement.
+    /// Length of the measurement, seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secs: Option<u32>,
-    /// One member is a slow drive.
+    /// Is one member a slow drive, with half the rate of the others?
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<bool>,
     /// Are the drives' own write caches on? If it is absent, their profiles decide.
@@ -231,10 +231,11 @@ pub struct Axes {
     /// Speed of the host's processor, percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_speed_percent: Option<u32>,
-    /// SSDs that were never written full.
+    /// Are the SSDs as from the factory? Otherwise they were written full before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh: Option<bool>,
-    /// Number of the repetition.
+    /// Number of the repetition, from 0. Each repetition has other positions of requests and other phases of the
+    /// drives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rep: Option<u32>,
 }

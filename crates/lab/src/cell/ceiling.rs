@@ -34,30 +34,30 @@ pub struct Ceiling {
 pub enum Flag {
     /// The rate is higher than a part can carry: a cache has answered, or the generator is wrong.
     AboveCeiling {
-        /// The part.
+        /// The part of the machine.
         part: String,
         /// `read`, `write`, or `read and write` of a part that carries both in turn.
         way: String,
-        /// The rate, MB each second.
+        /// The measured rate, MB (10^6 bytes) each second.
         mbps: f64,
-        /// The ceiling of the part.
+        /// The maximum rate of that part, MB (10^6 bytes) each second.
         ceiling_mbps: f64,
     },
     /// Percent of the written bytes that were still in caches when the measurement ended.
     StillInCaches {
-        /// Percent.
+        /// The share, percent.
         percent: f64,
     },
     /// Percent of the read bytes that came from the controller's cache and from no drive.
     ReadFromCache {
-        /// Percent.
+        /// The share, percent.
         percent: f64,
     },
     /// The requests went through the page cache of the host.
     PageCache,
     /// Percentage of the measurement's time that the flush took which made the writes durable.
     FlushOwed {
-        /// Percent.
+        /// The share, percent.
         percent: f64,
     },
 }

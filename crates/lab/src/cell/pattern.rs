@@ -49,7 +49,7 @@ pub enum Pattern {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TraceName {
-    /// Its file's name.
+    /// The name of the trace's file, without its folder.
     pub name: String,
     /// A number computed from its requests and their times, in hexadecimal.
     pub digest: String,

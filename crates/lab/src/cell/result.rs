@@ -15,17 +15,17 @@ pub(super) const NOT_STEADY: &str = "NOT steady";
 /// Latency in numbers. All times in nanoseconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LatencySummary {
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
-    /// Mean.
+    /// Mean latency.
     pub mean_ns: f64,
-    /// Standard deviation.
+    /// Standard deviation of the latency.
     pub deviation_ns: f64,
-    /// Least.
+    /// Latency of the fastest request.
     pub min_ns: u64,
-    /// Most.
+    /// Latency of the slowest request.
     pub max_ns: u64,
-    /// Percent and value.
+    /// Percentiles: pairs of percent and latency in nanoseconds.
     pub percentiles: Vec<(f64, u64)>,
 }
 
@@ -51,23 +51,23 @@ pub struct MemberShare {
     /// Share of the time in which its busiest part worked: the medium (arm and platters, or the mean of the dies), its
     /// firmware, its controller's data path, its link.
     pub busy: f64,
-    /// That part: `medium`, `firmware`, `path`, `link`.
+    /// The name of that part: `medium`, `firmware`, `path`, `link`.
     #[serde(default)]
     pub part: String,
-    /// Commands.
+    /// Number of read commands that it completed.
     pub reads: u64,
-    /// Commands.
+    /// Number of write commands that it completed.
     pub writes: u64,
-    /// Sectors read and written.
+    /// Number of sectors of 512 bytes that it read and wrote.
     pub sectors: u64,
 }
 
 /// What one worker got.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WorkerShare {
-    /// Requests each second.
+    /// Requests of this worker each second.
     pub iops: f64,
-    /// MB (10^6 bytes) each second.
+    /// MB (10^6 bytes) of this worker each second.
     pub mbps: f64,
 }
 
@@ -84,43 +84,43 @@ pub struct Component {
 /// A point of a curve.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Sample {
-    /// Where: a byte of the array, or nanoseconds.
+    /// The position of the point: a byte of the array, or nanoseconds since the measurement began.
     pub at: f64,
-    /// How much.
+    /// The value there; its unit is that of the curve.
     pub value: f64,
 }
 
 /// The result of a cell. Equal cells on a simulated target have equal results, byte by byte.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CellResult {
-    /// The cell.
+    /// The cell that was measured.
     pub spec: CellSpec,
     /// Length of the measurement, nanoseconds of the target's clock.
     pub elapsed_ns: u64,
     /// Number of requests that ended in the measurement.
     pub requests: u64,
-    /// Reads and writes each second.
+    /// Reads and writes that ended each second.
     pub iops: f64,
     /// Number of flushes that ended in the measurement; the requests each second do not include them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub flushes: u64,
-    /// MB (10^6 bytes) each second.
+    /// MB (10^6 bytes) that reads and writes moved each second.
     pub mbps: f64,
-    /// Reads, with bytes and latency.
+    /// Number, bytes and latency of the reads.
     pub reads: Tally,
-    /// Writes, with bytes and latency.
+    /// Number, bytes and latency of the writes.
     pub writes: Tally,
-    /// Latency of both.
+    /// Latency of reads and writes together.
     pub latency: LatencySummary,
-    /// Number of failed requests.
+    /// Number of failed requests. The other figures do not include them.
     pub errors: u64,
-    /// Each worker.
+    /// The rates of each worker.
     pub workers: Vec<WorkerShare>,
     /// Each member of the array, if the target reports them.
     pub members: Vec<MemberShare>,
     /// Parts of the machine, the busiest first, if the target reports them.
     pub components: Vec<Component>,
-    /// Share of the host's processor, if the target reports it.
+    /// Share of the host's processor time that the load took, 0 to 1, if the target reports it.
     pub host_cpu: Option<f64>,
     /// Number of the engine's decisions by reason.
     pub reasons: Vec<(String, u64)>,
@@ -129,7 +129,7 @@ pub struct CellResult {
     /// Latency by time slice, if it was asked for (M23).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slice>,
-    /// Thousand bytes each second (application traces).
+    /// Score of an application trace, in thousand bytes each second.
     pub score: Option<f64>,
     /// Capacity of the target, bytes.
     pub capacity: u64,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The length of a measurement. It is part of the identity: more effort is another measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Effort {
-    /// Maximum number of measured requests.
+    /// Maximum number of requests in the measurement.
     pub requests: u64,
     /// Maximum length of the measurement, seconds of the target's clock.
     pub seconds_max: u32,
@@ -53,19 +53,19 @@ pub enum ArrayState {
 pub struct CellSpec {
     /// The system: the name of a controller's profile, which also names its drives, bus, host and chunk.
     pub system: String,
-    /// The subject.
+    /// The array or drive, such as `raid5x4` or `single`.
     pub subject: Subject,
-    /// The load.
+    /// The kind of load.
     pub pattern: Pattern,
-    /// The values of the axes.
+    /// The values of the axes. An axis that is absent has the usual value of the load.
     #[serde(default)]
     pub axes: Axes,
-    /// The state of the array.
+    /// The state of the array: healthy, with missing members, or during a rebuild.
     #[serde(default)]
     pub state: ArrayState,
-    /// The effort.
+    /// The maximum length of the measurement.
     pub effort: Effort,
-    /// The run's seed.
+    /// The random seed. On a simulated target the same cell gives the same result.
     pub seed: u64,
     /// The name of this target in a report of several. Empty if the array alone identifies it. It does not change the
     /// measurement.

@@ -12,13 +12,14 @@ pub const REQUEST_BYTES_MAX: u32 = 16 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccessLine {
-    /// Bytes of a request.
+    /// Size of a request, bytes.
     pub bytes: u32,
-    /// Percentage of all requests.
+    /// Percentage of all requests that have this size.
     pub share: u8,
-    /// Percentage of reads among these.
+    /// Percentage of reads among the requests of this size.
     pub read: u8,
-    /// Percentage of these at random positions; the others follow the worker's previous request.
+    /// Percentage of the requests of this size that are at random positions. The others follow the worker's previous
+    /// request.
     pub random: u8,
     /// Random positions are multiples of this; if it is absent, of the largest power of two that divides the size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -79,9 +80,9 @@ impl Manner {
 /// A list of sizes whose shares add up to 100 %.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, utoipa::ToSchema)]
 pub struct AccessSpec {
-    /// Its name.
+    /// Name of the access specification.
     name: String,
-    /// Kinds of accesses, with their shares.
+    /// Sizes of requests, with the share of each.
     lines: Vec<AccessLine>,
     /// The times of the requests, if they are not issued one after the other.
     #[serde(skip_serializing_if = "Manner::is_plain")]

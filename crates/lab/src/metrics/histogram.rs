@@ -37,13 +37,13 @@ impl Default for Histogram {
 #[derive(Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Histogram)]
 struct Written {
-    /// Sum of all.
+    /// Sum of all latencies.
     sum_ns: f64,
-    /// Sum of the squares, in square nanoseconds.
+    /// Sum of the squares of all latencies, in square nanoseconds.
     squares: f64,
-    /// The minimum.
+    /// The shortest latency.
     min_ns: u64,
-    /// The maximum.
+    /// The longest latency.
     max_ns: u64,
     /// Number of each bucket that is not empty, and its count.
     buckets: Vec<(u32, u64)>,

@@ -14,17 +14,17 @@ const WIDTH_FIRST: Nanos = Nanos::from_millis(1);
 pub struct Slice {
     /// Begin of the slice, from the begin of the measurement.
     pub at_ns: u64,
-    /// Length.
+    /// Length of the slice.
     pub width_ns: u64,
-    /// Requests.
+    /// Number of requests that ended in the slice.
     pub requests: u64,
-    /// Maximum of the fastest 1 %.
+    /// The longest latency among the fastest 1 % of the requests.
     pub first_ns: u64,
-    /// The median.
+    /// The median latency.
     pub median_ns: u64,
-    /// The 99th percentile.
+    /// The 99th percentile of the latency.
     pub rare_ns: u64,
-    /// The slowest.
+    /// The longest latency.
     pub max_ns: u64,
 }
 

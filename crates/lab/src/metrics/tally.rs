@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 /// Requests of one direction.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Tally {
-    /// Their number.
+    /// Number of requests.
     pub requests: u64,
-    /// Their bytes.
+    /// Number of bytes that they read or wrote.
     pub bytes: u64,
-    /// Their latencies.
+    /// Distribution of their latencies.
     pub latency: Histogram,
 }
 

@@ -11,15 +11,15 @@ const KILO_HOURS_OF_YEAR: f64 = 8.76;
 /// Electricity of an array's drives, without controller, host and power supply.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Energy {
-    /// Watts without a request.
+    /// Power of all drives without a request, watts.
     pub idle_watts: f64,
-    /// Watts under the load of the plan: each drive by its own load.
+    /// Power of all drives under the load of the plan, watts. Each drive counts by its own share of the load.
     pub watts: f64,
-    /// Kilowatt hours of a year under that load.
+    /// Energy that the drives take in a year under that load, kilowatt hours.
     pub kwh_year: f64,
     /// Watts under the load for each usable TB (10^12 bytes).
     pub watts_per_tb: f64,
-    /// The source of the figures.
+    /// The source of the drives' power figures.
     pub source: String,
 }
 

@@ -64,27 +64,27 @@ pub struct PlanRequest {
 /// The speed of an array in one state.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Speed {
-    /// Requests each second.
+    /// Requests that end each second.
     pub iops: f64,
-    /// MB each second.
+    /// MB (10^6 bytes) that requests move each second.
     pub mbps: f64,
-    /// Mean latency.
+    /// Mean latency of a request.
     pub mean_ms: f64,
-    /// 99th percentile of the latency.
+    /// 99th percentile of the latency of requests.
     pub p99_ms: f64,
 }
 
 /// The speed of a healthy array with another size of the controller's cache.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct CacheSize {
-    /// The size, MiB.
+    /// Size of the controller's cache, MiB.
     pub cache_mib: u32,
     /// How fast it is then.
     #[serde(flatten)]
     pub speed: Speed,
     /// Gain in requests each second over the present cache, percent, with the same seed.
     pub change_percent: f64,
-    /// The same over all seeds.
+    /// The gain in requests each second over all seeds, with its range.
     pub gain: Option<Gain>,
     /// Had the load become steady for both figures?
     pub steady: bool,
@@ -93,11 +93,11 @@ pub struct CacheSize {
 /// A part that is the limit.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Bottleneck {
-    /// Which.
+    /// The name of the part: `members`, `bus`, `controller`, `xor`, `host` or another one.
     pub part: String,
     /// If the members are the limit: their busiest part, unless that is the medium.
     pub of_members: Option<String>,
-    /// Its load, 0 to 1.
+    /// Share of the time in which it works, 0 to 1.
     pub busy: f64,
 }
 
@@ -107,9 +107,9 @@ pub struct Bottleneck {
 pub struct Missing {
     /// Which: `degraded`, `rebuilding`, `rebuild`, `loss`, `write_back_ratio`, `without journal`, `cache of N MiB`, `chance`, or the value of a profile.
     pub what: String,
-    /// The reason.
+    /// Why the figure is missing, in a sentence.
     pub reason: String,
-    /// Did its run fail?
+    /// Did its run fail? Otherwise the figure does not apply.
     pub failed: bool,
 }
 
@@ -126,30 +126,30 @@ pub struct Loss {
     pub year_high: f64,
     /// Probability over five years at the same rate, with the profile's figures.
     pub five_years: f64,
-    /// The same for the highest failure rate of the profile's range.
+    /// The same probability with the highest failure rate of the profile's range.
     pub five_years_high: f64,
     /// Percentage of drives that fail in a year, and the high end of its range.
     pub afr: [f64; 2],
-    /// Unreadable sectors for each bit read.
+    /// Probability that a bit which is read is unreadable.
     pub errors_per_bit: f64,
     /// The source of these figures, with a note if no data sheet is available.
     pub source: String,
-    /// Is no data sheet available?
+    /// Are the figures an estimate because no data sheet is available?
     pub estimated: bool,
 }
 
 /// A level of a plan.
 #[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LevelPlan {
-    /// The array.
+    /// The array, such as `raid6x8`.
     pub array: Subject,
-    /// Capacity in bytes.
+    /// Size of the array for hosts, bytes.
     pub capacity: u64,
     /// Number of failures that it always survives, and the maximum.
     pub survives: (u16, u16),
-    /// Healthy.
+    /// Speed with all members.
     pub healthy: Speed,
-    /// With one member missing, if it survives that.
+    /// Speed with one member missing, if the array survives that.
     pub degraded: Option<Speed>,
     /// During the rebuild of one member, if it survives a failure.
     pub rebuilding: Option<Speed>,
@@ -161,7 +161,7 @@ pub struct LevelPlan {
     pub energy: Option<Energy>,
     /// If its drives differ: the profile of the busiest one, and its load, 0 to 1.
     pub weakest: Option<(String, f64)>,
-    /// Its limit when it is healthy.
+    /// The part that limits the healthy array.
     pub bottleneck: Option<Bottleneck>,
     /// The controller's cache, MiB; 0 without one.
     pub cache_mib: u32,
@@ -172,7 +172,7 @@ pub struct LevelPlan {
     pub journal: Option<JournalEffect>,
     /// Write-back divided by write-through, if the controller can do both and the load writes.
     pub write_back_ratio: Option<f64>,
-    /// The same over all seeds.
+    /// The gain in requests each second of write-back over write-through, over all seeds.
     pub write_back: Option<Gain>,
     /// Percentage by which the healthy figure may be off because of chance and of uncertain values of the profiles.
     pub uncertain_percent: f64,
@@ -192,7 +192,7 @@ pub struct LevelPlan {
     pub flags: Vec<Flag>,
     /// The same for the other runs (degraded, rebuilding, other caches), with the name of the run.
     pub flags_beside: Vec<(String, Flag)>,
-    /// Missing figures, and the reasons.
+    /// Figures that this plan does not have, and the reasons.
     pub missing: Vec<Missing>,
     /// Are levels compared by mean latency instead of requests each second? They are if the requests come at fixed
     /// times.
@@ -210,9 +210,9 @@ pub enum Planned {
     Possible(Box<LevelPlan>),
     /// It is impossible.
     Impossible {
-        /// The array.
+        /// The array, such as `raid6x8`.
         array: Subject,
-        /// Why.
+        /// Why the array is impossible, in a sentence.
         reason: String,
     },
 }

@@ -16,13 +16,14 @@ const STUDENT_MANY: f64 = 1.96;
 /// The gain of one figure over another, in percent.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Gain {
-    /// The mean of all pairs.
+    /// The mean gain of all pairs of runs, percent.
     pub percent: f64,
-    /// At least this in 95 of 100 cases. None if there is only one pair, which does not show chance.
+    /// The gain is at least this in 95 of 100 cases, percent. None if there is only one pair, which does not show
+    /// chance.
     pub low_percent: Option<f64>,
-    /// At most this.
+    /// The gain is at most this in 95 of 100 cases, percent. None if there is only one pair.
     pub high_percent: Option<f64>,
-    /// Pairs of runs.
+    /// Number of pairs of runs. The two runs of a pair have the same seed.
     pub pairs: usize,
 }
 

@@ -92,7 +92,7 @@ pub struct Range {
     pub chance_percent: f64,
     /// Uncertain values and the effect of each beyond chance, percent; the largest first.
     pub uncertain: Vec<(String, f64)>,
-    /// Runs that failed, and the reasons.
+    /// Runs that failed, and why.
     pub missing: Vec<Missing>,
 }
 

@@ -25,13 +25,13 @@ const IDLE_WINDOW: Nanos = Nanos::from_millis(4_000);
 /// The time of a rebuild.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct Rebuild {
-    /// Hours without other load.
+    /// Duration of the rebuild of a whole drive without other load, hours.
     pub idle_hours: Option<f64>,
-    /// Hours under the load.
+    /// Duration of the rebuild of a whole drive under the load of the plan, hours.
     pub loaded_hours: Option<f64>,
     /// MB (10^6 bytes) of the new drive each second without other load: at its begin, in its middle, near its end.
     pub idle_mbps: Vec<f64>,
-    /// The rates under the load.
+    /// The same three rates under the load of the plan.
     pub loaded_mbps: Vec<f64>,
 }
 

@@ -12,7 +12,7 @@ const PARTS_MAX: u32 = 100_000;
 pub struct Shard {
     /// The number of this part, from 1.
     pub index: u32,
-    /// Number of parts.
+    /// Number of parts that the whole was divided into.
     pub of: u32,
 }
 

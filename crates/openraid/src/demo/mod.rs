@@ -61,15 +61,15 @@ const TICK: Duration = Duration::from_millis(250);
 /// The result of the demo.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct Body {
-    /// Requests of its client.
+    /// Number of requests that the demo's clients sent.
     requests: u64,
-    /// Bytes that its client wrote.
+    /// Bytes that the clients wrote.
     written_bytes: u64,
-    /// Bytes that its client read and compared.
+    /// Bytes that the clients read back and compared while the demo ran.
     verified_bytes: u64,
-    /// Bytes that were compared at the end.
+    /// Bytes of the array that were read and compared at the end.
     compared_at_the_end_bytes: u64,
-    /// Duration of the rebuild.
+    /// Duration of the rebuild onto the spare.
     rebuild_seconds: u64,
     /// Did every byte match the written data?
     every_byte_right: bool,

@@ -30,13 +30,13 @@ pub enum SourceWord {
 /// A value.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ValueModel {
-    /// Its key.
+    /// Name of the setting or of the server's option.
     pub key: String,
-    /// The value, as it is written.
+    /// The value, as it is written in the configuration file.
     pub value: String,
-    /// Its source.
+    /// The source that gave the value.
     pub from: SourceWord,
-    /// The line of the file.
+    /// The line of the configuration file, if the file gave the value.
     pub line: Option<u32>,
 }
 
@@ -45,28 +45,28 @@ pub struct ValueModel {
 pub struct ArrayConfigModel {
     /// Its name; the UUID if the file names the array by its UUID only.
     pub name: String,
-    /// Its identity, if it is known.
+    /// The array's UUID, if it is known.
     pub uuid: Option<String>,
-    /// Is it recorded?
+    /// Is the array in the registry?
     pub remembered: bool,
-    /// Its members.
+    /// Paths and addresses of its members.
     pub members: Vec<String>,
-    /// Names of its exports; empty: its own.
+    /// Names under which clients reach the array; empty: only the array's own name.
     pub exports: Vec<String>,
-    /// Access and settings.
+    /// Access mode and settings of the array that are not at their defaults.
     pub values: Vec<ValueModel>,
 }
 
 /// A spare.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SpareConfigModel {
-    /// The drive.
+    /// Path or address of the drive.
     pub member: String,
-    /// Its array; none: all arrays.
+    /// Name of the array that the spare is for; null: for all arrays.
     pub array: Option<String>,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0, if the spare is for one span.
     pub span: Option<u32>,
-    /// The line of the file.
+    /// The line of the configuration file.
     pub line: u32,
 }
 
@@ -104,30 +104,30 @@ pub fn schedule(own: &DesiredSchedule) -> ScheduleModel {
 /// The desired state.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ConfigModel {
-    /// The file, if there is one.
+    /// Path of the configuration file, if there is one.
     pub path: Option<String>,
-    /// The server itself.
+    /// Options of the server.
     pub server: Vec<ValueModel>,
-    /// Arrays by name.
+    /// The arrays, in the order of their names.
     pub arrays: Vec<ArrayConfigModel>,
-    /// Spares.
+    /// Spares that the configuration file names.
     pub spares: Vec<SpareConfigModel>,
-    /// Where alarms are sent.
+    /// Sinks to which alarms are sent.
     #[serde(default)]
     pub sinks: Vec<SinkModel>,
-    /// When arrays are checked.
+    /// Schedules of checks and patrol reads.
     #[serde(default)]
     pub schedules: Vec<ScheduleModel>,
-    /// Values that are allowed, but may be mistakes.
+    /// Values that are valid, but look like mistakes; a sentence each.
     pub notes: Vec<String>,
 }
 
 /// The result of `openraid reload`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ReloadModel {
-    /// The file.
+    /// Path of the configuration file.
     pub path: String,
-    /// The changes, one line each.
+    /// Changes that are in force now, a sentence each.
     pub applied: Vec<String>,
     /// Changes that take effect at the next start of the server.
     pub restart: Vec<String>,

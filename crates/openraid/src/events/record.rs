@@ -26,16 +26,16 @@ pub struct Draft {
     pub at_seconds: u64,
     /// The event's name: mdadm's if mdadm has one.
     pub event: String,
-    /// The array.
+    /// Name of the array; null if the event is about the server.
     pub array: Option<String>,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     #[serde(alias = "leg")]
     pub span: Option<usize>,
-    /// The slot.
+    /// Slot of the member, from 0.
     pub slot: Option<u16>,
-    /// The member.
+    /// Path or address of the member, or the name of a device, sink or file.
     pub member: Option<String>,
-    /// In words.
+    /// The event in a sentence.
     pub text: String,
 }
 
@@ -62,12 +62,12 @@ impl Draft {
 pub struct Event {
     /// Its number: numbers only grow, and are not used twice.
     pub number: u64,
-    /// Its severity.
+    /// How much the event matters.
     pub level: Level,
     /// The event.
     #[serde(flatten)]
     pub what: Draft,
-    /// Was it acknowledged?
+    /// Has a user acknowledged it?
     #[serde(default)]
     pub acknowledged: bool,
 }

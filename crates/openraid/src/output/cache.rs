@@ -9,11 +9,11 @@ use crate::quantity::{human, human_millis};
 /// Bytes that a member wrote for each byte that hosts wrote to the array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Amplification {
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     pub span: Option<usize>,
-    /// The slot.
+    /// Slot of the member, from 0.
     pub slot: Option<u16>,
-    /// The member.
+    /// Path or address of the member; null if the slot is vacant.
     pub member: Option<String>,
     /// Bytes of the member, metadata, resync and rebuild included, for each byte of the hosts; two decimals.
     pub written_per_host_byte: String,

@@ -11,12 +11,12 @@ use crate::sets::{self, SetPlan};
 /// A member and its verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct MemberVerdict {
-    /// The member.
+    /// Path or address of the member.
     pub member: String,
     /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `split`, `duplicate`, `forced`,
     /// `stranger`, `unreadable`, `refused`.
     pub verdict: &'static str,
-    /// Its slot, if it has one.
+    /// Slot of the member, if it has one.
     pub slot: Option<u16>,
     /// The verdict in a sentence, with the remedy.
     pub text: String,
@@ -25,9 +25,9 @@ pub struct MemberVerdict {
 /// A member that is missing in a started array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct LeftOut {
-    /// The array.
+    /// Name of the array.
     pub array: String,
-    /// The member.
+    /// The member, and why it is missing.
     #[serde(flatten)]
     pub member: MemberVerdict,
 }
@@ -41,19 +41,19 @@ impl std::fmt::Display for LeftOut {
 /// The array that some members form, or fail to form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct SetVerdict {
-    /// Its name.
+    /// Name of the array, from its superblocks.
     pub name: String,
-    /// Its identity.
+    /// UUID of the set.
     pub uuid: String,
-    /// The name of its level.
+    /// Name of the level, such as `raid5`.
     pub level: String,
-    /// Number of slots.
+    /// Number of slots of the set.
     pub slots: u16,
-    /// Slots without a member.
+    /// Numbers of the slots without a usable member.
     pub missing: Vec<u16>,
-    /// Would it start?
+    /// Would the set start with these members, without force?
     pub starts: bool,
-    /// Is a member missing?
+    /// Would it start with a slot vacant?
     pub degraded: bool,
     /// Why it does not start, or the risk of a forced start.
     pub problem: Option<String>,
@@ -62,9 +62,9 @@ pub struct SetVerdict {
     pub needs_journal: bool,
     /// The logical block in its superblocks, as written by kernels since 6.19; older kernels refuse the array then.
     pub logical_block_bytes: Option<u64>,
-    /// Notes, in sentences.
+    /// Further facts about the set, a sentence each.
     pub notes: Vec<String>,
-    /// Its members.
+    /// The members that belong to the set, with a verdict on each.
     pub members: Vec<MemberVerdict>,
 }
 

@@ -71,7 +71,7 @@ struct Document<'a, T> {
 /// The error of a verb.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(crate) struct ErrorBody<'a> {
-    /// The verb.
+    /// Name of the verb that failed.
     verb: &'a str,
     /// The cause and the remedy, as text.
     error: &'a str,

@@ -17,18 +17,18 @@ use crate::quantity::counted;
 pub struct News {
     /// The event's name: mdadm's if mdadm has one.
     pub event: &'static str,
-    /// The array.
+    /// Name of the array; null if the event is about the server.
     pub array: Option<String>,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     pub span: Option<usize>,
-    /// The slot.
+    /// Slot of the member, from 0.
     pub slot: Option<u16>,
-    /// The member.
+    /// Path or address of the member, or the name of a device, sink or file.
     pub member: Option<String>,
-    /// Settings that were changed.
+    /// Settings that were changed; only of the event `PolicyChanged`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<ChangeModel>,
-    /// In words.
+    /// The event in a sentence.
     pub text: String,
 }
 

@@ -5,29 +5,29 @@ use serde::{Deserialize, Serialize};
 /// One step of a story, which may take time.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepModel {
-    /// When it began.
+    /// When the step began, by the server's monotonic clock.
     pub at_ns: u64,
     /// The operation of the story, counted from 1; none: the request itself.
     pub op: Option<u32>,
-    /// In a word: `arrived`, `received`, `operation`, `reason`, `plan`, `member-read`, `parity`, ...
+    /// The kind of step, as a word: `arrived`, `received`, `operation`, `reason`, `plan`, `member-read`, `parity`, ...
     pub step: String,
-    /// In words.
+    /// The step in words.
     pub text: String,
     /// The name of the reason, as in the totals.
     pub reason: Option<String>,
-    /// Slot of the member.
+    /// Slot of the member that the step reads or writes.
     pub slot: Option<u16>,
-    /// The member, or the journal's device.
+    /// Path or address of the member, or of the journal's device, that the step reads or writes.
     pub member: Option<String>,
-    /// First sector of that drive.
+    /// First sector of 512 bytes on that drive.
     pub sector: Option<u64>,
-    /// Number of sectors.
+    /// Number of sectors of 512 bytes.
     pub sectors: Option<u64>,
-    /// Time in the controller's queue of its drive.
+    /// Time that the command waited in the controller's queue of its drive.
     pub queued_ns: Option<u64>,
-    /// Its duration, or that of the wait. None if it has not ended, or takes no time.
+    /// Duration of the step or of the wait. None if it has not ended, or takes no time.
     pub took_ns: Option<u64>,
-    /// Entry of the journal.
+    /// Sequence number of the journal's entry.
     pub entry: Option<u64>,
 }
 
@@ -38,13 +38,13 @@ pub struct StoryModel {
     pub request: Option<u64>,
     /// `read`, `write`, `flush`, `trim`, `write-zeroes`, `destage`; `unknown` if its beginning is not kept any more.
     pub kind: String,
-    /// First byte in the array.
+    /// First byte of the request in the array.
     pub offset_bytes: Option<u64>,
-    /// Bytes.
+    /// Length of the request.
     pub len_bytes: Option<u64>,
     /// The dirty unit: stripe of a parity set, 128 KiB of any other.
     pub unit: Option<u64>,
-    /// Span of a nested array.
+    /// Number of the span of a nested array, from 0.
     pub span: Option<usize>,
     /// Its begin, by the server's monotonic clock.
     pub began_ns: u64,
@@ -52,9 +52,9 @@ pub struct StoryModel {
     pub took_ns: Option<u64>,
     /// `ok`, or the error; none if it has not ended.
     pub status: Option<String>,
-    /// Are all its steps recorded?
+    /// Are all of its steps recorded? Otherwise the beginning is missing.
     pub whole: bool,
-    /// Its steps, in order.
+    /// Its steps, in the order in which they began.
     pub steps: Vec<StepModel>,
     /// Later work on the data that it left in the cache.
     #[schema(no_recursion)]

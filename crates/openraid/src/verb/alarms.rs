@@ -22,14 +22,14 @@ use crate::server::news::plain;
 /// Alarms.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// The alarms.
+    /// The alarms that match the options, open ones first.
     alarms: Vec<AlarmModel>,
 }
 
 /// Alarms that this command acknowledged.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Acknowledged {
-    /// Their names.
+    /// Names of the alarms that were acknowledged.
     acknowledged: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
 /// The result of a test alarm.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Tried {
-    /// Each sink.
+    /// The sinks that were tried, and whether each accepted the alarm.
     sinks: Vec<TestModel>,
 }
 

@@ -25,16 +25,16 @@ pub(super) struct Body {
     sets: Vec<SetVerdict>,
     /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
-    /// The arrays that are recorded now.
+    /// The arrays that the registry has now.
     arrays: Vec<Entry>,
-    /// The server that serves them now.
+    /// The server that took the arrays over and serves them; null if no server runs.
     handed_over: Option<String>,
 }
 
 /// An array whose record was removed.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Forgotten<'a> {
-    /// Its name.
+    /// Name of the array that was removed from the registry.
     forgotten: &'a str,
 }
 

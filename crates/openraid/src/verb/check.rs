@@ -32,9 +32,9 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
 /// Past checks and patrol reads.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// The array, or its spans.
+    /// Checks of the set; of each span for a nested array.
     sets: Vec<SetHistoryModel>,
-    /// Patrol reads of the array.
+    /// Patrol reads of the array's drives, the newest last.
     patrols: Vec<PatrolModel>,
 }
 

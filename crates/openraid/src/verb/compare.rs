@@ -18,13 +18,13 @@ use crate::quantity::counted;
 /// Two reviews, cell by cell.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// The first file.
+    /// File of the first review.
     a: String,
-    /// The second file.
+    /// File of the second review.
     b: String,
-    /// Short names of the two reviews: the parts of their names that differ.
+    /// Short name of the first review: the part of its name that differs from the other one.
     a_is: String,
-    /// The same of the second one.
+    /// Short name of the second review.
     b_is: String,
     /// Geometric mean of second by first, of all pairs; null without pairs.
     mean_ratio: Option<f64>,

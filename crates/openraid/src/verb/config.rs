@@ -16,22 +16,22 @@ use crate::members::{open_some, options, spec};
 /// A problem in the configuration.
 #[derive(Serialize, utoipa::ToSchema)]
 struct ProblemModel {
-    /// The line, from 1.
+    /// Line of the configuration file, from 1.
     line: u32,
-    /// The column, from 1.
+    /// Column of that line, from 1.
     column: u32,
-    /// The key, as a path.
+    /// The key with the problem, with its tables, such as `arrays.data.access`.
     key: String,
-    /// The problem.
+    /// The problem in a sentence.
     what: String,
-    /// The remedy.
+    /// What to write instead, in a sentence.
     remedy: String,
 }
 
 /// A configuration, and its problems.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Checked {
-    /// The problems.
+    /// The problems, in the order of their lines. Empty if the file is valid.
     problems: Vec<ProblemModel>,
     /// The configuration, as far as it was read.
     #[serde(flatten)]
@@ -85,9 +85,9 @@ fn check(path: &Path, context: &Context) -> Outcome {
 /// The array that a device belongs to.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Member<'a> {
-    /// The device.
+    /// Path of the device, as it was asked for.
     device: &'a str,
-    /// The array.
+    /// Name of the array that the device belongs to.
     array: &'a str,
 }
 

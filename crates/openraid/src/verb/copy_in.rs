@@ -31,11 +31,11 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// A copy into an array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The array.
+    /// Name of the array.
     array: &'a str,
-    /// Copied.
+    /// Number of bytes that were copied into the array.
     bytes: u64,
-    /// Size of the array.
+    /// Size of the array for hosts.
     size_bytes: u64,
     /// Are parity and copies in sync now?
     in_sync: bool,

@@ -37,13 +37,13 @@ const GAPS_TOLD_MAX: usize = 1000;
 /// A copy out of an array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The array.
+    /// Name of the array.
     array: &'a str,
     /// Number of copied bytes, gaps included.
     bytes: u64,
     /// Number of bytes that could not be read; they are zero in the copy.
     skipped_bytes: u64,
-    /// Ranges that could not be read.
+    /// Ranges of the array that could not be read.
     skipped: &'a [Gap],
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Body<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug, utoipa::ToSchema)]
 #[schema(as = Gap)]
 struct Gap {
-    /// Its first byte, in the array.
+    /// First byte of the range in the array.
     offset: u64,
-    /// Its length.
+    /// Length of the range.
     bytes: u64,
 }
 

@@ -33,27 +33,27 @@ use openraid_models::ArrayLevel;
 /// The new array, or the one that would be made.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Its name.
+    /// Name of the array.
     name: String,
-    /// Its identity; null for a dry run.
+    /// UUID of the array; null for a dry run.
     uuid: Option<String>,
-    /// The name of its level.
+    /// Name of the level, such as `raid5`.
     level: String,
-    /// Its layout, if the level has layouts.
+    /// mdadm's name of the layout, if the level has layouts.
     layout: Option<String>,
-    /// Its chunk; null without chunks.
+    /// Size of a chunk; null if the level has no chunks.
     chunk_bytes: Option<u64>,
-    /// Spans of a nested array; 1 of any other.
+    /// Number of spans of a nested array; 1 for any other array.
     spans: usize,
-    /// Slots of all spans.
+    /// Number of slots, of all spans together.
     slots: usize,
-    /// Slots without a member.
+    /// Number of slots that were left vacant.
     missing: usize,
-    /// Spares.
+    /// Number of spares.
     spares: usize,
-    /// Its size for hosts.
+    /// Size of the array for hosts.
     size_bytes: u64,
-    /// Number of any members that can be lost.
+    /// Number of members that can be lost, whichever they are, after the initial sync.
     survives: u32,
     /// Does it have a write-intent bitmap?
     bitmap: bool,
@@ -63,11 +63,11 @@ pub(super) struct Body {
     journalled: bool,
     /// Does an initial sync follow when it is served?
     first_sync: bool,
-    /// Its members, spares last.
+    /// Paths and addresses of the members, spares last.
     members: Vec<String>,
-    /// Members whose content is lost.
+    /// Members that held something else before, which is lost.
     overwritten: Vec<String>,
-    /// Was nothing written?
+    /// Was this a dry run, which writes nothing?
     dry_run: bool,
 }
 

@@ -35,9 +35,9 @@ pub(super) struct Body {
     others: Vec<MemberVerdict>,
     /// Arrays that a server serves without some of these members. Their start is not tried.
     served: Vec<ServedArray>,
-    /// Arrays that were started and read, without a write.
+    /// Arrays that were started as a test and read, without a write.
     tried: Vec<Tried>,
-    /// Why the others were not started.
+    /// Why the other sets were not started, a sentence each.
     not_started: Vec<String>,
     /// Was nothing written? Always true.
     nothing_written: bool,
@@ -47,13 +47,13 @@ pub(super) struct Body {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = TriedArray)]
 pub(super) struct Tried {
-    /// The array.
+    /// The array, as it would be served.
     array: ArrayModel,
-    /// Did the start need force?
+    /// Did the start as a test need force?
     by_force: bool,
     /// Bytes that were read without an error.
     read_bytes: u64,
-    /// The first error.
+    /// The first error of these reads, if there was one.
     read_error: Option<String>,
 }
 

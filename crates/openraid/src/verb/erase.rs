@@ -15,9 +15,9 @@ use crate::wiping::{md_areas, wipe, Area};
 /// The erased areas, or the areas that would be erased.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Was it erased?
+    /// Were the areas overwritten? Otherwise they were only listed.
     erased: bool,
-    /// The members.
+    /// The members, with the areas of each.
     members: Vec<Member>,
 }
 
@@ -25,11 +25,11 @@ pub(super) struct Body {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = ErasedMember)]
 pub(super) struct Member {
-    /// Its name.
+    /// Path or address of the member.
     member: String,
     /// The metadata that is on it, in words.
     holds: String,
-    /// The areas that are overwritten.
+    /// The areas that are overwritten with zeroes.
     areas: Vec<Area>,
 }
 

@@ -19,7 +19,7 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 /// Events of the log.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The events, the oldest first.
+    /// The events that match the options, the oldest first.
     events: Vec<&'a Event>,
     /// Lines of the log that cannot be read.
     damaged: u64,
@@ -28,7 +28,7 @@ pub(super) struct Body<'a> {
 /// Events that this command acknowledged.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Acknowledged {
-    /// Their numbers.
+    /// Numbers of the events that were acknowledged.
     acknowledged: Vec<u64>,
 }
 

@@ -22,7 +22,7 @@ use crate::words::layout_text;
 /// The content of members.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Each member.
+    /// What was found on each member.
     members: Vec<Member>,
 }
 
@@ -30,78 +30,78 @@ pub(super) struct Body {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = ExaminedMember)]
 pub(super) struct Member {
-    /// Its name.
+    /// Path or address of the member.
     member: String,
-    /// Why it cannot be read.
+    /// Why the member cannot be read, in a sentence.
     error: Option<String>,
-    /// Its size.
+    /// Size of the member.
     size_bytes: Option<u64>,
-    /// Its logical block.
+    /// Logical block of the member.
     block_bytes: Option<u64>,
     /// The superblock, if there is a valid one.
     superblock: Option<SuperblockBody>,
-    /// Why there is no valid superblock.
+    /// Why there is no valid superblock, in a sentence.
     superblock_error: Option<String>,
-    /// The write-intent bitmap.
+    /// The write-intent bitmap, if the member has a valid one.
     bitmap: Option<BitmapBody>,
-    /// Why there is no valid bitmap.
+    /// Why there is no valid bitmap, in a sentence.
     bitmap_error: Option<String>,
-    /// The lockless bitmap.
+    /// The lockless bitmap, if the member has one. openraid cannot use it.
     lockless_bitmap: Option<LocklessBody>,
-    /// The partial parity log.
+    /// The partial parity log, if the array has one.
     ppl: Option<PplBody>,
-    /// The bad-block log.
+    /// Entries of the bad-block log.
     bad_ranges: Vec<BadRangeBody>,
     /// Why there is no valid bad-block log.
     bad_blocks_error: Option<String>,
-    /// Other content of it.
+    /// Other content of the member, such as a file system or a partition table.
     found: Vec<FindingBody>,
     /// The journal of which it is a device.
     journal: Option<JournalModel>,
-    /// Why that journal cannot be read.
+    /// Why that journal cannot be read, in a sentence.
     journal_error: Option<String>,
 }
 
 /// A superblock.
 #[derive(Serialize, utoipa::ToSchema)]
 struct SuperblockBody {
-    /// Metadata version.
+    /// Version of the metadata: `1.0`, `1.1` or `1.2`.
     version: String,
-    /// Name of the array.
+    /// Name of the array in the superblock, with the host's name if it is there.
     array: String,
-    /// Identity of the array.
+    /// UUID of the set.
     uuid: String,
-    /// Level in a word.
+    /// Name of the level, such as `raid5`.
     level: String,
-    /// Level as md writes it.
+    /// Number of the level, as md stores it.
     level_number: i32,
-    /// Layout in a word.
+    /// mdadm's name of the layout, if the level has layouts.
     layout: Option<String>,
-    /// Layout as md writes it.
+    /// Number of the layout, as md stores it.
     layout_number: u32,
-    /// Chunk; 0 without chunks.
+    /// Size of a chunk; 0 if the level has no chunks.
     chunk_bytes: u64,
-    /// Slots of the array.
+    /// Number of slots of the set.
     slots: u16,
     /// Size of each member that the array uses.
     used_bytes: u64,
-    /// Where data begin on this member.
+    /// First sector of the data area on this member.
     data_offset_sectors: u64,
     /// Size of the data area on this member.
     data_bytes: u64,
-    /// Where the superblock is on this member.
+    /// Sector of this member at which the superblock is.
     super_offset_sectors: u64,
-    /// md's number of this member.
+    /// Number that md gave this member; it is not the slot.
     device_number: u32,
-    /// Identity of this member.
+    /// UUID of this member.
     device_uuid: String,
     /// Its role in the array, in words.
     role: String,
-    /// Its slot.
+    /// Slot of this member, if it has one.
     slot: Option<u16>,
-    /// Event count.
+    /// Event count of the superblock. It grows with each change of the metadata.
     events: u64,
-    /// Is it marked clean?
+    /// Is the clean mark set: were parity and copies in sync when it was written?
     clean: bool,
     /// The position of a resync; null after its end.
     resync_offset_sectors: Option<u64>,
@@ -111,7 +111,7 @@ struct SuperblockBody {
     created: u64,
     /// When the superblock was written: seconds since 1970.
     updated: u64,
-    /// Feature bits, as md writes them.
+    /// Feature bits of the superblock, as a number.
     features: u32,
     /// Feature bits that this program does not know, in words.
     unsupported_features: Option<String>,
@@ -126,26 +126,26 @@ struct SuperblockBody {
 /// A write-intent bitmap.
 #[derive(Serialize, utoipa::ToSchema)]
 struct BitmapBody {
-    /// Event count.
+    /// Event count of the superblock that the bitmap was written with.
     events: u64,
     /// Event count at which bits were last cleared.
     events_cleared: u64,
-    /// Bytes of data for each bit.
+    /// Size of a region: bytes of data for each bit.
     chunk_bytes: u32,
-    /// Bits.
+    /// Number of regions, one for each bit.
     regions: u64,
-    /// Bits that are set.
+    /// Number of regions whose bit is set: they may be out of sync after a crash.
     marked: u64,
 }
 
 /// A lockless bitmap, as kernels since 6.18 have.
 #[derive(Serialize, utoipa::ToSchema)]
 struct LocklessBody {
-    /// Event count.
+    /// Event count of the superblock that the bitmap was written with.
     events: u64,
     /// Bytes of data for each entry.
     chunk_bytes: u64,
-    /// Entries.
+    /// Number of entries, one for each range of data.
     chunks: u64,
     /// Entries for data that were never written.
     unwritten: u64,
@@ -158,9 +158,9 @@ struct LocklessBody {
 struct PplBody {
     /// `valid`, `no log` or `unreadable`.
     state: String,
-    /// Its generation.
+    /// Highest generation of the log's headers; 0 if the set was not consistent when it was written.
     generation: Option<u64>,
-    /// Number of writes that it holds.
+    /// Number of interrupted writes that the log describes.
     writes: Option<usize>,
 }
 
@@ -169,18 +169,18 @@ struct PplBody {
 struct BadRangeBody {
     /// Its first sector, in the data of the member.
     at_sector: u64,
-    /// Its length.
+    /// Length of the range.
     sectors: u64,
 }
 
 /// Other content of a member.
 #[derive(Serialize, utoipa::ToSchema)]
 struct FindingBody {
-    /// In a word.
+    /// The kind of content, as a word.
     kind: String,
-    /// In words.
+    /// The content, in words.
     text: String,
-    /// Where it is.
+    /// Byte of the member at which it was found.
     at_byte: u64,
 }
 

@@ -17,36 +17,36 @@ use crate::story::{self, StoriesModel, StoryModel};
 /// The decisions of an array, and their reasons.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The array.
+    /// Name of the array.
     array: &'a str,
-    /// Requests of hosts.
+    /// Requests of clients since the array was started.
     host: &'a crate::model::HostModel,
     /// Reads of members for each read of a host; two decimals.
     member_reads_per_host_request: String,
     /// Writes of members for each write of a host; two decimals.
     member_writes_per_host_request: String,
-    /// Number of decisions by reason.
+    /// The engine's decisions since the array was started, with the number of each.
     reasons: &'a [crate::model::ReasonModel],
     /// The choices of the adaptive policy, while it is on.
     adaptive: &'a Option<crate::model::AdaptiveModel>,
-    /// The journal's state for it.
+    /// The state of the journal for this array, if its policy asks for the journal.
     journal: Option<&'a crate::model::ProtectionModel>,
     /// The effect of the cache for it.
     cache: Option<&'a CacheModel>,
-    /// The writes of each member.
+    /// Bytes written to each member for each byte that hosts wrote.
     write_amplification: Vec<Amplification>,
-    /// Its limit now.
+    /// The part that limits the array now.
     limit: &'a LimitModel,
-    /// The array, or its spans.
+    /// The set of the array; of each span for a nested array.
     sets: Vec<&'a ArrayModel>,
 }
 
 /// Stories of requests.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct StoriesBody<'a> {
-    /// The array.
+    /// Name of the array.
     array: &'a str,
-    /// The stories.
+    /// The stories that were asked for.
     stories: &'a [StoryModel],
     /// Number of stories that were left out.
     left_out: u64,
@@ -57,9 +57,9 @@ pub(super) struct StoriesBody<'a> {
 /// Recording was switched.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct RecordBody<'a> {
-    /// The array.
+    /// Name of the array.
     array: &'a str,
-    /// The result in words.
+    /// The result in a sentence.
     done: &'a str,
 }
 

@@ -30,6 +30,8 @@ const UNITS: &[(&str, &str)] = &[
     ("mib", "MiB"),
     ("iops", "requests/s"),
 ];
+/// Keys that end like a unit and are numbers of sectors of the drive's own size.
+const COUNTS: &[&str] = &["reallocated_sectors", "pending_sectors", "uncorrectable_sectors"];
 
 /// A document that a verb prints.
 struct Form {
@@ -335,11 +337,15 @@ fn meaning(schema: &Value) -> Option<String> {
     let text = own.or_else(|| within.filter_map(|part| part["description"].as_str()).next());
     // The name of the tag is sufficient.
     let tag = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
-    text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ")).or_else(|| tag.then(|| "The kind.".into()))
+    text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
+        .or_else(|| tag.then(|| "The form of this object, which decides what other keys it has.".into()))
 }
 
 fn unit(path: &str) -> &'static str {
     let key = path.rsplit('.').next().unwrap_or(path);
+    if COUNTS.contains(&key) {
+        return "";
+    }
     let ends = |end: &str| key == end || key.strip_suffix(end).is_some_and(|rest| rest.ends_with('_'));
     UNITS.iter().find(|(end, _)| ends(end)).map_or("", |(_, unit)| unit)
 }

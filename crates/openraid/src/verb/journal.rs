@@ -30,11 +30,11 @@ use openraid_runtime::service::random_uuid;
 /// The new journal.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct CreateBody {
-    /// Its identity.
+    /// UUID of the journal.
     uuid: String,
-    /// The controller that it belongs to.
+    /// UUID of the controller that the journal belongs to.
     controller: String,
-    /// Its devices.
+    /// Paths of its devices.
     devices: Vec<String>,
     /// Size of its ring.
     ring_bytes: u64,
@@ -43,7 +43,7 @@ pub(super) struct CreateBody {
 /// A journal.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct ShowBody<'a> {
-    /// The journal.
+    /// The journal of the server, or the one on the devices that were named.
     journal: &'a JournalModel,
 }
 
@@ -63,13 +63,13 @@ pub(super) struct DiscardBody<'a> {
 /// A journal that this controller has adopted, or could adopt.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct AdoptBody {
-    /// Was it adopted?
+    /// Was the journal adopted? Otherwise nothing was written.
     adopted: bool,
-    /// Its identity.
+    /// UUID of the journal.
     uuid: String,
-    /// Its devices.
+    /// Paths of its devices.
     devices: Vec<String>,
-    /// The controller.
+    /// UUID of the controller that the journal belongs to now.
     controller: String,
 }
 

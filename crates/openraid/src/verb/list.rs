@@ -18,9 +18,9 @@ use crate::registry::Entry;
 /// Arrays.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Arrays that a server serves.
+    /// Arrays that running servers serve.
     served: Vec<ArrayModel>,
-    /// All recorded arrays.
+    /// Arrays that are in the registry, served or not.
     remembered: Vec<Entry>,
 }
 

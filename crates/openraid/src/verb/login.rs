@@ -10,9 +10,9 @@ use crate::exit::{Exit, Failure, Outcome};
 /// The ways to sign in to the console.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// A link that signs in once.
+    /// Link that signs in to the console once; null if a token was asked for.
     link: Option<String>,
-    /// A token for programs.
+    /// Token for programs, to be sent as `Authorization: Bearer`; null if a link was asked for.
     token: Option<String>,
 }
 

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure, Outcome};
 /// The written manual pages.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Their files.
+    /// Paths of the pages that were written.
     pages: Vec<String>,
 }
 

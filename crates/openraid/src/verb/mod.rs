@@ -124,7 +124,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
 /// The result of a command to a server.
 #[derive(serde::Serialize, utoipa::ToSchema)]
 pub(super) struct DoneBody<'a> {
-    /// The result in words.
+    /// The result in a sentence.
     done: &'a str,
     /// The array after the command, if it still exists.
     array: Option<&'a ArrayModel>,

@@ -26,11 +26,11 @@ const NAME: &str = "array";
 /// What was recorded.
 #[derive(Serialize, Default, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// The array.
+    /// Name of the array.
     array: String,
-    /// The trace.
+    /// Path of the file with the recorded requests.
     file: String,
-    /// Number of requests in the file.
+    /// Number of requests that were recorded.
     requests: u64,
     /// Number of trims and zero writes, which a trace cannot hold.
     left_out: u64,

@@ -61,13 +61,13 @@ const REQUESTS_FOR_P99: u64 = 1000;
 /// What a cell came to.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Figures {
-    /// Number of measured requests.
+    /// Number of requests in the measurement.
     requests: u64,
-    /// Their rate.
+    /// Requests that ended each second.
     iops: f64,
-    /// Their mean latency.
+    /// Mean latency of the requests.
     mean_ms: f64,
-    /// The 99th percentile of their latency.
+    /// 99th percentile of the latency.
     p99_ms: f64,
 }
 
@@ -75,17 +75,17 @@ struct Figures {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = RehearsedLoad)]
 struct Pair {
-    /// Share of reads in percent.
+    /// Percentage of reads among the requests.
     reads: u8,
-    /// Queue depth.
+    /// Number of outstanding requests.
     depth: u32,
-    /// The prediction of the simulation.
+    /// The figures of the simulated machine.
     predicted: Figures,
-    /// The measurement of a server with paced members.
+    /// The figures of the server with paced members.
     served: Figures,
-    /// Difference of the mean, percent.
+    /// How far the predicted mean is from the served one, percent of the served one.
     mean_error_percent: f64,
-    /// Difference of the 99th percentile, percent.
+    /// How far the predicted 99th percentile is from the served one, percent of the served one.
     p99_error_percent: f64,
     /// Mean delay of the first member's answers, milliseconds; none if it does not report it.
     late_ms: Option<f64>,
@@ -94,23 +94,23 @@ struct Pair {
 /// A prediction and a server with paced members, compared.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// The array.
+    /// The array, such as `raid5x4`.
     array: String,
-    /// The drive.
+    /// Name of the drives' profile.
     drive: String,
-    /// File of the report.
+    /// Path of the report.
     report: String,
-    /// The file that keeps this document.
+    /// Path of the file that has this document.
     results: String,
     /// By cell: the delay of the first member's answers. The same thread serves the other members.
     lateness: Vec<String>,
-    /// The largest error of a mean.
+    /// The largest of the cells' errors of the mean.
     worst_mean_error_percent: f64,
-    /// The largest error of a 99th percentile.
+    /// The largest of the cells' errors of the 99th percentile.
     worst_p99_error_percent: f64,
     /// Were the members of each cell as fast as their model? Otherwise the errors do not measure the prediction.
     valid: bool,
-    /// The loads.
+    /// One row for each load: the prediction and the measurement.
     cells: Vec<Pair>,
 }
 

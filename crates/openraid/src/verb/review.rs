@@ -60,19 +60,19 @@ impl Wanted {
 /// The result of a review.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The target.
+    /// The target, as it was named on the command line.
     target: &'a str,
-    /// File of the report.
+    /// Path of the report.
     report: String,
-    /// File of the results.
+    /// Path of the results.
     results: String,
-    /// Number of measured cells.
+    /// Number of cells that were measured.
     cells: usize,
     /// Number of cells in other parts of the review.
     left: usize,
     /// Number of cells that do not apply.
     not_applicable: usize,
-    /// Number of failed cells.
+    /// Number of cells whose measurement failed.
     failed: usize,
     /// Methods that do not apply, with the reason.
     refused: Vec<String>,
@@ -101,9 +101,9 @@ impl Body<'_> {
 /// The best array for a use, with the reason.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Verdict {
-    /// `File server`.
+    /// The use, such as `File server`.
     scenario: String,
-    /// The verdict.
+    /// The order of the arrays for this use and the reason, in sentences.
     text: String,
 }
 
@@ -113,18 +113,18 @@ struct Verdict {
 struct Absent<'a> {
     /// Does it make no sense here? Otherwise it failed.
     not_applicable: bool,
-    /// The reason.
+    /// Why these cells were not measured, in a sentence.
     reason: &'a str,
-    /// Number of cells.
+    /// Number of these cells.
     cells: usize,
 }
 
 /// All methods and rules.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct ListBody {
-    /// The methods.
+    /// The methods of reviews.
     methods: Vec<Listed>,
-    /// The rules for all methods.
+    /// Rules that hold for all methods.
     rules: Vec<Rule>,
 }
 
@@ -132,9 +132,9 @@ pub(super) struct ListBody {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = MethodRule)]
 struct Rule {
-    /// Its number.
+    /// Number of the rule, such as `M19`.
     id: &'static str,
-    /// The rule.
+    /// The rule in a sentence.
     text: &'static str,
 }
 
@@ -142,13 +142,13 @@ struct Rule {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = Method)]
 struct Listed {
-    /// Its number.
+    /// Number of the method, such as `M01`.
     id: &'static str,
-    /// Its name.
+    /// Name of the method on the command line.
     name: &'static str,
-    /// Its title.
+    /// Title of the method in reports.
     title: &'static str,
-    /// The question that it answers.
+    /// The question that the method answers.
     question: &'static str,
 }
 

@@ -17,7 +17,7 @@ use crate::sets;
 pub(super) struct Body {
     /// Each set, and whether it would start.
     arrays: Vec<SetVerdict>,
-    /// Members whose metadata is damaged.
+    /// Members that have damaged metadata.
     damaged: Vec<MemberVerdict>,
     /// Devices and files that were looked at.
     looked_at: usize,

@@ -31,9 +31,9 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 /// An array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// Does a server serve it?
+    /// Does a server serve the array? Otherwise this is the state on its members.
     served: bool,
-    /// The array.
+    /// The state of the array.
     array: &'a ArrayModel,
 }
 
@@ -82,11 +82,11 @@ pub fn of(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
 /// Several raw drives under one name.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Drives<'a> {
-    /// Does a server serve them?
+    /// Does a server serve the drives?
     served: bool,
-    /// Always null.
+    /// Always null: several raw drives are no array.
     array: Option<&'a ArrayModel>,
-    /// Each drive.
+    /// The state of each drive, as an array of level `jbod`.
     arrays: &'a [ArrayModel],
 }
 

@@ -24,34 +24,34 @@ use crate::story::{self, Names, Owner, Story, StoryModel};
 /// The result of an array of modelled drives.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The array.
+    /// The array, such as `raid5x4`.
     array: String,
-    /// The caches.
+    /// When writes are acknowledged, and the caches that are on.
     caches: Caches,
-    /// Requests each second.
+    /// Requests that ended each second.
     iops: f64,
-    /// MB each second.
+    /// MB (10^6 bytes) that requests moved each second.
     mbps: f64,
-    /// Mean latency.
+    /// Mean latency of a request.
     mean_ms: f64,
-    /// Median latency.
+    /// Median latency of a request.
     p50_ms: f64,
-    /// The 99th percentile of latency.
+    /// 99th percentile of the latency.
     p99_ms: f64,
-    /// The longest latency.
+    /// Latency of the slowest request.
     max_ms: f64,
-    /// Size of the array.
+    /// Size of the array for hosts.
     capacity_bytes: u64,
-    /// Values of the machine's profiles that have a range.
+    /// Number of values of the machine's profiles that have a range.
     uncertain_values: usize,
     /// The effect of these values and of chance on the requests per second, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<Range>,
-    /// The busiest part, in words.
+    /// The busiest part of the machine, in words.
     bottleneck: Option<&'a str>,
-    /// All figures.
+    /// All figures of the measurement.
     result: &'a CellResult,
-    /// Stories of the last requests, if they were asked for.
+    /// Stories of the last requests, if they were asked for (`--explain`).
     #[serde(skip_serializing_if = "<[StoryModel]>::is_empty")]
     stories: &'a [StoryModel],
 }
@@ -59,13 +59,13 @@ pub(super) struct Body<'a> {
 /// Profiles that can be simulated.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct ListBody {
-    /// Controllers and hosts.
+    /// Profiles of controllers, including the hosts that do the work themselves.
     controllers: Vec<Entry>,
-    /// Drives.
+    /// Profiles of drives.
     drives: Vec<Entry>,
-    /// Host requests.
+    /// Names of the buses between host and controller, for `--bus`.
     buses: Vec<String>,
-    /// Drive commands.
+    /// Names of the links between controller and drives.
     links: Vec<String>,
 }
 
@@ -73,9 +73,9 @@ pub(super) struct ListBody {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = Profile)]
 struct Entry {
-    /// Its name.
+    /// Name of the profile on the command line.
     name: String,
-    /// Its title.
+    /// What the profile describes: maker, model and main figures.
     title: String,
 }
 

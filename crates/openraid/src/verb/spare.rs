@@ -13,9 +13,9 @@ use openraid_units::Bytes;
 /// Spares of an array.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body<'a> {
-    /// The array.
+    /// Name of the array.
     array: &'a str,
-    /// Its spares.
+    /// The spares of the array.
     spares: Vec<&'a MemberModel>,
 }
 

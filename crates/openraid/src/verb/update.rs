@@ -29,13 +29,13 @@ const SECTOR: usize = 512;
 /// Superblocks that were changed, or would be.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Were they changed?
+    /// Were the superblocks written? Otherwise the changes were only listed.
     updated: bool,
     /// The kernel version that can read them then.
     for_kernels_before: String,
-    /// The arrays.
+    /// The arrays of the named members.
     arrays: Vec<Array>,
-    /// The changes.
+    /// The superblocks that change.
     changes: Vec<Change>,
 }
 
@@ -43,15 +43,15 @@ pub(super) struct Body {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = UpdatedArray)]
 struct Array {
-    /// Its name.
+    /// Name of the array.
     array: String,
-    /// Its identity.
+    /// UUID of the array.
     uuid: String,
     /// The logical block in the superblocks; none if no change is needed.
     logical_block_bytes: Option<u64>,
     /// The logical block that an older kernel gives the array.
     drives_block_bytes: u64,
-    /// Slots without a member.
+    /// Numbers of the slots without a member.
     missing: Vec<u16>,
 }
 
@@ -61,13 +61,13 @@ struct Array {
 struct Change {
     /// Its drive, or the span whose data contain it.
     member: String,
-    /// The array.
+    /// Name of the array.
     array: String,
-    /// Where the superblock is.
+    /// Sector of the drive at which the superblock is.
     at_sector: u64,
-    /// Its logical block before.
+    /// The logical block in the superblock before the change.
     from_bytes: u64,
-    /// Its logical block after; 0 for none.
+    /// The logical block in the superblock after the change; 0 for none.
     to_bytes: u64,
 }
 

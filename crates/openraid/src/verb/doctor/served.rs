@@ -17,7 +17,7 @@ pub struct ServedArray {
     array: String,
     /// The set that the members belong to: its identity.
     uuid: String,
-    /// Members that the server uses.
+    /// Members that the server uses for this array.
     used: Vec<String>,
     /// Listed members that it does not use.
     listed: Vec<String>,

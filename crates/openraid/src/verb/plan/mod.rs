@@ -50,21 +50,21 @@ pub(super) struct Answer<'a> {
 struct Body {
     /// Its index among all machines of the plan, from 0.
     number: usize,
-    /// The controller or host.
+    /// Name of the controller's profile.
     system: String,
-    /// Number of drives.
+    /// Number of drives of each array.
     drives: u16,
-    /// Profile of the drives.
+    /// Name of the drives' profile.
     drive: String,
-    /// Size of each.
+    /// Size of each drive.
     drive_bytes: u64,
-    /// The host bus.
+    /// Name of the host bus.
     bus: String,
-    /// The caches.
+    /// When writes are acknowledged, and the caches that are on.
     caches: Caches,
-    /// The load, in words.
+    /// The load in words.
     load: String,
-    /// Each level.
+    /// The plan of each level, or why it is impossible.
     levels: Vec<Planned>,
     /// The fastest level that survives a failure, compared with each other level that does.
     comparisons: Vec<Comparison>,
@@ -72,7 +72,7 @@ struct Body {
     thorough: bool,
     /// The cost of the levels, if prices were given.
     prices: Vec<Price>,
-    /// The conclusions, in sentences.
+    /// Conclusions from the figures, a sentence each.
     advice: Vec<String>,
     /// The level to take, if one can be recommended.
     recommendation: Option<Recommendation>,
@@ -85,11 +85,11 @@ struct Body {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = LevelComparison)]
 struct Comparison {
-    /// The faster array.
+    /// The faster array, such as `raid10x8`.
     faster: String,
     /// The slower array.
     than: String,
-    /// By how much.
+    /// The lead of the faster array, with its range.
     #[serde(flatten)]
     lead: Lead,
 }
@@ -105,7 +105,7 @@ struct Prices {
 /// What a level costs.
 #[derive(Serialize, utoipa::ToSchema)]
 struct Price {
-    /// The array.
+    /// The array, such as `raid6x8`.
     array: String,
     /// Drives for each usable TB (10^12 bytes).
     per_tb: Option<f64>,

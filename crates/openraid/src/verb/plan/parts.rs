@@ -26,7 +26,7 @@ pub(super) struct PartOf {
     pub shard: Shard,
     /// Number of machines of the whole plan.
     machines: usize,
-    /// The program and its profiles.
+    /// Version of the program and digest of its profiles: all parts must have the same.
     stamp: String,
     /// A number computed from all options: other questions have another number.
     question: String,

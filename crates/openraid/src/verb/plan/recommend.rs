@@ -24,11 +24,11 @@ const AS_FAST: f64 = 0.9;
 /// A level, and why.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Recommendation {
-    /// The array.
+    /// The recommended array, such as `raid6x8`.
     array: String,
-    /// Why this level.
+    /// Why it is recommended, a sentence each.
     reasons: Vec<String>,
-    /// Why not the other levels, one by one.
+    /// Why each of the other levels is not recommended, a sentence each.
     others: Vec<String>,
 }
 

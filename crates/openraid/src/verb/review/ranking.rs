@@ -12,23 +12,23 @@ use crate::output::table::Table;
 /// An array with its rating.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Ranked {
-    /// The method's number.
+    /// Number of the method, such as `M06`.
     method: String,
     /// The method's title, with the part of the array if the method has several.
     title: String,
-    /// 1 is the best.
+    /// Place in the order of the arrays, 1 for the best.
     place: usize,
-    /// The array.
+    /// The array, such as `raid5x4`.
     array: String,
-    /// `R1` to `R5`.
+    /// Name of the rating: `R1` to `R5`, or `R5-light`.
     scheme: &'static str,
     /// The formula of the rating.
     formula: String,
-    /// The rating.
+    /// The rating: requests each second, or an index without unit for `R5` and `R5-light`.
     rating: f64,
     /// The lowest rating that the cells' errors allow.
     low: f64,
-    /// The highest one.
+    /// The highest rating that the cells' errors allow.
     high: f64,
 }
 

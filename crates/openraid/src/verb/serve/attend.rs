@@ -30,15 +30,15 @@ const TICK: Duration = Duration::from_millis(500);
 pub enum Line<'a> {
     /// Clients can come.
     Ready {
-        /// Arrays.
+        /// The arrays that are served.
         arrays: &'a [ArrayModel],
-        /// The control socket.
+        /// Path of the control socket.
         control: String,
-        /// Arrays that were not clean.
+        /// Arrays that were not clean at the start, a sentence each.
         recovered: &'a [String],
         /// Members that are missing in started arrays.
         left_out: &'a [LeftOut],
-        /// The console, if there is one.
+        /// Address of the console, if it is on.
         console: Option<String>,
         /// A link that signs in to the console once, while no user has a password.
         login: Option<String>,

@@ -32,17 +32,17 @@ const NEWS_EVERY: Duration = Duration::from_secs(60);
 #[derive(Clone, Serialize, utoipa::ToSchema)]
 #[schema(as = LostRun)]
 struct LostBody {
-    /// Its seed.
+    /// Seed of the run: `openraid torture --replay SEED` repeats it.
     seed: u64,
-    /// `bounded` or `unbounded`.
+    /// `bounded` (the faults stay within what the level survives) or `unbounded`.
     mode: String,
-    /// Level of its array.
+    /// Level of the run's array.
     level: String,
     /// The place where its writes were cached.
     policy: String,
-    /// The faults in the run.
+    /// The kinds of faults that the run had.
     faults: Vec<String>,
-    /// The lost data.
+    /// What was lost, in words.
     text: String,
 }
 
@@ -56,19 +56,19 @@ impl LostBody {
 /// A repeated run of the fault simulation.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct ReplayBody {
-    /// Its seed.
+    /// Seed of the run.
     seed: u64,
-    /// The scenario, in words.
+    /// The array, its service and its load, in words.
     run: String,
-    /// Number of steps that were run.
+    /// Number of steps that were run: fewer than the seed draws if the run was shortened.
     steps: usize,
     /// Number of steps that the seed draws.
     steps_drawn: usize,
-    /// `survived`, `not promised` or `lost`.
+    /// Verdict on the run: `survived`, `not promised` or `lost`.
     verdict: &'static str,
-    /// Why.
+    /// What was lost, or why no engine could keep it; empty if the run survived.
     why: String,
-    /// The events, one line each.
+    /// The events of the run, one line each.
     story: Vec<String>,
     /// All commands and answers, one line each; only with `--full`.
     details: Option<Vec<String>>,

@@ -26,16 +26,16 @@ const POLICIES: [(&str, &str); 8] = [
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = TortureLine)]
 struct LineBody {
-    /// `bounded` or `unbounded`.
+    /// `bounded` (the faults stay within what the level survives) or `unbounded`.
     mode: String,
-    /// The fault.
+    /// The kind of fault; null in the smaller table.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     /// The place where writes were cached.
     policy: &'static str,
-    /// Level of the arrays.
+    /// Level of the runs' arrays.
     level: String,
-    /// Number of runs that survived.
+    /// Number of runs that lost nothing.
     survived: u64,
     /// Number of runs that lost data which no engine could keep.
     not_promised: u64,
@@ -61,11 +61,11 @@ impl LineBody {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = FaultInPhase)]
 struct PairBody {
-    /// The fault.
+    /// The kind of fault.
     fault: String,
-    /// The phase of the engine.
+    /// What the engine was doing when the fault came.
     phase: String,
-    /// How often.
+    /// Number of times that the fault came in this phase.
     times: u64,
 }
 
@@ -73,9 +73,9 @@ struct PairBody {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = NotPromised)]
 struct ReasonBody {
-    /// The reason.
+    /// The reason in words.
     why: String,
-    /// Number of runs.
+    /// Number of runs with this reason.
     runs: u64,
 }
 
@@ -84,7 +84,7 @@ struct ReasonBody {
 pub(in crate::verb) struct Body {
     /// The first and the last seed.
     seeds: [u64; 2],
-    /// Runs.
+    /// Number of runs that have ended.
     runs: u64,
     /// Number of power cuts.
     power_cuts: u64,
@@ -96,7 +96,7 @@ pub(in crate::verb) struct Body {
     events: u64,
     /// Number of changes of settings.
     policy_switches: u64,
-    /// Duration.
+    /// Time that the runs took, in seconds of the wall clock.
     seconds: f64,
     /// Why the runs ended.
     ended_by: &'static str,
