@@ -409,20 +409,20 @@ fn measure_restart(folder: &Path, actions: Actions, what: &str, limit: Duration)
     let mut bytes = [0; BLOCK_BYTES];
     handle.read(array, 4 * BLOCK, &mut bytes).expect("it reads");
     let served = begin.elapsed();
-    let owed = journal().owed;
+    let pending = journal().pending_redos;
     // Unwritten blocks are still zero.
     assert!(
         bytes == content_of(1) || (actions.load == Load::Overwrites && bytes == [0; BLOCK_BYTES]),
         "{:?}",
         bytes[0]
     );
-    while journal().owed > 0 {
+    while journal().pending_redos > 0 {
         std::thread::sleep(Duration::from_millis(2));
     }
     let done = begin.elapsed();
     println!(
         "{what}: {used} of {ring} MiB of the ring read in {:.2} s, served after {:.2} s (limit {:.0} s) {}; {} MiB loaded; of \
-         {} redos {owed} were left then, none after {:.2} s",
+         {} redos {pending} were left then, none after {:.2} s",
         found.as_secs_f64(),
         served.as_secs_f64(),
         limit.as_secs_f64(),

@@ -109,8 +109,8 @@ impl Machine {
         world.read(array, 0, BLOCK).expect("it reads");
         let served = world.now().since(begin);
         let journal = world.journal().expect("attached");
-        let (left, loaded) = (journal.owed, journal.counters.replayed_sectors);
-        while world.journal().expect("attached").owed > 0 {
+        let (left, loaded) = (journal.pending_redos, journal.counters.replayed_sectors);
+        while world.journal().expect("attached").pending_redos > 0 {
             world.step();
         }
         let done = world.now().since(begin);

@@ -19,8 +19,8 @@ fn no_aimed_run_loses_anything_and_the_power_goes_in_every_phase() {
     // A bad-block log is written if parity cannot be made, which is rare in bounded runs.
     let rare = [Phase::BadBlocksOut];
     assert!(missed.iter().all(|phase| rare.contains(phase)), "no cut while {missed:?}");
-    let heals = tally.lines.keys().any(|line| line.fault == Fault::CutInHeal);
-    assert!(heals, "no cut while a device of the journal was brought up to date");
+    let resyncs = tally.lines.keys().any(|line| line.fault == Fault::CutInMirrorResync);
+    assert!(resyncs, "no cut while a device of the journal was brought up to date");
 }
 
 #[test]

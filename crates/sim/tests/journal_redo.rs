@@ -46,33 +46,36 @@ fn started(machine: &mut Journalled) {
 /// Number of pending redos, and of begun ones.
 fn redos(machine: &Journalled) -> (u64, u64) {
     let journal = machine.rig.world.journal().expect("it is there");
-    (journal.owed, journal.counters.replayed_redos)
+    (journal.pending_redos, journal.counters.replayed_redos)
 }
 
 #[test]
-fn a_start_waits_for_no_redo_and_a_request_for_those_of_its_rows_only() {
+fn a_start_waits_for_no_redo_and_a_request_only_for_the_redos_of_its_rows() {
     for (seed, shape) in (1..).zip(parities()) {
         let _case = Case::new(seed, shape);
         let mut machine = overwritten(shape, seed, 1);
         started(&mut machine);
-        let (owed, begun) = redos(&machine);
-        assert!(owed > 60 && begun * 4 < owed, "{owed} owed, {begun} begun when the array was started");
+        let (backlog, begun) = redos(&machine);
+        assert!(
+            backlog > 60 && begun * 4 < backlog,
+            "{backlog} redos in the backlog, {begun} begun when the array was started"
+        );
         // The last place of the array, because the other redos reach it last.
         let capacity = machine.rig.session.capacity();
         let token = machine.rig.world.submit(machine.rig.array, RequestKind::Read, capacity - 4096, 4096, Vec::new());
         machine.rig.world.run_until(token);
         let (left, _) = redos(&machine);
-        assert!(left * 5 > owed, "{left} of {owed} were left when a read was answered");
+        assert!(left * 5 > backlog, "{left} of {backlog} were left when a read was answered");
         machine.rig.session.look_at_all(&mut machine.rig.world);
         machine.rig.rest();
         let (left, begun) = redos(&machine);
-        assert!(left == 0 && begun <= owed, "neighbours go together: {begun} writes for {owed}, {left} left");
+        assert!(left == 0 && begun <= backlog, "neighbours go together: {begun} writes for {backlog}, {left} left");
         machine.rig.judge();
     }
 }
 
 #[test]
-fn whatever_is_asked_for_first_is_right_and_cuts_on_the_way_change_nothing() {
+fn the_first_request_after_a_start_is_right_whatever_it_is_and_further_cuts_change_nothing() {
     for seed in seeds(6, 60) {
         for shape in parities() {
             let _case = Case::new(seed, shape);
@@ -177,8 +180,8 @@ fn sets_without_parity_are_started_when_their_redos_are_done() {
         machine.rig.session.run_on(&mut machine.rig.world, &odd, 60);
         machine.rig.session.cut_power(&mut machine.rig.world);
         started(&mut machine);
-        let (owed, begun) = redos(&machine);
-        assert!(owed == 0 && begun > 0, "{owed} owed, {begun} begun when the array was started");
+        let (backlog, begun) = redos(&machine);
+        assert!(backlog == 0 && begun > 0, "{backlog} redos in the backlog, {begun} begun when the array was started");
         machine.rig.session.look_at_all(&mut machine.rig.world);
         machine.rig.rest();
         machine.rig.judge();

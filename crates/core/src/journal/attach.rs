@@ -14,7 +14,7 @@ use crate::array::sets::Change;
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
 
-/// Why no entries can be discarded now.
+/// The error if no entries can be discarded now.
 const LOST: &str =
     "the journal is lost, and what is given up cannot be written down: put its device right first, or stop the \
                     server and use --on DEVICE";
@@ -53,9 +53,9 @@ pub struct FoundJournal {
     pub devices: Vec<(DriveId, u8)>,
     /// The superblock that counts.
     pub superblock: JournalSuperblock,
-    /// The first entry that counts.
+    /// The place of the first entry that counts.
     pub tail: LogPlace,
-    /// Where the next entry goes. If the log was given up, its number is above all numbers that were seen.
+    /// The place of the next entry. If the log was discarded, its number is above all numbers that were seen.
     pub head: LogPlace,
     /// The highest epoch that was seen.
     pub epoch: u64,
@@ -72,7 +72,7 @@ pub struct JournalArrayStatus {
     pub set_uuid: Uuid,
     /// Whether its entries count.
     pub state: ArrayState,
-    /// Its entries that were not replayed, because the array was not started yet.
+    /// Number of its entries that were not replayed, because the array was not started yet.
     pub waiting: u64,
 }
 
@@ -85,7 +85,7 @@ pub struct JournalStatus {
     pub uuid: Uuid,
     /// Its durable epoch. A device with a lower epoch is stale.
     pub epoch: u64,
-    /// A higher epoch was asked for and is not durable yet.
+    /// Was a higher epoch requested that is not durable yet?
     pub epoch_pending: bool,
     /// Its devices, and whether each works.
     pub devices: Vec<(DriveId, bool)>,
@@ -95,18 +95,18 @@ pub struct JournalStatus {
     pub ring: Sectors,
     /// Sectors of the ring that entries take.
     pub used: Sectors,
-    /// Entries from the tail to the head.
+    /// Number of entries from the tail to the head.
     pub entries: u64,
-    /// Sectors before the ring with entries that only absent arrays need, and how many fit.
+    /// Number of sectors before the ring with entries that only absent arrays need, and the maximum.
     pub kept: Sectors,
     /// See `kept`.
     pub keep_room: Sectors,
-    /// Everything up to this entry is durable.
+    /// The last entry up to which all entries are durable.
     pub durable: u64,
     /// The arrays of its table.
     pub arrays: Vec<JournalArrayStatus>,
     /// Redo records of the log that members do not have yet, since arrays were started.
-    pub owed: u64,
+    pub pending_redos: u64,
     /// Its counters.
     pub counters: JournalCounters,
 }
@@ -133,7 +133,8 @@ impl Controller {
             return Err(AdminError::Full("journal entry"));
         }
         let journal = &mut self.journal;
-        // A device that was used without the other one needs no confirmation again: the other one is stale from now on.
+        // The device was used without the other one before, and this needs no new confirmation: the other one is stale
+        // from now on.
         let is_alone = found.devices.len() == 1;
         journal.devices = found
             .devices
@@ -159,7 +160,7 @@ impl Controller {
         journal.head = found.head.position;
         journal.durable = found.head.sequence - 1;
         if journal.log.next() != found.head.sequence {
-            // The log was given up. None of it counts, and the numbers continue above it.
+            // The log was discarded: none of its entries counts, and later numbers are above theirs.
             journal.log.clear(found.head.sequence);
             journal.superblock.as_mut().expect("just put").tail = found.head;
         }
@@ -190,7 +191,7 @@ impl Controller {
         }
     }
 
-    /// Does the journal hold no data that its successor would not know of?
+    /// Does the journal hold no data that a later journal would not know of?
     fn is_journal_quiet(&self) -> bool {
         let journal = &self.journal;
         let free = self.sets.values().all(|set| !set.journal.has_session() || set.has_failed());
@@ -200,8 +201,8 @@ impl Controller {
             && journal.open.records.is_empty()
     }
 
-    /// Have all superblock writes, flushes, writes to a device that joins, and logged operations ended or been given up?
-    /// What ends later would count for the next journal.
+    /// Have all superblock writes, flushes, writes to a joining device, and logged operations ended or been given up?
+    /// The end of a later one would be taken for one of the next journal.
     fn is_nothing_out(&self) -> bool {
         let journal = &self.journal;
         let logged = self.sets.values().any(|set| set.journal.logged > 0);
@@ -330,7 +331,7 @@ impl Controller {
             keep_room: superblock.keep_area().1,
             durable: journal.durable,
             arrays: arrays.collect(),
-            owed: journal.replay.pending(),
+            pending_redos: journal.replay.pending(),
             counters: journal.counters,
         })
     }

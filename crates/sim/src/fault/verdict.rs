@@ -135,7 +135,7 @@ worded! {
     /// A sector of a journal was damaged.
     JournalHurt = "damaged journal";
     /// Power cut while a device of the journal was brought up to date.
-    CutInHeal = "power cut in journal heal";
+    CutInMirrorResync = "power cut in journal resync";
 }
 
 /// The counters of a run.

@@ -112,13 +112,13 @@ mod tests {
             keep_room: Sectors::ZERO,
             durable: 0,
             arrays: Vec::new(),
-            owed: 0,
+            pending_redos: 0,
             counters: JournalCounters::default(),
         }
     }
 
     #[test]
-    fn while_a_higher_epoch_is_not_durable_a_device_is_asked_to_come_again() {
+    fn a_device_must_try_again_while_a_higher_epoch_is_not_durable() {
         assert_eq!(check_time(&status(true)), Err(JournalStartError::EpochPending));
         assert_eq!(check_time(&status(false)), Ok(()));
         assert!(JournalStartError::EpochPending.to_string().contains("try again in a moment"));

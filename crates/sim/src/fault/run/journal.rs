@@ -215,7 +215,7 @@ impl Run<'_> {
             Ok(Resynced::Part { done, steps, stale }) => {
                 let part = format!("{done} of {steps} steps");
                 self.tell(|| format!("  {} is brought up to date: {part}", self.name(stale)));
-                self.count(Fault::CutInHeal);
+                self.count(Fault::CutInMirrorResync);
                 self.journal.resyncs_cut += 1;
                 return Ok(false);
             }
@@ -311,8 +311,8 @@ impl Run<'_> {
         }
         let working: Vec<DriveId> = self.working_devices();
         // Until rows of a crash are repaired, only the journal has them. It must not be lost before that.
-        let owes = self.world.journal().is_some_and(|journal| journal.owed > 0);
-        if working.is_empty() || (self.bounded() && owes && working.len() == 1) {
+        let is_redoing = self.world.journal().is_some_and(|journal| journal.pending_redos > 0);
+        if working.is_empty() || (self.bounded() && is_redoing && working.len() == 1) {
             return;
         }
         let drive = *self.random.pick(&working);
@@ -375,7 +375,7 @@ impl Run<'_> {
         let whole = fresh.len() == 2 && fresh.iter().all(|drive| self.works(*drive)) && !self.journal.hurt;
         // Entries are checked when a controller starts. A second read of an entry has no checksum of its own.
         let read_again =
-            self.world.journal().is_some_and(|own| own.owed > 0 || own.arrays.iter().any(|a| a.waiting > 0));
+            self.world.journal().is_some_and(|own| own.pending_redos > 0 || own.arrays.iter().any(|a| a.waiting > 0));
         let read_wrong = silent && read_again;
         if self.journal.devices.is_empty() || self.bounded() && (!whole || read_wrong) {
             return Ok(());
