@@ -38,7 +38,7 @@ use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
 use crate::waiters::Waiters;
 
-/// The reason for which the controller wants to be called.
+/// The reason for the next call of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wake {
     /// There was no room for all actions: drain, then call again.
@@ -49,7 +49,7 @@ pub enum Wake {
     CleanMark,
     /// Bitmap bits must be checked.
     Bitmap,
-    /// Background work may go on.
+    /// Background work may continue.
     Background,
     /// Dirty data has waited long enough.
     Destage,
@@ -72,7 +72,7 @@ pub struct Controller {
     /// The walk of each piece that is processed by rows.
     pub(crate) walks: Vec<Option<Walk>>,
     pub(crate) ops: Slab<Op>,
-    /// Operations that are over and were not handed on yet.
+    /// Operations that have ended and were not handed on yet.
     pub(crate) ended: EndedOps,
     pub(crate) locks: Locks,
     pub(crate) channels: Channels,
@@ -88,11 +88,11 @@ pub struct Controller {
     pub(crate) journal: Journal,
     /// Operations that wait for room in the journal.
     pub(crate) journal_ops: Queue,
-    /// The notice that the journal is full is still to be sent.
+    /// Is the notice that the journal is full still to be sent?
     pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
-    /// Operations that can move.
+    /// Operations that can continue.
     pub(crate) ready: Queue,
     /// Requests that need pieces; pieces that need operations; pieces that need other frames; requests without payload
     /// that need operations.
@@ -108,15 +108,15 @@ pub struct Controller {
     pub(crate) wait_set: Queue,
     /// Operations that wait until their rows are redone from the journal.
     pub(crate) wait_redo: Queue,
-    /// Operations that a partial parity log refuses: they end with an error.
+    /// Operations that a partial parity log refused: they end with an error.
     pub(crate) refused: Queue,
-    /// A background task found no room for an operation.
+    /// Did a background task find no room for an operation?
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
     pub(crate) admin_waiting: Vec<(Token, crate::admin::Waiting)>,
     /// The engine writes this for readers and never reads it.
     pub(crate) trace: Trace,
-    /// Number of requests of hosts so far.
+    /// Number of host requests so far.
     pub(crate) asked: u64,
     pub(crate) more_to_do: bool,
     pub(crate) planted: Planted,
@@ -279,7 +279,7 @@ impl Controller {
             Owner::Quarantined => self.given_up_came_back(command),
             Owner::Op(op) => {
                 let failure = self.on_op_command(op, command, result, actions);
-                // What the member's failure means for others comes before the operation's reaction.
+                // Other parts react to the member's failure before the operation does.
                 self.hand_on(actions);
                 self.op_command_done(op, command, failure, actions);
             }
@@ -390,8 +390,8 @@ impl Controller {
             while let Some(command) = self.give_up_next_of(command.drive()) {
                 self.command_ended(&command, Err(CommandError::Timeout), actions);
             }
-            // Commands that the drive was never given end too: if the member has been replaced meanwhile, nothing else
-            // ends them.
+            // Commands that the drive never got end as well: if the member was replaced meanwhile, nothing else would
+            // end them.
             self.end_queued(command.drive(), actions);
         }
     }
@@ -570,7 +570,7 @@ impl Controller {
         self.arrays.find(array).map(|a| a.capacity().bytes())
     }
 
-    /// Is anything of a host in work?
+    /// Is no work of a host in progress?
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.requests.len() == self.ahead.requests() && self.submitted.is_empty()

@@ -249,7 +249,7 @@ impl Limits {
             self.destage_zones.is_power_of_two() && self.destage_zones <= DESTAGE_ZONES_MAX,
             "the zones of destage must be a power of two, at most 32768",
         )?;
-        ensure(self.destage_beside_reads >= 1, "destage must be allowed one command beside reads")?;
+        ensure(self.destage_beside_reads >= 1, "destage must be allowed one command next to reads")?;
         ensure(self.pool <= POOL_BYTES_MAX, "a pool above 4 TiB is not addressable")?;
         ensure(self.piece_bytes_max >= frame * 4, "a piece must be at least 16 KiB")?;
         ensure(

@@ -210,7 +210,7 @@ mod tests {
     use openraid_units::{DriveLba, Sectors, Slot};
 
     #[test]
-    fn a_change_of_settings_names_those_that_differ_and_warns_of_a_cache_that_forgets() {
+    fn a_change_of_settings_names_the_ones_that_differ_and_warns_of_a_volatile_cache() {
         let from = Policy::default();
         let to = Policy { write_cache: WriteCache::Volatile, sorting: false, ..from };
         let text = NoticeKind::PolicyChanged { from, to }.to_string();

@@ -11,7 +11,7 @@ use openraid_units::{Instant, Sectors, Slot};
 use crate::admin::TaskKind;
 
 /// Maximum number of ranges that are reported one by one; further ones are counted.
-pub const RANGES_TOLD_MAX: usize = 64;
+pub const RANGES_REPORTED_MAX: usize = 64;
 /// Maximum number of ranges that may still grow: rows are compared in a window, several at a time.
 const RANGES_OPEN_MAX: usize = 64;
 
@@ -218,7 +218,7 @@ impl MismatchRange {
             && (two.from <= one.end() || gap.is_between(one.end(), two.from))
     }
 
-    /// Both as one.
+    /// Both ranges as one.
     fn with(self, other: Self) -> Self {
         let from = self.from.min(other.from);
         Self { from, len: self.end().max(other.end()) - from, count: self.count + other.count, ..self }
@@ -264,15 +264,15 @@ impl Gap {
 /// The end of a scrub.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScrubStatus {
-    /// Distinguishes it from an earlier one of this set.
+    /// Distinguishes this scrub from an earlier one of the same set.
     pub number: u32,
     /// What it was allowed to change.
     pub mode: ScrubMode,
     /// How it ended.
     pub outcome: ScrubOutcome,
-    /// When.
+    /// The time of the end.
     pub at: Instant,
-    /// md's event count then.
+    /// md's event count at the end.
     pub events: u64,
     /// Length to be compared: sectors of each member, or of the array if it is a mirror.
     pub total: Sectors,
@@ -296,20 +296,20 @@ pub(crate) struct End {
     pub done: Sectors,
 }
 
-/// The scrub of a set that runs, or the last one: what it may change, and what it has found.
+/// The running scrub of a set, or the last one: what it may change, and what it has found.
 #[derive(Debug)]
 pub(crate) struct Scrub {
     mode: ScrubMode,
-    /// Tells it from an earlier one.
+    /// Distinguishes it from an earlier one.
     number: u32,
     mismatches: u64,
     repaired: u64,
     uncompared: Sectors,
     open: Ranges<RANGES_OPEN_MAX>,
-    told: Ranges<RANGES_TOLD_MAX>,
+    reported: Ranges<RANGES_REPORTED_MAX>,
     more_ranges: u64,
     gap: Gap,
-    /// It ended; none while it runs, and before the first one.
+    /// Its end; none while it runs, and before the first one.
     end: Option<End>,
 }
 
@@ -322,7 +322,7 @@ impl Scrub {
             repaired: 0,
             uncompared: Sectors::ZERO,
             open: Ranges::EMPTY,
-            told: Ranges::EMPTY,
+            reported: Ranges::EMPTY,
             more_ranges: 0,
             gap,
             end: None,
@@ -345,7 +345,7 @@ impl Scrub {
             total: end.total,
             done: end.done,
             uncompared: self.uncompared,
-            ranges: self.told.as_slice().to_vec(),
+            ranges: self.reported.as_slice().to_vec(),
             more_ranges: self.more_ranges,
         })
     }
@@ -355,7 +355,7 @@ impl Scrub {
         self.mode
     }
 
-    /// Sectors so far that do not agree.
+    /// Number of sectors so far that did not match.
     pub(crate) const fn mismatches(&self) -> u64 {
         self.mismatches
     }
@@ -370,7 +370,7 @@ impl Scrub {
         self.repaired += sectors;
     }
 
-    /// A sector does not agree. A range that has to be told now because there is no room for another one.
+    /// A sector did not match. Returns a range that must be reported now, because there is no room for another one.
     pub(crate) fn note(&mut self, sector: MismatchRange) -> Option<MismatchRange> {
         self.mismatches += 1;
         let full = if self.open.is_full() { self.open.take_first() } else { None };
@@ -378,7 +378,7 @@ impl Scrub {
         full.filter(|range| self.keep(*range))
     }
 
-    /// The next range that ends below this position, so that it no longer grows, if it is to be reported.
+    /// The next range that ends below this position, so that it can no longer grow, if it must be reported.
     pub(crate) fn take_ended(&mut self, below: Sectors) -> Option<MismatchRange> {
         loop {
             // In a mirror with chunks a range may continue after a gap.
@@ -392,11 +392,11 @@ impl Scrub {
     }
 
     fn keep(&mut self, range: MismatchRange) -> bool {
-        if self.told.is_full() {
+        if self.reported.is_full() {
             self.more_ranges += 1;
             return false;
         }
-        self.told.add(range, self.gap);
+        self.reported.add(range, self.gap);
         true
     }
 
@@ -490,7 +490,7 @@ mod tests {
         assert_eq!(scrub.take_ended(Sectors(19)), Some(first));
         assert_eq!(scrub.take_ended(Sectors(41)), None);
         assert_eq!(scrub.take_ended(Sectors::MAX), Some(sector(40)));
-        assert_eq!((scrub.mismatches, scrub.told.as_slice()), (11, &[first, sector(40)][..]));
+        assert_eq!((scrub.mismatches, scrub.reported.as_slice()), (11, &[first, sector(40)][..]));
     }
 
     #[test]
@@ -504,19 +504,19 @@ mod tests {
     }
 
     #[test]
-    fn ranges_beyond_those_that_are_told_are_counted() {
+    fn ranges_beyond_the_limit_are_counted() {
         let mut scrub = scrub();
-        let told = (0..1000).filter(|nth| scrub.note(sector(nth * 2)).is_some()).count();
+        let reported = (0..1000).filter(|nth| scrub.note(sector(nth * 2)).is_some()).count();
         let rest = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX)).count();
-        assert_eq!((told + rest, scrub.more_ranges, scrub.mismatches), (RANGES_TOLD_MAX, 1000 - 64, 1000));
+        assert_eq!((reported + rest, scrub.more_ranges, scrub.mismatches), (RANGES_REPORTED_MAX, 1000 - 64, 1000));
     }
 
     #[test]
     fn a_range_on_one_member_of_a_mirror_with_chunks_is_one_although_it_has_gaps_in_the_array() {
         let chunked = || Scrub::new(ScrubMode::Check, 1, Gap::of_chunks(Sectors(128), 4));
         let rest = |scrub: &mut Scrub| -> Vec<(u64, u64, u64)> {
-            let told = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX));
-            told.map(|own| (own.from.get(), own.len.get(), own.count)).collect()
+            let reported = core::iter::from_fn(|| scrub.take_ended(Sectors::MAX));
+            reported.map(|own| (own.from.get(), own.len.get(), own.count)).collect()
         };
         // Every second chunk, the chunks in no order.
         let mut scrub = chunked();

@@ -373,7 +373,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn a_change_is_told_by_the_settings_that_differ() {
+    fn a_change_lists_the_settings_that_differ() {
         let from = Policy::default();
         assert_eq!(from.changes_to(&from).count(), 0);
         let to = Policy { write_cache: WriteCache::Journal, adaptive: true, rebuild_rate: Sectors::mib(50), ..from };

@@ -97,12 +97,12 @@ impl Case {
     fn judge(&self, plan: &WritePlan, what: &str) {
         let Self { view, written, .. } = self;
         assert!(plan.read.minus(view.readable).is_empty(), "{what}: reads what is not good: {plan:?}");
-        assert!(plan.write.minus(view.writable).is_empty(), "{what}: writes where nobody is: {plan:?}");
+        assert!(plan.write.minus(view.writable).is_empty(), "{what}: writes to a slot without a member: {plan:?}");
         assert_eq!(plan.write & view.data, *written & view.writable, "{what}: all that is written, nothing else");
         assert_eq!(plan.write & view.parities(), plan.parity, "{what}: what is computed is written");
         // A rebuild makes stale parity on the member that it fills. On any other member it would be believed.
         let believed = (view.parities() & view.writable).minus(view.filling) | (view.parities() & view.readable);
-        assert!(believed.minus(plan.parity).is_empty(), "{what}: a parity is left behind: {plan:?}");
+        assert!(believed.minus(plan.parity).is_empty(), "{what}: a parity stays old: {plan:?}");
         assert!(self.suffices(plan.read, plan.parity), "{what}: the parity cannot be known: {plan:?}");
         // Data that has no place of its own lives in the parity, which brings back as many columns as it has.
         let placeless = view.data.minus(view.writable);
@@ -151,7 +151,7 @@ fn each_case(columns: u16, parities: u16, mut test: impl FnMut(&Case)) {
 }
 
 #[test]
-fn every_plan_is_possible_leaves_nothing_behind_and_reads_no_more_than_it_must() {
+fn every_plan_is_possible_writes_everything_and_reads_no_more_than_it_must() {
     let (mut plans, mut refused) = (0, 0);
     for parities in [1, 2] {
         for columns in 1..=5 - parities + 1 {

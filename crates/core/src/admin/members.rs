@@ -95,7 +95,7 @@ impl Controller {
         let metadata = set.metadata.as_mut().expect("redundant sets have metadata");
         metadata.grow_roles(number);
         metadata.request();
-        // Answers that a removed drive still owes are reported by its place in the table.
+        // If a removed drive still has unanswered commands, their ends are reported by its place in the table.
         let (set, channels) = (self.sets.get(id), &self.channels);
         let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
         let vacant = set.find_member(is_free);

@@ -12,18 +12,18 @@
 use core::fmt;
 use openraid_units::{Instant, Nanos};
 
-/// How far the mark is.
+/// The progress of the mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Intent {
     /// The members say: clean.
     Clean,
-    /// The active mark is on its way (durable at this generation).
+    /// The active mark is being written; it is durable with this generation.
     Marking(u64),
     /// The members say: active.
     Active,
     /// The members are being flushed.
     Flushing,
-    /// The clean mark is on its way (durable at this generation).
+    /// The clean mark is being written; it is durable with this generation.
     Unmarking(u64),
 }
 
@@ -31,9 +31,9 @@ pub(crate) enum Intent {
 #[derive(Debug)]
 pub(crate) struct ActiveMark {
     intent: Intent,
-    /// Flushes under way before the clean mark.
+    /// Number of flushes under way before the clean mark.
     flushes: u32,
-    /// Operations in work that count as writes.
+    /// Number of operations in work that count as writes.
     writers: u32,
     last_write: Instant,
 }
@@ -43,21 +43,21 @@ impl ActiveMark {
         Self { intent: Intent::Clean, flushes: 0, writers: 0, last_write: Instant::ZERO }
     }
 
-    /// An operation counts as a write from now on.
+    /// Count an operation as a write from now on.
     #[inline]
     pub(crate) fn begin_write(&mut self, now: Instant) {
         self.writers += 1;
         self.last_write = now;
     }
 
-    /// An operation that counted as a write is over.
+    /// An operation that counted as a write has ended.
     #[inline]
     pub(crate) fn end_write(&mut self, now: Instant) {
         self.writers -= 1;
         self.last_write = now;
     }
 
-    /// Something is about to be written: the set is not quiet before that.
+    /// A write is about to begin: the set counts as active again.
     pub(crate) fn note_write(&mut self, now: Instant) {
         self.last_write = now;
     }
@@ -76,7 +76,7 @@ impl ActiveMark {
         matches!(self.intent, Intent::Active | Intent::Flushing)
     }
 
-    /// Is the active mark on its way?
+    /// Is the active mark being written?
     pub(crate) const fn is_marking(&self) -> bool {
         matches!(self.intent, Intent::Marking(_))
     }
@@ -86,12 +86,12 @@ impl ActiveMark {
         matches!(self.intent, Intent::Flushing)
     }
 
-    /// Is the clean mark being made, or the flush before it?
+    /// Is the clean mark being written, or the flush before it under way?
     pub(crate) const fn is_unmarking(&self) -> bool {
         matches!(self.intent, Intent::Flushing | Intent::Unmarking(_))
     }
 
-    /// Is no mark on its way, and no write under way?
+    /// Is no mark being written, and no write under way?
     pub(crate) const fn is_settled(&self) -> bool {
         matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0
     }
@@ -101,7 +101,7 @@ impl ActiveMark {
         matches!(self.intent, Intent::Active) && self.writers == 0
     }
 
-    /// Are superblocks that are made now to say active?
+    /// Must superblocks that are made now say active?
     pub(crate) const fn says_active(&self) -> bool {
         matches!(self.intent, Intent::Marking(_) | Intent::Active | Intent::Flushing)
     }
@@ -116,14 +116,14 @@ impl ActiveMark {
         self.intent = Intent::Unmarking(generation);
     }
 
-    /// A write comes before the clean mark is made: the members go on saying active.
+    /// A write came before the clean mark was made: the members continue to say active.
     pub(crate) fn keep(&mut self) {
         if self.is_flushing() {
             self.intent = Intent::Active;
         }
     }
 
-    /// Superblocks are durable up to this generation; true if the mark is there now that was on its way.
+    /// Superblocks are durable up to this generation; true if the mark that was being written is durable now.
     pub(crate) fn advance(&mut self, durable: u64) -> bool {
         self.intent = match self.intent {
             Intent::Marking(generation) if durable >= generation => Intent::Active,
@@ -133,22 +133,22 @@ impl ActiveMark {
         true
     }
 
-    /// Since when the members could be flushed and called clean, if no write is under way.
+    /// The time since which no write is under way, so that the members could be flushed and marked clean.
     pub(crate) fn quiet_since(&self) -> Option<Instant> {
         (self.is_idle() && self.flushes == 0).then_some(self.last_write)
     }
 
-    /// Did no write come for `delay`? A set that stops waits for none.
+    /// Was there no write for `delay`? A set that stops does not wait.
     pub(crate) fn is_quiet(&self, now: Instant, delay: Nanos, is_stopping: bool) -> bool {
         self.quiet_since().is_some_and(|since| is_stopping || now >= since + delay)
     }
 
-    /// The members are to be flushed before the clean mark.
+    /// Flush the members before the clean mark.
     pub(crate) fn begin_flush(&mut self) {
         self.intent = Intent::Flushing;
     }
 
-    /// This number of flushes was issued for that.
+    /// This number of flushes was issued for the clean mark.
     pub(crate) fn add_flushes(&mut self, count: u32) {
         self.flushes += count;
     }
@@ -174,7 +174,7 @@ impl ActiveMark {
     }
 }
 
-/// Its state, for a list of all that is in work.
+/// Its state, for a list of all work in progress.
 impl fmt::Display for ActiveMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}, {} writers, {} flushes before the clean mark", self.intent, self.writers, self.flushes)
@@ -187,7 +187,7 @@ mod tests {
 
     const DELAY: Nanos = Nanos(100);
 
-    /// A mark that is active, with a write at time 10 that is over.
+    /// A mark that is active. Its last write was at time 10 and has ended.
     fn active() -> ActiveMark {
         let mut mark = ActiveMark::new();
         mark.begin_write(Instant(5));

@@ -2,8 +2,8 @@
 //! read, and how long dirty data waits.
 //!
 //! ```text
-//!  requests -> window (at least 1 s and 64 requests) -> Load -> Tuning wished
-//!                                            the same wish twice in a row -> switch, with its figures kept
+//!  requests -> window (at least 1 s and 64 requests) -> Load -> best Tuning
+//!                                            the same best in two windows in a row -> switch, with its figures kept
 //! ```
 //!
 //! The policy never affects when a write is acknowledged or what a read returns. It begins with the settings of the
@@ -30,7 +30,7 @@ const WINDOW_REQUESTS: u64 = 64;
 /// After a silence of this length a new window begins.
 const SILENCE: Nanos = Nanos::from_secs(10);
 /// Number of windows in a row that must favour the same policy before it is used.
-const WISHES: u32 = 2;
+const WINDOWS_MIN: u32 = 2;
 /// Number of switches that are kept with their figures.
 pub const SWITCHES_KEPT: usize = 8;
 /// Number of recent ends of requests that are remembered: one for each stream that read-ahead can track, and as many
@@ -39,7 +39,8 @@ const ENDS: usize = 2 * STREAMS_MAX;
 
 /// Share of the requests, in per cent, below which reads (or writes) are ignored.
 const FEW: u32 = 5;
-/// Share of sequential reads, in per cent, from which read-ahead is on. It goes off below [`ORDERED_FEW`].
+/// Share of sequential reads, in per cent, from which read-ahead is switched on. It is switched off below
+/// [`ORDERED_FEW`].
 const ORDERED_SOME: u32 = 20;
 /// See [`ORDERED_SOME`].
 const ORDERED_FEW: u32 = 5;
@@ -160,14 +161,14 @@ pub(crate) struct Adaptive {
     ends: [u64; ENDS],
     load: Option<Load>,
     windows: u64,
-    wish: Option<Tuning>,
-    wished: u32,
+    favoured: Option<Tuning>,
+    windows_in_favour: u32,
     switches: u64,
     last: [Option<Switch>; SWITCHES_KEPT],
 }
 
 impl Tuning {
-    /// The tuning that the settings ask for.
+    /// The tuning that the settings of the array give.
     pub(crate) fn of(policy: &Policy, destage_delay: Nanos) -> Self {
         Self { read_ahead: policy.read_ahead, mirror_read: policy.mirror_read, destage_delay }
     }
@@ -197,23 +198,23 @@ impl Load {
         self.read_percent <= 100 - FEW
     }
 
-    /// The best tuning for this load. A choice that the load does not affect stays as it is.
-    fn wish(&self, now: Tuning, facts: Facts) -> Tuning {
-        let mut wish = now;
+    /// The best tuning for this load. A choice that does not depend on the load stays as it is.
+    fn best_tuning(&self, now: Tuning, facts: Facts) -> Tuning {
+        let mut best = now;
         if facts.cache && self.has_reads() {
             if self.ordered_read_percent >= ORDERED_SOME && now.read_ahead == ReadAhead::None {
-                wish.read_ahead = ReadAhead::Adaptive;
+                best.read_ahead = ReadAhead::Adaptive;
             } else if self.ordered_read_percent < ORDERED_FEW {
-                wish.read_ahead = ReadAhead::None;
+                best.read_ahead = ReadAhead::None;
             }
         }
         if facts.heads && self.has_reads() {
-            wish.mirror_read = self.wish_for_copies(now.mirror_read);
+            best.mirror_read = self.best_mirror_read(now.mirror_read);
         }
         if facts.collects && self.has_writes() {
             let usual = facts.destage_delay;
             let streams = self.ordered_write_percent;
-            wish.destage_delay = if streams >= ORDERED_MOST {
+            best.destage_delay = if streams >= ORDERED_MOST {
                 Nanos(usual.get() / DELAY_SHORTER)
             } else if streams < ORDERED_HALF && self.write_bytes < SMALL_WRITE {
                 Nanos(usual.get() * DELAY_LONGER)
@@ -223,10 +224,10 @@ impl Load {
                 now.destage_delay
             };
         }
-        wish
+        best
     }
 
-    fn wish_for_copies(&self, now: MirrorRead) -> MirrorRead {
+    fn best_mirror_read(&self, now: MirrorRead) -> MirrorRead {
         let was_stream = now == MirrorRead::TwinStor;
         let mark = if was_stream { ORDERED_HALF } else { ORDERED_MOST };
         if self.ordered_read_percent >= mark {
@@ -250,14 +251,14 @@ impl Adaptive {
             ends: [u64::MAX; ENDS],
             load: None,
             windows: 0,
-            wish: None,
-            wished: 0,
+            favoured: None,
+            windows_in_favour: 0,
             switches: 0,
             last: [None; SWITCHES_KEPT],
         }
     }
 
-    /// A request comes while `depth` are inside, itself included. True if a window is over.
+    /// A request arrives while `depth` requests are in the array, itself included. True if a window is complete.
     fn note(&mut self, request: &BlockRequest, depth: u32, now: Instant) -> bool {
         let is_read = match request.kind {
             RequestKind::Read => true,
@@ -270,7 +271,7 @@ impl Adaptive {
         self.last_request = now;
         let (start, end) = (request.offset.get(), request.offset.get() + request.len);
         let known = self.ends.iter().position(|known| *known == start);
-        // A stream moves on to the newest place; only the places before it age.
+        // A stream moves to the newest place. Only the places after its old one get older.
         self.ends.copy_within(known.unwrap_or(0) + 1.., known.unwrap_or(0));
         self.ends[ENDS - 1] = end;
         let ordered = u64::from(known.is_some());
@@ -286,24 +287,24 @@ impl Adaptive {
         sums.reads + sums.writes >= WINDOW_REQUESTS && now.since(self.since) >= WINDOW_TIME
     }
 
-    /// A window is over: the new tuning, if it differs.
+    /// A window is complete: returns the new tuning, if it changes.
     fn end_window(&mut self, tuning: Tuning, facts: Facts, now: Instant) -> Option<Switch> {
         let load = core::mem::take(&mut self.sums).load();
         self.since = now;
         self.windows += 1;
         self.load = Some(load);
-        let wish = load.wish(tuning, facts);
-        if wish == tuning {
-            (self.wish, self.wished) = (None, 0);
+        let best = load.best_tuning(tuning, facts);
+        if best == tuning {
+            (self.favoured, self.windows_in_favour) = (None, 0);
             return None;
         }
-        self.wished = if self.wish == Some(wish) { self.wished + 1 } else { 1 };
-        self.wish = Some(wish);
-        if self.wished < WISHES {
+        self.windows_in_favour = if self.favoured == Some(best) { self.windows_in_favour + 1 } else { 1 };
+        self.favoured = Some(best);
+        if self.windows_in_favour < WINDOWS_MIN {
             return None;
         }
-        (self.wish, self.wished) = (None, 0);
-        let switch = Switch { at: now, from: tuning, to: wish, load };
+        (self.favoured, self.windows_in_favour) = (None, 0);
+        let switch = Switch { at: now, from: tuning, to: best, load };
         let place = usize::try_from(self.switches % SWITCHES_KEPT as u64).expect("a few");
         self.last[place] = Some(switch);
         self.switches += 1;
@@ -539,14 +540,14 @@ mod tests {
         let mut driver = Driver::new();
         driver.windows(4, 1, |n| (true, n << 16, 64 << 10));
         assert_eq!(driver.tuning.mirror_read, MirrorRead::TwinStor);
-        // Half of the reads go on with the stream, half do not.
+        // Half of the reads continue the stream, half do not.
         let half = |n: u64| (true, if n.is_multiple_of(2) { n << 15 } else { anywhere(n) }, 64 << 10);
         assert_eq!(driver.windows(50, 4, half), 0);
         assert_eq!(driver.policy.status(true, driver.tuning).last.len(), 1);
     }
 
     #[test]
-    fn silence_begins_a_window_anew() {
+    fn silence_begins_a_new_window() {
         let mut driver = Driver::new();
         driver.windows(1, 1, |n| (true, anywhere(n), 4096));
         for n in 0..100 {

@@ -1,7 +1,7 @@
 //! The bad-block log of a member in memory: ranges that cannot be read, or that must not be used for recovery.
 //!
 //! The list is sorted by position. A range that the log on disk cannot express is not entered, and the caller is
-//! informed. If the log has no room for the exact list, more sectors are recorded as bad than are, never fewer.
+//! informed. If the log has no room for the exact list, sectors that are not bad are recorded too. No bad sector is left out.
 
 use alloc::vec::Vec;
 use openraid_format::{BadBlockPlace, FeatureMap, Superblock, BAD_BLOCK_LENGTH_MAX};

@@ -22,23 +22,23 @@ const COUNTERS_PER_PAGE: u64 = 2048;
 struct Part {
     /// Write operations in this part now.
     writers: u16,
-    /// No write since the last check.
+    /// Was there no write since the last check?
     quiet: bool,
-    /// Quiet at two checks in a row: to be cleared after the flush that is under way.
+    /// It was quiet at two checks in a row, and will be cleared after the flush that is under way.
     clearing: bool,
-    /// The members may differ here since before this start, until a resync has passed.
+    /// The members may differ here because of an earlier run, until a resync has passed.
     stale: bool,
 }
 
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 struct Page {
-    /// Counts changes.
+    /// Number of changes of the page.
     version: u32,
-    /// Version that the members have.
+    /// The version that the members have.
     durable: u32,
-    /// Version that is being written to them.
+    /// The version that is being written.
     writing: u32,
-    /// Member writes outstanding.
+    /// Number of outstanding member writes.
     pending: u16,
 }
 
@@ -56,23 +56,23 @@ pub(crate) struct Bitmap {
     /// Bits that are set and stale.
     stale_bits: u64,
     dirty_pages: bool,
-    /// Outstanding member writes of the page that is being written.
+    /// Number of outstanding member writes of the page that is being written.
     writing: u16,
-    /// When bits that are quiet are looked for next.
+    /// The time of the next search for quiet bits.
     next_look: Instant,
-    /// Flushes under way before bits are cleared.
+    /// Number of flushes under way before bits are cleared.
     flushes: u32,
     pub(super) planted: Planted,
 }
 
-/// Index of a bit's entry.
+/// Index of the entry of a bit.
 #[allow(clippy::cast_possible_truncation)] // the table was allocated with as many entries
 fn index(bit: u64) -> usize {
     bit as usize
 }
 
 impl Bitmap {
-    /// From the header (256 bytes, written in front of the bits as it is) and the bits as on disk.
+    /// A bitmap from its header (256 bytes, in front of the bits, as on disk) and its bits as on disk.
     #[allow(clippy::cast_possible_truncation)] // a bitmap of 2^32 bits would not fit any member's reserve
     pub(crate) fn new(header: &[u8], bytes: &[u8], chunk: Sectors, bits: u64) -> Self {
         assert!(header.len() == HEADER_BYTES && !chunk.is_zero());
@@ -99,22 +99,22 @@ impl Bitmap {
         this
     }
 
-    /// When bits that are quiet are looked for next.
+    /// The time of the next search for quiet bits.
     pub(crate) const fn next_look(&self) -> Instant {
         self.next_look
     }
 
-    /// Bits that are quiet are looked for then, not before.
+    /// Set the time of the next search for quiet bits.
     pub(crate) fn look_again_at(&mut self, at: Instant) {
         self.next_look = at;
     }
 
-    /// This number of flushes comes before bits are cleared.
+    /// This number of flushes must end before bits are cleared.
     pub(crate) fn begin_flushes(&mut self, count: u32) {
         self.flushes = count;
     }
 
-    /// One of them has ended; true if it was the last one.
+    /// One of these flushes has ended; true if it was the last one.
     pub(crate) fn end_flush(&mut self) -> bool {
         self.flushes -= 1;
         self.flushes == 0
@@ -125,14 +125,14 @@ impl Bitmap {
         self.flushes
     }
 
-    /// The status of it.
+    /// The status of the bitmap, for readers.
     pub(crate) fn status(&self) -> BitmapStatus {
         let pages = self.bits.div_ceil(COUNTERS_PER_PAGE);
         let used = (0..pages).filter(|page| self.is_any_set(page * COUNTERS_PER_PAGE, COUNTERS_PER_PAGE)).count();
         BitmapStatus { marked: self.set_bits, regions: self.bits, pages: (used as u64, pages), chunk: self.chunk }
     }
 
-    /// Is any of `count` bits set, beginning at bit `from`, which is the first one of a byte?
+    /// Is any of `count` bits set, beginning with bit `from`, which is the first one of a byte?
     fn is_any_set(&self, from: u64, count: u64) -> bool {
         let to = (from + count).min(self.bits);
         (from..to).step_by(8).any(|bit| {
@@ -162,7 +162,7 @@ impl Bitmap {
         from / self.chunk.get()..to.div_ceil(self.chunk.get()).min(self.bits)
     }
 
-    /// Replace the header (its event counts move with the superblock's).
+    /// Replace the header. Its event counts follow those of the superblock.
     pub(crate) fn set_header(&mut self, header: &[u8]) {
         if self.image[..HEADER_BYTES] != *header {
             self.image[..HEADER_BYTES].copy_from_slice(header);
@@ -202,7 +202,7 @@ impl Bitmap {
         }
     }
 
-    /// A write of these sectors begins; true if it may go on at once because its bits are durable.
+    /// A write of these sectors begins; true if its bits are durable, so that it may continue at once.
     pub(crate) fn begin(&mut self, from: u64, to: u64) -> bool {
         for bit in self.bits_of(from, to) {
             self.set(bit);
@@ -227,7 +227,7 @@ impl Bitmap {
         self.pages[0].durable == self.pages[0].version
     }
 
-    /// A write that began is over.
+    /// A write that began has ended.
     pub(crate) fn end(&mut self, from: u64, to: u64) {
         for bit in self.bits_of(from, to) {
             self.parts[index(bit)].writers -= 1;
@@ -277,7 +277,7 @@ impl Bitmap {
         self.writing > 0
     }
 
-    /// Mark the regions that were quiet since the last check. True if some are to be cleared after a flush of all
+    /// Mark the regions that were quiet since the last check. True if some of them can be cleared after a flush of all
     /// members, by [`Bitmap::clear_marked`].
     pub(crate) fn age(&mut self) -> bool {
         let mut any = false;

@@ -16,7 +16,7 @@ use openraid_units::{Instant, Nanos};
 use super::set::Life;
 
 impl Sets {
-    /// An operation that may have wanted to write is over.
+    /// An operation that may have counted as a writer has ended.
     pub(crate) fn end_write(&mut self, op: &mut Op, now: Instant, clean_delay: Nanos) {
         if !op.is_writer() {
             return;
@@ -77,7 +77,7 @@ impl Controller {
             set.mark.begin_write(now);
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
                 bitmap.begin(from, to);
-                // The first bit that is set makes the next look due, perhaps at once.
+                // The first bit that is set makes the next search for quiet bits due, perhaps at once.
                 let look = bitmap.next_look();
                 self.sets.look_at(look, Wake::Bitmap);
             }
@@ -105,7 +105,7 @@ impl Controller {
         }
     }
 
-    /// Is the active mark on disk? If not it is asked for.
+    /// Is the active mark durable? If not, request it.
     fn mark_active(&mut self, set_id: SetId) -> bool {
         let late = self.planted.has(Flaw::ActiveMarkLate);
         let set = self.sets.get_mut(set_id);
@@ -155,7 +155,7 @@ impl super::set::Set {
     /// The value of `resync_offset` on disk: everything is consistent, or the position from which it may not be.
     pub(crate) fn resync_mark(&self) -> u64 {
         let may_differ = self.mark.says_active() || self.has_failed_flush();
-        // What its logs ask for is not done yet.
+        // A replay or redo of its logs is not complete.
         let is_due = self.is_replaying() || self.journal.is_redoing();
         if self.needs_mark() && (may_differ || is_due) || self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) {
             0

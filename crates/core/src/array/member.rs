@@ -86,16 +86,16 @@ impl Sets {
         self.signal(Signal::DriveLost(drive));
         true
     }
-    /// A copy is lost. If copies may differ, the cache has what it read from one of them. Reads from the cache must not
-    /// return what reads from the others, and a rebuild, will not return.
+    /// A copy is lost. If copies may differ, the cache has data that it read from one of them. Reads from the cache
+    /// must not return data that later reads from the other copies, and a rebuild, do not return.
     fn forget_lost_copy(&mut self, id: SetId) {
         let set = self.get(id);
         if matches!(set.geometry, Geometry::Mirror(_)) && set.consistent_to != Sectors::MAX {
             self.signal(Signal::CopyLost(id));
         }
     }
-    /// A flush failed on a member that the array needs: from now on no flush can succeed. That stays so until the array
-    /// is assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
+    /// A flush failed on a member that the array needs: from now on no flush can succeed. This lasts until the array is
+    /// assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
     /// failed one.
     fn note_failed_flush(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
         let set = self.get_mut(id);
@@ -137,7 +137,7 @@ impl Sets {
             self.end_life(id, now);
         }
         self.changed(id, Change::Life);
-        // Writes may wait for something that will not come any more, or until the journal may protect them.
+        // Writes may wait for something that will not happen any more, or until the journal may protect them.
         self.signal(Signal::Lost);
         trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         trace.notice(self, id, slot, Some(drive), NoticeKind::Failed, actions);
@@ -177,7 +177,7 @@ impl Sets {
             member.left = Some(slot);
             let place = &mut set.places[slot.index()];
             vacated = true;
-            // A replacement that was being filled goes on as the member of the slot.
+            // A replacement that was being filled continues as the member of the slot.
             place.member = core::mem::replace(&mut place.replacement, NONE);
             if let Some(heir) = set.members.get_mut(place.member as usize) {
                 heir.replacement = false;

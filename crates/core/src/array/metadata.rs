@@ -40,22 +40,22 @@ pub(crate) enum Wave {
 /// The superblocks of a set.
 #[derive(Debug)]
 pub(crate) struct Metadata {
-    /// The common part of all members, as it stands now.
+    /// The common part of the superblocks of all members, as it is now.
     pub(super) common: Box<Superblock>,
-    /// The same as it was when the present generation began.
+    /// The same part as it was when the present generation began.
     pub(super) snapshot: Box<Superblock>,
-    /// Generations asked for, being written, durable.
+    /// Generations: the last one that was requested, the one that is being written, the last durable one.
     pub(super) wanted: u64,
     pub(super) writing: u64,
     pub(super) durable: u64,
     pub(super) wave: Wave,
-    /// Member writes of this wave outstanding.
+    /// Number of outstanding member writes of this wave.
     pub(super) pending: u32,
     /// The members from this one on are written in the second wave.
     pub(super) second_from: usize,
     /// The generation that records the last failure of a member.
     pub(super) failure: u64,
-    /// Generations that come before the next one. Each of them raises `events` by one.
+    /// Number of generations that come before the next one. Each of them raises `events` by one.
     steps: u8,
     /// The next generation brings up members that are one event behind.
     catch_up: bool,
@@ -83,22 +83,22 @@ impl Metadata {
         }
     }
 
-    /// What all members say, as it stands now.
+    /// The common part of the superblocks of all members, as it is now.
     pub(crate) fn common(&self) -> &Superblock {
         &self.common
     }
 
-    /// What the generation says that is being written.
+    /// The common part of the superblocks that are being written.
     pub(crate) fn being_written(&self) -> Option<&Superblock> {
         (self.wave != Wave::Idle).then_some(&*self.snapshot)
     }
 
-    /// There is room for the role of the device of this number.
+    /// Make room in the role table for the device with this number.
     pub(crate) fn grow_roles(&mut self, number: u32) {
         self.common.roles = grow_roles(&self.common.roles, number);
     }
 
-    /// The set has this name from now on, which the next generation says; false if that is its name already.
+    /// Set the name of the set, for the next generation; false if it has that name already.
     pub(crate) fn rename(&mut self, name: SetName) -> bool {
         let is_new = self.common.set_name != name;
         if is_new {
@@ -114,17 +114,18 @@ impl Metadata {
         self.durable
     }
 
-    /// Is the first generation durable, or is none asked for?
+    /// Is the first generation durable, or was none requested?
     pub(crate) fn is_begun(&self) -> bool {
         self.durable >= self.wanted.min(1)
     }
 
-    /// Is everything durable that was asked for, and nothing being written?
+    /// Is everything that was requested durable, and nothing being written?
     pub(crate) fn is_at_rest(&self) -> bool {
         self.durable == self.wanted && self.wave == Wave::Idle
     }
 
-    /// The next generation records what other members must not be believed without: what depends on it waits for it.
+    /// The next generation records a failure or a range that must not be trusted. Work that depends on the record waits
+    /// for this generation.
     pub(crate) fn request_distrust(&mut self) {
         self.failure = self.request();
     }
@@ -135,21 +136,21 @@ impl Metadata {
         self.failure = generation;
     }
 
-    /// For tests: this generation is durable. It must have been asked for.
+    /// For tests: this generation, which was requested, is durable.
     #[cfg(test)]
     pub(crate) fn make_durable(&mut self, generation: u64) {
         assert!(self.wanted >= generation && generation > self.durable);
         self.durable = generation;
     }
 
-    /// Some members lack one event: they are brought up before anything else is recorded.
+    /// Some members lack one event: bring them up to date before anything else is recorded.
     pub(crate) fn request_catch_up(&mut self) {
         assert_eq!(self.wanted, 0, "the first generation brings members up");
         self.catch_up = true;
         self.wanted = 1;
     }
 
-    /// The state has changed and must be written. Returns the generation that will have it.
+    /// The state has changed and must be written. Returns the generation that records it.
     pub(crate) fn request(&mut self) -> u64 {
         let next = self.writing + 1 + u64::from(self.catch_up) + u64::from(self.steps);
         self.wanted = self.wanted.max(next);
@@ -220,7 +221,7 @@ impl Metadata {
     }
 }
 
-/// Its state, for a list of all that is in work.
+/// Its state, for a list of all work in progress.
 impl fmt::Display for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} wanted, {} writing, {} durable, ", self.wanted, self.writing, self.durable)?;

@@ -17,7 +17,7 @@ impl Member {
         self.drive
     }
 
-    /// Its place, unless it is a spare.
+    /// Its slot; none for a spare.
     #[inline(always)]
     pub(crate) const fn slot(&self) -> Option<Slot> {
         self.slot
@@ -37,18 +37,18 @@ impl Member {
         self.removed
     }
 
-    /// The slot in which it needs only what the bitmap marks, if it came back.
+    /// If it came back and needs only what the bitmap marks: its slot.
     pub(crate) const fn returns_to(&self) -> Option<Slot> {
         self.by_bitmap
     }
 
-    /// The place on its drive of these sectors of its data area.
+    /// The place on its drive of a place in its data area.
     #[inline(always)]
     pub(crate) fn on_drive(&self, at: MemberLba) -> DriveLba {
         self.data_offset + at.offset()
     }
 
-    /// The place in its data area of these sectors of its drive.
+    /// The place in its data area of a place on its drive.
     #[inline(always)]
     pub(crate) fn in_data(&self, at: DriveLba) -> MemberLba {
         MemberLba((at - self.data_offset).get())
@@ -64,21 +64,21 @@ impl Member {
         self.superblock.as_ref()?.ppl_area()
     }
 
-    /// A read of it begins.
+    /// A read of this member begins.
     #[inline(always)]
     pub(crate) fn count_read(&mut self, len: Sectors) {
         self.counters.reads += 1;
         self.counters.sectors_read += len.get();
     }
 
-    /// A write of it begins.
+    /// A write to this member begins.
     #[inline(always)]
     pub(crate) fn count_write(&mut self, len: Sectors) {
         self.counters.writes += 1;
         self.counters.sectors_written += len.get();
     }
 
-    /// Its drive may have something in its cache that no flush covers.
+    /// Its drive may have data in its volatile cache that no flush covers.
     #[inline(always)]
     pub(crate) fn needs_flush(&mut self) {
         self.unflushed = true;
@@ -94,7 +94,7 @@ impl Member {
         self.flushing -= 1;
     }
 
-    /// A read of this range failed. If that is a defect which was not met before: how many it has now.
+    /// A read of this range failed. If this is a new defect, returns the number of its defects.
     pub(crate) fn meet_defect(&mut self, at: MemberLba, len: Sectors) -> Option<u32> {
         self.defects.meet(at, len).then(|| {
             self.media_errors += 1;
@@ -131,12 +131,12 @@ impl Set {
         &self.members
     }
 
-    /// The first member of which this is so.
+    /// The first member that satisfies the condition.
     pub(crate) fn find_member(&self, is_it: impl FnMut(&Member) -> bool) -> Option<u32> {
         self.members.iter().position(is_it).map(|index| u32::try_from(index).expect("few members"))
     }
 
-    /// Which members are in a slot.
+    /// The member and the replacement of a slot.
     #[inline(always)]
     pub(crate) fn place(&self, slot: Slot) -> Place {
         self.places[slot.index()]
@@ -147,7 +147,7 @@ impl Set {
         self.place(slot).member != NONE
     }
 
-    /// A member comes to the set. It has the entry of a member that was removed, if one is named. Returns its number.
+    /// Add a member to the set, in the entry of a removed member if one is named. Returns its number.
     pub(crate) fn add_member(&mut self, member: Member, vacant: Option<u32>) -> u32 {
         match vacant {
             Some(index) => *self.member_mut(index) = member,
@@ -156,7 +156,7 @@ impl Set {
         vacant.unwrap_or_else(|| u32::try_from(self.members.len() - 1).expect("few members"))
     }
 
-    /// The administrator takes a member out that has no part in the set; true if it was a spare.
+    /// An administrator removes a member that has no part in the set; true if it was a spare.
     pub(crate) fn take_out(&mut self, index: u32) -> bool {
         let member = self.member_mut(index);
         member.removed = true;
@@ -164,7 +164,7 @@ impl Set {
         before == MemberState::Spare
     }
 
-    /// A spare is to be filled next to the member of this slot, and to take its place then.
+    /// A spare will be filled next to the member of this slot, and then take the slot.
     pub(crate) fn begin_replacement(&mut self, slot: Slot, spare: u32) {
         let member = self.member_mut(spare);
         member.state = MemberState::Rebuilding { to: Sectors::ZERO };
@@ -177,7 +177,8 @@ impl Set {
         self.metadata.as_mut().expect("redundant sets have metadata").request();
     }
 
-    /// A member is to be filled in this slot. Returns from where on, and whether it needs only what the bitmap marks.
+    /// Begin to fill a member in this slot. Returns the position from which it is filled, and whether it needs only
+    /// what the bitmap marks.
     pub(crate) fn begin_fill(&mut self, slot: Slot, index: u32) -> (Sectors, bool) {
         let entry = self.member_mut(index);
         let from = match entry.state {
@@ -188,7 +189,7 @@ impl Set {
         entry.state = MemberState::Rebuilding { to: from };
         entry.slot = Some(slot);
         self.places[slot.index()].member = index;
-        // Other members that came back for this slot are not needed there, and miss the writes from here on.
+        // Other members that came back for this slot are not needed. They miss the writes from now on.
         self.members.iter_mut().filter(|own| own.by_bitmap == Some(slot)).for_each(|own| own.by_bitmap = None);
         self.refresh();
         if let Some(bitmap) = &mut self.bitmap {
@@ -197,7 +198,7 @@ impl Set {
         (from, only_marked)
     }
 
-    /// Up to here the member of a slot, or its replacement, is filled, which its superblock may say.
+    /// The member of a slot, or its replacement, is filled up to here. From now on its superblock may record this.
     pub(crate) fn fill_to(&mut self, slot: Slot, is_replacement: bool, to: Sectors) {
         let place = self.place(slot);
         let index = if is_replacement { place.replacement } else { place.member };
@@ -206,7 +207,8 @@ impl Set {
         }
     }
 
-    /// The replacement in a slot is complete, which its superblock has to say before it takes over; false if it is gone.
+    /// The replacement in a slot is complete. Its superblock must record this before it takes over the slot. False if
+    /// it is gone.
     pub(crate) fn complete_replacement(&mut self, slot: Slot) -> bool {
         let index = self.place(slot).replacement;
         let replacement = self.members.get_mut(index as usize);
@@ -225,7 +227,7 @@ impl Set {
         self.metadata.as_mut().expect("redundant sets have metadata").request();
     }
 
-    /// The replacement in this slot is complete, and its superblock says so: it takes over.
+    /// The replacement in this slot is complete, and its superblock records it: it takes over the slot.
     pub(crate) fn slot_replaced(&mut self, slot: Slot) {
         let Place { member: old, replacement: new } = self.place(slot);
         self.places[slot.index()] = Place { member: new, replacement: NONE };
@@ -247,13 +249,13 @@ impl Set {
         self.member_mut(index).metadata_stale = true;
     }
 
-    /// Slots that are good everywhere.
+    /// Slots whose data is valid everywhere.
     #[inline(always)]
     pub(crate) const fn in_sync(&self) -> SlotSet {
         self.in_sync
     }
 
-    /// Is every slot good everywhere?
+    /// Is the data of every slot valid everywhere?
     #[inline(always)]
     pub(crate) fn is_whole(&self) -> bool {
         self.in_sync == SlotSet::first_n(self.slots())
@@ -265,14 +267,14 @@ impl Set {
         self.writable
     }
 
-    /// Slots whose member is leaving and whose replacement takes the writes. Parity is written there too if it can be
-    /// computed, because the superblock of the replacement may already say that it is complete.
+    /// Slots whose member is leaving and whose replacement gets the writes. It also gets parity, as far as that can be
+    /// computed, because its superblock may record already that it is filled.
     #[inline(always)]
     pub(crate) const fn inherited(&self) -> SlotSet {
         self.inherited
     }
 
-    /// Has some member a bad-block entry?
+    /// Has any member an entry in its bad-block log?
     #[inline(always)]
     pub(crate) const fn has_bad(&self) -> bool {
         self.has_bad
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!((set.in_sync(), set.writable()), (slots(&[0, 2]), slots(&[0, 1, 2])));
         set.fill_to(Slot(1), false, Sectors(640));
         assert_eq!(set.member(3).state(), MemberState::Rebuilding { to: Sectors(640) });
-        // It is interrupted, and begins again from there.
+        // The task is interrupted, and begins again from there.
         assert_eq!(set.begin_fill(Slot(1), 3), (Sectors(640), false));
         let before = wanted(&set);
         set.slot_filled(Slot(1));

@@ -31,33 +31,33 @@ use crate::slots::SlotSet;
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(super) drive: DriveId,
-    /// Its place, unless it is a spare.
+    /// Its slot; none for a spare.
     pub(super) slot: Option<Slot>,
-    /// The place that it had, of one that failed or was replaced.
+    /// The slot that a failed or replaced member had.
     pub(super) left: Option<Slot>,
-    /// It is being filled next to the working member of its slot.
+    /// Is it being filled next to the working member of its slot?
     pub(super) replacement: bool,
     pub(super) state: MemberState,
-    /// Where its data area begins.
+    /// Start of its data area on the drive.
     pub(super) data_offset: DriveLba,
     /// Its own superblock fields; the common ones are in the set's [`Metadata`].
     pub(super) superblock: Option<Box<Superblock>>,
     pub(super) bad: BadList,
     /// Written since its last flush was issued.
     pub(super) unflushed: bool,
-    /// Flushes under way.
+    /// Number of flushes under way.
     pub(super) flushing: u32,
     /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
     /// again no flush succeeds and nothing is marked clean.
     pub(super) flush_failed: bool,
     /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
     pub(super) metadata_stale: bool,
-    /// Defects that were met since it came, and where they are.
+    /// Number of defects since it was added, and where they are.
     pub(super) media_errors: u32,
     pub(super) defects: Defects,
     /// It came back and needs only what the bitmap marks, in this slot.
     pub(super) by_bitmap: Option<Slot>,
-    /// Taken out of the array; its entry may be used again.
+    /// It was taken out of the array, and its entry may be used again.
     pub(super) removed: bool,
     pub(super) counters: Counters,
 }
@@ -77,7 +77,7 @@ impl Member {
     pub(crate) fn is_active(&self) -> bool {
         matches!(self.state, MemberState::InSync | MemberState::Rebuilding { .. })
     }
-    /// Did it leave for its replacement, or by an administrator's command?
+    /// Did it leave because it was replaced, or by a command of an administrator?
     pub(crate) fn left_in_order(&self) -> bool {
         matches!(
             self.state,
@@ -127,32 +127,32 @@ pub(crate) struct Set {
     pub(super) rows_max: u32,
     pub(super) members: Vec<Member>,
     pub(super) places: Vec<Place>,
-    /// Slots that are good everywhere.
+    /// Slots whose data is valid everywhere.
     pub(super) in_sync: SlotSet,
     /// Slots that take writes.
     pub(super) writable: SlotSet,
-    /// Slots among them whose member is leaving and whose replacement takes the writes. Parity is written there too if
-    /// it can be computed, because the superblock of the replacement may already say that it is complete.
+    /// The ones among them whose member is leaving and whose replacement gets the writes. It also gets parity, as far
+    /// as that can be computed, because its superblock may record already that it is filled.
     pub(super) inherited: SlotSet,
-    /// Some member has a bad-block entry.
+    /// Has any member an entry in its bad-block log?
     pub(super) has_bad: bool,
-    /// Since the start some member had a failed flush or stale metadata: only then all members are looked at.
+    /// Since the start a member had a failed flush or stale metadata. Only then all members must be examined for this.
     pub(super) suspect: bool,
     pub metadata: Option<Metadata>,
-    /// Says in its superblocks whether members may differ.
+    /// The mark in its superblocks that members may differ.
     pub mark: ActiveMark,
     pub bitmap: Option<Bitmap>,
     /// Its partial parity logs.
     pub ppl: Option<Box<SetPpl>>,
     /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
     pub(super) consistent_to: Sectors,
-    /// The resync that is due covers only the regions that the bitmap marks.
+    /// The pending resync covers only the regions that the bitmap marks.
     pub(super) resync_by_bitmap: bool,
     /// Its background work.
     pub tasks: SetTasks,
     pub(super) policy: Policy,
     pub reasons: ReasonCounts,
-    /// Operations in work, and operations that write past the cache.
+    /// Number of operations in work, and of the ones that write past the cache.
     pub(super) ops: u32,
     pub(super) direct_writes: u32,
     /// Its dirty units in the cache.
@@ -239,7 +239,7 @@ impl Set {
         self.life == Life::Running
     }
 
-    /// Its life goes on with this. Only [`Sets`](super::sets::Sets) ends it.
+    /// Enter this state of its life. Only [`Sets`](super::sets::Sets) ends it.
     pub(crate) fn enter(&mut self, life: Life) {
         debug_assert!(life != Life::Failed, "what waits for the set has to hear of it");
         self.life = life;
@@ -262,7 +262,7 @@ impl Set {
         self.block
     }
 
-    /// Parity sets: rows that one operation covers at most.
+    /// Parity sets: maximum number of rows of one operation.
     #[inline(always)]
     pub(crate) const fn rows_max(&self) -> u32 {
         self.rows_max
@@ -273,12 +273,12 @@ impl Set {
         &self.policy
     }
 
-    /// It has this policy from now on; returns the one that it had.
+    /// Set its policy; returns the one before.
     pub(crate) fn set_policy(&mut self, policy: Policy) -> Policy {
         core::mem::replace(&mut self.policy, policy)
     }
 
-    /// Does none of its members spin?
+    /// Do none of its members rotate?
     #[inline(always)]
     pub(crate) const fn is_flash(&self) -> bool {
         self.is_flash
@@ -306,17 +306,17 @@ impl Set {
         self.consistent_to = Sectors::ZERO;
     }
 
-    /// Does the resync that is due need only what the bitmap marks?
+    /// Does the pending resync cover only what the bitmap marks?
     pub(crate) fn is_resync_by_bitmap(&self) -> bool {
         self.bitmap.is_some() && self.resync_by_bitmap
     }
 
-    /// A resync has come so far, durably.
+    /// A resync has reached this position, durably.
     pub(crate) fn resynced_to(&mut self, to: Sectors) {
         self.consistent_to = self.consistent_to.max(to);
     }
 
-    /// A resync has come to its end.
+    /// A resync is complete.
     pub(crate) fn resynced(&mut self) {
         self.consistent_to = Sectors::MAX;
         self.resync_by_bitmap = false;
@@ -343,7 +343,7 @@ impl Set {
         self.ops -= 1;
     }
 
-    /// An operation that writes past the cache begins, or another one does.
+    /// An operation that writes past the cache begins.
     #[inline(always)]
     pub(crate) fn count_direct_write(&mut self, is_one: bool) {
         self.direct_writes += u32::from(is_one);
@@ -361,7 +361,7 @@ impl Set {
         self.direct_writes
     }
 
-    /// Slots whose bytes are good in these sectors of the members.
+    /// Slots whose bytes are valid in these sectors of the members.
     #[inline]
     pub(crate) fn readable(&self, from: MemberLba, to: MemberLba) -> SlotSet {
         if self.writable == self.in_sync && !self.has_bad {
@@ -454,7 +454,7 @@ impl Set {
         self.find_member(|member| member.drive == drive)
     }
 
-    /// The state in one word.
+    /// The state as a word.
     pub(crate) fn health(&self) -> Health {
         let missing = self.missing();
         if self.life == Life::Failed || !self.geometry.survives(missing) {

@@ -125,7 +125,7 @@ impl Sets {
         }
     }
 
-    /// Have the sets examined, because one of them has work.
+    /// Request an examination of the sets, because one of them has work.
     #[inline(always)]
     pub(crate) fn look(&mut self) {
         self.look = true;
@@ -200,13 +200,13 @@ impl Sets {
         self.due
     }
 
-    /// All sets were examined; the next time is due then.
+    /// All sets were examined; this is the time at which the next examination is due.
     pub(crate) fn set_due(&mut self, due: (Instant, Wake)) {
         self.due = due;
     }
 
-    /// Something will be due at `at` that the last examination of the sets did not know. If it is not due then after
-    /// all, one examination is wasted, which costs less than asking every set at each step.
+    /// Something will be due at `at` that the last examination of the sets did not know. If nothing is due then after
+    /// all, one examination is wasted. That costs less than examining every set at each step.
     #[inline]
     pub(crate) fn look_at(&mut self, at: Instant, why: Wake) {
         if at < self.due.0 {

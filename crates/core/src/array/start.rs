@@ -37,9 +37,9 @@ impl Limits {
                 "the work memory is too small for the members of this array; give the server more (--memory)",
             ));
         }
-        // Runs are powers of two: half of the share always fits.
+        // Runs are powers of two, so half of the share always fits.
         let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.rows_max.get());
-        // All that one operation writes must fit into one entry of the journal.
+        // All writes of one operation must fit into one entry of the journal.
         let entry = self.journal_buffer().sectors_floor().get() / members;
         let rows = if self.journal.is_zero() { rows } else { rows.min(entry) };
         let rows = (rows - rows % 8).max(block.sectors().get());
@@ -135,7 +135,8 @@ impl Controller {
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
         let look = self.now + self.limits.bitmap_clear_delay;
         set.bitmap.iter_mut().for_each(|bitmap| bitmap.look_again_at(look));
-        // The bits do not cover what members lack that were left out before the others were whole again.
+        // Some members were left out before others were complete again. The bits do not cover the writes that those
+        // lack.
         set.resync_by_bitmap = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
         set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
         set.plant(self.planted);
@@ -175,7 +176,8 @@ impl Controller {
         let common = &set.metadata.as_ref().expect("just put").common;
         let index = self.journal.index_of(common.set_uuid);
         let Some(named) = common.journal else {
-            // Data that the journal still has of it was void when it was stopped or when the data was given up.
+            // The journal may still have data of the set that became void when the set was stopped or the data was
+            // given up.
             if let Some(index) = index {
                 self.journal.log_mut().settle_array(index);
             }
@@ -208,7 +210,7 @@ impl Controller {
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {
-            // Before any redo: the members that are absent may make redos unnecessary.
+            // Before any redo, because absent members may make redos unnecessary.
             metadata.request();
         }
         self.journal.replay_mut().want(id);
@@ -348,7 +350,7 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
         return;
     }
     let metadata = set.metadata.as_mut().expect("sets that were assembled have metadata");
-    // As in md: a member that is absent is faulty.
+    // As in md, a member that is absent is faulty.
     metadata.note_absence(absent);
     if replaced || assembly.resync_from.is_some() || assembly.ppl.as_ref().is_some_and(|ppl| ppl.dirty) {
         // The superblocks say "active" already, so nothing else would be recorded before the first write is answered.

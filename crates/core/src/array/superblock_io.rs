@@ -62,7 +62,7 @@ impl Set {
         common.resync_offset = resync;
         common.set_journal(journal, behind);
         common.updated = Timestamp::new(wall_clock, 0);
-        // A number may be used again after its drive was removed: the member that has it now decides.
+        // A device number may be used again after its drive was removed. The member that has the number now decides.
         for number in self.members.iter().filter(|member| member.removed).filter_map(Member::number) {
             if (number as usize) < common.roles.len() {
                 common.roles.set(number as usize, Role::Faulty);
@@ -103,7 +103,7 @@ impl Set {
 }
 
 impl Set {
-    /// Is an operation of the set, or a command of its own, under way? It will end, and then needs the set.
+    /// Is an operation of the set, or a command of its own, under way? When it ends, it needs the set.
     pub(crate) fn is_busy(&self) -> bool {
         let of_bitmap = self.bitmap.as_ref().map_or(0, super::bitmap::Bitmap::flushes);
         let flushes = self.mark.flushes() + of_bitmap + self.journal.flushes();
@@ -147,7 +147,7 @@ impl Sets {
             .of_class(IoClass::Metadata);
         channels.push(now, &command, actions);
     }
-    /// Flush all members of a set for its own purposes; returns how many flushes were issued.
+    /// Flush all members of a set for its own purposes. Returns the number of flushes that were issued.
     pub(crate) fn flush_members(
         &mut self,
         id: SetId,
@@ -164,7 +164,7 @@ impl Sets {
             let member = &self.get(id).members[index];
             let member_index = u32::try_from(index).expect("few members");
             let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
-            // A new command flushes.
+            // A new flush command.
             channels.push(now, &command.of_class(IoClass::Metadata), actions);
             issued += 1;
         }
@@ -382,7 +382,8 @@ impl Controller {
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member() as usize];
                 if is_written && member.bad.store() {
-                    // Only now may the superblock say that there is a log, and what depends on the log waits for that.
+                    // From now on the superblock may say that there is a log, and work that depends on the log waits
+                    // for that superblock.
                     set.metadata.as_mut().expect("it has a log").request_distrust();
                 }
                 let member = &mut set.members[command.member() as usize];

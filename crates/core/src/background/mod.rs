@@ -35,7 +35,7 @@ pub(crate) struct Task {
     /// Bit set of the finished units from `position` on.
     done: u64,
     pub(in crate::background) in_flight: u32,
-    /// Only regions that the bitmap marks.
+    /// Are only regions processed that the bitmap marks?
     pub(in crate::background) only_marked: bool,
     /// It begins when this generation of superblocks is durable.
     pub(in crate::background) generation: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Task {
     pub(in crate::background) next_checkpoint: Instant,
     /// The position when the flush for the next checkpoint was issued.
     pub(in crate::background) flushed: u64,
-    /// Everything is done; the members are being flushed before that is recorded.
+    /// All units are done, and the members are being flushed before this is recorded.
     pub(in crate::background) finishing: bool,
     /// The generation of superblocks that records a complete replacement; 0 is none.
     pub(in crate::background) complete: u64,
@@ -96,7 +96,7 @@ impl Task {
         self.slot
     }
 
-    /// Sectors of the whole.
+    /// Length of the whole in sectors.
     pub(crate) const fn total(&self) -> u64 {
         self.total
     }

@@ -39,7 +39,7 @@ impl Controller {
         });
     }
 
-    /// Let every set do its due work; true if something moved.
+    /// Let every set do its due work; true if something advanced.
     pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
         for id in self.sets.numbers() {
@@ -79,19 +79,20 @@ impl Controller {
         moved | self.pump_repairs(id)
     }
 
-    /// Move the active mark on: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
+    /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
     fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let (now, delay) = (self.now, self.limits.clean_delay);
         let held = self.sets.get(id).journal_holds();
         let set = self.sets.get_mut(id);
         let durable = set.metadata.as_ref().map_or(0, |m| m.durable());
         if set.mark.advance(durable) {
-            // What waited for it is called.
+            // Operations that wait for the mark are called.
         } else if !set.mark.is_active() || set.has_failed_flush() {
-            // After a failed flush the members may differ in what was lost: the next assembly looks.
+            // After a failed flush the members may differ in the data that was lost, so the next assembly examines
+            // them.
             return false;
         } else if set.mark.is_flushed() && held {
-            // A write came in between that the journal has promised.
+            // A write came in between that the journal has acknowledged.
             set.mark.keep();
         } else if set.mark.is_flushed() {
             let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
@@ -206,8 +207,9 @@ impl Controller {
         self.checkpoint_task(id, actions) | moved
     }
 
-    /// Is an operation in work in the range of a unit? A write may have been planned when the unit was not done,
-    /// without the parity that is filled there. It does not mark the bitmap before it writes, so the unit waits for it.
+    /// Is an operation in work in the range of a unit? If it is a write, it may have been planned before the unit was
+    /// done, without the parity that is being filled. It marks the bitmap only just before it writes, so the unit waits
+    /// for it.
     fn is_in_work(&self, op: &Op) -> bool {
         self.locks.conflicting(op.lock_range()).next().is_some()
     }
@@ -263,7 +265,8 @@ impl Controller {
         let Some(task) = &set.tasks.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
         if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
-            // The data that it wrote may be lost, so nothing is recorded: after the next start it is done again.
+            // The data that the task wrote may be lost, so nothing is recorded. After the next start the task does it
+            // again.
             return set.cancel_task(AbortReason::MemberFailed);
         }
         if task.finishing {
@@ -296,7 +299,7 @@ impl Controller {
         let Some(task) = set.tasks.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
         task.in_flight -= 1;
-        // A stop interrupts units: the saved checkpoint must not cover them.
+        // A stop interrupts units, and the saved checkpoint must not cover them.
         if running {
             task.unit_done(unit);
         }

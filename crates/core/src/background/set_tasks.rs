@@ -9,9 +9,9 @@ use super::Task;
 use crate::admin::TaskKind;
 use crate::scrub::{AbortReason, Gap, Scrub, ScrubMode, ScrubStatus};
 
-/// Ranges that wait to be repaired at most; more are found again when they are read again.
+/// Maximum number of ranges that wait for a repair. Further ones are found again when they are read again.
 const REPAIRS_MAX: usize = 64;
-/// Repairs of one set in work at once.
+/// Maximum number of repairs of one set at once.
 const REPAIRS_IN_WORK_MAX: u32 = 4;
 
 /// A range of a member that could not be read.
@@ -27,16 +27,16 @@ pub(super) struct Repair {
 pub(crate) struct SetTasks {
     pub(super) task: Option<Task>,
     last_id: u32,
-    /// A task that ended, or was broken off, and was not yet told of.
+    /// A task that has ended or was aborted, and whose end was not reported yet.
     finished: Option<Task>,
     /// The check or repair that runs, or the last one.
     pub(super) scrub: Box<Scrub>,
     paused: bool,
     /// Ranges to be rewritten from redundancy because a read of them failed.
     repairs: VecDeque<Repair>,
-    /// Repairs in work.
+    /// Number of repairs in work.
     repairing: u32,
-    /// Flushes under way before a checkpoint.
+    /// Number of flushes under way before a checkpoint.
     flushes: u32,
 }
 
@@ -65,7 +65,7 @@ impl SetTasks {
         self.task.as_mut()
     }
 
-    /// A number that tells the next task, or the next check that cannot begin, from those before.
+    /// A number that distinguishes the next task, or the next check that cannot begin, from earlier ones.
     pub(super) fn next_id(&mut self) -> u32 {
         self.last_id += 1;
         self.last_id
@@ -76,22 +76,23 @@ impl SetTasks {
         *self.scrub = Scrub::new(mode, self.last_id, gap);
     }
 
-    /// The task that runs has come to its end, or is broken off: it is to be told of.
+    /// The running task has ended or is aborted; its end will be reported.
     pub(super) fn finish(&mut self, task: Task) {
         self.finished = Some(task);
     }
 
-    /// The task that ended and was not told of.
+    /// Take the task whose end was not reported yet.
     pub(super) fn take_finished(&mut self) -> Option<Task> {
         self.finished.take()
     }
 
-    /// A check or repair that ended and was not told of: nothing else of the set's tasks is told any more.
+    /// Take the check or repair whose end was not reported yet. The end of any other task of the set is dropped,
+    /// without a report.
     pub(crate) fn take_finished_scrub(&mut self) -> Option<Task> {
         self.finished.take().filter(Task::is_scrub)
     }
 
-    /// Drop the task that runs, and say why.
+    /// Drop the running task, with this reason.
     pub(super) fn cancel(&mut self, why: AbortReason) {
         if let Some(mut task) = self.task.take() {
             task.finishing = false;
@@ -100,19 +101,19 @@ impl SetTasks {
         }
     }
 
-    /// Drop the task that runs without a word: what it did is recorded, or is done again.
+    /// Drop the running task without a report: its work is recorded, or will be done again.
     pub(crate) fn forget_task(&mut self) {
         self.task = None;
     }
 
-    /// The replacement of this slot has become its member: what fills it begins again as a rebuild, from its last checkpoint.
+    /// The replacement of this slot has become its member. Filling it continues as a rebuild, from the last checkpoint.
     pub(crate) fn forget_replacement(&mut self, slot: Slot) {
         if self.task.as_ref().is_some_and(|task| task.kind() == TaskKind::Replace && task.slot() == Some(slot)) {
             self.task = None;
         }
     }
 
-    /// The administrator holds background work, or lets it go on.
+    /// An administrator pauses or resumes background work.
     pub(crate) fn pause(&mut self, is_paused: bool) {
         self.paused = is_paused;
     }
@@ -121,12 +122,12 @@ impl SetTasks {
         self.paused
     }
 
-    /// Mismatches that the check which runs has found so far.
+    /// Number of mismatches that the running check has found so far.
     pub(crate) fn mismatches(&self) -> u64 {
         self.scrub.mismatches()
     }
 
-    /// What the check that runs may change, or what the last one could.
+    /// What the running check may change, or what the last one could change.
     pub(crate) fn scrub_mode(&self) -> ScrubMode {
         self.scrub.mode()
     }
@@ -136,12 +137,12 @@ impl SetTasks {
         self.scrub.status()
     }
 
-    /// This number of flushes comes before a checkpoint is stored.
+    /// This number of flushes must end before a checkpoint is stored.
     pub(crate) fn begin_flushes(&mut self, count: u32) {
         self.flushes += count;
     }
 
-    /// One of them has ended; true if it was the last one.
+    /// One of these flushes has ended; true if it was the last one.
     pub(crate) fn end_flush(&mut self) -> bool {
         self.flushes -= 1;
         self.flushes == 0
@@ -151,7 +152,7 @@ impl SetTasks {
         self.flushes > 0
     }
 
-    /// A range is to be repaired, unless it waits already, or too many do; true if it waits now and did not before.
+    /// Queue a range for repair, unless it is queued already or the queue is full; true if it was added.
     pub(super) fn want_repair(&mut self, repair: Repair) -> bool {
         let is_new = self.repairs.len() < REPAIRS_MAX && !self.repairs.contains(&repair);
         if is_new {
@@ -170,7 +171,7 @@ impl SetTasks {
         self.repairs.pop_front()
     }
 
-    /// A repair begins; `rest` of its range is the next one.
+    /// A repair begins. If it covers only a part of its range, `rest` stays first in the queue.
     pub(super) fn begin_repair(&mut self, rest: Option<Repair>) {
         if let Some(rest) = rest {
             self.repairs.push_front(rest);
@@ -183,13 +184,13 @@ impl SetTasks {
         self.repairing -= 1;
     }
 
-    /// The set goes: no more repairs begin.
+    /// The set ends: no more repairs begin.
     pub(crate) fn forget_repairs(&mut self) {
         self.repairs.clear();
     }
 }
 
-/// Its state, for a list of all that is in work.
+/// Its state, for a list of all work in progress.
 impl fmt::Display for SetTasks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} repairs, {} in work, {} flushes", self.repairs.len(), self.repairing, self.flushes)

@@ -66,7 +66,7 @@ impl Controller {
     fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
         let set = self.sets.get(id);
         let free = |m: &Member| m.state() == MemberState::Spare && self.channels.outstanding(m.drive()) == 0;
-        // A returning member goes to the slot where it has least to restore.
+        // A returning member goes to the slot where it has the least to restore.
         let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
         if let Some(spare) = set.find_member(|m| free(m) && back(m).is_some()) {
             return back(set.member(spare)).map(|slot| (slot, spare));
@@ -197,8 +197,8 @@ impl Set {
         chunk.get().min(PARITY_UNIT_SECTORS_MIN.max(at_once))
     }
 
-    /// The replacement that was filled is complete. Its superblock says so before the old member is called faulty: the
-    /// power may go between the two, and one of them must be a full member then.
+    /// The replacement is complete. Its superblock must say this before the old member is recorded as faulty. If the
+    /// power fails between the two, one of them is a full member.
     pub(super) fn replacement_complete(&mut self) {
         let task = self.tasks.task.as_ref().expect("it was filled by a task");
         let slot = task.slot.expect("it fills a slot");

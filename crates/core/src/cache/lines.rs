@@ -50,7 +50,7 @@ impl Mask {
     pub(crate) const fn len(self) -> u32 {
         self.0.count_ones()
     }
-    /// Is sector `from` in the mask, and up to which sector is the answer the same?
+    /// Is sector `from` in the mask, and up to which sector does the answer hold?
     pub(crate) fn run(self, from: u64) -> (bool, u64) {
         let rest = self.0 >> from;
         let inside = rest & 1 == 1;
@@ -81,7 +81,7 @@ pub(crate) struct Line {
     /// All that was dirty was staged.
     pub(super) staged_whole: bool,
     /// Entries of the journal that it needs while it is dirty: the first one, the first one after it was staged, and
-    /// the last one; 0 is none.
+    /// the last one; 0 for none.
     pub(super) pin: u64,
     pub(super) repin: u64,
     pub(super) newest: u64,
@@ -100,13 +100,13 @@ impl Line {
         self.staged
     }
 
-    /// If so, and if they stand in one piece of an entry of the journal: that entry, and the place of the line there (see
-    /// `logged_at`).
+    /// If its dirty sectors are staged and contiguous in one entry of the journal: that entry, and the place of the
+    /// line there (see `logged_at`).
     pub(crate) fn staged_place(&self) -> Option<(u64, i16)> {
         self.logged_at.filter(|_| self.staged).map(|place| (self.newest, place))
     }
 
-    /// It is clean, or void: returns the entries of the journal that it needed.
+    /// It is clean or void. Returns the entries of the journal that it needed.
     pub(crate) fn release_pins(&mut self) -> [u64; 2] {
         let pins = [self.pin, self.repin];
         (self.pin, self.repin, self.newest, self.logged_at, self.staged_whole) = (0, 0, 0, None, false);
@@ -240,7 +240,7 @@ impl Lines {
         }
     }
 
-    /// A new, empty line for this place, which has none; it is in no list. `None` where every line is in use.
+    /// A new, empty line for this place, which has none. The line is in no list. `None` if every line is in use.
     pub(crate) fn take(&mut self, set: SetId, number: u64) -> Option<u32> {
         let index = if self.free == NONE {
             let oldest = self.clean.head;
@@ -280,8 +280,8 @@ impl Lines {
         self.places.remove(self.hashes[index as usize], index);
     }
 
-    /// Nothing keeps a line that is in no list and neither dirty nor being filled: it becomes the most recently used clean
-    /// line, or a free one if it has no bytes.
+    /// Nothing keeps this line: it is in no list, not dirty and not being filled. It becomes the most recently used
+    /// clean line, or a free one if it has no bytes.
     pub(crate) fn settle(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty());
@@ -318,7 +318,7 @@ impl Lines {
         line.dirty.is_empty() && line.filling.is_empty()
     }
 
-    /// It was used: it is evicted last.
+    /// It was used: it becomes the most recently used line.
     pub(crate) fn touch(&mut self, index: u32) {
         if self.is_clean(index) && self.clean.tail != index {
             self.clean.remove(&mut self.links, index);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_that_were_read_ahead_and_never_asked_for_are_counted_as_wasted() {
+    fn sectors_that_were_read_ahead_and_never_requested_are_counted_as_wasted() {
         let mut lines = Lines::new(PoolOffset(0), FRAME_BYTES);
         let index = clean(&mut lines, 1);
         lines.get_mut(index).ahead = true;

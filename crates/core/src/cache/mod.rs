@@ -92,9 +92,9 @@ pub(crate) struct Cache {
     pub(super) held: u32,
     /// Number of lines that were dirty in the units of `writing` when their operations began: they count as clean.
     pub(super) leaving: u32,
-    /// The dirty lines were above the high mark, and are not below the low mark yet.
+    /// Were the dirty lines above the high mark, and are they not below the low mark yet?
     pub(super) draining: bool,
-    /// A wait for the dirty data of a set has begun or ended since the drives were last informed.
+    /// Has a wait for the dirty data of a set begun or ended since the drives were last informed?
     pub(super) awaited_changed: bool,
     /// Maximum number of dirty lines, and the marks between which destage drains.
     pub(super) dirty_max: u32,
@@ -123,8 +123,8 @@ pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors)
     }
 }
 
-/// Is the order of addresses useful for a set? Not if no member rotates, and not if all members of a zone would be one
-/// member, while the others idle.
+/// Is the order of addresses useful for a set? It is not if no member rotates, or if all members of a zone would be one
+/// member while the others are idle.
 fn may_sweep(set: &Set) -> bool {
     !set.is_flash() && !matches!(set.geometry(), Geometry::Linear(_))
 }
@@ -190,7 +190,7 @@ impl Cache {
         self.awaited_changed = true;
     }
 
-    /// The line of a place, if it has one.
+    /// The line of a place, if there is one.
     pub(crate) fn find_line(&self, set: SetId, number: u64) -> Option<u32> {
         self.lines.find(set, number)
     }
@@ -231,7 +231,7 @@ impl Cache {
         empty.is_some()
     }
 
-    /// Does any dirty unit of a set have a chance to be written, because its members have not refused it?
+    /// Can any dirty unit of a set still be written, because its members have not refused it?
     pub(crate) fn is_any_promising(&self, set: SetId) -> bool {
         self.units.is_any_promising(set)
     }
@@ -331,7 +331,7 @@ impl Cache {
         }
     }
 
-    /// Drop the clean sectors of this part of a line, and the result of a read that is under way.
+    /// Drop the clean sectors of this part of a line, and the result of a read of them that is under way.
     fn forget_clean_part(&mut self, index: u32, mask: Mask) {
         let mask = mask.without(self.lines.get(index).dirty);
         if self.lines.get(index).filling.is_empty() {
@@ -451,7 +451,7 @@ impl Cache {
         self.units.is_all_refused()
     }
 
-    /// A set is gone: free its lines. Returns the number of dirty sectors.
+    /// A set has ended: free its lines. Returns the number of dirty sectors.
     pub(crate) fn forget_set(&mut self, set: SetId, mut unpin: impl FnMut(u64)) -> u64 {
         let mut lost = 0;
         for index in 0..self.lines.len() {

@@ -124,7 +124,7 @@ impl Controller {
     /// These sectors are read from the members: reserve lines for them, unless memory is short.
     fn begin_fill(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) {
         let keeps = self.sets.get(set).policy().read_cache && self.sets.get(set).is_cacheable();
-        // Not all available lines: writes need some too.
+        // Only half of the available lines, because writes need some too.
         let room = u64::from(self.cache.lines.room() / 2);
         if !keeps || len.get() / LINE_SECTORS >= room {
             return;

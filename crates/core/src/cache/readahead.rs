@@ -29,7 +29,7 @@ use crate::slab::NONE;
 pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
 /// All windows together are at most this part of the cache, and the requests in work this part of the frames.
 const SHARE: u64 = 4;
-/// Time after which streams are counted again while there are several.
+/// While there are several streams, they are counted again after this time.
 const COUNT_AGAIN: Nanos = Nanos::from_secs(1);
 /// Maximum number of sectors of one request: 256 KiB.
 const STEP_MAX: u64 = 512;
@@ -41,7 +41,7 @@ pub(crate) struct Ahead {
     requests: u32,
     bytes: u64,
     bytes_max: u64,
-    /// Some stream may want more.
+    /// Does a stream perhaps need more read-ahead?
     wanted: bool,
     /// The array whose turn it is.
     turn: usize,
@@ -166,7 +166,7 @@ impl Controller {
             let capacity = array.capacity().get();
             let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.ahead.step) else { continue };
             let Some(run) = self.take_ahead(Sectors(to - from)) else {
-                // The end of a request, or a read of a host, leads here again.
+                // This function is called again when a request ends, or when a host reads.
                 break;
             };
             self.start_ahead(id, from, to, run);

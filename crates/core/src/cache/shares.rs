@@ -23,14 +23,14 @@ struct Share {
     leaving: u32,
     /// Dirty units in work.
     writing: u32,
-    /// It collects writes.
+    /// Does it collect writes?
     collects: bool,
 }
 
-/// The dirty units of a set for which something waits.
+/// The dirty units of a set that something waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Awaited {
-    /// None.
+    /// No units.
     None,
     /// A flush waits for the units that were dirty when it came, before this epoch.
     Before {

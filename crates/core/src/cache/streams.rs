@@ -287,7 +287,7 @@ impl Stream {
         if end >= capacity {
             return capacity;
         }
-        // Not a line at a time: half a window, or a step; but whole lines.
+        // Not line by line, but in whole lines: half a window, or a step.
         let grain = (self.window / 2).clamp(LINE_SECTORS, step);
         end - end % (grain - grain % LINE_SECTORS)
     }
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_at_once_is_what_has_not_ended() {
+    fn the_length_requested_at_once_counts_unfinished_requests() {
         let mut streams = Streams::new();
         for number in 0..4 {
             streams.note((number * 256, number * 256 + 256), NOW, ReadAhead::Adaptive, 4096);
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_gapless_and_ends_with_the_array() {
+    fn read_ahead_is_gapless_and_ends_with_the_array() {
         let mut streams = Streams::new();
         let (capacity, mut at, mut asked) = (10_000, 0, 0);
         while at < capacity {

@@ -208,11 +208,11 @@ mod tests {
         assert_eq!(model.take(&barred), None, "one zone more is before it");
         model.sweep.jump(100, model.now);
         assert_eq!(model.take(&barred), Some(last));
-        assert_eq!(model.take(&barred), None, "nobody looks at a zone twice");
+        assert_eq!(model.take(&barred), None, "no zone is searched twice");
     }
 
     #[test]
-    fn what_comes_is_told_in_the_order_of_places() {
+    fn the_sweep_returns_units_in_the_order_of_places() {
         let mut model = Model::new(64);
         for (unit, zone) in [(0, 9), (1, 60), (2, 9), (3, 0)] {
             model.push(unit, zone);

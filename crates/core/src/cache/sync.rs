@@ -14,17 +14,17 @@ use crate::journal::Journal;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct DirtyCount {
     epoch: u32,
-    /// Units of earlier epochs, and of this one.
+    /// Number of dirty units of earlier epochs, and of this one.
     old: u32,
     new: u32,
-    /// Kept because the set has failed.
+    /// Number of units that are kept because the set has failed.
     held: u32,
-    /// A unit could not be written after the waiting flushes began or, if none waits, after the last wait ended.
+    /// Has the write of a unit failed since no flush waits, or since the waiting flushes began to wait?
     failed: bool,
-    /// The members refused the last write of a dirty unit: a session may never end, or begin.
+    /// Did the members refuse the last write of a dirty unit? Then a session may never end, or begin.
     refused: bool,
-    /// Number of flushes that wait for the units of earlier epochs, and the last request that was there when the wait
-    /// began: flushes up to that request may join the wait.
+    /// Number of flushes that wait for the units of earlier epochs, and the number of the last request when the wait
+    /// began. A flush with a number up to that one may join the wait.
     waiting: u32,
     asked: u64,
 }
@@ -47,7 +47,7 @@ impl DirtyCount {
         self.epoch
     }
 
-    /// A unit of this epoch is on the members, or counts with another epoch from now on.
+    /// A unit of this epoch is on the members, or belongs to another epoch from now on.
     pub(super) fn end_unit(&mut self, epoch: u32) {
         if epoch == self.epoch {
             self.new -= 1;
@@ -74,7 +74,7 @@ impl DirtyCount {
         self.waiting > 0
     }
 
-    /// The flush with this number asks for its turn. `asked` is the number of the last request so far.
+    /// The flush with this number requests its turn. `asked` is the number of the last request so far.
     fn begin_flush(&mut self, number: u64, asked: u64) -> FlushTurn {
         let turn = match self.waiting {
             0 if self.all() == 0 && !self.failed => return FlushTurn::NothingDirty,
@@ -91,24 +91,24 @@ impl DirtyCount {
         turn
     }
 
-    /// A flush that waits ends if no unit of an earlier epoch is dirty. If so: has it failed?
+    /// A waiting flush ends if no unit of an earlier epoch is dirty. Then returns whether it has failed.
     fn end_flush(&mut self) -> Option<bool> {
         if self.old > 0 {
             return None;
         }
         let has_failed = self.failed || self.held > 0;
         self.waiting -= 1;
-        // Each waiting flush gets the result.
+        // Every waiting flush gets the result.
         self.failed &= self.waiting > 0;
         Some(has_failed)
     }
 
-    /// Was a dirty unit not taken by the members when it was written last? Then a session may never end, or begin.
+    /// Did the members refuse the last write of a dirty unit? Then a session may never end, or begin.
     pub(crate) const fn is_refused(&self) -> bool {
         self.refused
     }
 
-    /// Could some not be written since no flush waits, or since the waiting ones began to?
+    /// Has the write of a unit failed since no flush waits, or since the waiting flushes began to wait?
     pub(crate) const fn has_failed(&self) -> bool {
         self.failed
     }
@@ -118,13 +118,13 @@ impl DirtyCount {
         self.new -= 1;
     }
 
-    /// Nothing of the set is dirty any more: its lines were forgotten.
+    /// Nothing of the set is dirty any more, because its lines were dropped.
     pub(crate) fn forget_all(&mut self) {
         (self.old, self.new) = (0, 0);
     }
 }
 
-/// What a flush finds that asks for its turn.
+/// The situation that a flush finds when it requests its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FlushTurn {
     /// It has nothing to wait for.
@@ -133,7 +133,7 @@ enum FlushTurn {
     EndsEpoch,
     /// It was requested before the flush that ended the epoch began to wait, and waits with it.
     Joins,
-    /// Other flushes wait that do not cover it: it asks again after them.
+    /// Other flushes wait that do not cover it, so it requests its turn again after them.
     Later,
 }
 

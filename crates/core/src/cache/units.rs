@@ -52,7 +52,7 @@ pub(crate) struct DirtyUnit {
     pub(super) since: Instant,
     /// The epoch of its set at that time: a flush ends an epoch and waits for its units.
     pub(super) epoch: u32,
-    /// A request waits for it: it is written at once, and again if it was written to meanwhile.
+    /// A request waits for it: it is written at once, and once more if it was written to meanwhile.
     pub(super) urgent: bool,
     /// Number of failed writes in a row.
     pub(super) refusals: u8,
@@ -95,7 +95,7 @@ fn list_of(state: UnitState) -> Option<usize> {
     }
 }
 
-/// The facts about a unit that the lists need.
+/// The facts about a unit that its lists need.
 #[derive(Clone, Copy)]
 struct Known {
     set: SetId,
@@ -259,8 +259,8 @@ impl Units {
         self.refused[set.index()] > 0
     }
 
-    /// Are all dirty units refused ones, or of failed sets? Then no line will become clean for some time, whatever is
-    /// tried again.
+    /// Are all dirty units refused ones, or units of failed sets? Then no line will become clean for some time,
+    /// whichever unit is tried again.
     pub(crate) fn is_all_refused(&self) -> bool {
         self.promising == 0 && !(0..self.sets()).any(|set| self.is_any_promising(SetId(set)))
     }

@@ -121,7 +121,7 @@ mod tests {
     /// However many frames of the first zones are given up, a run of the last zone's size is available; and when all
     /// have come back, only the first zone serves again.
     #[test]
-    fn what_is_given_up_leaves_a_zone() {
+    fn frames_of_a_given_up_command_leave_their_zone() {
         let mut frames = Frames::new(64 << 10, 1 << 20);
         let zone = Frames::zone_bytes(1 << 20);
         let mut out = alloc::vec::Vec::new();

@@ -45,7 +45,7 @@ pub const CHUNK_MIN: Sectors = Sectors::kib(4);
 pub const UNIT_WITHOUT_CHUNK: Sectors = Sectors::kib(4);
 
 const _: () = assert!(SECTORS_MAX.0.checked_mul(MEMBERS_MAX as u64).is_some());
-const _: () = assert!(MEMBERS_MAX <= 253, "slots and roles are kept in bytes beside two marks");
+const _: () = assert!(MEMBERS_MAX <= 253, "slots and roles are kept in bytes, next to two marks");
 
 /// A contiguous piece on one member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -178,7 +178,7 @@ impl Parity {
     /// The arrangement of one stripe: cheaper than asking the geometry several times.
     #[must_use]
     pub fn row(&self, stripe: StripeIndex) -> Row<'_> {
-        assert!(stripe.0 < self.stripes, "{stripe:?} is behind the last of {} stripes", self.stripes);
+        assert!(stripe.0 < self.stripes, "{stripe:?} is after the last of {} stripes", self.stripes);
         let phase = usize::try_from(self.period.divide(stripe.0).1).expect("a remainder by the members");
         Row { parity: self, start: phase * usize::from(self.members) }
     }

@@ -83,11 +83,11 @@ pub(crate) struct Channel {
     info: DriveInfo,
     /// The set that uses it.
     set: Option<SetId>,
-    /// Issued and not answered, without quarantined ones.
+    /// Number of commands that were issued and not answered, without quarantined ones.
     issued: u32,
-    /// Given up and not answered.
+    /// Number of commands that were given up and not answered.
     quarantined: u32,
-    /// Waiting here, by queue: see [`queue_of`].
+    /// Number of commands that wait here, by queue: see [`queue_of`].
     queued: u32,
     queues: [Waiting; QUEUES],
     out: List,
@@ -103,13 +103,13 @@ pub(crate) struct Channel {
     position: DriveLba,
     /// Number of reads that hosts wait for, here or at the drive.
     reads: u32,
-    /// Until this time hosts count as reading from it, because they did a moment ago.
+    /// Hosts count as reading from it until this time, because they read a moment ago.
     read_until: Instant,
     /// Commands at the drive and commands that wait here, over time; and the number of commands that it was given.
     working: Occupancy,
     waiting: Occupancy,
     commands: u64,
-    /// A request waits for the dirty data of its set: destage does not give way to reads here.
+    /// Does a request wait for the dirty data of its set? Then destage does not give way to reads here.
     destage_hurries: bool,
 }
 
@@ -342,7 +342,7 @@ pub(crate) struct Channels {
     out: u32,
     /// Maximum number of destage commands at a drive while hosts read from it.
     beside_reads_max: u32,
-    /// Memory or the journal is short, so destage does not give way.
+    /// Is memory or the journal short, so that destage does not give way?
     destage_hurries: bool,
 }
 
@@ -524,7 +524,7 @@ impl Channels {
         let last = core::mem::replace(&mut channel.out.tail, key.index);
         (command.previous, command.next) = (last, NONE);
         channel.given(now, command);
-        actions.drive.push(command.told(key));
+        actions.drive.push(command.for_driver(key));
         if last == NONE {
             channel.out.head = key.index;
         } else {
@@ -551,7 +551,7 @@ impl Channels {
     fn park(&mut self, range: MetadataRange, actions: &mut Actions) -> u32 {
         let mut parked = Parked { bytes: [0; METADATA_BYTES_MAX], len: range.len };
         parked.bytes[..range.len as usize].copy_from_slice(actions.metadata_of(range));
-        // They were made for this command, so nothing else refers to them.
+        // The metadata bytes were made for this command, so nothing else refers to them.
         debug_assert_eq!(actions.metadata.len(), (range.start + range.len) as usize);
         actions.metadata.truncate(range.start as usize);
         let Ok(key) = self.parked.insert(parked) else { panic!("a drive has few metadata commands at once") };
@@ -583,7 +583,7 @@ impl Channels {
         let generation = self.commands.generation(index);
         let command = &self.commands[index];
         channel.given(now, command);
-        actions.drive.push(command.told(Key { index, generation }));
+        actions.drive.push(command.for_driver(Key { index, generation }));
         self.count_issued(now);
     }
 

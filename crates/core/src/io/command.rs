@@ -39,7 +39,7 @@ pub(crate) enum Owner {
     PplRead(u32),
     /// The journal.
     Journal(crate::journal::commit::JournalWork),
-    /// No owner any more.
+    /// The command was given up and has no owner any more.
     Quarantined,
 }
 
@@ -57,16 +57,15 @@ pub(crate) struct Command {
     /// Index of the member in its set.
     pub(super) member: u32,
     pub(super) slot: Slot,
-    /// Copies that were tried before (reads of mirrors), or the own slot of a write that is asked for again.
+    /// Reads of mirrors: copies that were tried before. Writes that are sent once more: the slot itself.
     pub(super) tried: SlotSet,
-    /// Held while the command is out.
+    /// The frames that stay held while the drive has the command.
     pub(super) hold: Option<Hold>,
-    /// Metadata of a command that waits.
+    /// Metadata of a command that waits in the controller.
     pub(super) parked: u32,
-    // The channel's own bookkeeping.
-    /// When it came here.
+    // The channel's own record: when the command entered the channel.
     pub(super) asked: Instant,
-    /// When it is overdue; while it waits, since when it does.
+    /// The time at which the command is overdue; while it waits, the time at which the wait began.
     pub(super) deadline: Instant,
     pub(super) issued: bool,
     pub(super) previous: u32,
@@ -111,19 +110,19 @@ impl Command {
         }
     }
 
-    /// It does this to `len` sectors from `lba`.
+    /// Set what it does: `op` on `len` sectors from `lba`.
     #[inline(always)]
     pub(crate) fn doing(self, op: DriveOp, (lba, len): (DriveLba, Sectors), data: Data) -> Self {
         Self { op, lba, len, data, ..self }
     }
 
-    /// It waits with others of this class.
+    /// Set the class in whose queue it waits.
     #[inline(always)]
     pub(crate) fn of_class(self, class: IoClass) -> Self {
         Self { class, ..self }
     }
 
-    /// It holds these frames until it ends, and after that if it is given up.
+    /// Set the frames that it holds until its end. If it is given up, it holds them until the drive returns it.
     #[inline(always)]
     pub(crate) fn holding(self, hold: Option<Hold>) -> Self {
         Self { hold, ..self }
@@ -144,7 +143,7 @@ impl Command {
         self.set
     }
 
-    /// Index of the member in its set; of a device of the journal its number.
+    /// Index of the member in its set; for a device of the journal, its number.
     #[inline(always)]
     pub(crate) const fn member(&self) -> u32 {
         self.member
@@ -160,23 +159,23 @@ impl Command {
         self.op == DriveOp::Flush
     }
 
-    /// The step of its beginning.
+    /// The step of its beginning, for stories.
     pub(crate) fn asked_step(&self, waits: bool) -> What {
         let Self { slot, drive, op, lba, len, .. } = *self;
         What::Asked { slot, drive, op, lba, len, waits }
     }
 
-    /// The step of its end.
+    /// The step of its end, for stories.
     pub(crate) fn ended_step(&self, timeout: Nanos, ok: bool) -> What {
         let Self { slot, drive, op, lba, len, asked, deadline, issued, .. } = *self;
-        // What was never issued was given up where it waited.
+        // A command that was never issued was given up in the queue.
         let begun = if issued { Instant(deadline.0 - timeout.get()) } else { asked };
         What::Ended { slot, drive, op, lba, len, asked, begun, ok }
     }
 
-    /// What its drive is told of it.
+    /// The command as the driver gets it.
     #[inline(always)]
-    pub(super) fn told(&self, key: Key) -> DriveCommand {
+    pub(super) fn for_driver(&self, key: Key) -> DriveCommand {
         let Self { drive, op, lba, len, data, class, .. } = *self;
         DriveCommand { tag: Tag::new(TagKind::Drive, key.index, key.generation), drive, op, lba, len, data, class }
     }

@@ -39,7 +39,7 @@ pub(crate) struct MemberRange {
 /// What the failure of a command means for its operation, if anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Failure {
-    /// It lacks the data of the read.
+    /// The operation lacks the data of the read.
     Unread(CommandError),
     /// A member that the array needs lacks the write.
     Unwritten,
@@ -140,7 +140,7 @@ impl Controller {
         if !is_plain || self.trace.steps().is_on() {
             return false;
         }
-        // A flush that was issued while the write was under way may not cover it.
+        // A flush that was issued during the write may not cover the write.
         if command.op != DriveOp::Read {
             member.needs_flush();
         }
@@ -175,8 +175,8 @@ impl Controller {
             }
             DriveOp::Read => result,
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard => {
-                // A flush that was issued while the write was under way may not cover it, and one that ended with an error may
-                // have been done.
+                // A flush that was issued during the write may not cover the write. A write that ended with an error
+                // may have been executed.
                 member.needs_flush();
                 if result.is_ok() && has_bad && command.op == (DriveOp::Write { fua: true }) {
                     let at = member.in_data(command.lba);
@@ -273,7 +273,7 @@ impl Controller {
         }
         match op.kind {
             OpKind::Read => self.extent_unread(index, command, error, actions),
-            // They plan again, which decides what follows: see `rows_unread`.
+            // These operations plan again, which decides how they continue: see `rows_unread`.
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
             OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {

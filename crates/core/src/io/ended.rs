@@ -40,7 +40,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// A part of the work for this owner is over.
+    /// A part of the work for this owner has ended.
     pub(crate) const fn new(owner: EndedFor, error: Option<ReplyStatus>) -> Self {
         Self { owner, error, past: None }
     }
@@ -61,7 +61,7 @@ impl EndedOps {
         Self { pieces: Queue::new(ops_max + pieces_max), others: VecDeque::with_capacity(ops_max as usize) }
     }
 
-    /// An operation for this piece is over.
+    /// An operation for this piece has ended.
     #[inline(always)]
     pub(crate) fn push_piece(&mut self, piece: u32) {
         self.pieces.push(piece);

@@ -56,7 +56,7 @@ struct Part {
 }
 
 impl Part {
-    /// One more read.
+    /// Count one more read.
     fn take(&mut self, at: u64) {
         let way = at.abs_diff(self.middle);
         let step = way / PART_LATELY;
@@ -101,18 +101,18 @@ impl Heads {
         }
     }
 
-    /// What of the set's policy is done now.
+    /// The tuning in use.
     #[inline(always)]
     pub(crate) const fn tuning(&self) -> &Tuning {
         &self.tuning
     }
 
-    /// This is done from now on.
+    /// Use this tuning from now on.
     pub(crate) fn set_tuning(&mut self, tuning: Tuning) {
         self.tuning = tuning;
     }
 
-    /// A host command on a member ends here.
+    /// A host command on a member ends at this position.
     pub(crate) fn moved(&mut self, slot: Slot, end: u64) {
         self.at[slot.index()] = end;
     }
@@ -127,8 +127,8 @@ impl Heads {
     }
 
     /// The rank of a copy with a long queue: each waiting command counts as the mean distance within the copy's region,
-    /// plus the distance from the middle of the region. So copies come to keep to regions of their own, and their seeks
-    /// become short.
+    /// plus the distance from the middle of the region. As a result, copies keep to regions of their own, and their
+    /// seeks become short.
     fn behind_queue(&self, slot: Slot, to: u64, pending: u32) -> u64 {
         let part = &self.parts[slot.index()];
         u64::from(pending).saturating_mul(part.width.max(1)).saturating_add(part.middle.abs_diff(to))
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_go_round_and_who_comes_back_gets_no_more_than_its_share() {
+    fn copies_take_turns_and_a_returning_one_gets_no_more_than_its_share() {
         let mut heads = Heads::new(3, tuning());
         let among = SlotSet::first_n(3);
         let next = |heads: &Heads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_known_by_where_it_goes_on_and_the_oldest_is_forgotten() {
+    fn a_stream_is_recognised_by_its_next_position_and_the_oldest_is_evicted() {
         let mut heads = Heads::new(2, tuning());
         for number in 0..RUNS_MAX as u64 {
             heads.went_on(SetLba(number * 1000), Sectors(8), 1);
@@ -468,7 +468,7 @@ mod tests {
     /// Closed form: two copies that each keep to a half are on average an eighth of the stroke away from its middle; a
     /// copy that is read everywhere is a quarter away.
     #[test]
-    fn copies_behind_long_queues_come_to_keep_to_parts_of_their_own() {
+    fn with_long_queues_each_copy_keeps_to_a_region_of_its_own() {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 100_000;
         let slots = [Slot(0), Slot(1)];

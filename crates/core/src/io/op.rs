@@ -59,10 +59,10 @@ pub(crate) enum OpKind {
     Reparity,
 }
 
-/// Its progress.
+/// The progress of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
-    /// Nothing happened yet.
+    /// Nothing has happened yet.
     Start,
     /// Waits for its range.
     Locking,
@@ -82,38 +82,38 @@ pub(crate) enum Phase {
     Recording,
 }
 
-/// The computation, if an operation has several.
+/// The computation that is under way, if an operation has several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// Copy the data to be written out of the cache.
     Stage,
-    /// Missing columns from the others.
+    /// Recover missing columns from the others.
     Recover,
-    /// Parity from data.
+    /// Compute parity from data.
     Parity,
-    /// Do the members agree?
+    /// Compare what the members hold.
     Check,
-    /// The parity of the columns that are not written.
+    /// Compute the parity of the columns that are not written.
     Partial,
-    /// Its checksum.
+    /// Compute the checksum of that parity.
     PartialSum,
 }
 
 /// The place of an operation's payload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Payload {
-    /// In the frames of a piece, from here on. Later columns of a row follow at distances of a chunk.
+    /// In the frames of a piece, from this offset on. Each further column of a row is one chunk later.
     Host(PoolOffset),
     /// It is all zero, and may become holes.
     Zero { may_discard: bool },
-    /// None.
+    /// There is no payload.
     None,
 }
 
 /// The owner of an operation's work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WorksFor {
-    /// For its set, or for the cache or the journal of its set.
+    /// For its set, or for the set's cache or journal.
     Set,
     /// For a piece of a host's request.
     Piece(u32),
@@ -121,7 +121,7 @@ pub(crate) enum WorksFor {
     Ahead(u32),
     /// For a request without pieces.
     Request(u32),
-    /// For another operation, under that one's range.
+    /// For another operation, inside the range that this one holds.
     Op(u32),
 }
 
@@ -146,16 +146,16 @@ impl Edges {
 pub(crate) enum EdgeReads {
     /// Not requested yet.
     Due,
-    /// They are read, or being read: both edges are in one block.
+    /// Requested, or read: both edges are in one block.
     OneBlock,
-    /// The same: each edge has its block.
+    /// Requested, or read: each edge has a block of its own.
     OwnBlocks,
 }
 
 /// State of the journal entry that must be durable before the operation writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum EntryState {
-    /// It needs none, or does not know yet.
+    /// It needs no entry, or this is not known yet.
     None,
     /// The entries of the dirty data that it writes are not durable: it waits for them.
     AwaitsData,
@@ -188,7 +188,7 @@ impl EntryState {
     }
 }
 
-/// The partial parity that a record of a partial parity log has, or that is read from one.
+/// The partial parity of an operation: computed for a record of a partial parity log, or read from one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartialParity {
     /// None.
@@ -200,7 +200,7 @@ pub(crate) enum PartialParity {
 }
 
 impl PartialParity {
-    /// Is there any?
+    /// Is there partial parity?
     pub(crate) const fn is_there(self) -> bool {
         !matches!(self, Self::None)
     }
@@ -209,7 +209,7 @@ impl PartialParity {
 /// Data that only some kinds of operations have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum KindData {
-    /// Nothing more.
+    /// Nothing beyond what every operation has.
     None,
     /// [`OpKind::Write`] and [`OpKind::RowWrite`], until the payload has the edges.
     Edges(Edges),
@@ -239,15 +239,15 @@ pub(crate) struct DestageData {
 /// Data of background work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BackgroundData {
-    /// The slots that are computed from the others: the slot to restore, or, in a repair that trusts the data, the
+    /// The slots that are computed from the others: the slot that is rebuilt, or, in a repair that trusts the data, the
     /// slots that differ from it.
     pub(super) remade: SlotSet,
-    /// The task and the number of its unit; a repair of a bad sector belongs to no task.
+    /// The task, and the number of its unit. None for the repair of a bad sector, which belongs to no task.
     pub(super) task: Option<TaskUnit>,
-    /// The target is the replacement in that slot, not its member.
+    /// Is the replacement of that slot filled, not its member?
     pub(super) replace: bool,
-    /// The sector of the rows in work that is checked by itself, counted from the first; `None` while the rows are
-    /// checked as a whole.
+    /// The sector of the rows in work that is checked singly, counted from the first; `None` while the rows are checked
+    /// as a whole.
     pub(super) sector: Option<u32>,
     /// Sectors of the rows in work that a check or repair corrected.
     pub(super) corrected: u32,
@@ -279,7 +279,7 @@ impl BackgroundData {
 /// Data of a redo.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RedoData {
-    /// The first redo of the backlog that it writes, and their number.
+    /// The first redo of the backlog that it writes, and the number of redos.
     pub(super) first: usize,
     pub(super) count: u32,
     /// Number of its reads that failed.
@@ -307,45 +307,45 @@ pub(crate) struct Op {
     pub(super) kind: OpKind,
     pub(super) data: KindData,
     pub(super) phase: Phase,
-    /// What it waits for, from the moment it is held until it is called again.
+    /// The wait that holds it, from then until it is called again.
     pub(super) wait: Option<Wait>,
     pub(super) set: SetId,
     pub(super) works_for: WorksFor,
     pub(super) footprint: Footprint,
     pub(super) payload: Payload,
     pub(super) fua: bool,
-    /// Commands, jobs and children outstanding.
+    /// Number of outstanding commands, jobs and child operations.
     pub(super) pending: u32,
-    /// Slots that failed in this operation: it plans without them.
+    /// Slots whose members failed in this operation: its plan does without them.
     pub(super) excluded: SlotSet,
     /// Work frames, and the slots that have a buffer there, in rank order.
     pub(super) work: Option<Run>,
     pub(super) buffers: SlotSet,
-    /// How the parity of a write of rows comes about.
+    /// The method by which a write of rows gets its parity.
     pub(super) method: WriteMethod,
     pub(super) plan: Plan,
-    /// Counted as a write of its set (active mark, bitmap).
+    /// Does it count as a writer of its set (active mark, bitmap)?
     pub(super) intent: bool,
-    /// What the last job found.
+    /// The result of the last job.
     pub(super) verdict: Verdict,
-    /// It waited for frames and is the first of the operations that do.
+    /// It waited for frames, and is now the first of the operations that do.
     pub(super) woken: bool,
-    /// A command that was given up may still use its frames: this operation must not.
+    /// A given-up command may still use its frames, so this operation must not use them any more.
     pub(super) frames_abandoned: bool,
-    /// A write of it failed on a member that the array cannot do without.
+    /// One of its writes failed on a member that the array cannot do without.
     pub(super) torn: bool,
-    /// The entry of the journal that has what it is about to write, until the members have it.
+    /// State of the journal entry with its records, until the members have the data.
     pub(super) entry: EntryState,
     /// Sectors of the journal's ring that it has reserved.
     pub(super) reserved: u32,
     /// Its record in the partial parity log, and the partial parity of the rows in work.
     pub(super) partial: Partial,
     pub(super) partial_parity: PartialParity,
-    /// Stop here with this.
+    /// The error with which it will end, if any.
     pub(super) error: Option<ReplyStatus>,
 }
 
-/// Its state, for a list of all that is in work.
+/// Its state, for a list of all work in progress.
 impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {:?} of {:?}, waits for {:?}, ", self.kind, self.phase, self.set, self.wait)?;
@@ -423,7 +423,7 @@ impl Op {
         }
     }
 
-    /// It has this besides what all operations have.
+    /// Add the data that only its kind of operation has.
     #[inline(always)]
     pub(crate) fn with(self, data: KindData) -> Self {
         Self { data, ..self }
@@ -435,19 +435,19 @@ impl Op {
         self.data = data;
     }
 
-    /// It works for a request without pieces.
+    /// Make it work for a request without pieces.
     pub(crate) fn for_request(self, request: u32) -> Self {
         Self { works_for: WorksFor::Request(request), ..self }
     }
 
-    /// It works for a piece of a host's request, or for one that reads ahead.
+    /// Make it work for a piece, of a host's request or of read-ahead.
     #[inline(always)]
     pub(crate) fn for_piece(self, piece: u32, is_ahead: bool, fua: bool) -> Self {
         let works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
         Self { works_for, fua, ..self }
     }
 
-    /// Its payload is there.
+    /// Set its payload.
     #[inline(always)]
     pub(crate) fn bring(&mut self, payload: Payload) {
         self.payload = payload;
@@ -478,7 +478,7 @@ impl Op {
         self.payload
     }
 
-    /// Its own work frames.
+    /// Its own work frames, if it has some.
     #[inline(always)]
     pub(crate) const fn work(&self) -> Option<Run> {
         self.work
@@ -489,18 +489,18 @@ impl Op {
         self.phase
     }
 
-    /// It goes on with this phase.
+    /// Enter this phase.
     #[inline(always)]
     pub(crate) fn enter(&mut self, phase: Phase) {
         self.phase = phase;
     }
 
-    /// It plans its next rows. Slots that failed in the rows before have their turn again.
+    /// Plan the next rows. Slots that failed in earlier rows are used again.
     pub(crate) fn plan_next_rows(&mut self) {
         (self.excluded, self.phase) = (SlotSet::EMPTY, Phase::Planning);
     }
 
-    /// Are commands, jobs or children of it outstanding?
+    /// Are commands, jobs or child operations outstanding?
     #[inline(always)]
     pub(crate) const fn has_pending(&self) -> bool {
         self.pending > 0
@@ -516,17 +516,17 @@ impl Op {
         self.plan.parity
     }
 
-    /// Does parity come about from old data and old parity?
+    /// Is parity computed from old data and old parity?
     pub(crate) fn is_read_modify_write(&self) -> bool {
         self.method == WriteMethod::ReadModifyWrite
     }
 
-    /// A command that was given up may still use its frames.
+    /// A given-up command may still use its frames.
     pub(crate) fn abandon_frames(&mut self) {
         self.frames_abandoned = true;
     }
 
-    /// Does it end with an error, as far as is known?
+    /// Has it met an error with which it will end?
     pub(crate) const fn has_failed(&self) -> bool {
         self.error.is_some()
     }
@@ -537,30 +537,30 @@ impl Op {
         self.intent
     }
 
-    /// It counts as a write of its set from now on, or not any more.
+    /// Begin or end to count it as a writer of its set.
     #[inline(always)]
     pub(crate) fn count_as_writer(&mut self, counts: bool) {
         self.intent = counts;
     }
 
-    /// How far it is with its entry of the journal.
+    /// State of its journal entry.
     #[inline(always)]
     pub(crate) const fn entry(&self) -> EntryState {
         self.entry
     }
 
-    /// The journal moves it on with its entry.
+    /// Set the state of its journal entry.
     #[inline(always)]
     pub(crate) fn set_entry(&mut self, entry: EntryState) {
         self.entry = entry;
     }
 
-    /// Sectors of the journal's ring that it has reserved.
+    /// Number of sectors that it has reserved in the journal's ring.
     pub(crate) const fn reserved(&self) -> u32 {
         self.reserved
     }
 
-    /// It has reserved this number of sectors of the journal's ring. Returns the number that it had before.
+    /// Set the number of sectors that it has reserved in the journal's ring. Returns the number before.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, sectors: u32) -> u32 {
         core::mem::replace(&mut self.reserved, sectors)
@@ -571,7 +571,7 @@ impl Op {
         self.partial
     }
 
-    /// The partial parity log moves it on with its record; returns how far that was.
+    /// Set the state of its record in the partial parity log. Returns the state before.
     #[inline(always)]
     pub(crate) fn set_record(&mut self, record: Partial) -> Partial {
         core::mem::replace(&mut self.partial, record)
@@ -582,14 +582,14 @@ impl Op {
         self.partial_parity
     }
 
-    /// The place of its partial parity: after everything else in its work frames.
+    /// The place of its partial parity: at the end of its work frames.
     pub(crate) fn partial_buffer(&self) -> PoolOffset {
         let staged = self.band().len();
         let before = u64::from(self.buffers.len() + staged);
         self.work.expect("buffers were taken").at + openraid_units::Sectors(before * u64::from(self.rows())).bytes()
     }
 
-    /// The checksum of its partial parity is there.
+    /// The checksum of its partial parity is known.
     pub(crate) fn keep_partial_sum(&mut self) {
         let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
         self.partial_parity = PartialParity::Summed(crc);
@@ -619,7 +619,7 @@ impl Op {
         !takes_none && self.phase != Phase::Start && self.parent().is_none()
     }
 
-    /// Does it write data of a host past the cache?
+    /// Does it write host data past the cache?
     pub(crate) fn is_direct_write(&self) -> bool {
         matches!(self.kind, OpKind::Write | OpKind::RowWrite)
     }
@@ -629,8 +629,8 @@ impl Op {
         matches!(self.kind, OpKind::Destage | OpKind::RowDestage)
     }
 
-    /// Is it without an intent to write, log entry, reservation and frames? Every [`OpKind::Read`] is, and its end
-    /// relies on that.
+    /// Has it no intent to write, no log entry, no reservation and no frames? Every [`OpKind::Read`] is like this, and
+    /// its end relies on that.
     pub(crate) fn holds_nothing(&self) -> bool {
         let writes =
             self.intent || self.entry.sequence().is_some() || self.reserved != 0 || self.partial != Partial::No;

@@ -55,7 +55,7 @@ impl Controller {
         }
     }
 
-    /// Parity that its member did not accept must not be used for recovery, whatever the member has in its place.
+    /// The member did not accept its new parity. The old parity must not be used for recovery.
     fn distrust_unmade_parity(&mut self, index: u32, actions: &mut Actions) {
         if self.ops[index].torn {
             self.distrust_parity(index, actions);
@@ -220,7 +220,7 @@ impl Controller {
         self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 
-    /// Some partial parity was added to the checksum: continue, or judge the whole.
+    /// A part of the partial parity was added to the checksum: continue, or check the sum of all.
     fn partial_checked(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };

@@ -198,7 +198,7 @@ impl Controller {
         let (read, lost, buffers) = if named.minus(view.readable).is_empty() {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
         } else if self.sets.get(self.ops[index].set).has_failed() {
-            // Some of a row may have been written when that ended, so its parity is useless.
+            // Some of the row may have been written when the operation ended, so its parity is useless.
             return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
@@ -377,7 +377,7 @@ impl Controller {
                 self.sets.get_mut(op.set).leave_out(slot, at);
                 continue;
             }
-            // Its replacement may have the old one already, and takes the slot with what it knows to be bad itself.
+            // Its replacement may have the old parity too. It takes the slot together with its own list of bad ranges.
             let place = self.sets.get(op.set).place(slot);
             for member in [place.member, place.replacement] {
                 let active = self.sets.get(op.set).member_at(member).is_some_and(Member::is_active);

@@ -67,7 +67,7 @@ impl Search {
 pub(crate) struct Part {
     lo: u32,
     hi: u32,
-    /// In work now.
+    /// The sectors that are in work now.
     from: u32,
     to: u32,
     /// State of the search for a bad block.
@@ -81,7 +81,7 @@ impl Part {
         Self { lo, hi, from: lo, to: hi, search: Search::None }
     }
 
-    /// None of the range yet.
+    /// No sector of the range is in work yet.
     #[inline(always)]
     pub(crate) const fn not_begun(lo: u32, hi: u32) -> Self {
         Self { lo, hi, from: lo, to: lo, search: Search::None }
@@ -116,7 +116,7 @@ impl Part {
         self.to - self.from
     }
 
-    /// Take these sectors into work, whatever was in work before.
+    /// Take these sectors into work, in place of the ones that were in work.
     pub(crate) fn take(&mut self, from: u32, to: u32) {
         debug_assert!(self.lo <= from && from <= to && to <= self.hi);
         (self.from, self.to) = (from, to);

@@ -323,7 +323,7 @@ impl Controller {
         if woken || self.wait_frames.is_empty() {
             if let Some(run) = self.work_frames.take(bytes) {
                 self.ops[index].work = Some(run);
-                // There may be enough for the next one too.
+                // There may be enough frames for the next operation too.
                 if woken {
                     self.wake_frame_waiters();
                 }
@@ -366,7 +366,7 @@ impl Controller {
         self.hold_op(index, Wait::Commands);
     }
 
-    /// An operation is over: release everything that it holds, and inform its owner.
+    /// An operation has ended: release everything that it holds, and inform its owner.
     pub(crate) fn finish_op(&mut self, index: u32, actions: &mut Actions) {
         debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
         if self.ops[index].kind == OpKind::Read {
@@ -423,7 +423,7 @@ impl Controller {
         }
     }
 
-    /// Inform the owner that an operation is over.
+    /// Inform the owner that an operation has ended.
     fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
         let owner = match op.works_for {
             WorksFor::Op(parent) => return self.on_child_done(parent, op),
@@ -452,7 +452,7 @@ impl Controller {
         }
     }
 
-    /// Give up before any member was written.
+    /// End an operation with an error, before any member was written.
     pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus, actions: &mut Actions) {
         self.ops[index].error = Some(status);
         self.finish_op(index, actions);

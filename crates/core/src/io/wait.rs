@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_back_ranges_frames_commands_room_entries_and_redos_calls_those_that_wait_for_it() {
+    fn a_release_of_ranges_frames_commands_room_entries_or_redos_wakes_the_operations_that_wait_for_it() {
         let mut controller = controller();
         let hold = |controller: &mut Controller, wait| {
             let op = controller.ops.put(op(OpKind::RowWrite)).index;

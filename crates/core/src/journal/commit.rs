@@ -24,7 +24,7 @@ use crate::reason::Reason;
 use crate::requests::piece::PieceEntry;
 use crate::steps::What;
 
-/// What a command of the journal is for.
+/// The purpose of a command of the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JournalWork {
     /// A read, for this user.
@@ -38,7 +38,7 @@ pub(crate) enum JournalWork {
 pub(crate) enum JournalRead {
     /// Payload for replay.
     Replay,
-    /// Payload for this operation, which writes it to a member again.
+    /// Payload for this operation, which writes it to a member.
     Redo(u32),
     /// A piece of an entry that is copied out of the ring.
     Spill,
@@ -64,11 +64,11 @@ pub(crate) enum JournalWrite {
 pub(crate) struct Group {
     /// Number of its entry; 0 if there is no group.
     pub(super) sequence: u64,
-    /// Where its header goes.
+    /// Position of its header in the ring.
     pub(super) position: RingSector,
-    /// Position of a filler before it, if the entry would have reached over the end of the ring.
+    /// Position of a filler before it, if the entry would have crossed the end of the ring.
     wrap: Option<RingSector>,
-    /// Which buffer has its payload.
+    /// The buffer with its payload.
     buffer: usize,
     pub(super) records: Vec<JournalRecord>,
     pub(super) payload: Sectors,
@@ -443,7 +443,7 @@ impl Controller {
         }
     }
 
-    /// If the group that is being written is durable on every device, the operations and pieces that wait for it go on.
+    /// If the group that is being written is durable on every device, wake the operations and pieces that wait for it.
     pub(crate) fn land_group(&mut self) {
         let flying = &self.journal.flying;
         if !flying.is_used() || flying.pending > 0 {
@@ -506,7 +506,7 @@ impl Controller {
         self.wake_replay();
     }
 
-    /// A set has changed, or what the journal does for it: all pieces and operations that wait for either are asked again.
+    /// A set has changed, or its relation to the journal: call all pieces and operations again that wait for either.
     pub(crate) fn wake_all_waiters(&mut self) {
         self.cache_waiters.wake_all(&mut self.splitting);
         self.wake_journal_waiters();

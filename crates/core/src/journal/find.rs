@@ -26,7 +26,7 @@ pub struct JournalDevice {
     pub block: BlockSize,
 }
 
-/// Why the content of the devices cannot be used. The text says what to do.
+/// Why the content of the devices cannot be used. The text has the remedy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FindError {
     /// No device was named, or more than two.
@@ -35,7 +35,7 @@ pub enum FindError {
     Journal(DriveId, JournalError),
     /// The devices are not mirrors of each other.
     Mirrors(JournalError),
-    /// The caller does not need the answer any more: see [`ReadDevice::is_over`].
+    /// The caller does not need the result any more: see [`ReadDevice::is_over`].
     GivenUp,
 }
 
@@ -55,7 +55,7 @@ impl core::error::Error for FindError {}
 pub trait ReadDevice {
     /// Fill `bytes` from a sector of the device with this number in the list; false if it cannot be read.
     fn read(&mut self, device: usize, at: DriveLba, bytes: &mut [u8]) -> bool;
-    /// CRC-32C in the usual sense.
+    /// CRC-32C of `bytes`, continued from `register`.
     fn crc(&self, register: u32, bytes: &[u8]) -> u32;
     /// Has the caller given up? Then the search ends with [`FindError::GivenUp`].
     fn is_over(&self) -> bool {
@@ -222,7 +222,7 @@ fn find_among(
     Ok((FoundJournal { devices: order, superblock, tail, head, epoch, entries, kept }, damage))
 }
 
-/// The device that counts, and its damage that the other device does not make good.
+/// Choose the device that counts. Returns also the damage of its log that the other device does not repair.
 fn choose(
     devices: &[JournalDevice],
     found: &[(JournalSuperblock, Log)],
@@ -246,8 +246,8 @@ fn choose(
     }
 }
 
-/// The entries that were copied out of the ring, as far as they can be read, and their damage. They are read from the
-/// device that counts, or from the other one if that has the same.
+/// Read the entries that were copied out of the ring, as far as they can be read, and their damage. They are read from
+/// the device that counts, or from the other one if that has the same entries.
 fn find_kept(
     found: &[(JournalSuperblock, Log)],
     best: usize,
@@ -315,7 +315,8 @@ fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadD
     let mut entries: Vec<(u64, FoundEntry)> = Vec::new();
     let mut waiting = None;
     let mut buffer = Vec::new();
-    // The rest of a piece that could not be read is read block by block: other blocks of it may say what follows.
+    // The rest of a piece that could not be read is read block by block, because its other blocks may have later
+    // headers.
     let mut in_blocks = Sectors::ZERO;
     while !reader.is_over() {
         match scan.need() {

@@ -37,7 +37,7 @@ use crate::io::command::Command;
 /// Commands that a step may need at once.
 const COMMANDS: u32 = 16;
 
-/// How far a join is; see the module.
+/// The progress of a join. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) enum JoinState {
     /// No device joins.
@@ -61,21 +61,22 @@ pub(crate) struct Join {
     device: usize,
     /// Commands under way for it, except those of groups and superblocks of the journal.
     pub(super) pending: u32,
-    /// Above all generations and epochs that it has seen. Each copy of its superblock has a generation of its own.
+    /// A number above all generations and epochs that the device has seen. Each copy of its superblock has a generation
+    /// of its own.
     generation: u64,
     epoch: u64,
-    /// Sectors before the ring that were copied.
+    /// Number of sectors before the ring that were copied.
     kept: Sectors,
-    /// The entry that is being copied, and how much of it was.
+    /// The entry that is being copied, and the length of the part that is copied.
     sequence: u64,
     done: Sectors,
-    /// Entries from this one on are written to both.
+    /// Entries from this one on are written to both devices.
     end: u64,
-    /// The piece that is being copied, and whether it is one before the ring.
+    /// The position that is being copied, and whether it is before the ring.
     at: DriveLba,
     len: Sectors,
     is_kept: bool,
-    /// Sectors that were copied, and all that were there at the beginning.
+    /// Number of sectors that were copied, and of all sectors at the beginning.
     copied: Sectors,
     total: Sectors,
 }
@@ -139,7 +140,7 @@ impl Controller {
             state: JoinState::Marking(SuperblockCopy::First),
             device: place,
             generation,
-            // The epoch is above that of every device that did not finish, which tells these apart.
+            // The epoch is above that of every device that did not finish a join, which distinguishes them.
             epoch: superblock.epoch.max(seen.1).max(journal.join.epoch) + 1,
             ..Join::default()
         };
@@ -147,7 +148,7 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
-    /// The number that a device would get, if it may join.
+    /// The number that the device gets, if it may join.
     fn place_for(&self, drive: DriveId) -> Result<usize, AdminError> {
         let journal = &self.journal;
         if !journal.is_live() {
@@ -250,8 +251,8 @@ impl Controller {
         }
     }
 
-    /// Have the superblocks of the device say that it does not count, before anything else on it changes. Copying begins
-    /// when they do, and when no entry is under way that the device does not get.
+    /// Write superblocks that say that the device does not count, before anything else on it changes. Copying begins
+    /// when they are durable, and when no entry is under way that the device does not get.
     fn mark_unfinished(&mut self, copy: SuperblockCopy, actions: &mut Actions) -> bool {
         let join = self.journal.join;
         let journal = &self.journal;
@@ -332,7 +333,7 @@ impl Controller {
         }
     }
 
-    /// The device has everything: the other one is told that there are two.
+    /// The device has everything: the superblock of the other one must say that there are two.
     fn announce(&mut self) -> bool {
         let journal = &mut self.journal;
         let start = journal.first_open();
@@ -351,7 +352,7 @@ impl Controller {
         true
     }
 
-    /// A piece was read, or not.
+    /// The read of a piece has ended.
     pub(crate) fn on_join_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         self.sets.look();
         self.journal.join.pending -= 1;

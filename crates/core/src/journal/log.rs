@@ -6,7 +6,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// The most entries that are kept outside of the ring.
+/// Maximum number of entries that are kept outside of the ring.
 pub(crate) const KEPT_MAX: usize = 4096;
 
 /// An entry of the log.
@@ -14,11 +14,11 @@ pub(crate) const KEPT_MAX: usize = 4096;
 pub(crate) struct Entry {
     /// Position of its header, in sectors of the ring.
     pub(super) position: u64,
-    /// Sectors of the ring that it takes; 0 until it is sealed.
+    /// Number of sectors of the ring that it takes; 0 until it is sealed.
     pub(super) sectors: u64,
-    /// Lines and operations that need it.
+    /// Number of lines and operations that need it.
     pub(super) pins: u32,
-    /// Lines that its host data would take when it is replayed.
+    /// Number of lines that its host data takes when it is replayed.
     pub(super) lines: u32,
     /// Arrays of the journal's table that may need it and were not started yet, one bit each.
     pub(super) waiting: u64,
@@ -41,14 +41,14 @@ pub(crate) struct Log {
     kept: Vec<Kept>,
     /// Number of the first entry in the ring.
     pub(super) first: u64,
-    /// Sectors of the ring that entries take.
+    /// Number of sectors of the ring that entries take.
     pub(super) used: u64,
-    /// Lines that all host data of the log would take, kept entries included.
+    /// Number of lines that all host data of the log would take, kept entries included.
     pub(super) lines: u32,
     /// No entry before this one is needed.
     needed: u64,
     capacity: usize,
-    /// Places in the table that host data leaves free for redo records.
+    /// Number of places in the table that host data leaves free for redo records.
     kept_for_redo: u64,
 }
 
@@ -78,7 +78,7 @@ impl Log {
         (self.first, self.used, self.lines, self.needed) = (next, 0, 0, next);
     }
 
-    /// The number that the next entry gets.
+    /// The sequence number of the next entry.
     pub(crate) fn next(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
@@ -98,7 +98,7 @@ impl Log {
         self.entries.len() as u64 + 2 + kept <= self.capacity as u64
     }
 
-    /// Is more than this share of the hosts' part of the table taken, by entries of any kind?
+    /// Is more than this share of the hosts' part of the table in use, by entries of any kind?
     pub(crate) fn is_taken_to(&self, (part, whole): (u64, u64)) -> bool {
         self.entries.len() as u64 * whole > (self.capacity as u64 - self.kept_for_redo) * part
     }
@@ -177,7 +177,7 @@ impl Log {
         }
     }
 
-    /// How many entries wait for an array.
+    /// Number of entries that wait for an array.
     pub(crate) fn waiting_for(&self, array: u8) -> u64 {
         let kept = self.kept.iter().map(|kept| kept.waiting);
         kept.chain(self.entries.iter().map(|entry| entry.waiting)).filter(|waiting| waiting >> array & 1 == 1).count()
@@ -343,7 +343,7 @@ mod tests {
         log.drop_below(2);
         assert!(log.holds(1));
         assert_eq!((log.lines, log.used, log.waiting_for(0)), (6, 16, 3), "its lines may be loaded again");
-        // The array is back, and a line needs the entry until it is clean.
+        // The array is started again, and a line needs the entry until it is clean.
         log.pin(1);
         log.settle_array(0);
         assert!(log.is_kept_pinned() && !log.may_empty_kept());

@@ -45,7 +45,7 @@ impl Controller {
             self.journal_notice(Some(drive), NoticeKind::JournalLost, actions);
             self.lose_journal(JournalLoss::Device);
         }
-        // Commands that wait for a hung device would wait forever.
+        // Commands in the queue of a hung device would wait forever.
         while let Some(command) = self.channels.cancel_queued(drive) {
             let Owner::Journal(work) = command.owner() else { unreachable!("the drive is the journal's alone") };
             if let JournalWork::Read(JournalRead::Redo(op)) = work {
@@ -57,7 +57,7 @@ impl Controller {
         }
     }
 
-    /// The journal protects no more writes.
+    /// The journal protects no more writes, for this reason.
     pub(crate) fn lose_journal(&mut self, why: JournalLoss) {
         if matches!(self.journal.state, JournalState::Lost(_) | JournalState::None) {
             return;

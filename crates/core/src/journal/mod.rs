@@ -85,7 +85,7 @@ pub enum JournalLoss {
     Full,
 }
 
-/// What the journal did since it was attached.
+/// Work of the journal since it was attached.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct JournalCounters {
     /// Entries written.
@@ -106,7 +106,7 @@ pub struct JournalCounters {
     pub superblocks: u64,
     /// Sectors that were loaded as dirty when arrays were started.
     pub replayed_sectors: u64,
-    /// Writes to members that were done again when arrays were started.
+    /// Number of member writes that were repeated when arrays were started.
     pub replayed_redos: u64,
 }
 
@@ -116,12 +116,12 @@ pub(crate) struct Device {
     pub(in crate::journal) drive: DriveId,
     /// Its number in the superblock.
     pub(in crate::journal) mirror: u8,
-    /// Its number when the present generation of the superblock began, so that both copies say the same.
+    /// Its number when the present generation of the superblock began. Both copies of the superblock get this number.
     pub(in crate::journal) written_as: u8,
     pub(in crate::journal) state: DeviceState,
 }
 
-/// The part that a device takes.
+/// The part of a device in the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DeviceState {
     /// It works, and has everything.
@@ -154,11 +154,11 @@ pub(crate) struct Journal {
     /// The superblock as it is being written.
     pub(in crate::journal) snapshot: Option<Box<JournalSuperblock>>,
     pub(in crate::journal) writing: SuperblockWrite,
-    /// The generation that says that a device was dropped, or joins: until it is durable no write is acknowledged.
+    /// The generation that records that a device was dropped or joins. Until it is durable no write is acknowledged.
     pub(in crate::journal) epoch_raised: u64,
-    /// Where the next entry goes.
+    /// The position of the next entry.
     pub(in crate::journal) head: RingSector,
-    /// A write found no room in the ring.
+    /// Did a write find no room in the ring?
     pub(in crate::journal) short: bool,
     /// Sectors of the ring that writes past the cache have reserved, and the largest need of the writes that wait for room.
     pub(in crate::journal) reserved: u64,
@@ -168,9 +168,9 @@ pub(crate) struct Journal {
     pub(in crate::journal) log: Log,
     pub(in crate::journal) open: Group,
     pub(in crate::journal) flying: Group,
-    /// Space in which headers are made: zero, or the last header.
+    /// Buffer in which headers are made. It has zeroes, or the last header.
     pub(in crate::journal) header: Vec<u8>,
-    /// Everything up to this entry is durable.
+    /// The last entry up to which all entries are durable.
     pub(in crate::journal) durable: u64,
     /// Which buffers of the pool are free.
     pub(in crate::journal) buffers: [bool; JOURNAL_BUFFERS],
@@ -193,7 +193,8 @@ pub(crate) struct Journal {
 /// Writing the superblocks: first all first copies, then all last ones.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SuperblockWrite {
-    /// Generations asked for, being written, durable in both copies.
+    /// Generations: the last one that was requested, the one that is being written, the last one that is durable in
+    /// both copies.
     pub(in crate::journal) wanted: u64,
     pub(in crate::journal) writing: u64,
     pub(in crate::journal) durable: u64,
@@ -261,7 +262,7 @@ impl Journal {
         self.superblock.as_ref()?.index_of(set)
     }
 
-    /// Is it the journal with this UUID, and does it protect writes, or will it soon?
+    /// Is this the journal with this UUID, and does it protect writes, now or soon?
     pub(crate) fn is_working_as(&self, journal: Uuid) -> bool {
         matches!(self.state, JournalState::Live | JournalState::Opening)
             && self.superblock.as_ref().is_some_and(|superblock| superblock.journal == journal)
@@ -273,22 +274,22 @@ impl Journal {
         superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence)
     }
 
-    /// The entry that takes records now.
+    /// The sequence number of the entry that takes records now.
     pub(crate) const fn open_entry(&self) -> u64 {
         self.open.sequence
     }
 
-    /// Sectors of payload that this entry still takes.
+    /// Number of sectors of payload that this entry can still take.
     pub(crate) fn open_room(&self) -> Sectors {
         self.buffer_sectors - self.open.payload
     }
 
-    /// Sectors of payload that one entry takes at most.
+    /// Maximum number of sectors of payload of one entry.
     pub(crate) const fn payload_max(&self) -> Sectors {
         self.buffer_sectors
     }
 
-    /// If not 0, dirty data in entries below this one is to be destaged whatever its age.
+    /// If this is not 0, dirty data in entries below this one must be destaged whatever its age.
     #[inline(always)]
     pub(crate) const fn presses(&self) -> u64 {
         self.presses
@@ -300,12 +301,12 @@ impl Journal {
         self.short
     }
 
-    /// A write finds no room: a round of flushes is to make some.
+    /// A write found no room: a round of flushes must make some.
     pub(crate) fn note_short(&mut self) {
         self.short = true;
     }
 
-    /// Lines of the cache that the log speaks of.
+    /// Number of cache lines whose data is in the log.
     pub(crate) const fn logged_lines(&self) -> u32 {
         self.log.lines
     }
@@ -326,12 +327,12 @@ impl Journal {
         &mut self.replay
     }
 
-    /// A redo has begun.
+    /// Count a redo that begins.
     pub(crate) fn count_redo(&mut self) {
         self.counters.replayed_redos += 1;
     }
 
-    /// Sectors of the blocks in which it is read and written.
+    /// Number of sectors of the blocks in which the journal is read and written.
     pub(crate) fn block_sectors(&self) -> u64 {
         self.superblock.as_ref().expect("asked of a journal that was attached").block.sectors().get()
     }
@@ -347,20 +348,20 @@ impl Journal {
     }
 
     /// The device to read entries from, other than the one that was tried: a working one, or one that has failed since,
-    /// perhaps because of a write. A device that owes answers is not used.
-    pub(crate) fn device_to_read(&self, tried: Option<usize>, owes: impl Fn(DriveId) -> bool) -> Option<usize> {
+    /// perhaps because of a write. A device with unanswered commands is not used.
+    pub(crate) fn device_to_read(&self, tried: Option<usize>, is_silent: impl Fn(DriveId) -> bool) -> Option<usize> {
         let is_it = |number: usize, state| tried != Some(number) && self.devices[number].state == state;
         let find = |state| (0..self.devices.len()).find(|number| is_it(*number, state));
-        let answers = |number: &usize| !owes(self.devices[*number].drive);
+        let answers = |number: &usize| !is_silent(self.devices[*number].drive);
         find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
     }
 
-    /// A command that was given up still points at this buffer of the pool.
+    /// A given-up command still points to this buffer of the pool.
     pub(crate) fn give_up_buffer(&mut self, buffer: usize) {
         self.held[buffer] += 1;
     }
 
-    /// It has come back.
+    /// That command has come back.
     pub(crate) fn buffer_came_back(&mut self, buffer: usize) {
         self.held[buffer] -= 1;
     }
@@ -370,12 +371,12 @@ impl Journal {
         self.window.give_up();
     }
 
-    /// It has come back.
+    /// That command has come back.
     pub(crate) fn window_came_back(&mut self) {
         self.window.come_back();
     }
 
-    /// What it is doing, for [`Controller::write_waiting`](crate::controller::Controller::write_waiting).
+    /// Its present work, for [`Controller::write_waiting`](crate::controller::Controller::write_waiting).
     pub(crate) fn write_state(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         writeln!(
             out,
@@ -408,13 +409,13 @@ impl Journal {
         self.base + self.buffer_sectors.bytes() * number as u64
     }
 
-    /// Sectors that the largest entry of this controller takes.
+    /// Number of sectors of the largest entry of this controller.
     pub(crate) fn entry_max(&self) -> u64 {
         journal_entry_sectors(self.buffer_sectors).get()
     }
 
-    /// Sectors that must be free for an entry: its largest size, the same for the loss at the end of the ring, and a
-    /// header.
+    /// Number of sectors that must be free for an entry: the largest entry, the same length for the loss at the end of
+    /// the ring, and a header.
     pub(crate) fn group_room(&self) -> u64 {
         2 * self.entry_max() + JOURNAL_ALIGN.get()
     }
@@ -474,7 +475,7 @@ impl Journal {
         self.epoch_raised > self.writing.durable
     }
 
-    /// Have the changed superblock written. Returns the generation that will say so.
+    /// Request that the changed superblock is written. Returns the generation that records the change.
     pub(crate) fn request_superblock(&mut self) -> u64 {
         self.writing.wanted = self.writing.writing + 1;
         self.writing.wanted

@@ -42,14 +42,14 @@ struct Logged {
 }
 
 impl Journal {
-    /// What an operation has logged is on the members, or was not needed.
+    /// The redo records of an operation are on the members, or were not needed.
     pub(crate) fn unlog(&mut self, sets: &mut Sets, op: &mut Op) {
         let Some(sequence) = op.entry().sequence() else { return };
         op.set_entry(EntryState::None);
         let set = op.set();
         sets.get_mut(set).journal.logged -= 1;
-        // A stripe of a failed set that was not written to the end is written again when the set comes back: its entries
-        // wait for that.
+        // A stripe of a failed set was not written completely, and will be written when the set comes back: its entries
+        // stay for that.
         self.log.unpin_if_held(sequence);
         sets.look();
     }
@@ -139,8 +139,8 @@ impl Controller {
         Gate::Open
     }
 
-    /// Have the superblocks say that the journal lacks later writes; true if they do. A stale journal that is found again
-    /// after a crash does not replace a resync.
+    /// Request that the superblocks record that the journal lacks later writes; true if they do. If a stale journal is
+    /// found again after a crash, it does not replace a resync.
     fn request_stale_mark(&mut self, id: SetId) -> bool {
         let unsaid = self.planted.has(Flaw::BehindUnsaid);
         let set = self.sets.get_mut(id);
@@ -263,7 +263,7 @@ impl Controller {
     /// The slots of P and Q of an operation's stripe.
     fn parity_slots(&self, op: &Op) -> SlotSet {
         let parity = self.sets.get(op.set()).parity();
-        // As a rule the operation writes all of them.
+        // Usually the operation writes all of them.
         if op.computed_slots().len() == u32::from(parity.parities()) {
             return op.computed_slots();
         }
@@ -272,7 +272,7 @@ impl Controller {
         q.map_or(p, |q| p.with(q))
     }
 
-    /// Is what a destage writes to a slot all that hosts have written there so far?
+    /// Does a destage write everything to a slot that hosts have written there so far?
     fn is_staged(&self, op: &Op, slot: Slot) -> bool {
         if op.kind() != OpKind::RowDestage {
             return false;
@@ -436,7 +436,7 @@ impl Controller {
     }
 }
 
-/// The most copies of a mirror that the journal protects.
+/// Maximum number of copies of a mirror that the journal protects.
 pub(crate) const COPIES_MAX: usize = 16;
 
 /// May a set of this geometry be protected?

@@ -33,7 +33,7 @@ use crate::geometry::Geometry;
 use crate::limits::{FRAME_BYTES, OP_COMMANDS_MAX, REGION_SECTORS};
 use crate::slab::NONE;
 
-/// Where the bytes of a redo are.
+/// The place of the bytes of a redo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Source {
     pub(super) from: DriveLba,
@@ -41,7 +41,7 @@ pub(crate) struct Source {
     pub(super) sequence: u64,
 }
 
-/// What the log says of places of members, collected from the newest record to the oldest.
+/// The newest records for places of members, collected from the newest record to the oldest.
 #[derive(Default, Debug)]
 pub(crate) struct Newest {
     /// By slot and start of a place: its end, and the bytes to be written there. No source: the member has newer bytes than
@@ -90,7 +90,7 @@ impl Newest {
     }
 }
 
-/// How far a redo is.
+/// The progress of a redo.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RedoState {
     /// It waits.
@@ -101,7 +101,7 @@ pub(crate) enum RedoState {
     Done,
 }
 
-/// A write that a member has to get from the log.
+/// A write that a member must get from the log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingRedo {
     pub(super) at: MemberLba,
@@ -127,27 +127,28 @@ impl PendingRedo {
 #[derive(Debug)]
 pub(crate) struct RedoBacklog {
     set: SetId,
-    /// The set's place in the journal's table.
+    /// The index of the set in the journal's table.
     array: u8,
     /// Sectors of a member in one unit, and in one write.
     unit: Sectors,
     most: Sectors,
     redos: Vec<PendingRedo>,
-    /// No redo before this one waits.
+    /// All redos before this one have begun.
     first: usize,
-    /// Redos that are not done, and operations at work.
+    /// Number of redos that are not done, and of operations in work.
     pub(super) left: usize,
     out: u32,
-    /// Why no more redos begin. The rest stays in the log.
+    /// The reason why no more redos begin. The rest stays in the log.
     error: Option<&'static str>,
-    /// The set serves hosts already.
+    /// Does the set serve hosts already?
     pub(super) serves: bool,
     /// Frames for one write, kept in case all others are held by operations that wait for room in the journal: that room
     /// may depend on a redo.
     spare: Option<Run>,
     /// The operation that uses the spare frames.
     spare_has: u32,
-    /// No more redos are done. Rows that lack a redo are neither read nor written until the set is started again.
+    /// Has the backlog ended early? Then rows that lack a redo are neither read nor written until the set is started
+    /// again.
     pub(super) is_over: bool,
 }
 
@@ -173,12 +174,12 @@ impl RedoBacklog {
         }
     }
 
-    /// Its set, and the place of that in the journal's table.
+    /// Its set, and the index of the set in the journal's table.
     pub(crate) const fn owner(&self) -> (SetId, u8) {
         (self.set, self.array)
     }
 
-    /// Redos that are not done, and how many are at work.
+    /// Number of redos that are not done, and of operations in work.
     pub(crate) const fn progress(&self) -> (usize, u32) {
         (self.left, self.out)
     }
@@ -193,7 +194,7 @@ impl RedoBacklog {
         self.pending(from, to).find(|index| self.redos[*index].state == RedoState::Waits)
     }
 
-    /// No more redos are to begin, for this reason or an earlier one.
+    /// No more redos begin, for this reason or an earlier one.
     pub(crate) fn fail(&mut self, why: &'static str) {
         self.error.get_or_insert(why);
     }
@@ -209,7 +210,7 @@ impl RedoBacklog {
         self.out += 1;
     }
 
-    /// A redo is not at work any more. If it failed, it waits again.
+    /// A redo has ended. If it failed, it waits again.
     pub(crate) fn end_work(&mut self, index: usize, count: usize, failed: bool) {
         self.out -= 1;
         if failed {
@@ -217,7 +218,7 @@ impl RedoBacklog {
         }
     }
 
-    /// Does it serve hosts, and lack the spare frames, while none of its redos is at work?
+    /// Does it serve hosts, and lack the spare frames, while none of its redos is in work?
     pub(crate) const fn needs_spare(&self) -> bool {
         self.spare.is_none() && (!self.serves || self.out == 0)
     }
@@ -237,12 +238,12 @@ impl RedoBacklog {
         self.spare.take()
     }
 
-    /// This operation has the spare frames.
+    /// Give the spare frames to this operation.
     pub(crate) fn spare_goes_to(&mut self, op: u32) {
         self.spare_has = op;
     }
 
-    /// This operation is over; true if it had the spare frames.
+    /// This operation has ended; true if it had the spare frames.
     pub(crate) fn spare_comes_back(&mut self, op: u32) -> bool {
         let had = self.spare_has == op;
         if had {
@@ -251,22 +252,22 @@ impl RedoBacklog {
         had
     }
 
-    /// The set serves hosts while the rest is done; false if it did before.
+    /// The set begins to serve hosts while the rest is done; false if it serves them already.
     pub(crate) fn begin_to_serve(&mut self) -> bool {
         !core::mem::replace(&mut self.serves, true)
     }
 
-    /// Nothing more is done of it.
+    /// End the backlog: no further redo is done.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
 
-    /// Is nothing more done of it?
+    /// Has it ended?
     pub(crate) const fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Bytes of the longest write, with the parts of the journal's blocks that reach over its ends.
+    /// Number of bytes of the longest write, including the parts of the journal's blocks beyond its ends.
     pub(crate) fn bytes_max(&self) -> u64 {
         self.most.bytes().get() + 2 * FRAME_BYTES
     }
@@ -294,8 +295,9 @@ impl RedoBacklog {
         (self.first < self.redos.len()).then_some(self.first)
     }
 
-    /// How many redos from this one on become one write, and their sectors: neighbours on one member, in one unit. A block
-    /// of the journal's devices may reach over the ends of the first and the last one only.
+    /// Number of redos from this one on that become one write, and the length of the write: neighbours on one member,
+    /// in one unit. Only at the start of the first and at the end of the last one a block of the journal's devices may
+    /// extend beyond the write.
     pub(crate) fn run_from(&self, index: usize, block: u64) -> (usize, Sectors) {
         let first = &self.redos[index];
         let unit = first.at.get() / self.unit.get();
@@ -336,7 +338,7 @@ impl Journal {
         true
     }
 
-    /// No more redos of a backlog are done: the entries of the others are not needed for them either.
+    /// No more redos of a backlog are done: its entries are not needed for them any more.
     pub(crate) fn give_up_redos(&mut self, number: usize) {
         let left = self.replay.backlogs[number].redos.iter().filter(|own| own.state != RedoState::Done);
         left.for_each(|own| self.log.unpin_if_held(own.source.sequence));
@@ -350,12 +352,12 @@ impl Replay {
         !self.backlogs.is_empty()
     }
 
-    /// How many redos are not done.
+    /// Number of redos that are not done.
     pub(super) fn pending(&self) -> u64 {
         self.backlogs.iter().map(|backlog| backlog.left as u64).sum()
     }
 
-    /// How many backlogs there are.
+    /// Number of backlogs.
     pub(crate) fn len(&self) -> usize {
         self.backlogs.len()
     }
@@ -380,12 +382,12 @@ impl Replay {
         self.backlogs.swap_remove(number);
     }
 
-    /// An operation waits for redos: they are to begin before all others.
+    /// An operation waits for redos: they must begin before all others.
     pub(crate) fn ask(&mut self) {
         self.is_asked = true;
     }
 
-    /// Has one asked since this was called last?
+    /// Has an operation called [`Replay::ask`] since the last call?
     pub(crate) fn take_asked(&mut self) -> bool {
         core::mem::take(&mut self.is_asked)
     }
@@ -394,7 +396,7 @@ impl Replay {
         self.backlogs.iter_mut().find(|backlog| backlog.set == set)
     }
 
-    /// Forget the backlog of a set that is gone.
+    /// Forget the backlog of a set that has ended.
     pub(crate) fn forget_backlog(&mut self, set: SetId) {
         self.backlogs.retain(|backlog| backlog.set != set);
     }

@@ -29,7 +29,7 @@ use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::planted::Flaw;
 
-/// How far the session of a set is, for readers; see the module.
+/// The progress of the session of a set, for readers. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Session {
     /// The journal protects no writes of the set.
@@ -53,7 +53,7 @@ pub enum Session {
 pub(crate) struct Share {
     /// The journal, as the superblocks of the set name it.
     pub(super) uuid: Uuid,
-    /// The place of the set in the journal's table.
+    /// The index of the set in the journal's table of arrays.
     pub(super) index: u8,
     /// The entry with which the session began.
     pub(super) since: u64,
@@ -68,15 +68,15 @@ impl Share {
 /// Does a write wait for a session to begin?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Demand {
-    /// None does.
+    /// No write waits.
     None,
-    /// One does.
+    /// A write waits.
     Asked,
-    /// One does, and dirty data must be on the members first: destage does not wait for its age.
+    /// A write waits, and dirty data must be on the members first: destage does not wait for its age.
     Hurries,
 }
 
-/// What the journal is to a set.
+/// The relation of a set to the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SetState {
     /// The journal holds nothing for the set.
@@ -94,20 +94,20 @@ pub(crate) enum SetState {
 pub(crate) struct Marked {
     pub(super) share: Share,
     pub(super) stage: Stage,
-    /// Rows were written that the lost journal does not have: the generation of the superblocks that says so.
+    /// Rows were written that the lost journal does not have: the generation of the superblocks that records this.
     pub(super) stale: Option<u64>,
-    /// A write has asked for the session. A session that begins with a replay may be asked for later, or never.
+    /// Has a write requested the session? If a session begins with a replay, a write may request it later, or never.
     pub(super) asked: bool,
-    /// The session is to end: destage does not wait for the age of dirty data.
+    /// The session is about to end: destage does not wait for the age of dirty data.
     pub(super) hurries: bool,
 }
 
-/// How far a set with the mark is.
+/// The progress of a set that has the mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// The set is being started, and its part of the log is not loaded yet.
     Replaying,
-    /// The set is not started, for this reason.
+    /// The set cannot be started, for this reason.
     Refused(&'static str),
     /// Until this generation of the set's superblocks is durable.
     Marking(u64),
@@ -115,14 +115,14 @@ pub(crate) enum Stage {
     On,
     /// See [`Session::Leaving`].
     Leaving {
-        /// No write was under way when the flushes began, so that they cover all of them.
+        /// When the flushes began no write was under way, so they cover all writes.
         settled: bool,
     },
     /// Until this generation of the set's superblocks, without the mark, is durable.
     Unmarking(u64),
 }
 
-/// What a set knows of the journal.
+/// A set's knowledge of the journal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetJournal {
     pub(super) state: SetState,
@@ -133,7 +133,7 @@ pub(crate) struct SetJournal {
     pub(super) flushes: u32,
     /// Its members lack redo records of the log: see [`super::redo_backlog`].
     pub(super) redoing: bool,
-    /// The notice that the journal's table has no place for the set was given.
+    /// Was the notice given that the journal's table has no place for the set?
     pub(super) full_noticed: bool,
 }
 
@@ -168,13 +168,13 @@ impl SetJournal {
         self.redoing
     }
 
-    /// They have them, or never will.
+    /// The members have all redo records, or will never get them.
     pub(crate) fn end_redoing(&mut self) {
         self.redoing = false;
         self.logged -= 1;
     }
 
-    /// The session as readers see it.
+    /// The session, for readers.
     #[inline]
     pub(crate) fn session(&self) -> Session {
         match self.state {
@@ -203,7 +203,7 @@ impl SetJournal {
         matches!(self.state, SetState::Marked(Marked { stage: Stage::On, .. }))
     }
 
-    /// Has a write asked for the session, or for one to begin?
+    /// Has a write requested the session, or that one begins?
     pub(crate) fn is_asked(&self) -> bool {
         match self.state {
             SetState::Off(demand) => demand != Demand::None,
@@ -212,7 +212,7 @@ impl SetJournal {
         }
     }
 
-    /// A write asks for the session; true if that is new.
+    /// A write requests the session; true if none did before.
     fn ask(&mut self) -> bool {
         let is_new = !self.is_asked();
         match &mut self.state {
@@ -223,7 +223,7 @@ impl SetJournal {
         is_new
     }
 
-    /// The set's part of the journal, if it has one.
+    /// The set's share of the journal, if it has one.
     #[inline]
     pub(crate) fn share(&self) -> Option<Share> {
         match self.state {
@@ -242,13 +242,13 @@ impl SetJournal {
         self.share().expect("the set has a part in the journal").index
     }
 
-    /// The set is about to be started: the log is read first.
+    /// The set will be started: the log is read first.
     pub(crate) fn begin_replay(&mut self, share: Share, is_stale: bool) {
         let stale = is_stale.then_some(0);
         self.state = SetState::Marked(Marked { share, stage: Stage::Replaying, stale, asked: false, hurries: false });
     }
 
-    /// Is the set's part of the log still to be loaded?
+    /// Must the set's part of the log still be loaded?
     pub(crate) fn is_replaying(&self) -> bool {
         matches!(self.state, SetState::Marked(Marked { stage: Stage::Replaying, .. }))
     }
@@ -273,12 +273,12 @@ impl SetJournal {
         }
     }
 
-    /// The generation of the superblocks that calls the journal stale.
+    /// The generation of the superblocks that records that the journal is stale.
     pub(crate) fn stale(&self) -> Option<u64> {
         self.marked().and_then(|own| own.stale)
     }
 
-    /// This generation of the superblocks calls the journal stale.
+    /// This generation of the superblocks records that the journal is stale.
     pub(super) fn set_stale(&mut self, generation: u64) {
         if let SetState::Marked(own) = &mut self.state {
             own.stale = Some(generation);
@@ -295,7 +295,7 @@ impl SetJournal {
         }
     }
 
-    /// Let destage hurry, or hurry no more.
+    /// Begin or end to destage without waiting for the age of dirty data.
     fn set_hurries(&mut self, hurries: bool) {
         match &mut self.state {
             SetState::Off(Demand::None) | SetState::Settling | SetState::Entering(..) => {}
@@ -316,7 +316,7 @@ impl SetJournal {
         own.stage = stage;
     }
 
-    /// May the clean mark be written, as far as the session is concerned?
+    /// Does the session permit the clean mark?
     pub(crate) fn may_be_clean(&self) -> bool {
         matches!(self.session(), Session::Off | Session::On)
     }
@@ -331,12 +331,12 @@ pub enum Unprotected {
     NotConsistent,
     /// Chunks are not multiples of 4 KiB, or too many members with parity, or copies.
     Shape,
-    /// Metadata 1.0 stands at the end: the members of a mirror can be mounted as they are.
+    /// Metadata 1.0 is at the end of the members, so the members of a mirror could be mounted as they are.
     MetadataAtEnd,
     /// It has a partial parity log.
     PartialParityLog,
-    /// The set does not run, a flush of it has failed, or its members do not take dirty data that was written without the
-    /// journal.
+    /// The set does not run, or one of its flushes failed, or its members do not accept dirty data that was written
+    /// without the journal.
     NotRunning,
     /// The journal's table is full.
     TableFull,
@@ -366,7 +366,7 @@ impl Set {
         self.journal.is_on() && (self.dirty.all() > 0 || self.journal.logged > 0)
     }
 
-    /// The clean mark is about to be written: the session ends with it.
+    /// The clean mark will be written in this generation: the session ends with it.
     pub(crate) fn unmark_with(&mut self, generation: u64) {
         if self.journal.is_on() {
             self.journal.set_stage(Stage::Unmarking(generation));
@@ -375,7 +375,7 @@ impl Set {
 }
 
 impl Sets {
-    /// Ask for a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
+    /// Request a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
     pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
         let set = self.get_mut(id);
         if set.journal.is_on() {
@@ -566,7 +566,7 @@ impl Controller {
 
     /// Flush the members before the session ends.
     fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        // Writes that go on without a lost journal may still be under way.
+        // Writes that continue without a lost journal may still be under way.
         let settled = !self.sets.get(id).mark.has_writers();
         let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).journal.flushes = issued;
@@ -584,7 +584,7 @@ impl Controller {
         is_new
     }
 
-    /// Destage does not hurry for a session of this set any more.
+    /// Destage waits for the age of dirty data again.
     pub(crate) fn end_hurry(&mut self, id: SetId) {
         let own = &mut self.sets.get_mut(id).journal;
         if own.hurries() {
@@ -599,9 +599,9 @@ impl Controller {
         if set.has_failed_flush() || set.is_lost() {
             return self.set_stage(id, Stage::On);
         }
-        // Writes past the cache wait until the session has ended, and all earlier writes are flushed: the set is clean as
-        // well. Otherwise a crash would ask for a resync, or for force if a member is missing, although the journal had
-        // everything. A clean mark that is being written comes first.
+        // Writes past the cache wait until the session has ended and all earlier writes are flushed, so the set is
+        // clean as well. Otherwise a crash would require a resync, or force if a member is missing, although the
+        // journal had everything. A clean mark that is being written comes first.
         if set.mark.is_flushing() {
             return false;
         }
@@ -636,9 +636,8 @@ impl Controller {
     }
 }
 
-/// Free the place in the table of the array that was discarded first. Its old entries do not count for the array that
-/// takes the place, because the entries of that array are younger. If the discarded array comes back, its journal
-/// counts as lost.
+/// Free the place in the table of the array that was discarded first. Its entries do not count for the new array, whose
+/// entries are younger. If the discarded array comes back, its journal counts as lost.
 fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
     let discarded = |place: &&mut Option<JournalArray>| place.is_some_and(|a| a.state == ArrayState::Discarded);
     let oldest = superblock.arrays.iter_mut().filter(discarded).min_by_key(|place| place.map(|a| a.first_sequence));
@@ -648,7 +647,7 @@ fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
 }
 
 impl Set {
-    /// Is no write under way and nothing dirty that the journal would have to have?
+    /// Is no write under way, and no data dirty that the journal would need to have?
     pub(crate) fn is_settled(&self) -> bool {
         self.mark.is_settled() && self.dirty.all() == 0
     }
@@ -691,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_asked_for_once_and_hurries_only_if_it_was() {
+    fn a_session_is_requested_once_and_hurries_only_if_it_was_requested() {
         let mut own = SetJournal::NONE;
         own.set_hurries(true);
         assert!(!own.hurries(), "no write asks for it");
@@ -700,7 +699,7 @@ mod tests {
         assert!(own.is_asked() && own.hurries());
         own.set_hurries(false);
         assert!(own.is_asked() && !own.hurries(), "the write still waits");
-        // A session that began with a replay was not asked for.
+        // A write did not request this session: it began with a replay.
         own.begin_replay(SHARE, true);
         assert_eq!((own.is_asked(), own.is_replaying(), own.stale()), (false, true, Some(0)));
         assert!(own.ask() && own.is_asked());

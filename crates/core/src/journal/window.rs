@@ -90,7 +90,7 @@ impl Window {
 
     /// For the next journal: a hung drive may access the window until it answers.
     pub(super) fn for_next_journal(&self) -> Self {
-        assert!(self.user.is_none(), "who has the window ends before the journal is forgotten");
+        assert!(self.user.is_none(), "the user of the window ends before the journal is forgotten");
         Self { given_up: self.given_up, ..Self::default() }
     }
 }

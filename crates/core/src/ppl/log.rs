@@ -95,7 +95,7 @@ impl Controller {
                 let (set, stripe) = (op.set(), op.rows_of().stripe);
                 let slot = self.sets.get(set).parity().p_slot(stripe);
                 self.ops[index].set_record(Partial::Waiting);
-                let ppl = self.sets.get_mut(set).ppl.as_mut().expect("who needs a record has a log");
+                let ppl = self.sets.get_mut(set).ppl.as_mut().expect("a set with records has logs");
                 let log = &mut ppl.logs[slot.index()];
                 log.waiting.push(index);
                 let waits = log.state != LogState::Free;
@@ -294,7 +294,7 @@ impl Controller {
         }
         let log = self.log_mut(id, slot);
         log.flying = flying;
-        // The operations that came while an empty header was being written.
+        // Operations that came while an empty header was being written.
         let due = log.state == LogState::Free && log.is_wanted();
         if due {
             self.sets.logs_are_due();
@@ -311,7 +311,7 @@ impl Controller {
         }
         let mut moved = false;
         if durable {
-            // The flush that was under way has ended.
+            // The flush has ended.
             let next = if doubt { LogState::Stale } else { LogState::Free };
             for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Flushing) {
                 log.state = next;
@@ -333,7 +333,7 @@ impl Controller {
         }
         let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
-        // No flush is needed if a later one has covered it.
+        // No flush is needed if a later one has covered the writes.
         if issued == 0 {
             self.sets.logs_are_due();
         }
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_log_without_a_keeper_goes_on_without_a_record() {
+    fn an_operation_that_waits_for_a_log_whose_member_is_gone_continues_without_a_record() {
         let mut controller = controller();
         let op = controller.ops.put(with_record(Partial::Waiting)).index;
         controller.log_mut(SET, Slot(1)).waiting.push(op);

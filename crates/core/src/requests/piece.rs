@@ -36,12 +36,12 @@ pub(crate) enum Reading {
     ByRows,
 }
 
-/// The journal entry for which a piece of a write waits.
+/// The journal entry that a piece of a write waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PieceEntry {
-    /// None so far.
+    /// None yet.
     None,
-    /// This one, perhaps with earlier ones.
+    /// This one, and perhaps earlier ones.
     Waits(u64),
     /// Its entry never became durable; it waits with the other such pieces.
     Orphaned,
@@ -58,7 +58,7 @@ pub(crate) enum Way {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ReadWay {
     reading: Reading,
-    /// Lines are reserved for its data.
+    /// Are cache lines reserved for its data?
     fills: bool,
     /// First of the pieces that wait for the data of this one.
     waiters: u32,
@@ -78,39 +78,39 @@ pub(crate) struct Piece {
     /// First byte and bytes, within the request.
     offset: u64,
     len: u64,
-    /// The first sector of the array and the sector after the last one, partial blocks counted whole; and the bytes of
-    /// the first and the last block that the request does not cover.
+    /// The first sector of the array and the sector after the last one, with partial blocks counted as whole; and the
+    /// bytes of the first and of the last block that the request does not cover.
     first: Sectors,
     last: Sectors,
     head_skip: u16,
     tail_skip: u16,
     run: Option<Run>,
     pub(super) state: PieceState,
-    /// Operations in work.
+    /// Number of operations in work.
     ops: u32,
-    /// Sectors of the piece that have an operation already.
+    /// Number of its sectors that have an operation already.
     split: Sectors,
     error: Option<ReplyStatus>,
     way: Way,
-    /// In the queue of pieces that want operations, or waiting for the cache.
+    /// Is it in the queue of pieces that need operations, or does it wait for the cache?
     queued: bool,
-    /// What it waits for since it was looked at last.
+    /// The reason of its present wait, since it last advanced.
     waits: Option<Reason>,
     /// The next piece that waits for the same dirty unit, or for the same piece.
     next_waiter: u32,
-    /// It goes past the cache, and has found something dirty in its way so often.
+    /// If it bypasses the cache: the number of times that it found dirty data in its range.
     turns: u8,
-    /// It walks through a parity set: see [`Walk`].
+    /// Is it processed row by row? See [`Walk`].
     walks: bool,
 }
 
-/// A walk of a piece through a parity set, row by row. It is stored apart from its piece, because it is large and most
-/// pieces have none.
+/// The progress of a piece that is processed row by row. It is stored apart from its piece, because it is large and
+/// most pieces have none.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
-    /// The rest.
+    /// The part that has no operation yet.
     pub(super) left: Split,
-    /// Its beginning in the set and in the piece.
+    /// The start of the part in its set, and in the piece.
     pub(super) base: (SetId, SetLba),
     pub(super) from: Sectors,
 }
@@ -126,14 +126,14 @@ pub(super) struct Cut {
 }
 
 impl Piece {
-    /// A piece of a request that begins now, of an array with blocks of `block` bytes, a power of two.
+    /// A new piece of a request, of an array with blocks of `block` bytes, a power of two.
     #[inline(always)]
     pub(super) fn cut(request: u32, at: Cut, block: Bytes, run: Option<Run>, way: Way) -> Self {
         let Cut { start, offset, len } = at;
-        // A power of two: masks, not divisions.
+        // Masks instead of divisions, because the block is a power of two.
         let mask = block.get() - 1;
         let narrow = |n: u64| u16::try_from(n).expect("a block is at most 4096 bytes");
-        // Written out, not `..Self::new(...)`: one of them is made for each request, and it is large.
+        // Written out instead of `..Self::new(...)`: a piece is large, and one is made for each request.
         Self {
             request,
             offset,
@@ -156,7 +156,7 @@ impl Piece {
         }
     }
 
-    /// A piece that reads whole blocks of the array ahead, from `first` to `last`.
+    /// A piece of read-ahead, for the whole blocks from `first` to `last`.
     pub(crate) fn ahead(request: u32, first: Sectors, last: Sectors, run: Run) -> Self {
         let cut = Cut { start: first.bytes().get(), offset: 0, len: (last - first).bytes().get() };
         Self::cut(request, cut, Bytes(openraid_units::SECTOR_BYTES), Some(run), Way::READ)
@@ -168,19 +168,19 @@ impl Piece {
         Self::cut(request, Cut { start: 0, offset: 0, len: 0 }, Bytes(512), None, way)
     }
 
-    /// The request that it is of.
+    /// The request that it belongs to.
     #[inline(always)]
     pub(crate) const fn request(&self) -> u32 {
         self.request
     }
 
-    /// Its first byte in the request, and how many it has.
+    /// Its first byte in the request, and its length in bytes.
     #[inline(always)]
     pub(super) const fn bytes(&self) -> (u64, u64) {
         (self.offset, self.len)
     }
 
-    /// The first sector of the array that it covers, and the sector after the last one, partial blocks counted whole.
+    /// The first sector of the array that it covers, and the sector after the last one. Partial blocks count as whole.
     #[inline(always)]
     pub(crate) const fn range(&self) -> (Sectors, Sectors) {
         (self.first, self.last)
@@ -222,41 +222,41 @@ impl Piece {
         self.frames_at() + Bytes(u64::from(self.head_skip))
     }
 
-    /// It gives its frames away: a command that was given up may still write into them.
+    /// Take its frames away: a given-up command may still write into them.
     pub(super) fn take_run(&mut self) -> Option<Run> {
         self.run.take()
     }
 
-    /// It has these frames, if there are any.
+    /// Set its frames, if there are any.
     pub(super) fn set_run(&mut self, run: Option<Run>) {
         self.run = run;
     }
 
-    /// Sectors of it that have an operation, or that the cache took.
+    /// Number of its sectors that have an operation or are in the cache.
     #[inline(always)]
     pub(crate) const fn split(&self) -> Sectors {
         self.split
     }
 
-    /// This number of further sectors has an operation, or is in the cache.
+    /// This number of further sectors has an operation or is in the cache.
     #[inline(always)]
     pub(crate) fn split_off(&mut self, len: Sectors) {
         self.split += len;
     }
 
-    /// It begins again row by row, from its first sector.
+    /// Begin again row by row, from its first sector.
     pub(super) fn begin_by_rows(&mut self) {
         self.split = Sectors::ZERO;
         self.set_reading(Reading::ByRows);
     }
 
-    /// Have all of its sectors an operation, or will they get none because it has failed?
+    /// Have all of its sectors an operation, or will the rest get none because it failed?
     #[inline(always)]
     pub(super) fn is_split(&self) -> bool {
         self.error.is_some() || (!self.walks && self.split >= self.sectors())
     }
 
-    /// Its next `len` sectors are walked through row by row.
+    /// Process its next `len` sectors row by row.
     #[inline(always)]
     pub(super) fn begin_walk(&mut self, len: Sectors) {
         self.walks = true;
@@ -279,7 +279,7 @@ impl Piece {
         self.ops += 1;
     }
 
-    /// One of those is over; true if it was the last one.
+    /// One of these has ended; true if it was the last one.
     #[inline(always)]
     pub(super) fn end_op(&mut self) -> bool {
         self.ops -= 1;
@@ -291,7 +291,7 @@ impl Piece {
         self.ops > 0
     }
 
-    /// An error of a part of it, if there is one. The first error counts.
+    /// Note the error of a part, if there is one. The first error counts.
     #[inline(always)]
     pub(crate) fn note_error(&mut self, error: Option<ReplyStatus>) {
         self.error = self.error.or(error);
@@ -318,40 +318,40 @@ impl Piece {
         self.queued = false;
     }
 
-    /// It waits for this; true if it has not waited for it since it moved last.
+    /// It waits for this reason; true if it did not wait for the reason before, since it last advanced.
     pub(crate) fn begin_wait(&mut self, reason: Reason) -> bool {
         self.waits.replace(reason) != Some(reason)
     }
 
-    /// It has moved.
+    /// It has advanced.
     #[inline(always)]
     pub(crate) fn end_wait(&mut self) {
         self.waits = None;
     }
 
-    /// It waits for something, and this piece, or [`NONE`], is the next one that does.
+    /// It waits, and `next` is the next piece that waits for the same, or [`NONE`].
     pub(crate) fn set_next_waiter(&mut self, next: u32) {
         self.next_waiter = next;
     }
 
-    /// It waits no more; returns the next piece that waits for the same, or [`NONE`].
+    /// Its wait is over. Returns the next piece that waits for the same, or [`NONE`].
     pub(crate) fn take_next_waiter(&mut self) -> u32 {
         core::mem::replace(&mut self.next_waiter, NONE)
     }
 
-    /// It has found something dirty in its way once more; returns how often so far.
+    /// It found dirty data in its range once more. Returns the number of times so far.
     pub(crate) fn count_turn(&mut self) -> u8 {
         self.turns = self.turns.saturating_add(1);
         self.turns
     }
 
-    /// Nothing dirty is in its way any more.
+    /// Its range has no dirty data any more.
     #[inline]
     pub(crate) fn end_turns(&mut self) {
         self.turns = 0;
     }
 
-    /// It has to be read again: with other frames, if a command that was given up may still use these.
+    /// It must be read again: with other frames, if a given-up command may still use these.
     pub(crate) fn read_again(&mut self, abandons_frames: bool) {
         let before = self.reading() == Some(Reading::Again { frames_abandoned: true });
         self.set_reading(Reading::Again { frames_abandoned: before || abandons_frames });
@@ -362,7 +362,7 @@ impl Piece {
         matches!(self.reading(), Some(Reading::Again { .. }))
     }
 
-    /// How it gets its bytes, if it belongs to a read.
+    /// The way in which it gets its bytes; none for a write.
     #[inline(always)]
     pub(crate) const fn reading(&self) -> Option<Reading> {
         match &self.way {
@@ -380,7 +380,7 @@ impl Piece {
         own
     }
 
-    /// Lines are reserved for its data.
+    /// Reserve lines for its data.
     pub(crate) fn begin_fill(&mut self) {
         self.as_read().fills = true;
     }
@@ -390,7 +390,7 @@ impl Piece {
         matches!(&self.way, Way::Read(own) if own.fills)
     }
 
-    /// Its reserved lines are settled; true if there were any.
+    /// Its line reservations have ended; true if there were any.
     pub(crate) fn end_fill(&mut self) -> bool {
         match &mut self.way {
             Way::Read(own) => core::mem::take(&mut own.fills),
@@ -398,25 +398,25 @@ impl Piece {
         }
     }
 
-    /// Put a piece in front of the pieces that wait for the data of this one. Returns the one that was first.
+    /// Put a piece before the pieces that wait for the data of this one. Returns the one that was first.
     pub(crate) fn put_waiter(&mut self, first: u32) -> u32 {
         core::mem::replace(&mut self.as_read().waiters, first)
     }
 
-    /// It waits for this entry of the journal; true if that is new.
+    /// Wait for this entry of the journal; true if it did not wait for it before.
     pub(crate) fn wait_for_entry(&mut self, entry: PieceEntry) -> bool {
         let Way::Write(own) = &mut self.way else { unreachable!("only writes wait for entries") };
         core::mem::replace(own, entry) != entry
     }
 
-    /// Sectors that it covers, partial blocks counted whole.
+    /// Number of sectors that it covers. Partial blocks count as whole.
     #[inline(always)]
     pub(crate) fn sectors(&self) -> Sectors {
         self.last - self.first
     }
 }
 
-/// Its state, for a list of all that is in work.
+/// Its state, for a list of all work in progress.
 impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_is_asked_in_vain_again_has_one_wait() {
+    fn a_piece_that_is_refused_twice_has_one_wait() {
         let mut piece = piece(0, 4096, 512);
         assert!(piece.begin_wait(Reason::WaitedForCache) && !piece.begin_wait(Reason::WaitedForCache));
         assert!(piece.begin_wait(Reason::WaitedForDestage));

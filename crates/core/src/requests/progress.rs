@@ -10,37 +10,38 @@ use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Divisor;
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
 
-/// Pieces of one request in work at once, at most.
+/// Maximum number of pieces of one request in work at once.
 const PIECES_PER_REQUEST_MAX: u32 = 8;
-/// Pieces of a write that may wait for payload at once: a host that announces it and is silent holds no more.
+/// Maximum number of pieces of a write that wait for payload at once. So a host that announces payload and does not
+/// send it holds no more frames.
 const PIECES_RECEIVING_MAX: u32 = 2;
-/// A piece of a request without payload may be larger: it holds no frames.
+/// Maximum size of a piece without payload. It may be larger than others, because it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// A host request inside the controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     request: BlockRequest,
-    /// Bytes that have a piece already. A discard counts bytes from its first whole block here, a flush counts sets.
+    /// Number of bytes that have a piece already. For a discard, bytes from its first whole block; for a flush, sets.
     cut: u64,
-    /// Bytes of a read that were sent.
+    /// Number of bytes of a read that were sent.
     sent: u64,
-    /// Pieces (of a flush or a discard: operations) in work.
+    /// Number of pieces in work; for a flush or a discard, of operations.
     pieces: u32,
-    /// Those of them that wait for payload.
+    /// Number of pieces that wait for payload.
     receiving: u32,
     error: Option<ReplyStatus>,
-    /// In the queue of requests that want pieces.
+    /// Is it in the queue of requests that need pieces?
     queued: bool,
-    /// A flush: how far it is with the set whose turn it is.
+    /// A flush: its progress with the set whose turn it is.
     sync: Sync,
-    /// No host has asked: it reads ahead.
+    /// Is it read-ahead, which no host requested?
     ahead: bool,
-    /// It is among those inside its array.
+    /// Is it counted as a request inside its array?
     counted: bool,
     /// The number of a host's request, counted from 1; read-ahead has none.
     number: u64,
-    /// It has waited for frames.
+    /// Has it waited for frames?
     starved: bool,
 }
 
@@ -59,7 +60,7 @@ pub(super) fn check_range(request: &BlockRequest, capacity: Bytes) -> Result<(),
 }
 
 impl Request {
-    /// A host's request, of which nothing is done.
+    /// A host's request of which nothing is done yet.
     #[inline(always)]
     pub(crate) fn new(request: BlockRequest, number: u64) -> Self {
         Self {
@@ -78,12 +79,12 @@ impl Request {
         }
     }
 
-    /// A reading ahead. Its one piece is in work from the beginning.
+    /// A read-ahead request. Its one piece is in work from the beginning.
     pub(crate) fn ahead(request: BlockRequest) -> Self {
         Self { cut: request.len, pieces: 1, ahead: true, ..Self::new(request, 0) }
     }
 
-    /// What was asked for.
+    /// The request as the host sent it.
     #[inline(always)]
     pub(crate) const fn asked(&self) -> &BlockRequest {
         &self.request
@@ -120,13 +121,13 @@ impl Request {
         matches!(self.request.kind, RequestKind::Read)
     }
 
-    /// Is it a write that has to be on stable media before it is answered?
+    /// Is it a write that must be durable before it is acknowledged?
     #[inline(always)]
     pub(crate) const fn is_fua_write(&self) -> bool {
         matches!(self.request.kind, RequestKind::Write { fua: true } | RequestKind::WriteZeroes { fua: true, .. })
     }
 
-    /// It counts as one inside its array from now on.
+    /// Count it as a request inside its array from now on.
     #[inline(always)]
     pub(super) fn enter_array(&mut self) {
         self.counted = true;
@@ -137,7 +138,7 @@ impl Request {
         self.counted
     }
 
-    /// Something of it failed. The first error is the one that the host gets.
+    /// A part of it failed. The host gets the first error.
     #[inline(always)]
     pub(super) fn fail(&mut self, error: ReplyStatus) {
         self.error = self.error.or(Some(error));
@@ -148,13 +149,13 @@ impl Request {
         self.error.is_some()
     }
 
-    /// What the host gets, as far as it is known.
+    /// The status that the host gets, as far as it is known.
     #[inline(always)]
     pub(super) fn status(&self) -> ReplyStatus {
         self.error.unwrap_or(ReplyStatus::Ok)
     }
 
-    /// Does its last transfer answer it, so that it needs no reply?
+    /// Does its last transfer also answer the request, so that it needs no reply?
     #[inline(always)]
     pub(super) fn is_answered_by_transfer(&self) -> bool {
         self.is_read() && !self.has_failed() && self.request.len > 0
@@ -166,7 +167,7 @@ impl Request {
         self.cut == self.request.len
     }
 
-    /// It enters the queue of requests that want pieces, unless it is there or wants none; true if it enters.
+    /// Enter the queue of requests that need pieces, unless it is in the queue or needs none; true if it entered.
     #[inline(always)]
     pub(super) fn begin_to_want(&mut self) -> bool {
         let wants = !self.queued && self.error.is_none() && self.cut < self.request.len;
@@ -174,7 +175,7 @@ impl Request {
         wants
     }
 
-    /// It leaves the queue of requests that want pieces: it has as many as it may have.
+    /// Leave the queue of requests that need pieces, because it has as many as it may have.
     #[inline(always)]
     pub(super) fn end_to_want(&mut self) {
         self.queued = false;
@@ -186,20 +187,20 @@ impl Request {
         self.pieces >= PIECES_PER_REQUEST_MAX || self.receiving >= PIECES_RECEIVING_MAX
     }
 
-    /// The place in the array of the first byte that has no piece.
+    /// The first byte, in the array, that has no piece.
     #[inline(always)]
     pub(super) const fn next_start(&self) -> u64 {
         self.request.offset.get() + self.cut
     }
 
-    /// Bytes of the next piece, and the bytes of frames that it needs. `block` is the block size of the array, a power of
-    /// two; a piece with payload ends at a multiple of `piece_max`, or with the request.
+    /// Length of the next piece, and the bytes of frames that it needs. `block` is the block size of the array, a power
+    /// of two. A piece with payload ends at a multiple of `piece_max`, or with the request.
     #[inline(always)]
     pub(super) fn next_piece(&self, block: Bytes, piece_max: Divisor) -> (u64, u64) {
         let start = self.next_start();
         let left = self.request.len - self.cut;
         let block = block.get();
-        // A power of two: masks, not divisions.
+        // Masks instead of divisions, because the block is a power of two.
         let mask = block - 1;
         if let RequestKind::WriteZeroes { .. } = self.request.kind {
             let head = start & mask;
@@ -209,14 +210,14 @@ impl Request {
             let whole = left & !mask;
             return if whole == 0 { (left, block) } else { (whole.min(RANGE_PIECE_BYTES_MAX), 0) };
         }
-        // Cut at multiples of the piece size, so that pieces do not tear stripes apart more than they must.
+        // Cut at multiples of the piece size, so that pieces do not divide more stripes than they must.
         let to_boundary = piece_max.by() - piece_max.remainder(start);
         let len = left.min(to_boundary);
         let (first, last) = (start & !mask, (start + len + mask) & !mask);
         (len, last - first)
     }
 
-    /// Its first bytes that have no piece have one now; returns where they begin in the request.
+    /// The first `len` bytes without a piece get one. Returns their offset in the request.
     #[inline(always)]
     pub(super) fn cut_piece(&mut self, len: u64) -> u64 {
         self.pieces += 1;
@@ -225,7 +226,7 @@ impl Request {
         offset
     }
 
-    /// It leaves the queue of requests that want pieces if the last one was cut; true if it does.
+    /// Leave the queue of requests that need pieces if the last piece was cut; true if it left.
     #[inline(always)]
     pub(super) fn leave_if_cut(&mut self) -> bool {
         let leaves = self.is_cut();
@@ -239,14 +240,14 @@ impl Request {
         self.receiving += 1;
     }
 
-    /// The payload of a piece is here, or will not come.
+    /// The payload of a piece is complete, or will not come.
     #[inline(always)]
     pub(super) fn end_receiving(&mut self) {
         self.receiving -= 1;
     }
 
-    /// Send a piece of a read, `len` bytes from `offset`, if all before it was sent. If so: where the next one begins, and
-    /// whether this is the only piece in work.
+    /// Send a piece of a read, `len` bytes from `offset`, if all bytes before it were sent. Then returns the start of
+    /// the next piece, and whether this is the only piece in work.
     #[inline(always)]
     pub(super) fn send(&mut self, offset: u64, len: u64) -> Option<(u64, bool)> {
         if offset != self.sent {
@@ -256,7 +257,7 @@ impl Request {
         Some((self.sent, self.pieces == 1))
     }
 
-    /// An operation of a flush or a discard begins. The first of them stands for the making of all others.
+    /// An operation of a flush or a discard begins. The first one counts for the work of making all others.
     pub(super) fn begin_op(&mut self) {
         self.pieces += 1;
     }
@@ -271,19 +272,19 @@ impl Request {
         }
     }
 
-    /// Is nothing of it in work?
+    /// Is no part of it in work?
     #[inline(always)]
     pub(super) const fn is_quiet(&self) -> bool {
         self.pieces == 0
     }
 
-    /// Is nothing of it in work, and does nothing follow?
+    /// Is no part of it in work, and will none follow?
     #[inline(always)]
     pub(super) const fn is_over(&self) -> bool {
         self.pieces == 0 && (self.is_cut() || self.error.is_some()) && !self.queued
     }
 
-    /// No more pieces are cut of it; true if it was in the queue of requests that want some, which it leaves.
+    /// Cut no more pieces. True if it was in the queue of requests that need pieces, which it leaves.
     pub(super) fn cut_no_more(&mut self) -> bool {
         let was_queued = core::mem::take(&mut self.queued);
         if was_queued {
@@ -292,13 +293,13 @@ impl Request {
         was_queued
     }
 
-    /// It waits for frames; true if it has not waited for any before.
+    /// It must wait for frames; true if this is its first wait for frames.
     pub(super) fn begin_to_starve(&mut self) -> bool {
         !core::mem::replace(&mut self.starved, true)
     }
 
-    /// A discard: the first byte in the array that is not done, and the bytes from there to the end of its last whole block;
-    /// `None` if no whole block is left.
+    /// A discard: the first byte in the array that is not done, and the number of bytes from there to the end of its
+    /// last whole block; `None` if no whole block is left.
     pub(super) fn next_discard(&self, block: Bytes) -> Option<(u64, Bytes)> {
         let start = self.request.offset.get().next_multiple_of(block.get());
         let end = Bytes(self.request.offset.get() + self.request.len).round_down(block).get();
@@ -306,7 +307,7 @@ impl Request {
         (at < end).then(|| (at, Bytes(end - at)))
     }
 
-    /// A discard: this number of further bytes is discarded, or left out.
+    /// A discard: this number of further bytes was discarded or left out.
     pub(super) fn pass_discarded(&mut self, bytes: Bytes) {
         self.cut += bytes.get();
     }
@@ -316,7 +317,7 @@ impl Request {
         usize::try_from(self.cut).expect("an array has few sets")
     }
 
-    /// A flush: the next set has its turn.
+    /// A flush: continue with the next set.
     pub(super) fn pass_set(&mut self) {
         self.cut += 1;
     }
@@ -358,7 +359,7 @@ mod tests {
         Request::new(asked(kind, offset, len), 1)
     }
 
-    /// All pieces, each of which ends at once: where they begin in the array, their bytes, the bytes of their frames.
+    /// All pieces, each of which ends at once: the start in the array, the length, and the bytes of frames of each.
     fn cut(kind: RequestKind, offset: u64, len: u64, block: u64, piece_max: u64) -> Vec<(u64, u64, u64)> {
         let mut request = request(kind, offset, len);
         let mut pieces = Vec::new();
@@ -380,12 +381,12 @@ mod tests {
     #[test]
     fn pieces_end_at_multiples_of_the_piece_size_and_have_frames_for_whole_blocks() {
         assert_eq!(cut(RequestKind::Read, 0, 4096, 512, 4096), [(0, 4096, 4096)]);
-        // 1000 is in the second block of 512, 9000 in the eighteenth, which ends at 9216.
+        // Byte 1000 is in the second block of 512, byte 9000 in the eighteenth, which ends at 9216.
         assert_eq!(cut(WRITE, 1000, 8000, 512, 4096), [(1000, 3096, 3584), (4096, 4096, 4096), (8192, 808, 1024)]);
         // One byte at the end of a block needs the whole block; two bytes across a boundary are two pieces.
         assert_eq!(cut(WRITE, 4095, 1, 4096, 65_536), [(4095, 1, 4096)]);
         assert_eq!(cut(WRITE, 65_535, 2, 4096, 65_536), [(65_535, 1, 4096), (65_536, 1, 4096)]);
-        // A piece size that is no power of two: three chunks of 20 KiB.
+        // A piece size that is not a power of two: three chunks of 20 KiB.
         assert_eq!(cut(RequestKind::Read, 61_440 - 512, 1024, 512, 61_440), [(60_928, 512, 512), (61_440, 512, 512)]);
     }
 
@@ -528,7 +529,7 @@ mod tests {
     #[test]
     fn a_flush_has_one_set_after_the_other_and_is_over_after_its_last_operation() {
         let mut flush = request(RequestKind::Flush, 0, 0);
-        // The making of operations, then two operations, the first of which ends before the second begins.
+        // The work of making operations, then two operations. The first one ends before the second one begins.
         flush.begin_op();
         assert_eq!(flush.next_set(), 0);
         flush.pass_set();

@@ -86,7 +86,7 @@ fn weight_by_walking(set: &Parity, stripe: StripeIndex, wanted: u16) -> u8 {
 }
 
 #[test]
-fn weights_are_counted_from_behind_q() {
+fn weights_are_counted_from_the_slot_after_q() {
     for rotation in Rotation::ALL {
         for members in [4, 5, 6, 8, 16, 128] {
             let set = parity(Level::Raid6, members, rotation.md_number(), CHUNK * u64::from(members * 2));

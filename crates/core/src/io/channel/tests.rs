@@ -148,7 +148,7 @@ fn a_rebuild_passes_a_command_of_a_host_that_a_drive_puts_off_a_few_times_only()
 }
 
 #[test]
-fn nobody_waits_beyond_the_age_limit_while_others_come() {
+fn no_command_waits_beyond_the_age_limit_while_others_arrive() {
     for class in [IoClass::Foreground, IoClass::Scrub] {
         let (mut channels, mut actions) = channels(1, true);
         let step = Nanos::from_millis(10);
@@ -169,7 +169,7 @@ fn nobody_waits_beyond_the_age_limit_while_others_come() {
 }
 
 #[test]
-fn a_drive_that_does_not_answer_keeps_nobody_waiting_but_its_own() {
+fn a_drive_that_does_not_answer_delays_only_its_own_commands() {
     let (mut channels, mut actions) = channels(2, true);
     for lba in 0..50 {
         push(&mut channels, Instant::ZERO, IoClass::Foreground, lba * 8, &mut actions);

@@ -245,7 +245,7 @@ fn a_write_waits_in_the_queue_that_its_wait_names() {
 }
 
 #[test]
-fn an_operation_that_waits_for_what_is_there_is_found() {
+fn an_operation_that_waits_for_something_available_is_found() {
     for wait in [Wait::Session, Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark] {
         let mut bench = Bench::new(OpKind::RowWrite);
         bench.hold(wait);
