@@ -31,9 +31,9 @@ const DEPTHS: [u32; 3] = [1, 32, 256];
 
 /// CPU nanoseconds of this thread; wall time if the kernel does not report them.
 fn thread_nanos(start: std::time::Instant) -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
-    told.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).expect("a benchmark is short"))
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let text = text.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
+    text.unwrap_or_else(|| u64::try_from(start.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
 /// Reads among a hundred requests of the mix, as in a database.

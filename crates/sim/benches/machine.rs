@@ -54,15 +54,15 @@ impl Rate {
 
 /// CPU nanoseconds of this thread; wall time if the kernel does not report them.
 fn thread_nanos(clock: std::time::Instant) -> u64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat");
-    let told = told.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
-    told.unwrap_or_else(|| u64::try_from(clock.elapsed().as_nanos()).expect("a benchmark is short"))
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat");
+    let text = text.ok().and_then(|line| line.split(' ').next().and_then(|word| word.parse().ok()));
+    text.unwrap_or_else(|| u64::try_from(clock.elapsed().as_nanos()).expect("a benchmark is short"))
 }
 
 /// Bytes of memory of this process.
 fn resident() -> u64 {
-    let told = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    told.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
 /// Measure the rate; of a hundred requests `reads` are reads.

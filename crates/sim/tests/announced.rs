@@ -63,7 +63,7 @@ fn at_no_moment_does_a_superblock_announce_a_log_that_is_not_there() {
 }
 
 #[test]
-fn without_space_for_the_log_the_array_starts_again_and_says_nothing_of_a_log() {
+fn without_space_for_the_log_the_array_starts_again_and_announces_no_log() {
     let (mut rig, drive, _) = rig(7);
     let superblock = superblock_on(&rig.world, drive).unwrap();
     let log = superblock.bad_block_log().unwrap();

@@ -277,7 +277,7 @@ fn a_check_of_a_good_array_finds_nothing_and_changes_nothing() {
 }
 
 #[test]
-fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_told() {
+fn a_rebuild_or_the_loss_of_a_member_aborts_a_check_with_a_notice() {
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(3)] {
         let _case = Case::new(5, shape);
         let mut rig = Rig::new(shape, RigOptions::new(5));
@@ -303,8 +303,9 @@ fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_t
         rig.lose(Slot(1), Loss::Failed);
         rig.run_for(Nanos::from_secs(1));
         assert_eq!((running(&rig), aborted(&rig)), (None, Some(AbortReason::MemberFailed)));
-        let told = |rig: &mut Rig| -> Vec<&str> { rig.world.take_notices().iter().map(|n| n.kind.event()).collect() };
-        assert_eq!(told(&mut rig).iter().filter(|event| **event == "CheckStopped").count(), 1);
+        let take_events =
+            |rig: &mut Rig| -> Vec<&str> { rig.world.take_notices().iter().map(|n| n.kind.event()).collect() };
+        assert_eq!(take_events(&mut rig).iter().filter(|event| **event == "CheckStopped").count(), 1);
         if rig.geometry_losses() == 1 {
             // If a member is missing, its data cannot be compared.
             let refused = rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Check });
@@ -318,7 +319,7 @@ fn a_check_is_broken_off_for_a_rebuild_and_by_the_loss_of_a_member_and_that_is_t
         rig.world.add_member(array, drive).unwrap();
         rig.run_for(Nanos::from_millis(500));
         assert_eq!((running(&rig), aborted(&rig)), (Some(TaskKind::Rebuild), Some(AbortReason::RebuildBegan)));
-        let events = told(&mut rig);
+        let events = take_events(&mut rig);
         assert!(events.starts_with(&["CheckStopped", "RebuildStarted"]), "{events:?}");
         rig.session.run(&mut rig.world, &load, 40);
         rig.rest();
@@ -494,10 +495,10 @@ fn a_repair_that_trusts_the_data_rewrites_parity_and_copies() {
             let before = content(&rig);
             assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), flips);
             assert!(before == content(&rig), "a check changes nothing");
-            let told = scrub(&mut rig, ScrubMode::TrustData);
+            let notices = scrub(&mut rig, ScrubMode::TrustData);
             let ended = ScrubOutcome::Mismatches { count: flips, repaired: flips };
             let ended = NoticeKind::CheckEnded(ScrubEnd { mode: ScrubMode::TrustData, outcome: ended });
-            assert!(told.contains(&ended), "{told:?}");
+            assert!(notices.contains(&ended), "{notices:?}");
             assert_eq!(mismatches(&scrub(&mut rig, ScrubMode::Check)), 0);
             rig.session.look_at_all(&mut rig.world);
             rig.judge();
@@ -521,14 +522,14 @@ fn a_double_parity_without_one_member_is_compared_with_the_parity_that_is_left()
         for nth in 0..10 {
             flip(&mut rig, other, MemberLba(nth * 64 + 5), 9);
         }
-        let told = scrub(&mut rig, ScrubMode::Repair);
-        assert_eq!(mismatches(&told), 10, "nothing of it can be attributed: {told:?}");
-        assert!(!told.iter().any(|kind| matches!(kind, NoticeKind::RowCorrected(_))), "{told:?}");
+        let notices = scrub(&mut rig, ScrubMode::Repair);
+        assert_eq!(mismatches(&notices), 10, "nothing of it can be attributed: {notices:?}");
+        assert!(!notices.iter().any(|kind| matches!(kind, NoticeKind::RowCorrected(_))), "{notices:?}");
     }
 }
 
 #[test]
-fn a_stretch_of_mismatches_is_told_once() {
+fn adjacent_mismatches_are_reported_once() {
     // Near copies over an even and an odd number of members.
     let mirrors = [(0x102, 4), (0x102, 3)].map(|(layout, members)| Shape::raid10(layout, members, Sectors::kib(16)));
     for shape in [Shape::raid5(4, Sectors::kib(16)), Shape::raid1(2)].into_iter().chain(mirrors) {
@@ -538,9 +539,9 @@ fn a_stretch_of_mismatches_is_told_once() {
         for at in 100..612 {
             flip(&mut rig, Slot(1), MemberLba(at), 5);
         }
-        let told = scrub(&mut rig, ScrubMode::Check);
-        assert_eq!(mismatches(&told), 512);
-        let ranges: Vec<MismatchRange> = told
+        let notices = scrub(&mut rig, ScrubMode::Check);
+        assert_eq!(mismatches(&notices), 512);
+        let ranges: Vec<MismatchRange> = notices
             .iter()
             .filter_map(|kind| match kind {
                 NoticeKind::RowMismatch(range) => Some(*range),

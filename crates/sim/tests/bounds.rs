@@ -43,7 +43,7 @@ fn requests_that_do_not_fit_are_refused_and_empty_ones_are_answered() {
 }
 
 #[test]
-fn a_full_controller_says_so_and_takes_more_later() {
+fn a_full_controller_refuses_a_request_and_accepts_it_later() {
     let mut rig = Rig::new(Shape::raid5(3, Sectors::kib(16)), RigOptions::new(1));
     let most = rig.world.limits().requests_max;
     for _ in 0..most {

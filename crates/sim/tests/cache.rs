@@ -222,11 +222,11 @@ fn a_change_of_the_policy_is_reported_with_old_and_new_value() {
     for policy in [from, to, to, Policy { background_depth: 0, ..to }] {
         rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("it is taken");
     }
-    let told: Vec<NoticeKind> = rig.world.take_notices().iter().map(|notice| notice.kind).collect();
+    let notices: Vec<NoticeKind> = rig.world.take_notices().iter().map(|notice| notice.kind).collect();
     // A depth of zero counts as one.
     let least = Policy { background_depth: 1, ..to };
     let expected = [NoticeKind::PolicyChanged { from, to }, NoticeKind::PolicyChanged { from: to, to: least }];
-    assert_eq!(told, expected);
+    assert_eq!(notices, expected);
 }
 
 /// A long read meets a bad sector of the first copy, so all its data comes from the second copy. The second copy lacks

@@ -188,7 +188,7 @@ fn destage_delays_no_request_while_hosts_write_more_than_members_take() {
 /// Sixteen writes of one to three lines are outstanding at a time, while a drive frees one unit at a time. Writes that
 /// need few lines do not overtake older ones that need more. The last write is served last.
 #[test]
-fn lines_of_a_full_cache_are_had_in_the_order_in_which_they_were_asked_for() {
+fn writes_get_lines_of_a_full_cache_in_the_order_of_their_arrival() {
     const WRITES: u64 = 180;
     let (shape, unit) = shapes()[2];
     // Payload arrives in the order of its requests.

@@ -45,7 +45,7 @@ fn the_same_seed_gives_the_same_decisions_and_another_seed_others() {
 }
 
 #[test]
-fn a_record_told_to_a_fresh_controller_gives_the_same_actions() {
+fn a_recorded_run_replayed_into_a_new_controller_gives_the_same_actions() {
     for seed in seeds(1, 10) {
         for shape in Shape::some(Shape::all(), seed + 1, 20) {
             let _case = Case::new(seed, shape);

@@ -54,8 +54,8 @@ fn a_flush_that_failed_on_a_member_that_is_needed_is_never_forgotten() {
         rig.world.drive_mut(needed).faults.flushes = true;
         rig.world.take_notices();
         assert_eq!(write_and_flush(&mut rig), Err(ReplyStatus::IoError));
-        let told = rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushFailed).count();
-        assert_eq!(told, 1);
+        let count = rig.world.take_notices().iter().filter(|n| n.kind == NoticeKind::FlushFailed).count();
+        assert_eq!(count, 1);
         // The drive works again, but the data that it had promised before stays in doubt.
         rig.world.drive_mut(needed).faults.flushes = false;
         for _ in 0..3 {
@@ -154,8 +154,8 @@ fn what_the_last_member_does_not_record_is_not_relied_on() {
         let needed = drive_in(&rig, 1);
         rig.world.drive_mut(needed).faults.writes = Some(DriveError::ReadOnly);
         assert_eq!(rig.world.write(rig.array, 0, &[1; 4096]), Err(ReplyStatus::IoError));
-        let told = rig.world.take_notices();
-        assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushFailed).count(), 1, "{told:?}");
+        let notices = rig.world.take_notices();
+        assert_eq!(notices.iter().filter(|notice| notice.kind == NoticeKind::FlushFailed).count(), 1, "{notices:?}");
         rig.world.drive_mut(needed).faults.writes = None;
         assert_eq!(rig.world.write(rig.array, 0, &[2; 4096]), Err(ReplyStatus::IoError));
         assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));
@@ -177,8 +177,8 @@ fn a_flush_does_not_rely_on_a_journal_that_no_member_names() {
     rig.world.take_notices();
     rig.world.drive_mut(needed).faults.next_write = Some(DriveError::ReadOnly);
     assert_eq!(rig.world.write(rig.array, 0, &[1; 4096]), Err(ReplyStatus::IoError));
-    let told = rig.world.take_notices();
-    assert_eq!(told.iter().filter(|notice| notice.kind == NoticeKind::FlushFailed).count(), 1, "{told:?}");
+    let notices = rig.world.take_notices();
+    assert_eq!(notices.iter().filter(|notice| notice.kind == NoticeKind::FlushFailed).count(), 1, "{notices:?}");
     assert_eq!(rig.status().session, Session::On, "it is not what this is about");
     for _ in 0..3 {
         assert_eq!(rig.world.flush(rig.array), Err(ReplyStatus::IoError));

@@ -174,7 +174,7 @@ fn stale_members_are_made_to_match() {
 
 /// A regular stop interrupts a resync that force began. The next start needs no force, and completes the resync.
 #[test]
-fn a_resync_that_was_stopped_goes_on_without_force() {
+fn a_stopped_resync_continues_without_force() {
     for seed in seeds(12, 100) {
         let _case = Case::new(seed, six());
         let (mut rig, _) = torn_without_a_member(RigOptions::new(seed));

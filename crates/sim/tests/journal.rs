@@ -228,7 +228,7 @@ fn counts(machine: &Journalled) -> ([u64; 3], [u64; 2]) {
 }
 
 #[test]
-fn writes_in_order_of_any_size_become_whole_stripes_behind_the_journal() {
+fn with_the_journal_writes_in_order_of_any_size_become_whole_stripes() {
     for (shape, data) in [(Shape::raid5(5, Sectors::kib(64)), 4), (Shape::raid6(6, Sectors::kib(64)), 4)] {
         // Whole blocks of 512 bytes; many writes end inside a line.
         let sizes = [4096, 4608, 6144, (10 << 10) + 512, 24 << 10, 64 << 10, 100 << 10, 200 << 10, 1 << 20];
@@ -540,7 +540,8 @@ fn an_array_that_is_stopped_while_its_journal_is_read_stops_and_loses_nothing() 
                 machine.rig.rest_or(steps);
                 let stop = machine.rig.world.start_admin(AdminCommand::Stop { array });
                 machine.rig.world.run_until_idle();
-                let [started, stopped] = [start, stop].map(|token| machine.rig.world.take_answer(token).expect("told"));
+                let [started, stopped] =
+                    [start, stop].map(|token| machine.rig.world.take_answer(token).expect("it is answered"));
                 assert!(started.result.is_ok() && stopped.result.is_ok(), "{started:?} {stopped:?}");
                 assert!(machine.rig.world.status(array).is_none());
                 machine.boot();

@@ -144,7 +144,7 @@ fn what_was_half_written_without_the_journal_is_made_consistent() {
             assert!(!features.contains(FeatureMap::JOURNAL_BEHIND));
         }
     }
-    assert!(behind >= 5 && resyncs >= behind, "{behind} journals were behind, {resyncs} arrays were resynced");
+    assert!(behind >= 5 && resyncs >= behind, "{behind} journals were stale, {resyncs} arrays were resynced");
 }
 
 #[test]

@@ -125,9 +125,13 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
             let steps = machine.step_on(100_000);
             assert!((40..STEPS_MAX).contains(&steps), "{shape}: {steps} steps");
             assert_eq!(machine.works(), [true, true], "{shape}");
-            let told = machine.own.rig.world.take_notices();
-            let mirrored = told.iter().filter(|notice| notice.kind == NoticeKind::JournalMirrored).count();
-            assert_eq!((mirrored, told.iter().any(|n| n.kind == NoticeKind::JournalDegraded)), (1, false), "{told:?}");
+            let notices = machine.own.rig.world.take_notices();
+            let mirrored = notices.iter().filter(|notice| notice.kind == NoticeKind::JournalMirrored).count();
+            assert_eq!(
+                (mirrored, notices.iter().any(|n| n.kind == NoticeKind::JournalDegraded)),
+                (1, false),
+                "{notices:?}"
+            );
             machine.run(60);
             // The device that stayed is lost with the power.
             machine.own.rig.session.cut_power(&mut machine.own.rig.world);
@@ -140,7 +144,7 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
 }
 
 #[test]
-fn that_a_higher_epoch_was_asked_for_is_told_until_it_is_durable() {
+fn a_request_for_a_higher_epoch_is_repeated_until_the_epoch_is_durable() {
     for seed in seeds(2, 40) {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
@@ -288,7 +292,7 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
 /// A device that fails while it joins differs from the device that joins later. The later one may continue alone. Then
 /// the epochs of the other two show which of them is stale.
 #[test]
-fn a_device_that_failed_while_it_joined_is_told_apart_from_the_one_that_joined_after_it() {
+fn a_device_that_failed_while_it_joined_is_distinguished_from_the_one_that_joined_after_it() {
     let shape = Shape::raid5(4, CHUNK);
     let mut machine = Machine::degraded(shape, 2);
     let second = machine.joins;
@@ -331,8 +335,8 @@ fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
     machine.join();
     machine.step_on(100_000);
     assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]));
-    let told = machine.own.rig.world.take_notices();
-    assert!(told.iter().any(|notice| notice.kind == NoticeKind::JournalUnreadable), "{told:?}");
+    let notices = machine.own.rig.world.take_notices();
+    assert!(notices.iter().any(|notice| notice.kind == NoticeKind::JournalUnreadable), "{notices:?}");
     machine.own.rig.world.drive_mut(machine.stays).faults.reads = false;
     machine.own.rig.run_for(Nanos::from_millis(100));
     machine.join();
@@ -379,7 +383,7 @@ fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
 /// A caller that stores the reported epoch refuses devices with a lower one. So no device may have a lower epoch than
 /// the one reported while the device worked, whatever fails in between.
 #[test]
-fn no_epoch_is_told_that_no_device_has() {
+fn no_epoch_is_reported_that_no_device_has() {
     let mut between = 0;
     for seed in seeds(2, 20) {
         for shape in shapes() {
@@ -397,14 +401,14 @@ fn no_epoch_is_told_that_no_device_has() {
                 machine.own.rig.world.pull(machine.stays);
                 machine.run(40);
                 assert!(matches!(machine.journal().state, JournalState::Lost(_)));
-                let told = machine.journal().epoch;
+                let reported = machine.journal().epoch;
                 for drive in [machine.stays, machine.joins] {
                     machine.own.rig.world.drive_mut(drive).put_back();
                 }
                 let found =
                     machine.own.rig.world.find_journal(&[machine.stays, machine.joins]).expect("both are there");
-                assert!(told <= found.superblock.epoch, "{told} was told after {before}, step {step}");
-                between += u32::from(told == before);
+                assert!(reported <= found.superblock.epoch, "{reported} was reported after {before}, step {step}");
+                between += u32::from(reported == before);
             }
         }
     }

@@ -96,13 +96,14 @@ fn beyond_its_share_a_failed_array_fills_the_ring_and_the_others_go_on_without_i
         machine.fail();
         machine.rig.world.take_notices();
         let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
-        let mut told = false;
+        let mut is_full_noticed = false;
         for _ in 0..60 {
             machine.other.session.run_on(&mut machine.rig.world, &load, 20);
-            told |= machine.rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::JournalFull);
+            is_full_noticed |=
+                machine.rig.world.take_notices().iter().any(|notice| notice.kind == NoticeKind::JournalFull);
         }
         machine.other.session.drain(&mut machine.rig.world);
-        assert!(told && matches!(machine.journal().state, JournalState::Lost(_)), "{:?}", machine.journal());
+        assert!(is_full_noticed && matches!(machine.journal().state, JournalState::Lost(_)), "{:?}", machine.journal());
         machine.rig.world.run_for(Nanos::from_secs(20));
         machine.cut();
         machine.bring_back();
@@ -147,7 +148,7 @@ fn a_full_journal_is_taken_again_when_the_array_that_filled_it_is_back() {
 /// Only the superblock names the kept entries and their arrays. No entry may have a later tail than the superblock.
 /// Otherwise a cut between the two writes loses entries that have just left the ring.
 #[test]
-fn no_entry_says_a_later_tail_than_the_superblock() {
+fn no_entry_has_a_later_tail_than_the_superblock() {
     let mut looks = 0;
     for seed in seeds(4, 40) {
         let (failing, living) = pairs()[usize::try_from(seed % 4).unwrap()];

@@ -36,12 +36,12 @@ fn fill_table(rig: &mut Rig, drive: DriveId) {
     }
 }
 
-fn told(rig: &mut Rig) -> usize {
+fn count_full_notices(rig: &mut Rig) -> usize {
     rig.world.take_notices().iter().filter(|notice| notice.kind == NoticeKind::JournalTableFull).count()
 }
 
 #[test]
-fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
+fn a_full_table_is_reported_and_reuses_the_place_of_a_discarded_array() {
     let mut options = RigOptions { cuts: false, ..RigOptions::new(1) };
     options.world.limits = limits_with_journal(Bytes::mib(1));
     let mut rig = Rig::new(Shape::raid5(4, Sectors::kib(16)), options);
@@ -56,8 +56,8 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     let load = Workload { len_max: 8192, align: 4096, mix: [1, 4, 1, 0, 0], ..Workload::mixed(rig.session.capacity()) };
     rig.session.run(&mut rig.world, &load, 60);
     assert_eq!(rig.world.controller().journal_protection(array), Err(Unprotected::TableFull));
-    assert_eq!(told(&mut rig), 1, "once");
-    assert_eq!(rig.status().policy, policy, "what was wished for is not forgotten");
+    assert_eq!(count_full_notices(&mut rig), 1, "once");
+    assert_eq!(rig.status().policy, policy, "the requested policy is not forgotten");
     // Two arrays are given up. This array gets the older place; the other place stays.
     for number in [107, 103] {
         rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(number) }).expect("it is not here");
@@ -65,11 +65,11 @@ fn a_full_table_is_told_of_and_gives_the_place_of_an_array_that_was_given_up() {
     assert_eq!(rig.world.controller().journal_protection(array), Ok(()));
     rig.session.run(&mut rig.world, &load, 60);
     let known = rig.world.journal().expect("it is there");
-    assert!(known.counters.data_records > 0, "writes are promised again: {known:?}");
+    assert!(known.counters.data_records > 0, "the journal acknowledges writes again: {known:?}");
     assert_eq!(known.arrays.len(), JOURNAL_ARRAYS_MAX);
     let has = |uuid| known.arrays.iter().any(|own| own.set_uuid == uuid);
     assert!(!has(stranger(103)) && has(stranger(107)), "the first of two of the same age");
-    assert_eq!(told(&mut rig), 0);
+    assert_eq!(count_full_notices(&mut rig), 0);
     // Both are present after a cut.
     rig.session.cut_power(&mut rig.world);
     rig.world.boot();

@@ -175,7 +175,7 @@ fn flip(world: &mut World, drive: DriveId, byte: u64) {
 /// A journal on one device: a flip in any byte of an entry before the last one is reported as damage. A flip in the
 /// last entry may also look like the end of the log, whose write was under way at the power cut.
 #[test]
-fn a_flip_in_any_byte_of_an_entry_is_told() {
+fn a_flip_in_any_byte_of_an_entry_is_reported() {
     let mut machine = promised(shapes()[0], 1);
     let device = machine.devices[0];
     let places = entries(&mut machine);
@@ -310,7 +310,7 @@ fn a_cache_that_the_memory_cannot_hold_and_a_journal_without_one_are_no_limits()
 }
 
 #[test]
-fn a_policy_that_cannot_be_is_refused_and_the_array_goes_on_as_before() {
+fn an_impossible_policy_is_refused_and_the_array_continues_as_before() {
     let wished = |write_cache| Policy { write_cache, ..Policy::default() };
     for shape in shapes() {
         let _case = Case::new(1, shape);

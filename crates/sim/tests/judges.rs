@@ -36,12 +36,12 @@ fn runs(cells: &[Cell]) -> Vec<Run> {
         let error = error(cell, ours) * 100.0;
         Run { group, name: cell.to_string(), theirs: cell.mean_ms, ours, error }
     };
-    let told = cells.iter().map(|cell| run(cell, run::run(cell, &profiles.told(cell), true), cell.group()));
+    let equal = cells.iter().map(|cell| run(cell, run::run(cell, &profiles.made_equal(cell), true), cell.group()));
     let own = cells.iter().filter_map(|cell| {
         let ours = run::run(cell, profiles.own(cell)?, false);
         Some(run(cell, ours, format!("{} as shipped", cell.group())))
     });
-    told.chain(own).collect()
+    equal.chain(own).collect()
 }
 
 /// Number of runs with an error of at most `percent`.
@@ -82,10 +82,10 @@ fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
     for Run { name, theirs, ours, error, .. } in &runs {
         println!("{name:44} {theirs:9.3} {ours:9.3} {error:+6.1} %");
     }
-    let (told, own) = runs.split_at(cells.len());
-    let found = [within(told, 5.0), within(told, 10.0), within(own, 10.0)];
+    let (equal, own) = runs.split_at(cells.len());
+    let found = [within(equal, 5.0), within(equal, 10.0), within(own, 10.0)];
     let tables = tables(&runs);
-    println!("{simulator}: {found:?} of {} and {}\n{tables}", told.len(), own.len());
+    println!("{simulator}: {found:?} of {} and {}\n{tables}", equal.len(), own.len());
     if std::env::var_os("OPENRAID_BLESS").is_some() {
         bless(simulator, &tables);
     }
@@ -122,7 +122,7 @@ fn single_requests_take_as_long_as_in_disksim() {
     let wrong: Vec<String> = few
         .filter_map(|cell| {
             let cell = Cell { requests: 2000, ..cell };
-            let off = error(&cell, run::run(&cell, &profiles.told(&cell), true));
+            let off = error(&cell, run::run(&cell, &profiles.made_equal(&cell), true));
             (off.abs() > 0.03).then(|| format!("{cell}: {:+.1} %", off * 100.0))
         })
         .collect();

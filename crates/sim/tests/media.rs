@@ -196,7 +196,7 @@ fn too_many_bad_sectors_fail_the_member() {
 }
 
 #[test]
-fn a_sector_that_takes_no_write_either_fails_the_member_or_is_recorded() {
+fn a_sector_that_accepts_no_write_fails_the_member_or_is_recorded() {
     for seed in seeds(3, 30) {
         let shape = Shape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);
@@ -265,8 +265,8 @@ fn one_read_goes_wrong(silent: Silent) {
             NoticeKind::RowMismatch(range) if rig.geometry_losses() == 1 && notice.slot.is_none() => range.len,
             _ => Sectors::ZERO,
         };
-        let told: u64 = notices.iter().map(|notice| named(notice).get()).sum();
-        assert!(found > 0 && told == found, "{found} rows: {notices:?}");
+        let reported: u64 = notices.iter().map(|notice| named(notice).get()).sum();
+        assert!(found > 0 && reported == found, "{found} rows: {notices:?}");
         rig.world.admin(AdminCommand::Scrub { array, mode: ScrubMode::Check }).unwrap();
         rig.rest();
         assert_eq!(rig.status().last_scrub.unwrap().outcome, ScrubOutcome::Clean);
@@ -276,12 +276,12 @@ fn one_read_goes_wrong(silent: Silent) {
 }
 
 #[test]
-fn a_bit_that_flips_on_the_way_is_told_by_a_repair_which_leaves_the_medium_as_it_is() {
+fn a_repair_reports_a_bit_that_flipped_in_transfer_and_does_not_change_the_medium() {
     one_read_goes_wrong(Silent::FlippedOnTheWay { byte: 77, mask: 4 });
 }
 
 #[test]
-fn a_read_from_the_wrong_place_is_told_by_a_repair_which_leaves_the_medium_as_it_is() {
+fn a_repair_reports_a_read_from_the_wrong_place_and_does_not_change_the_medium() {
     one_read_goes_wrong(Silent::Misread { from: DriveLba(BEFORE_DATA.get() + 1500) });
 }
 

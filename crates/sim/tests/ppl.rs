@@ -106,7 +106,7 @@ fn after_a_power_cut_parity_fits_without_a_resync() {
 }
 
 #[test]
-fn a_first_sync_that_was_cut_short_goes_on() {
+fn an_interrupted_first_sync_continues() {
     for seed in seeds(2, 20) {
         let shape = Shape::raid5(4, Sectors::kib(16));
         let _case = Case::new(seed, shape);

@@ -464,7 +464,7 @@ fn an_array_stops_in_the_middle_of_reading_ahead() {
 }
 
 #[test]
-fn the_adaptive_policy_follows_the_load_says_why_and_forgets_when_told() {
+fn the_adaptive_policy_follows_the_load_gives_reasons_and_can_be_reset() {
     let shape = Shape { data: Sectors::mib(16), ..Shape::raid1(2) };
     let mut rig = Rig::new(shape, options(2, 4 * MIB, WriteCache::Through));
     let array = rig.array;

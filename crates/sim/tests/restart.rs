@@ -318,7 +318,7 @@ fn a_drive_that_joins_during_a_superblock_write_is_no_member_yet() {
     let shape = Shape::raid1(2);
     let mut joined = 0;
     for (before, after) in (0..12).flat_map(|before| (0..8).map(move |after| (before, after))) {
-        let _case = Case::new(1, format!("{before} things happen before, and {after} behind it"));
+        let _case = Case::new(1, format!("{before} events before it, and {after} after it"));
         let mut rig = Rig::new(shape, RigOptions { cuts: true, ..RigOptions::new(1) });
         let load = load(&rig);
         // The lost member itself joined later, so its number may be used again.

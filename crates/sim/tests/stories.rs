@@ -13,7 +13,7 @@ use support::journalled::Journalled;
 const WRITE: RequestKind = RequestKind::Write { fua: false };
 
 /// All steps of one write of 4 KiB at a byte.
-fn told(rig: &mut Rig, at: u64) -> Vec<Step> {
+fn take_steps(rig: &mut Rig, at: u64) -> Vec<Step> {
     rig.world.keep_steps(1000);
     rig.session.ask(&mut rig.world, WRITE, at..at + 4096);
     rig.session.drain(&mut rig.world);
@@ -34,9 +34,9 @@ fn a_write_tells_its_record_in_the_partial_parity_log_and_its_wait_for_the_one_b
     let mut rig = Rig::new(shape, RigOptions { cuts: false, ppl: true, ..RigOptions::new(1) });
     rig.rest();
     // The parity of stripe 1 has another log. From this write on the array is marked active.
-    told(&mut rig, 48 << 10);
+    take_steps(&mut rig, 48 << 10);
     for (turn, at) in [0, 4096].into_iter().enumerate() {
-        let mut steps = told(&mut rig, at);
+        let mut steps = take_steps(&mut rig, at);
         let planned = position(&steps, |what| matches!(what, What::Planned { .. }));
         let op = steps[planned].who;
         assert!(matches!(op, Who::Op(_)));
@@ -72,14 +72,14 @@ fn the_first_write_after_quiet_tells_its_wait_for_the_journal() {
         let reasons = rig.status().reasons;
         reasons.iter().find(|(own, _)| *own == Reason::WaitedForJournalStart).map_or(0, |(_, count)| *count)
     };
-    let steps = told(&mut machine.rig, 0);
+    let steps = take_steps(&mut machine.rig, 0);
     let wait = position(&steps, gives(Reason::WaitedForJournalStart));
     let cached = position(&steps, |what| matches!(what, What::Cached { .. }));
     assert_eq!((wait + 1, steps[wait].who), (cached, steps[cached].who), "{steps:#?}");
     // Members are flushed; then the superblocks of the journal and of the members are written.
     assert!(steps[wait].at < steps[cached].at, "{steps:#?}");
     assert_eq!(count(&machine.rig), 1, "however often it was looked at");
-    let steps = told(&mut machine.rig, 4096);
+    let steps = take_steps(&mut machine.rig, 4096);
     assert!(!steps.iter().any(|step| gives(Reason::WaitedForJournalStart)(&step.what)), "{steps:#?}");
     assert_eq!(count(&machine.rig), 1);
     machine.rig.rest();

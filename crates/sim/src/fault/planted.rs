@@ -86,7 +86,7 @@ macro_rules! bugs {
 
 bugs! {
     /// Flushes are answered but not carried out.
-    SkipFlush = "skip-flush", "drives are told nothing when the engine thinks it flushed them", 50;
+    SkipFlush = "skip-flush", "flushes are answered and not sent to the drives", 50;
     /// Writes with FUA become ordinary writes.
     ForgetFua = "forget-fua", "writes that must be durable when they end are ordinary writes", 50;
     /// Writes are answered after the arrival of their payload.
@@ -134,7 +134,7 @@ bugs! {
     /// The checksums of partial parity are not checked.
     PplUnchecked = "ppl-unchecked", "whatever checksum an entry of a partial parity log says is taken for right", 1000;
     /// Zeroing has no effect.
-    ZeroesForgotten = "zeroes-forgotten", "drives are not told to write zeroes", 50;
+    ZeroesForgotten = "zeroes-forgotten", "zeroing is answered and not sent to the drives", 50;
 }
 
 impl Bug {

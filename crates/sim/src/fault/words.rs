@@ -68,7 +68,7 @@ impl fmt::Display for Action {
             }
             Self::Lose(how) => write!(f, "a member {how}"),
             Self::Vanish => f.write_str("a member loses its power, and does not come back"),
-            Self::Return => f.write_str("a lost drive is there again, and the server is not told"),
+            Self::Return => f.write_str("a lost drive is there again, and the server gets no event"),
             Self::Readd => f.write_str("a lost drive is given back to its array"),
             Self::Add => f.write_str("a new drive is added to a degraded array"),
             Self::Replace => f.write_str("a working member is replaced by a new drive"),
@@ -167,8 +167,8 @@ mod tests {
     use openraid_units::Nanos;
 
     #[test]
-    fn what_happens_is_told_without_names_of_the_sources() {
-        let told = [
+    fn stories_have_no_names_of_the_sources() {
+        let cases = [
             (Action::Ask(1), "hosts send 1 request"),
             (Action::Happen(37), "37 events pass"),
             (Action::Wait(Nanos::from_millis(1500)), "1.500 s pass"),
@@ -179,7 +179,7 @@ mod tests {
             (Action::Lose(Loss::FlushFails), "a member fails its flushes, and drops what they were for"),
             (Action::JournalLose(Loss::Pulled), "a device of the journal is pulled"),
         ];
-        for (action, words) in told {
+        for (action, words) in cases {
             assert_eq!(action.to_string(), words);
         }
     }

@@ -331,7 +331,7 @@ impl<D: DriveModel> Machine<D> {
         let chunk = array.chunk.unwrap_or(DEFAULT_CHUNK).sectors_floor();
         let sizes: Vec<Sectors> = self.stations.iter().map(|station| Sectors(station.sectors())).collect();
         let (sizes, devices) = sizes.split_at(array.members.into());
-        let told: Result<Vec<EngineDrive>, MachineError> = sizes
+        let engine_drives: Result<Vec<EngineDrive>, MachineError> = sizes
             .iter()
             .map(|sectors| {
                 let front = self.parts.metadata_in_front;
@@ -339,16 +339,16 @@ impl<D: DriveModel> Machine<D> {
                 Ok(EngineDrive { capacity, rotational })
             })
             .collect();
-        let told = told?;
+        let engine_drives = engine_drives?;
         let metadata_in_front = self.parts.metadata_in_front;
         let mut setup = Setup { controller: &mut self.controller, actions: &mut self.actions, metadata_in_front };
-        for (number, drive) in (0..).zip(&told) {
+        for (number, drive) in (0..).zip(&engine_drives) {
             setup.attach(DriveId(number), *drive)?;
         }
         if let Some(least) = devices.iter().min() {
             setup.journal(array.members, devices.len(), self.parts.journal.sectors_floor().min(*least))?;
         }
-        let started = setup.array(array, chunk, &told)?;
+        let started = setup.array(array, chunk, &engine_drives)?;
         setup.policy(&started, self.parts.policy)?;
         let controller = &self.controller;
         self.capacity = started.arrays.iter().map(|array| controller.capacity(*array).expect("it was started")).sum();

@@ -82,9 +82,9 @@ impl History {
         self.requests[number.min(self.requests.len())..].iter().for_each(|own| counts[place(own.kind)] += 1);
         let words = ["read", "write", "flush", "trim", "zeroing"];
         let plural = ["reads", "writes", "flushes", "trims", "zeroings"];
-        let told = counts.iter().zip(words.iter().zip(plural)).filter(|(number, _)| **number > 0);
-        let told: Vec<String> = told.map(|(number, (one, many))| count(*number, one, many)).collect();
-        told.join(", ")
+        let named = counts.iter().zip(words.iter().zip(plural)).filter(|(number, _)| **number > 0);
+        let named: Vec<String> = named.map(|(number, (one, many))| count(*number, one, many)).collect();
+        named.join(", ")
     }
 
     /// The request that wrote a version, in words; `None` if no request wrote it.

@@ -26,7 +26,7 @@ impl Bench {
     }
     /// The expected versions in the report of a read that finds none of them: each write, by its order, and its
     /// standing.
-    fn told(&self, range: std::ops::Range<u64>) -> Vec<(u32, Standing)> {
+    fn standings(&self, range: std::ops::Range<u64>) -> Vec<(u32, Standing)> {
         let mut versions = self.0.clone();
         let begun = versions.begin_read();
         let bytes = stamped(99, range.start, usize::try_from(range.end - range.start).unwrap());
@@ -161,18 +161,18 @@ fn histories_that_meet_again_become_one() {
 }
 
 #[test]
-fn what_was_never_answered_is_told_as_left_by_the_cut_and_not_as_promised() {
+fn an_unanswered_write_is_reported_as_left_by_the_cut_and_not_as_promised() {
     let mut bench = Bench::new(false);
     bench.write(0..512, 1, true);
     bench.write(512..1024, 2, false);
     bench.0.begin_write(0..1024, Content::Stamp(3));
-    assert_eq!(bench.told(0..512), [(1, Standing::Promised), (3, Standing::Open)]);
-    assert_eq!(bench.told(512..1024), [(2, Standing::Open), (3, Standing::Open)]);
+    assert_eq!(bench.standings(0..512), [(1, Standing::Promised), (3, Standing::Open)]);
+    assert_eq!(bench.standings(512..1024), [(2, Standing::Open), (3, Standing::Open)]);
     bench.0.cut();
-    assert_eq!(bench.told(0..512), [(1, Standing::Promised), (3, Standing::Left)]);
-    assert_eq!(bench.told(512..1024), [(0, Standing::Promised), (2, Standing::Left), (3, Standing::Left)]);
+    assert_eq!(bench.standings(0..512), [(1, Standing::Promised), (3, Standing::Left)]);
+    assert_eq!(bench.standings(512..1024), [(0, Standing::Promised), (2, Standing::Left), (3, Standing::Left)]);
     // After a second cut, the version is not promised, nor is it after a read. But the read still decides.
     bench.0.cut();
     assert!(Bench::read(&mut bench.0, 0..512, 3));
-    assert_eq!(bench.told(0..512), [(3, Standing::Left)]);
+    assert_eq!(bench.standings(0..512), [(3, Standing::Left)]);
 }

@@ -99,10 +99,10 @@ impl World {
         self.schedule(ticket, self.now + delay);
     }
 
-    /// Issue a command to its drive. `told` says whether the engine gets its end.
-    fn hand_to_drive(&mut self, command: &DriveCommand, metadata: Option<&[u8]>, told: bool) {
+    /// Issue a command to its drive. `is_reported` says whether the engine gets its end.
+    fn hand_to_drive(&mut self, command: &DriveCommand, metadata: Option<&[u8]>, is_reported: bool) {
         let len = command.len.bytes().get();
-        let ticket = if told { self.ticket(command.tag) } else { self.next_ticket() };
+        let ticket = if is_reported { self.ticket(command.tag) } else { self.next_ticket() };
         let drive = self.drives[command.drive.index()].as_mut().expect("commands go to drives that are there");
         let payload = match (command.op, command.data, metadata) {
             (DriveOp::Read, Data::Frames(at), _) => {
@@ -121,10 +121,11 @@ impl World {
             _ => panic!("a command with the wrong kind of payload: {command:?}"),
         };
         let issue = drive.issue(command, payload);
-        self.in_flight.insert(ticket, if told { InFlight::Drive(*command) } else { InFlight::Answered(*command) });
+        self.in_flight
+            .insert(ticket, if is_reported { InFlight::Drive(*command) } else { InFlight::Answered(*command) });
         let now = self.now;
         match (issue, self.paces.get_mut(command.drive.index())) {
-            (Issue::After(_), Some(Some(model))) if told => model.submit(now, command),
+            (Issue::After(_), Some(Some(model))) if is_reported => model.submit(now, command),
             (Issue::After(time), _) => self.schedule(ticket, now + time),
             (Issue::Never, _) => {}
         }

@@ -40,7 +40,7 @@ fn random_reads_of_a_disk_wait_as_m_g_1_says() {
     // the result by a percent.
     let profiles = Profiles::new();
     let alone = reads(0.0, 20_000);
-    let profile = &profiles.told(&alone);
+    let profile = &profiles.made_equal(&alone);
     let mut disk = machine(&alone, profile, true);
     let mut load = Load::new(&alone, disk.capacity());
     let times = responses(&mut disk, &alone, &mut load);
@@ -144,7 +144,7 @@ fn reads_of_an_ssd_wait_as_in_a_network_of_dies_and_channels() {
     let profiles = Profiles::new();
     for cell in mqsim().into_iter().filter(|cell| cell.reads == 100 && !cell.sequential && cell.kib == 4) {
         let cell = Cell { requests: 60_000, ..cell };
-        let measured = run(&cell, &profiles.told(&cell), true);
+        let measured = run(&cell, &profiles.made_equal(&cell), true);
         let expected = network(32, cell.channels as usize, cell.depth, (50_000, 8_192)) / 1e6 + 0.00138;
         assert!((measured / expected - 1.0).abs() < 0.03, "{cell}: {measured} is not {expected}");
     }

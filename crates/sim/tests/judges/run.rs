@@ -20,25 +20,25 @@ const LINK: Rate = Rate(78_000_000);
 
 /// The drives of the cells: with the other simulator's parameters, and from this project's library.
 pub struct Profiles {
-    told: Vec<DriveProfile>,
+    equal: Vec<DriveProfile>,
     library: Library,
 }
 
 impl Profiles {
     pub fn new() -> Self {
-        let told = [
+        let equal = [
             ("common.toml", include_str!("common.toml")),
             ("cheetah9lp.toml", include_str!("cheetah9lp.toml")),
             ("atlas10k.toml", include_str!("atlas10k.toml")),
             ("common-ssd.toml", include_str!("common-ssd.toml")),
         ];
         let parse = |(file, text)| DriveProfile::parse(file, text).unwrap_or_else(|error| panic!("{error}"));
-        Self { told: told.into_iter().map(parse).collect(), library: Library::builtin() }
+        Self { equal: equal.into_iter().map(parse).collect(), library: Library::builtin() }
     }
 
     /// The drive with the other simulator's parameters.
-    pub fn told(&self, cell: &Cell) -> DriveProfile {
-        let found = self.told.iter().find(|profile| profile.head.name.trim_end_matches("-told") == cell.drive());
+    pub fn made_equal(&self, cell: &Cell) -> DriveProfile {
+        let found = self.equal.iter().find(|profile| profile.head.name.trim_end_matches("-told") == cell.drive());
         let mut profile = found.unwrap_or_else(|| panic!("no drive is called {}", cell.drive)).clone();
         match &mut profile.kind {
             DriveKind::Disk(disk) if cell.drive() != cell.drive => disk.link_rate.value = LINK,

@@ -116,7 +116,7 @@ fn a_mirror_is_written_as_fast_as_the_slower_half() {
 }
 
 #[test]
-fn writes_that_come_by_themselves_wait_for_both_halves_of_a_mirror_as_long_as_theory_says() {
+fn open_arrivals_of_writes_wait_for_both_halves_of_a_mirror_as_long_as_theory_says() {
     // Fork and join over two M/M/1 servers (Flatto and Hahn 1984; Nelson and Tantawi 1988): (12 - rho) / 8 of the response
     // of one, s / (1 - rho).
     for (load, seed) in [(0.3, 60), (0.6, 70), (0.8, 80)] {
@@ -152,7 +152,7 @@ fn a_write_to_more_copies_waits_for_the_slowest() {
 }
 
 #[test]
-fn writes_that_come_by_themselves_wait_for_more_copies_as_the_approximation_says() {
+fn open_arrivals_of_writes_wait_for_more_copies_as_the_approximation_says() {
     // Nelson and Tantawi 1988: R_K = (H_K / H_2 + 4/11 rho (1 - H_K / H_2)) R_2, within 5 % of their simulations.
     for (copies, load, seed) in [(3, 0.3, 160), (3, 0.7, 170), (4, 0.5, 180), (4, 0.8, 190)] {
         let models = (0..u64::from(copies)).map(|n| ExponentialDrive::new(SERVICE, seed + n)).collect();

@@ -215,7 +215,7 @@ fn reads_beside_destage(destage_beside_reads: u32) -> [Nanos; 2] {
 #[test]
 fn reads_keep_their_latency_while_dirty_data_is_written_back() {
     let (without, with) = (reads_beside_destage(u32::MAX), reads_beside_destage(2));
-    println!("reads beside destage: {without:?}; with way given {with:?}");
+    println!("reads next to destage: {without:?}; if destage gives way {with:?}");
     // Two commands may precede a read, which then takes its own time.
     assert_eq!(with[0], Nanos(3 * MS.get()));
     assert!(without[0] > Nanos(10 * MS.get()) && with[1] < without[0], "{without:?} {with:?}");

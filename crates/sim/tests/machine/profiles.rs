@@ -103,7 +103,7 @@ fn drives_on_an_expander_have_their_own_rates_until_the_wide_port_is_full() {
             for members in [2, 4, 8, 24] {
                 let expected = (f64::from(members) * own.min(lane)).min(port);
                 let found = striped(&library, controller, drive.clone(), members, [IoKind::Read; 2]);
-                let name = format!("{members} of {} behind {link}", drive.head.name);
+                let name = format!("{members} of {} on {link}", drive.head.name);
                 assert!((found / expected - 1.0).abs() < 0.05, "{name}: {found} is not {expected}");
             }
         }

@@ -152,7 +152,7 @@ fn a_wide_array_keeps_its_drives_as_busy_with_small_writes_as_a_narrow_one() {
 }
 
 #[test]
-fn a_mirror_is_read_from_both_halves_where_enough_is_asked_for_at_once() {
+fn a_mirror_is_read_from_both_halves_if_enough_is_requested_at_once() {
     let library = Library::builtin();
     let rate = |kib: u64| {
         // A stream stays with a head, so the drives must have heads.

@@ -96,7 +96,7 @@ impl Run<'_> {
     /// Add the writes that the end of a controller may undo, while all parts still run. `goes` says whether a drive
     /// loses its power.
     pub(super) fn tell_in_doubt(&self, goes: impl Fn(DriveId) -> bool) {
-        let told = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
+        let parts = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
             let own = self.world.drive(drive);
             let writes = match goes(drive) {
                 true => own.in_doubt().count(),
@@ -105,12 +105,12 @@ impl Run<'_> {
             let writes = u64::try_from(writes).unwrap_or(u64::MAX);
             (writes > 0).then(|| format!("{} {}", self.name(drive), count(writes, "write", "writes")))
         });
-        let told: Vec<String> = told.collect();
+        let parts: Vec<String> = parts.collect();
         let open = u64::try_from(self.session.outstanding()).unwrap_or(u64::MAX);
         self.tell(|| format!("  {} without an answer", count(open, "request is", "requests are")));
-        if !told.is_empty() {
+        if !parts.is_empty() {
             self.tell(|| {
-                format!("  not flushed or under way, so each sector stays old or gets new: {}", told.join("; "))
+                format!("  not flushed or under way, so each sector stays old or gets new: {}", parts.join("; "))
             });
         }
     }
@@ -153,9 +153,9 @@ impl Run<'_> {
 
     fn place(&self, set: usize, stands: Vec<(openraid_units::Slot, openraid_units::MemberLba)>) -> Option<String> {
         let span = if self.sets.len() > 1 { format!("span {set}, ") } else { String::new() };
-        let told: Vec<String> =
+        let parts: Vec<String> =
             stands.iter().map(|(slot, row)| format!("{span}sector {} of slot {slot}", row.0)).collect();
-        (!told.is_empty()).then(|| told.join(" and "))
+        (!parts.is_empty()).then(|| parts.join(" and "))
     }
 
     /// Add a mismatch of redundancy, and the story of its first row.
