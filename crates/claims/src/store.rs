@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_cannot_be_written_says_so() {
+    fn a_store_that_cannot_be_written_reports_it() {
         let folder = folder("refused");
         fs::create_dir_all(&folder).expect("a folder");
         let error = Store::open(&folder, "a").err().expect("a folder is not a file");

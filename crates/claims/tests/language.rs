@@ -314,7 +314,7 @@ fn what_has_no_meaning_makes_the_claim_not_applicable() {
 }
 
 #[test]
-fn wrong_checks_are_told_apart_from_false_ones() {
+fn wrong_checks_are_distinguished_from_false_ones() {
     broken("iops(single, rd=0) >", "not a Starlark expression");
     broken("x = 1", "one expression");
     broken("1 < 2; 2 < 3", "one expression");

@@ -47,7 +47,7 @@ fn wrong(text: &str, wanted: &[(u32, &str, &str)]) {
 }
 
 #[test]
-fn a_file_says_what_a_server_is() {
+fn a_file_describes_a_server() {
     let desired = good(
         "[server]\nnbd = \"10810\"\ncache = \"64M\"\nqueue-age = 5\njournal = [\"/dev/disk/by-id/j\"]\n\n\
          [arrays.data]\nmembers = [\"/x\", \"nbd://host/y\"]\nexports = [\"data\", \"vm1\"]\naccess = \"read-only\"\n\
@@ -103,7 +103,7 @@ fn a_key_that_is_not_known_is_answered_with_the_nearest_or_with_its_place() {
 }
 
 #[test]
-fn values_that_cannot_be_are_told_all_at_once() {
+fn all_impossible_values_are_reported_at_once() {
     let text =
         "[server]\nnbd = 10809\nnbd-unix = [\"a.sock\", 4]\ncache = \"big\"\ndrive-depth = 129\nqueue-age = \"5\"\n\
                 journal = [\"/a\", \"/b\", \"/c\"]\n[arrays.data]\naccess = \"read_only\"\nexports = [\"\"]\n\
@@ -132,7 +132,7 @@ fn values_that_cannot_be_are_told_all_at_once() {
 }
 
 #[test]
-fn what_is_used_twice_names_both_lines() {
+fn a_drive_or_address_that_is_used_twice_is_refused_with_both_lines() {
     let text =
         "[server]\njournal = \"/j\"\nnbd = [\"1\", \"1\"]\n[arrays.a]\nmembers = [\"/x\", \"/y\"]\nexports = [\"e\"]\n\
                 [arrays.b]\nmembers = [\"/x\"]\nexports = [\"e\"]\n[[spares]]\nmember = \"/j\"\n";
@@ -148,7 +148,7 @@ fn what_is_used_twice_names_both_lines() {
 }
 
 #[test]
-fn a_file_that_is_no_toml_or_half_written_is_told_with_its_line() {
+fn a_file_that_is_no_toml_or_incomplete_is_refused_with_the_line() {
     wrong("[server]\ncache = \"64M\n", &[(2, "", "not TOML")]);
     wrong("[server]\ncache = \"64M\"\ncache = \"32M\"\n", &[(3, "", "duplicate key")]);
     wrong("[server]\n[server]\n", &[(2, "", "duplicate key")]);

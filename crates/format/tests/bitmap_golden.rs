@@ -103,7 +103,7 @@ fn bits_are_one_string_after_the_header() {
 
 /// The first page of 4 KiB ends with bit 30719, the second with bit 63487.
 #[test]
-fn the_string_of_bits_goes_on_over_page_ends() {
+fn the_string_of_bits_continues_across_pages() {
     let members = case("raid1-two-bitmap-pages");
     assert_eq!(dirty(bitmap_bytes(&members[0]).unwrap()), [30_719, 30_720, 30_721, 40_000, 63_487, 63_488]);
 }

@@ -472,7 +472,7 @@ fn devices_that_cannot_carry_a_journal_are_refused() {
 }
 
 #[test]
-fn a_full_table_of_arrays_takes_no_other_and_knows_its_own() {
+fn a_full_table_of_arrays_refuses_another_one_and_finds_its_own() {
     let mut superblock = small(64);
     let array =
         |byte| JournalArray { set_uuid: Uuid([byte; 16]), state: openraid_format::ArrayState::Live, first_sequence: 1 };

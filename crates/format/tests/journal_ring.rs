@@ -326,7 +326,7 @@ fn headers_of_a_log_that_was_given_up_neither_convict_the_newer_one_nor_move_its
 }
 
 #[test]
-fn a_device_cut_off_at_any_sector_loses_entries_from_the_end_and_says_so() {
+fn a_device_that_ends_at_any_sector_loses_entries_from_the_end_and_this_is_reported() {
     let mut model = Model::new(400, 1);
     while let Some(meant) = model.make().filter(|meant| !meant.filler) {
         put(&mut model.image, RingSector(meant.position), &meant.bytes);

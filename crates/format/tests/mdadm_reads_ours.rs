@@ -226,7 +226,7 @@ fn compare_bitmap(case: &Case, sb: &Superblock, said: &[String]) {
 }
 
 #[test]
-fn an_image_made_here_is_decoded_here_as_it_was_meant() {
+fn an_image_made_here_is_decoded_here_to_the_same_values() {
     let folder = Folder::new("own");
     for case in cases() {
         for (path, superblock) in make(&case, &folder.0) {

@@ -93,7 +93,7 @@ impl Machine {
                     frames.copy_from_slice(&member[at..at + len]);
                 }
                 (DriveOp::Flush, _) => {}
-                other => panic!("nobody asked for {other:?}"),
+                other => panic!("not requested: {other:?}"),
             }
             self.controller.complete(Completion::Drive { tag: command.tag, result: Ok(()) });
         }

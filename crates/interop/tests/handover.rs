@@ -75,7 +75,7 @@ fn finish_script(key: &str) -> String {
 }
 
 #[test]
-fn md_goes_on_with_a_rebuild_and_with_a_replacement_where_the_engine_stopped() {
+fn md_continues_a_rebuild_and_a_replacement_where_the_engine_stopped() {
     let folder = Folder::new("engine-rebuilds");
     let mut guest = Guest::new();
     for key in ["rebuild", "replace"] {
@@ -111,7 +111,7 @@ fn md_goes_on_with_a_rebuild_and_with_a_replacement_where_the_engine_stopped() {
 }
 
 #[test]
-fn the_engine_goes_on_with_a_rebuild_and_with_a_replacement_where_md_stopped() {
+fn the_engine_continues_a_rebuild_and_a_replacement_where_md_stopped() {
     let folder = Folder::new("md-rebuilds");
     let mut guest = Guest::new();
     let mut paths = Vec::new();

@@ -224,7 +224,7 @@ fn judge_orderly(output: &GuestOutput) {
 }
 
 #[test]
-fn md_takes_no_member_of_an_array_that_was_promised_something_and_all_of_them_when_it_was_stopped() {
+fn md_refuses_members_of_an_array_in_a_journal_session_and_accepts_them_after_a_stop() {
     let folder = Folder::new("journalled");
     let mut guest = Guest::new();
     guest.script(ATTEMPT);

@@ -40,7 +40,7 @@ fn every_data_path_is_named_where_it_makes_the_plateau() {
 }
 
 #[test]
-fn a_data_path_is_told_apart_from_a_bus_with_two_directions() {
+fn a_data_path_is_distinguished_from_a_bus_with_two_directions() {
     let axes = Axes {
         op: Some(Direction::Read),
         bs: Some(1 << 20),

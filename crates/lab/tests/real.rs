@@ -333,8 +333,8 @@ fn a_flush_that_took_much_of_the_time_of_the_writes_before_it_carries_a_flag() {
         measure(&mut Noting::new(1, service, CAPACITY, false, &Notes::default()), &cell).unwrap().flags
     };
     // The flush takes as long as a request: a tenth of the second in which ten requests ended.
-    let owed = flags(Nanos::from_millis(100), Direction::Write);
-    assert!(matches!(owed[..], [Flag::FlushOwed { percent }] if (percent - 10.0).abs() < 1.5), "{owed:?}");
+    let found = flags(Nanos::from_millis(100), Direction::Write);
+    assert!(matches!(found[..], [Flag::FlushOwed { percent }] if (percent - 10.0).abs() < 1.5), "{found:?}");
     assert_eq!(flags(MS, Direction::Write), []);
     assert_eq!(flags(Nanos::from_millis(100), Direction::Read), [], "nothing was written");
 }

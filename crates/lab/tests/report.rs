@@ -71,7 +71,7 @@ fn made_up_reports_hold_what_every_report_must() {
 }
 
 #[test]
-fn a_guide_that_leaves_the_chart_says_so_and_has_no_stroke_to_its_name() {
+fn a_guide_outside_of_the_chart_has_a_note_and_no_stroke() {
     let shown = |top: f64| {
         let x = Axis::new("outstanding", Unit::None, Scale::Log2);
         let y = Axis::new("speed", Unit::named("MB/s"), Scale::Linear).better(Better::Higher);
@@ -241,7 +241,7 @@ impl Chance {
             "\u{1b}[31mred\u{0}\u{7f}\u{202e}",
             "\u{5b57}\u{1f4be} mixed",
             "line\nbreak\ttab",
-            "a very long name that goes on and on and on and on and on until nobody reads it any more",
+            "a very long name that goes on and on and on and on and on until it is too long for every reader",
             "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW",
         ];
         self.pick(&words).to_owned()

@@ -70,7 +70,7 @@ fn reading_a_file_counts_every_request_and_changes_no_byte() {
 
 #[test]
 #[should_panic(expected = "opened for reading")]
-fn a_target_without_proof_of_destruction_takes_no_writes() {
+fn a_target_without_permission_to_destroy_data_gets_no_writes() {
     let folder = Folder::new("nowrite");
     let path = folder.file("disk");
     let mut target = BlockTarget::open(&path, &options(None)).unwrap();
@@ -187,7 +187,7 @@ fn an_export_is_read_and_written_and_its_bytes_are_counted() {
 }
 
 #[test]
-fn an_export_that_is_read_only_or_disappears_says_so() {
+fn an_export_that_is_read_only_or_disappears_is_reported() {
     let folder = Folder::new("nbd-gone");
     let Some(server) = Nbdkit::start(&folder, &["-r", "memory", "8M"]) else { return };
     let uri = server.uri();

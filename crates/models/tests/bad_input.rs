@@ -291,7 +291,7 @@ fn what_does_not_fit_between_files_has_file_and_line() {
 }
 
 #[test]
-fn one_mistake_is_told_once() {
+fn one_mistake_is_reported_once() {
     for (from, to) in [
         ("cores = ", "cores = { value = 0, range = [0, 0], from = \"class\" } #"),
         ("drives = ", "drives = { value = 0, from = \"rule\" } #"),

@@ -103,8 +103,8 @@ fn main() {
     println!("server, header of a reply: {time:.2} ns");
     let contexts: Vec<ChosenContext> = Vec::new();
     let flags = ExportFlags::FLUSH;
-    let told = ClientSession { size: Bytes(1 << 40), flags, blocks: None, structured: false, contexts };
-    let mut client = ClientTransmission::new(told);
+    let session_of_client = ClientSession { size: Bytes(1 << 40), flags, blocks: None, structured: false, contexts };
+    let mut client = ClientTransmission::new(session_of_client);
     let mut slots = Slots((0..REQUESTS).map(|n| Pending::new(request(n, Command::Write { fua: false }))).collect());
     let bytes: Vec<u8> = (0..REQUESTS).flat_map(|number| simple(Cookie(number), None)).collect();
     let time = best(&mut || assert_eq!(black_box(replies(&mut client, black_box(&bytes), &mut slots)), REQUESTS));

@@ -85,7 +85,7 @@ fn nbdkit_keeps_what_it_is_given() {
 }
 
 #[test]
-fn nbdkit_of_the_old_days_is_asked_by_name() {
+fn an_old_nbdkit_is_asked_by_export_name() {
     for mask in ["0", "2"] {
         let folder = Folder::new(&format!("nbdkit-mask-{mask}"));
         let mask = format!("--mask-handshake={mask}");

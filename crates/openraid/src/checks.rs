@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_and_a_damaged_file_means_that_nothing_is_known() {
+    fn a_kept_outcome_is_found_and_a_damaged_file_counts_as_empty() {
         let folder = std::env::temp_dir().join(format!("openraid-checks-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let registry = Registry::at(Some(&folder.join("registry.json")));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_that_says_nothing_replaces_none_and_a_member_that_flaps_stays_out() {
+    fn an_unknown_reason_replaces_no_known_one_and_a_member_that_flaps_stays_out() {
         let mut list = Vec::new();
         note(&mut list, left(Why::Faulty, 1));
         note(&mut list, left(Why::Absent, 2));

@@ -349,7 +349,7 @@ pub fn refused(error: CellError) -> Failure {
 pub fn runs_at_once() -> (usize, impl Fn(usize, usize) + Sync) {
     let progress = Mutex::new(Progress::counting("runs", 0));
     let ended = move |done: usize, all: usize| {
-        let progress = progress.lock().expect("nobody panics with the lock");
+        let progress = progress.lock().expect("no thread panics with the lock");
         progress.expect(all as u64);
         progress.counted(done as u64);
     };

@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bitmap_comes_with_large_members_or_when_asked_for() {
+    fn large_members_or_an_option_give_an_array_a_bitmap() {
         let members = strings(&["a", "b", "c"]);
         let plan = |options: CreateOptions<'_>, size| {
             let shape = Shape::of(&options).expect("a shape");

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_promised_only_where_it_can_be_told() {
+    fn an_end_time_is_shown_only_if_it_can_be_estimated() {
         assert_eq!(eta_seconds(50, 100, 10), Some(5));
         assert_eq!(eta_seconds(50, 100, 0), None);
         assert_eq!(eta_seconds(0, u64::MAX, 1), None, "ages are no answer");

@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_found_until_it_is_forgotten() {
+    fn a_remembered_array_is_found_until_it_is_forgotten() {
         let folder = folder("remember");
         let registry = Registry::at(Some(&folder.join("deep/registry.json")));
         assert_eq!(registry.entries(), Ok(Vec::new()));

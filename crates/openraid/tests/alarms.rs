@@ -89,7 +89,7 @@ fn a_degraded_array_is_one_alarm_from_its_beginning_over_a_kill_to_its_end() {
 }
 
 #[test]
-fn what_is_wrong_at_a_start_is_an_alarm_at_the_start() {
+fn a_fault_found_at_a_start_is_an_alarm() {
     let lab = array("start");
     lab.line("create gone --level 1 --assume-clean --file-size 16M g0 g1").expect(0);
     for name in ["d2", "g0", "g1"] {

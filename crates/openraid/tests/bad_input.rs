@@ -82,7 +82,7 @@ fn a_member_that_was_cut_short_is_refused_whatever_is_left_of_it() {
 }
 
 #[test]
-fn a_member_of_another_array_is_told_apart() {
+fn a_member_of_another_array_is_recognised() {
     let (lab, _) = three();
     lab.line("create other --level 5 --chunk 64K --file-size 8M o0 o1 o2").expect(0);
     look_at(&lab, &["d0", "o1", "d2"]);
@@ -145,7 +145,7 @@ fn right_checksums_over_absurd_fields_are_refused() {
 }
 
 #[test]
-fn two_members_that_claim_one_slot_are_told_apart() {
+fn two_members_that_claim_one_slot_are_distinguished() {
     let (lab, _) = three();
     fs::copy(lab.path("d1"), lab.path("copy")).expect("room");
     look_at(&lab, &["d0", "d1", "d2", "copy"]);

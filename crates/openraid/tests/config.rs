@@ -92,7 +92,7 @@ fn every_mistake_has_its_line_and_what_to_write() {
 }
 
 #[test]
-fn a_service_is_what_its_file_says_and_the_command_line_goes_before_it() {
+fn a_service_follows_its_file_and_the_command_line_overrides_it() {
     let lab = array("file");
     lab.line("forget data").expect(0);
     configure(
@@ -150,7 +150,7 @@ fn a_service_is_what_its_file_says_and_the_command_line_goes_before_it() {
 }
 
 #[test]
-fn a_reload_keeps_the_client_and_says_what_waits_for_a_restart() {
+fn a_reload_keeps_clients_and_names_changes_that_wait_for_a_restart() {
     let lab = array("reload");
     configure(&lab, LISTEN);
     let (mut server, _) = serve(&lab, &[]);

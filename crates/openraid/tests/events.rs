@@ -47,7 +47,7 @@ fn wait_for(lab: &Lab, name: &str, count: usize) -> Vec<Value> {
 }
 
 #[test]
-fn what_is_wrong_at_a_start_is_an_event_and_a_kill_takes_none_away() {
+fn a_fault_found_at_a_start_is_an_event_and_a_kill_loses_none() {
     let lab = array("events");
     lab.line("events").expect(0).says(&["no events"]);
     let server = lab.serve(&["data"]);

@@ -127,7 +127,7 @@ fn whole_stripes_read_nothing_and_reads_of_a_lost_member_come_from_the_others() 
 }
 
 #[test]
-fn a_cached_write_is_acknowledged_first_and_its_story_goes_on_with_the_destage() {
+fn a_cached_write_is_acknowledged_first_and_its_story_continues_with_the_destage() {
     let lab = Lab::new("explain-cache");
     let (server, start) = served(&lab, &["--cache", "8M"]);
     lab.line("set data write.cache=volatile --yes").expect(0);
@@ -161,7 +161,7 @@ fn step_with_time(story: &Value, seen_as: &str, words: &str) {
 }
 
 #[test]
-fn a_record_in_the_partial_parity_log_is_told_with_its_time() {
+fn a_story_has_the_record_in_the_partial_parity_log_with_its_time() {
     let lab = Lab::new("explain-ppl");
     lab.line("create data --level 5 --consistency-policy ppl --assume-clean --file-size 16M d0 d1 d2 d3").expect(0);
     let server = lab.serve(&["data"]);
@@ -191,7 +191,7 @@ fn the_first_write_with_a_journal_tells_how_long_it_waited_for_it() {
 }
 
 #[test]
-fn stories_are_followed_as_they_end_and_nothing_is_kept_when_nobody_does() {
+fn stories_are_followed_as_they_end_and_nothing_is_recorded_without_a_follower() {
     let lab = Lab::new("explain-follow");
     let (server, _) = served(&lab, &[]);
     // A suite in the background of a script ignores SIGINT, and its children would.

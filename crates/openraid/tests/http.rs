@@ -176,7 +176,7 @@ fn an_array_is_planned_and_made_and_the_stripe_map_tells_where_a_byte_is() {
 }
 
 #[test]
-fn what_makes_no_sense_or_comes_from_elsewhere_is_refused_in_words() {
+fn invalid_and_foreign_requests_are_refused_with_a_reason() {
     let lab = array("http-bad");
     let (server, web) = serve(&lab, &[]);
     let stranger = Web { token: None, ..web.clone() };
@@ -274,7 +274,7 @@ fn users_have_passwords_and_roles_in_a_file_that_others_cannot_read() {
 }
 
 #[test]
-fn a_stream_that_broke_goes_on_where_it_was() {
+fn a_broken_event_stream_continues_where_it_was() {
     let lab = array("http-stream");
     let (server, web) = serve(&lab, &[]);
     let open = |headers: &str| {
@@ -400,7 +400,7 @@ fn certify(lab: &Lab, name: &str, authority: Option<&str>) -> Option<bool> {
 }
 
 #[test]
-fn with_an_authority_of_clients_only_those_with_its_certificate_get_an_answer() {
+fn with_a_client_authority_only_clients_with_its_certificate_get_an_answer() {
     let lab = array("http-clients");
     for (name, authority) in [("ca", None), ("other", None), ("scraper", Some("ca")), ("stranger", Some("other"))] {
         if certify(&lab, name, authority).is_none() {

@@ -202,7 +202,7 @@ fn answers_of_the_api_under_full_load_and_what_management_costs_the_load() {
             .each(Duration::from_millis(100), move || drop(script.get("/api/v1/arrays/data")))
     });
     tell(&format!(
-        "load beside management / load alone: {:.4} (quartiles {:.4} and {:.4}), goal 0.98",
+        "load next to management / load alone: {:.4} (quartiles {:.4} and {:.4}), goal 0.98",
         ratio[1], ratio[0], ratio[2]
     ));
     let after = ticks(&server.pid());
@@ -237,7 +237,7 @@ fn hostile(web: &Web, nth: usize) -> Option<TcpStream> {
 
 #[test]
 #[ignore = "a minute and a half of figures"]
-fn a_hundred_slow_or_hostile_clients_beside_a_load() {
+fn a_hundred_slow_or_hostile_clients_next_to_a_load() {
     let (lab, server, web) = serve("hostile");
     let load = Load::start(&lab.path("nbd.sock"), "data", 64 << 20);
     let ratio = load.ratio(40, || {
@@ -257,7 +257,7 @@ fn a_hundred_slow_or_hostile_clients_beside_a_load() {
         })
     });
     tell(&format!(
-        "load beside 100 hostile clients / load alone: {:.4} (quartiles {:.4} and {:.4})",
+        "load next to 100 hostile clients / load alone: {:.4} (quartiles {:.4} and {:.4})",
         ratio[1], ratio[0], ratio[2]
     ));
     load.stop();
@@ -304,7 +304,7 @@ fn write_log(lab: &Lab, count: u64) {
 
 #[test]
 #[ignore = "half a minute of figures"]
-fn ten_thousand_events_are_browsed_page_by_page_beside_a_load() {
+fn ten_thousand_events_are_browsed_page_by_page_next_to_a_load() {
     let lab = Lab::new("browsed");
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 64M d0 d1 d2").expect(0);
     write_log(&lab, 10_000);
@@ -350,7 +350,7 @@ fn ten_thousand_events_are_browsed_page_by_page_beside_a_load() {
 /// Every file of the console, and what its first page asks for.
 #[test]
 #[ignore = "a figure"]
-fn the_consoles_first_page_beside_a_load() {
+fn the_consoles_first_page_next_to_a_load() {
     let (lab, server, web) = serve("page");
     let load = Load::start(&lab.path("nbd.sock"), "data", 64 << 20);
     let mut times = Vec::new();

@@ -35,7 +35,7 @@ fn data_path_works(lab: &Lab, fill: u8) {
 }
 
 #[test]
-fn damaged_files_of_the_service_cost_what_is_in_them_and_nothing_else() {
+fn damaged_files_of_the_service_lose_only_their_own_content() {
     let lab = array("damaged");
     let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
     let web = signed_in(&lab, &server);
@@ -81,14 +81,14 @@ fn damaged_files_of_the_service_cost_what_is_in_them_and_nothing_else() {
 }
 
 #[test]
-fn on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are_right() {
+fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     // A mirror: of parity, what was being written at the kill would be in doubt.
     let lab = Lab::new("no-room");
     lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
     let state = lab.path("state");
     fs::rename(&state, lab.path("before")).expect("the same folder");
     fs::create_dir(&state).expect("room");
-    let test = "on_a_full_disk_orders_are_carried_out_what_is_not_kept_is_said_and_alarms_are_right";
+    let test = "on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right";
     let Some(_small) = Small::mount(&state, "4M", test) else { return };
     let copied = Command::new("cp").arg("-r").arg(lab.path("before/openraid")).arg(&state).status();
     assert!(copied.is_ok_and(|status| status.success()));

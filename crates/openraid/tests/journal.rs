@@ -247,7 +247,7 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
 /// Each of two devices is used without the other one: the one that was used first has not what was promised since, and
 /// says nothing of it itself.
 #[test]
-fn of_two_devices_that_were_both_used_alone_the_one_that_was_used_first_is_behind() {
+fn if_two_devices_were_both_used_alone_the_one_that_was_used_first_is_stale() {
     if !has_tools() {
         return;
     }
@@ -393,7 +393,7 @@ fn of_a_device_that_was_cut_off_it_is_said_that_the_other_one_is_whole_and_how_t
 }
 
 #[test]
-fn devices_are_read_where_the_server_that_is_asked_for_does_not_answer() {
+fn devices_are_read_if_the_named_server_does_not_answer() {
     if !has_tools() {
         return;
     }
@@ -445,7 +445,7 @@ fn policies_are_set_shown_and_refused_with_their_reason() {
 }
 
 #[test]
-fn the_list_says_which_arrays_are_not_protected_that_were_to_be() {
+fn the_list_names_arrays_whose_policy_is_the_journal_and_that_it_does_not_protect() {
     let lab = made("journal-list", 16, "j0", "16M");
     lab.line("create later --level 5 --consistency-policy controller-journal --file-size 512M f0 f1 f2").expect(0);
     let server = lab.serve(&["data", "later", "--journal", "j0"]);
@@ -513,7 +513,7 @@ fn is_journalled(lab: &Lab) -> bool {
 }
 
 #[test]
-fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_is_mentioned() {
+fn a_policy_given_to_serve_is_remembered_and_an_unused_journal_is_mentioned() {
     let lab = Lab::new("journal-told");
     lab.line("journal create --size 16M j0").expect(0);
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
@@ -562,7 +562,7 @@ fn a_policy_that_serving_was_told_is_remembered_and_a_journal_that_is_not_used_i
 }
 
 #[test]
-fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they_are_half() {
+fn shown_devices_have_their_server_their_arrays_and_a_note_if_one_of_two_is_missing() {
     if !has_tools() {
         return;
     }
@@ -604,7 +604,7 @@ fn devices_that_are_shown_say_who_uses_them_whose_arrays_they_hold_and_that_they
 }
 
 #[test]
-fn the_spans_of_a_nested_array_have_names_in_a_journal_that_nobody_uses() {
+fn the_spans_of_a_nested_array_have_names_in_an_unused_journal() {
     if !has_tools() {
         return;
     }

@@ -215,7 +215,7 @@ fn told(news: &[serde_json::Value], event: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_journal_that_one_device_carries_alone_comes_back_beside_a_dead_one() {
+fn a_journal_on_one_device_alone_is_used_again_although_the_other_one_is_dead() {
     if !has_small_disks() {
         return;
     }
@@ -260,7 +260,7 @@ fn a_journal_that_one_device_carries_alone_comes_back_beside_a_dead_one() {
 }
 
 #[test]
-fn a_device_that_was_dropped_is_refused_beside_a_dead_one_that_went_on() {
+fn a_dropped_device_is_refused_if_the_one_that_continued_without_it_is_dead() {
     if !has_tools() {
         return;
     }

@@ -104,7 +104,7 @@ fn a_setting_that_this_server_cannot_carry_out_is_said_and_stays_kept() {
 }
 
 #[test]
-fn an_array_of_memory_keeps_nothing_and_says_so() {
+fn an_array_in_memory_keeps_nothing_and_a_note_says_it() {
     let lab = Lab::new("memory");
     let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M"]);
     lab.line("set scratch rebuild.rate=1M").expect(0).says(&["not remembered, so this lasts until the server ends"]);

@@ -233,7 +233,7 @@ fn blocks_that_cannot_be_are_refused_in_words() {
 }
 
 #[test]
-fn a_drive_that_is_too_small_is_told_what_would_do_and_one_that_fits_with_less_headroom_is_taken() {
+fn a_drive_that_is_too_small_is_refused_with_the_needed_size_and_less_headroom_is_tried_first() {
     let lab = Lab::new("add-sizes");
     lab.line("create data --level 5 --chunk 512K --file-size 200M --assume-clean d0 d1 d2").expect(0);
     let server = lab.serve(&["data"]);

@@ -14,7 +14,7 @@ const JOBS: &str = "[global]\nioengine=libaio\nrw=randread\nbs=4k\n[plain]\niode
                     [paced]\nrate_iops=10\nruntime=60\nramp_time=5\n[part]\noffset=1g\nsize=1g\nthinktime=100000\n";
 
 #[test]
-fn what_a_load_file_says_is_done() {
+fn a_load_file_decides_the_load() {
     let lab = Lab::new("load");
     fs::write(lab.path("jobs.fio"), JOBS).expect("written");
     let job = |name: &str| lab.line(&format!("{SIMULATE} --load jobs.fio --job {name}")).expect(0).json();
@@ -34,7 +34,7 @@ fn what_a_load_file_says_is_done() {
 }
 
 #[test]
-fn a_trace_takes_the_machine_and_nothing_that_it_says_itself() {
+fn a_trace_accepts_options_of_the_machine_and_none_of_the_load() {
     let lab = Lab::new("trace");
     let lines: Vec<String> =
         (0..200).map(|n| format!("0,{},4096,W,{}.{:03}\n", n * 997 * 8, n / 20, n % 20 * 50)).collect();
@@ -176,7 +176,7 @@ fn drives_that_do_not_fit_the_ports_are_refused_with_those_that_do() {
 }
 
 #[test]
-fn what_help_says_of_loads_is_what_a_verb_takes() {
+fn every_verb_accepts_the_loads_that_its_help_names() {
     let lab = Lab::new("help");
     let told = |verb: &str| lab.line(&format!("{verb} --help")).expect(0).text();
     assert!(told("simulate").contains("blkparse"));
@@ -330,7 +330,7 @@ fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
 }
 
 #[test]
-fn simulate_says_how_sure_it_is_as_plan_does() {
+fn simulate_shows_the_uncertainty_as_plan_does() {
     let lab = Lab::new("certainty");
     let own = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
     let told = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
@@ -390,7 +390,7 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
 }
 
 #[test]
-fn plan_is_about_what_is_served_and_names_the_caches() {
+fn a_plan_is_for_the_served_configuration_and_names_the_caches() {
     let lab = Lab::new("served-plan");
     let plan = "plan --drives 8 --drive exos_x18_18tb --load file-server --depth 16 --levels 10,6 --effort quick";
     let served = lab.line(&format!("{plan} --json")).expect(0).json();
@@ -469,7 +469,7 @@ fn a_journal_with_its_own_drive_is_the_limit_of_drives_that_take_more() {
 }
 
 #[test]
-fn a_target_that_is_too_small_for_a_method_says_so_and_the_others_are_measured() {
+fn a_method_for_which_the_target_is_too_small_is_named_and_the_others_are_measured() {
     let lab = Lab::new("small");
     fs::write(lab.path("small"), vec![0x5a; 64 << 10]).expect("written");
     let ran = lab.line("review --target small --methods transfer-graph,response-time --seconds 1 --out out").expect(0);
@@ -501,7 +501,7 @@ fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
 }
 
 #[test]
-fn a_load_that_cannot_be_measured_says_why_and_is_wrong_usage() {
+fn a_load_that_cannot_be_measured_is_wrong_usage_with_a_reason() {
     let lab = Lab::new("absent");
     fs::write(lab.path("disk"), vec![0x5a; 8 << 20]).expect("written");
     fs::write(lab.path("jobs.fio"), JOBS).expect("written");
@@ -528,7 +528,7 @@ fn a_load_that_cannot_be_measured_says_why_and_is_wrong_usage() {
 }
 
 #[test]
-fn a_review_that_was_killed_goes_on_and_comes_to_the_same() {
+fn a_killed_review_continues_and_has_the_same_result() {
     let lab = Lab::new("killed");
     let review =
         "review --target sim:3ware-9650se --arrays single,raid5x4 --methods sequential --effort quick --jobs 1";
@@ -560,7 +560,7 @@ fn a_review_that_was_killed_goes_on_and_comes_to_the_same() {
 }
 
 #[test]
-fn a_target_that_goes_away_in_a_review_ends_it_and_the_same_line_goes_on() {
+fn a_target_that_disappears_ends_a_review_and_the_same_command_line_continues_it() {
     let far = Lab::new("far-target");
     fs::write(far.path("x"), vec![0x5a; 8 << 20]).expect("written");
     far.line("create drive --level jbod x").expect(0);

@@ -115,7 +115,7 @@ fn a_member_that_was_replaced_is_called_replaced() {
 }
 
 #[test]
-fn members_of_one_name_are_told_apart_by_their_numbers() {
+fn members_with_the_same_name_are_distinguished_by_their_numbers() {
     let lab = Lab::new("same");
     let members = ["ram:64M"; 4];
     let server = lab.serve(&[&["--level", "5", "--name", "b"][..], &members].concat());
@@ -230,7 +230,7 @@ fn doctor_on_one_half_of_a_split_mirror_tells_of_the_other_half_that_is_served()
 }
 
 #[test]
-fn doctor_on_a_member_that_a_served_array_runs_without_says_how_it_comes_back() {
+fn doctor_says_how_a_member_left_out_by_its_server_is_added_again() {
     let lab = Lab::new("stale");
     lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
     let server = lab.serve(&["d0"]);

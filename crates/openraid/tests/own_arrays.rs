@@ -87,7 +87,7 @@ fn members_with_data_are_refused_unless_their_names_are_given() {
 }
 
 #[test]
-fn a_killed_review_of_members_goes_on_with_its_own_half_made_array() {
+fn a_killed_review_of_members_continues_with_its_own_incomplete_array() {
     let lab = Lab::new("own-killed");
     lab.drives(&["d1", "d2", "d3"], 32);
     let line = "review --members d1,d2,d3 --levels 5x3 --methods low-level --seconds 1 --json --out own";

@@ -62,7 +62,7 @@ fn a_paced_file_is_a_member_like_any_other() {
 }
 
 #[test]
-fn what_is_no_paced_member_is_refused_with_a_remedy() {
+fn an_invalid_paced_member_is_refused_with_a_remedy() {
     let lab = Lab::new("paced-bad");
     let serve = |member: &str| lab.run(&["serve", "--level", "1", "--name", "x", member, member]);
     serve("model:wd9999").refused(64, &["there is no drive profile 'wd9999'", "known are: ", "wd740gd"]);

@@ -61,7 +61,7 @@ fn a_remote_server_that_goes_away_costs_a_member_and_no_data() {
 }
 
 #[test]
-fn the_outage_and_the_return_of_a_remote_member_are_told() {
+fn the_outage_and_the_return_of_a_remote_member_are_reported() {
     let far = Lab::new("far-restart");
     far.drives(&["x"], 8);
     far.line("create drive --level jbod x").expect(0);

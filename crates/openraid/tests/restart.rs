@@ -38,7 +38,7 @@ fn the_next_server_takes_over_at_once_after_a_kill() {
 }
 
 #[test]
-fn what_is_replayed_or_resynced_is_said_in_one_line() {
+fn one_line_reports_the_replay_or_resync_of_an_array() {
     let recovered = |lab: &Lab, more: &[&str]| -> Vec<String> {
         let server = lab.serve(&[&["data"][..], more].concat());
         let lines = server.ready["recovered"].as_array().expect("a list").iter();
@@ -113,7 +113,7 @@ fn sockets_that_dead_servers_left_are_cleared_and_others_are_not() {
 }
 
 #[test]
-fn a_descriptor_is_told_when_clients_can_come_and_closed_without_a_word_if_they_never_can() {
+fn the_ready_descriptor_is_written_when_clients_can_connect_and_closed_unwritten_after_a_failure() {
     let lab = array("ready", "--level 5 --chunk 64K --assume-clean");
     let fifo = lab.path("ready");
     assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());

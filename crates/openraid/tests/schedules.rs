@@ -13,7 +13,7 @@ fn window(hours: u64) -> String {
 }
 
 #[test]
-fn arrays_are_checked_when_they_are_due_and_the_history_says_what_was_found() {
+fn arrays_are_checked_when_due_and_the_history_has_the_findings() {
     let lab = Lab::new("schedules");
     lab.line("create data --level 6 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3").expect(0);
     lab.line("create stripe --level 0 --file-size 16M s0 s1").expect(0);

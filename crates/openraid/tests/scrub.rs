@@ -131,7 +131,7 @@ fn a_degraded_span_is_left_out_of_the_check_of_its_array() {
 }
 
 #[test]
-fn mismatches_end_with_a_code_of_their_own_are_told_once_and_are_known_after_a_restart() {
+fn mismatches_have_an_exit_code_are_reported_once_and_are_known_after_a_restart() {
     let (lab, server, image) = served("--level 5", "d0 d1 d2 d3");
     server.stop();
     support::write_at(&lab.path("d2"), INSIDE, &noise(9, 1 << 20));

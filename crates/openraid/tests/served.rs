@@ -177,7 +177,7 @@ fn a_check_finds_what_does_not_fit_and_can_be_paused_and_ended() {
 }
 
 #[test]
-fn repair_corrects_the_guilty_member_where_it_can_be_told() {
+fn repair_corrects_the_guilty_member_if_it_is_known() {
     let lab = Lab::new("repair");
     lab.line("create data --level 6 --chunk 64K --file-size 16M d0 d1 d2 d3 d4").expect(0);
     let image = noise(5, 16 << 20);
@@ -293,7 +293,7 @@ fn every_answer_in_json_names_its_schema_and_parses() {
 }
 
 #[test]
-fn explain_counts_what_clients_asked_and_why_it_was_done_so() {
+fn explain_counts_the_requests_of_clients_and_the_reasons_of_decisions() {
     let (lab, server, _) = served("");
     if !has("qemu-io") {
         return support::missing("qemu-io is not installed (package qemu-utils)");
@@ -648,7 +648,7 @@ fn figures_fit(lab: &Lab, explained: &Value) {
 }
 
 #[test]
-fn a_volatile_cache_takes_writes_answers_reads_and_leaves_nothing_behind_when_stopped() {
+fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
     if !has("qemu-io") {
         return support::missing("qemu-io is not installed (package qemu-utils)");
     }
@@ -719,5 +719,5 @@ fn memory_of_the_cache_is_taken_with_its_use_only() {
     let ([pinned, _], [more_pinned, resident]) = (told("1M"), told("512M"));
     // What commands point at may be pinned, which is --memory, and a huge page of rounding; none of it is the cache's.
     assert!(pinned.max(more_pinned) <= 34 << 10, "{pinned} KiB are pinned, and {more_pinned} with a larger cache");
-    assert!(resident < 256 << 10, "{resident} KiB are taken at the start with a cache of 512 MiB that nobody uses");
+    assert!(resident < 256 << 10, "{resident} KiB are taken at the start with an unused cache of 512 MiB");
 }

@@ -192,7 +192,7 @@ fn a_program_is_called_as_mdadm_calls_it_and_a_web_server_gets_both_forms() {
 }
 
 #[test]
-fn a_mail_server_and_the_journal_are_told_in_their_protocols_and_many_alarms_are_one_message() {
+fn a_mail_server_and_journald_get_alarms_in_their_protocols_and_many_alarms_share_one_message() {
     let lab = array("mail");
     for nth in 0..8 {
         lab.line(&format!("create a{nth} --level 1 --assume-clean --file-size 16M x{nth} y{nth}")).expect(0);

@@ -22,7 +22,7 @@ fn copy(lab: &Lab, uri: &str) -> Child {
 
 #[test]
 #[ignore = "six stops of 36 s"]
-fn a_server_that_is_stopped_under_load_has_all_members_when_it_goes_on() {
+fn a_server_that_was_suspended_under_load_still_has_all_members() {
     for (level, name) in [("5", "five"), ("10", "ten")] {
         let lab = Lab::new(name);
         lab.drives(&["a", "b", "c", "d"], 256);

@@ -35,7 +35,7 @@ fn every_run_is_counted_once_and_those_without_a_fault_too() {
 }
 
 #[test]
-fn a_planted_bug_is_found_named_at_once_and_told_as_a_story() {
+fn a_planted_bug_is_found_named_at_once_and_shown_as_a_story() {
     let lab = Lab::new("torture");
     let ran = lab.line("torture --planted answer-early --seeds 1..50").expect(0);
     let text = ran.text();

@@ -51,7 +51,7 @@ fn with_a_bad_place(lab: &Lab, file: &str) -> (Killed, String) {
 }
 
 #[test]
-fn a_copy_goes_on_around_a_bad_place_and_says_where_it_is() {
+fn a_copy_continues_after_a_bad_range_and_names_it() {
     let lab = Lab::new("bad-place");
     lab.drives(&["a", "b"], MEMBER_MIB);
     lab.line("create data --level 1 --assume-clean a b").expect(0);
@@ -146,14 +146,14 @@ fn write_protected_members_are_served_read_only_and_stay_as_they_are() {
 }
 
 #[test]
-fn a_write_protected_member_is_not_left_behind_unasked() {
+fn a_write_protected_member_is_not_left_out_without_an_option() {
     let lab = Lab::new("behind");
     fs::create_dir(lab.path("ro")).expect("a folder");
     let members = ["a", "b", "ro/c"];
     lab.drives(&members, MEMBER_MIB);
     lab.run(&[&["create", "data", "--level", "5", "--assume-clean"][..], &members].concat()).expect(0);
     let before = lab.fingerprints(&members);
-    let test = "a_write_protected_member_is_not_left_behind_unasked";
+    let test = "a_write_protected_member_is_not_left_out_without_an_option";
     let Some(protected) = Protected::new(&lab, "ro", &["c"], test) else { return };
     let socket = lab.path("refused.sock");
     let serve = ["serve", "data", "--nbd-unix", socket.to_str().expect("UTF-8")];

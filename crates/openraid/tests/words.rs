@@ -254,7 +254,7 @@ fn rename(lab: &Lab, member: &str, name: &str) {
 }
 
 #[test]
-fn an_unknown_option_leads_to_the_options_and_copy_in_without_members_says_so() {
+fn an_unknown_option_names_the_options_and_copy_in_without_members_is_refused() {
     let lab = Lab::new("words-options");
     let refused = lab.line("copy-out d1 --output x");
     assert!(!refused.err.contains("to pass"), "{}", refused.err);

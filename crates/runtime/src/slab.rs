@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_of_an_earlier_use_finds_nobody() {
+    fn a_key_of_an_earlier_use_finds_nothing() {
         let mut slab = Slab::default();
         let old = slab.insert('a');
         assert_eq!(slab.remove(old), Some('a'));

@@ -101,8 +101,8 @@ fn a_thousand_idle_and_half_open_connections_cost_little_and_others_are_served()
 }
 
 #[test]
-fn a_connection_too_many_is_told_at_once_and_room_comes_back() {
-    bears("a_connection_too_many_is_told_at_once_and_room_comes_back", |victim| {
+fn a_connection_above_the_limit_is_refused_at_once_until_another_one_ends() {
+    bears("a_connection_above_the_limit_is_refused_at_once_until_another_one_ends", |victim| {
         let mut crowd = Vec::new();
         loop {
             let mut stream = raw(victim);
@@ -123,13 +123,13 @@ fn a_connection_too_many_is_told_at_once_and_room_comes_back() {
         };
         let waited =
             (0..1000).take_while(|_| !greeted()).map(|_| std::thread::sleep(Duration::from_millis(10))).count();
-        assert!(waited < 1000, "nobody is let in though there is room");
+        assert!(waited < 1000, "no client is accepted although there is room");
     });
 }
 
 #[test]
-fn large_reads_that_nobody_takes_hold_nobody_up() {
-    bears("large_reads_that_nobody_takes_hold_nobody_up", |victim| {
+fn large_answers_that_a_client_does_not_read_delay_no_other_client() {
+    bears("large_answers_that_a_client_does_not_read_delay_no_other_client", |victim| {
         let requests: Vec<u8> = (0..64).flat_map(|nth| head(READ, nth << 10, 16 << 20)).collect();
         let greedy: Vec<_> = (0..24)
             .map(|_| {
@@ -146,8 +146,8 @@ fn large_reads_that_nobody_takes_hold_nobody_up() {
 }
 
 #[test]
-fn reads_that_are_taken_by_small_pieces_hold_nobody_up() {
-    bears("reads_that_are_taken_by_small_pieces_hold_nobody_up", |victim| {
+fn answers_that_a_client_reads_in_small_pieces_delay_no_other_client() {
+    bears("answers_that_a_client_reads_in_small_pieces_delay_no_other_client", |victim| {
         let requests: Vec<u8> = (0..16).flat_map(|nth| head(READ, nth << 10, 1 << 20)).collect();
         let stop = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -173,8 +173,8 @@ fn reads_that_are_taken_by_small_pieces_hold_nobody_up() {
 }
 
 #[test]
-fn payload_that_is_announced_and_never_sent_holds_nobody_up() {
-    bears("payload_that_is_announced_and_never_sent_holds_nobody_up", |victim| {
+fn payload_that_is_announced_and_never_sent_delays_no_other_client() {
+    bears("payload_that_is_announced_and_never_sent_delays_no_other_client", |victim| {
         let silent: Vec<_> = (0..48)
             .map(|nth| {
                 let mut stream = chosen(victim);
@@ -189,8 +189,8 @@ fn payload_that_is_announced_and_never_sent_holds_nobody_up() {
 }
 
 #[test]
-fn many_small_answers_that_nobody_takes_hold_nobody_up() {
-    bears("many_small_answers_that_nobody_takes_hold_nobody_up", |victim| {
+fn many_small_answers_that_a_client_does_not_read_delay_no_other_client() {
+    bears("many_small_answers_that_a_client_does_not_read_delay_no_other_client", |victim| {
         let requests: Vec<u8> = (0..4096).flat_map(|nth| head(READ, nth << 12, 4096)).collect();
         let flushes: Vec<u8> = (0..4096).flat_map(|_| head(Command::Cache, 0, 1)).collect();
         let greedy: Vec<_> = (0..32)

@@ -167,7 +167,7 @@ fn a_journal_whose_only_device_hung_is_back_when_it_answers_again() {
     rig.wait_for_protection();
     rig.write(3);
     let status = rig.server.handle.status().expect("it runs");
-    assert_eq!(status.drives.len(), 3, "nothing is left behind: {:#?}", status.drives);
+    assert_eq!(status.drives.len(), 3, "a drive is left over: {:#?}", status.drives);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn of_two_devices_the_one_that_carried_the_journal_alone_is_used_while_the_other
 }
 
 #[test]
-fn a_device_that_is_behind_and_takes_nothing_keeps_no_start_waiting() {
+fn a_stale_device_that_accepts_no_write_does_not_delay_a_start() {
     let dir = TempDir::quick();
     let Some(frozen) = Frozen::make(&dir) else { return };
     let (behind, [whole, other]) = (journal_on(&frozen), ["whole", "other"].map(|name| dir.path(name)));

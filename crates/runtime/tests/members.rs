@@ -213,7 +213,7 @@ fn a_remote_member_that_stops_answering_fails_and_the_others_go_on() {
     let begun = Instant::now();
     put(&mut client, 0, &bytes);
     assert_eq!(client.call(Command::Flush, 0, 0, &[]).result, Ok(()));
-    assert!(begun.elapsed() >= Duration::from_millis(900), "nobody waited for the member");
+    assert!(begun.elapsed() >= Duration::from_millis(900), "the member was not waited for");
     assert!(get(&mut client, 0, bytes.len()) == bytes);
     assert!(faulty(&server, array, FailReason::Timeout), "{:?}", states(&server, array));
 }

@@ -18,7 +18,7 @@ fn refusal(name: &str) -> OpenError {
 }
 
 #[test]
-fn what_is_no_member_is_refused_with_its_name_and_a_remedy() {
+fn a_path_that_is_no_member_is_refused_with_its_name_and_a_remedy() {
     let folder = Folder::new("opening");
     let path = |name: &str| folder.path(name).display().to_string();
     assert!(matches!(refusal(&path("missing")), OpenError::Local(MemberError::Missing { .. })));

@@ -190,7 +190,7 @@ fn nothing_acknowledged_is_lost_when_destage_meets_a_restart() {
 }
 
 #[test]
-fn a_server_that_says_that_it_ends_is_waited_for() {
+fn a_server_that_announces_its_end_is_waited_for() {
     let mut rig = Rig::new("far-leaving", MdLevel::Raid1, 2, false);
     let mut client = rig.server.connect();
     rig.fill(&mut client);
@@ -204,7 +204,7 @@ fn a_server_that_says_that_it_ends_is_waited_for() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_by_flushing_early() {
+fn early_flushes_bound_the_writes_that_are_kept() {
     let mut rig = Rig::new("far-bounded", MdLevel::Raid0, 2, false);
     let mut client = rig.server.connect();
     let before: u64 = rig.far.iter().map(Forgetful::flushes).sum();

@@ -604,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn where_uring_is_refused_threads_serve_and_a_note_says_so() {
+    fn if_io_uring_is_refused_threads_serve_and_a_note_says_it() {
         for errno in [libc::EPERM, libc::ENOSYS] {
             let sandboxed = std::thread::spawn(move || {
                 forbid_uring(errno);

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_takes_no_entries_is_told_from_one_that_does() {
+    fn a_folder_that_accepts_no_entries_is_distinguished_from_one_that_does() {
         let path = |text: &str| CString::new(text).expect("no zero");
         may_write(&path("/tmp")).expect("everybody may");
         assert_eq!(may_write(&path("/nowhere")).unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_read_goes_on_where_it_stopped_and_ends_truncated_without_progress() {
+    fn a_short_read_continues_where_it_stopped_and_ends_truncated_without_progress() {
         let mut read = entry(Opcode::Read, 4096);
         assert_eq!(again(read.judge(Ok(1024))), (9216, 3072, 1024));
         assert_eq!(again(read.judge(Err(Errno(libc::EINTR)))), (9216, 3072, 1024));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_write_goes_on_and_ends_in_no_space_without_progress() {
+    fn a_short_write_continues_and_ends_with_no_space_without_progress() {
         let mut write = entry(Opcode::Write { fua: true }, 4096);
         assert_eq!(again(write.judge(Ok(700))), (8704, 3584, 512), "half sectors are written again");
         assert_eq!(finished(write.judge(Ok(100))), Err(os(libc::ENOSPC)));

@@ -202,7 +202,7 @@ fn addresses_in_use_are_refused_and_stale_sockets_replaced() {
 }
 
 #[test]
-fn a_socket_belongs_to_the_group_of_its_folder_only_if_the_folder_says_so() {
+fn a_socket_belongs_to_the_group_of_its_folder_only_if_the_folder_is_set_group_id() {
     use std::fs::{set_permissions, Permissions};
     use std::os::unix::fs::PermissionsExt;
     let dir = TempDir::on_disk();

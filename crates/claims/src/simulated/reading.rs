@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_comes_back_from_json_as_it_went() {
+    fn a_reading_survives_a_round_trip_through_json() {
         let reading = Reading {
             iops: 1.5,
             mean_ns: 0.1,

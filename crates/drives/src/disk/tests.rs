@@ -722,7 +722,7 @@ fn an_smr_disk_falls_to_the_rate_of_its_bands_when_its_cache_is_full() {
 }
 
 #[test]
-fn an_smr_disk_that_has_nothing_to_do_empties_its_cache() {
+fn an_idle_smr_disk_empties_its_cache() {
     let (mut profile, capacity) = bare("st8000as0002");
     profile.write_cache = false;
     if let Some(shingled) = &mut profile.shingled {

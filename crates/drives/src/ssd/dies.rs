@@ -39,7 +39,7 @@ struct Die {
     /// Remaining interruptions.
     suspends: u32,
     /// Work of collecting that is still to be done.
-    debt: u64,
+    collection_due: u64,
     written: u64,
 }
 
@@ -110,7 +110,7 @@ impl Dies {
             page: NONE,
             page_ready: 0,
             suspends: SUSPENDS_MAX,
-            debt: 0,
+            collection_due: 0,
             written: 0,
         };
         Self { dies: vec![die; index(tables.dies)], channels: vec![0; index(tables.channels)], cursor: 0, busy: 0 }
@@ -119,7 +119,7 @@ impl Dies {
     /// Spread the work of collecting over time, as in service. Otherwise all dies would begin it at once.
     pub fn spread_debts(&mut self, tables: &DieTables, mut part: impl FnMut(u64) -> u64) {
         for die in &mut self.dies {
-            die.debt = part(tables.burst);
+            die.collection_due = part(tables.burst);
             die.written = part(1 << 16);
         }
     }
@@ -183,9 +183,9 @@ impl Dies {
         let types = tables.programs.len() as u64;
         let program = if slc { tables.slc_program } else { tables.programs[index(die.written % types)] };
         die.written += 1;
-        die.debt += collecting;
-        let collect = die.debt / tables.burst * tables.burst;
-        die.debt -= collect;
+        die.collection_due += collecting;
+        let collect = die.collection_due / tables.burst * tables.burst;
+        die.collection_due -= collect;
         let begin = there.max(die.program_end).max(die.read_free);
         if begin > die.program_end {
             die.suspends = 0;

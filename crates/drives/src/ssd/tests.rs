@@ -89,7 +89,7 @@ fn dies_work_side_by_side_up_to_their_number() {
 }
 
 #[test]
-fn random_writing_settles_at_what_the_dies_can_program() {
+fn random_writing_becomes_as_fast_as_the_dies_can_program() {
     for name in ["s3500_480", "s3700_400", "pm893_960", "evo870_1tb"] {
         let (profile, capacity) = plain(name);
         let (mut drive, mut random) = (ssd(&profile, capacity, DriveState::Steady), Random::new(3));

@@ -220,7 +220,7 @@ fn pattern<T: Target + ?Sized>(
     result.flags.extend(cached(taken, |percent| Flag::StillInCaches { percent }));
     if !simulated {
         closed.drain(target, None)?;
-        result.flags.extend(owed(target, &result)?);
+        result.flags.extend(flush_flag(target, &result)?);
     }
     counted(result, seconds)
 }
@@ -275,7 +275,7 @@ impl Lasting {
 }
 
 /// The flush that makes the writes of a real target durable, as a flag with the time that it took.
-fn owed<T: Target + ?Sized>(target: &mut T, result: &CellResult) -> Result<Option<Flag>, CellError> {
+fn flush_flag<T: Target + ?Sized>(target: &mut T, result: &CellResult) -> Result<Option<Flag>, CellError> {
     if result.writes.requests == 0 || !target.facts().writable {
         return Ok(None);
     }

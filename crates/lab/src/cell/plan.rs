@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_of_ones_own_stays_where_it_was_told() {
+    fn a_custom_load_stays_in_the_area_that_it_was_given() {
         let at = |start, len| {
             let spec = load::one_size("own", 4096, 100, 100).in_manner(Manner { start, len, ..Manner::default() });
             plan("single", Pattern::Custom(spec), Axes::default())

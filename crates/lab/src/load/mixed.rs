@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_follows_every_so_many_writes_of_a_worker() {
+    fn a_worker_sends_a_flush_after_a_given_number_of_writes() {
         let zone = Zone { start: 0, len: 1 << 30 };
         let drawn = requests(&mut Mixed::new(&one_size("w", 4096, 50, 100), 1, zone, 1, 9).flushing(3), 0, 10_000);
         let flushes: Vec<usize> = (0..drawn.len()).filter(|at| drawn[*at].kind == IoKind::Flush).collect();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_with_several_parts_goes_on_in_each_of_them_in_turn() {
+    fn a_worker_with_several_drives_continues_on_each_of_them_in_turn() {
         let zone = Zone { start: 0, len: 5 << 20 };
         let mut source = Mixed::new(&one_size("s", 65_536, 100, 0), 2, zone, 5, 1);
         let places = |source: &mut Mixed, worker| -> Vec<(u64, u64)> {

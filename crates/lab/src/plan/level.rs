@@ -236,7 +236,7 @@ mod tests {
     use openraid_models::Edge;
 
     #[test]
-    fn a_run_that_failed_is_told_with_its_reason() {
+    fn a_failed_run_is_reported_with_its_reason() {
         let request = PlanRequest {
             system: "3ware-9650se".into(),
             drive: None,

@@ -137,7 +137,7 @@ mod tests {
             assert!(day.idle_hours.unwrap() > 23.8 && day.loaded_hours.is_none(), "{day:?}");
             let loaded = request.loaded(&library, level, 50, &AtomicU64::new(0)).unwrap();
             let rate = loaded.rebuild_mbps.expect("it is under way");
-            assert!(rate > 0.0 && rate < day.idle_mbps[1], "{level:?}: {rate} beside the load");
+            assert!(rate > 0.0 && rate < day.idle_mbps[1], "{level:?}: {rate} under the load");
         }
     }
 }

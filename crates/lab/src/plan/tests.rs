@@ -196,7 +196,7 @@ fn a_quick_plan_is_bounded_in_runs_and_in_simulated_events() {
 }
 
 #[test]
-fn a_plan_begins_no_more_runs_after_its_limit_of_events_and_says_which() {
+fn a_plan_begins_no_run_after_its_limit_of_events_and_names_the_missing_ones() {
     let request = PlanRequest {
         system: "openraid".into(),
         drive: Some("exos_x18_18tb".into()),

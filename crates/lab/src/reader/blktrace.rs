@@ -107,7 +107,7 @@ CPU3 (sda):
 ";
 
     #[test]
-    fn what_was_asked_for_is_read_with_its_times() {
+    fn issued_requests_are_read_with_their_times() {
         assert_eq!(TraceFormat::of(TEXT.lines().next().unwrap()), Some(TraceFormat::Blkparse));
         let trace = read_trace(TraceFormat::Blkparse, TEXT.as_bytes()).unwrap();
         let found: Vec<_> = trace.records().iter().map(|one| (one.at.get(), one.kind, one.offset, one.len)).collect();

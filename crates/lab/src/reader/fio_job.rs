@@ -380,7 +380,7 @@ size=2g
 ";
 
     #[test]
-    fn a_job_that_syncs_asks_for_a_flush_after_so_many_writes() {
+    fn a_job_with_fsync_gives_the_number_of_writes_between_flushes() {
         let read = |option: &str| {
             let jobs = read_fio_job(format!("[log]\nrw=write\nbs=4k\n{option}\n").as_bytes());
             jobs.map(|jobs| jobs[0].spec.manner().flush_every)

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_named() {
+    fn missing_and_superfluous_parts_are_named() {
         let parts = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Shard>>();
         assert_eq!(complete(&parts(&["2/3", "1/3", "3/3"])), Ok(()));
         for (words, told) in [

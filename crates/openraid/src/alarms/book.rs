@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_are_apart_and_a_server_inherits_from_those_that_are_gone() {
+    fn subjects_are_separate_and_a_server_takes_over_the_alarms_of_ended_servers() {
         let mut book = Book::default();
         let server = |name: &str| Subject::Server(name.into());
         let lost = Condition::of_server("JournalLost", Level::Critical, "lost".into());
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_is_told_of_each_state_once_and_of_its_end_and_of_nothing_older_than_itself() {
+    fn a_sink_gets_each_state_once_and_its_end_and_nothing_older_than_itself() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
         let pending = |book: &Book| -> Vec<(String, Option<u64>)> {
             let pending = book.pending("mail", Level::Warning, |_| true);

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_in_words() {
+    fn invalid_messages_are_refused_with_a_reason() {
         for line in ["", "{", "{}", "[]", "{\"v\":1,\"do\":\"hello\"}", "{\"v\":2}", "{\"v\":2,\"do\":\"explode\"}"] {
             assert!(read_request(line).is_err(), "{line}");
             assert!(read_response(line).is_err(), "{line}");

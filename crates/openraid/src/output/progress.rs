@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_it_is_also_before_anything_has_ended() {
+    fn a_line_shows_progress_before_the_first_run_has_ended() {
         let progress = Progress::counting("cells", 12);
         let count = |count: u64| count.to_string();
         assert_eq!(line(&progress.bar, count), "cells: 0 of 12, 0 s so far");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_no_time_says_nothing_about_the_time_left() {
+    fn kept_cells_do_not_count_for_the_time_left() {
         assert_eq!(left_millis(10_000, 30, 10, 0), Some(20_000));
         // Taken up again: eight were there, two have taken five seconds each.
         assert_eq!(left_millis(10_000, 30, 10, 8), Some(100_000));

@@ -163,7 +163,7 @@ mod tests {
     use openraid_config::ScheduleTask;
 
     #[test]
-    fn words_are_read_as_those_of_the_file_and_nothing_gets_out_of_its_quotes() {
+    fn schedules_are_read_like_the_file_and_no_value_escapes_its_quotes() {
         let asked = Asked {
             name: "weekly".into(),
             task: "check".into(),

@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_ring_a_slow_device_and_a_small_cache_are_told_apart() {
+    fn a_full_ring_a_slow_device_and_a_small_cache_are_distinguished() {
         let waits = |room, device, cache| LogWaits { room, device, cache };
         let writes = Figures { writes: 100, cache: 3, ..figures() };
         let full = judge("data", &Figures { logged: waits(50, 4, 0), fill: 97, ..writes.clone() });

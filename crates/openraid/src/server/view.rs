@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_survived_is_the_worst_case_of_the_members_that_are_left() {
+    fn the_number_of_survived_losses_is_the_worst_case_of_the_remaining_members() {
         let all = SlotSet::first_n;
         assert_eq!(survives_losses(&made(Level::Raid5, 2, 5), all(5)), 1);
         assert_eq!(survives_losses(&made(Level::Raid6, 2, 6), all(6)), 2);

@@ -197,7 +197,7 @@ mod tests {
     use openraid_lab::target::IoKind;
 
     #[test]
-    fn what_is_written_is_read_back_with_its_times_sizes_and_places() {
+    fn a_written_trace_is_read_back_with_its_times_sizes_and_places() {
         let path = std::env::temp_dir().join(format!("openraid-record-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let mut log = Log::create(&path).expect("made");

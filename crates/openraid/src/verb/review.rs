@@ -357,7 +357,7 @@ fn simulated(
     let threads = arguments.jobs.or_else(|| std::thread::available_parallelism().ok()).map_or(1, Into::into);
     let progress = Mutex::new(Progress::counting("cells", performance.cells(&facts).len() as u64));
     let ended = |ended: Ended| {
-        let progress = progress.lock().expect("nobody panics with the lock");
+        let progress = progress.lock().expect("no thread panics with the lock");
         progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
     };
     performance.simulated(library, &facts, threads, ended).map_err(Failure::failed)

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_whole_up_to_where_the_rebuild_is_and_degraded_behind() {
+    fn a_range_is_complete_up_to_the_rebuild_frontier_and_degraded_beyond() {
         let state = ArrayExtent { whole: 1000, rest: Extent::DEGRADED };
         let lengths = |offset, length| state.degraded(offset, length).map(|extent| extent.length);
         assert_eq!(lengths(0, 1000), [1000, 0]);

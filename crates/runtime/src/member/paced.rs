@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_late_is_told_how_late_and_a_file_is_waited_for() {
+    fn a_late_answer_reports_its_lateness_and_waits_for_the_file() {
         let kit = member("model:service-fixed").expect("a profile").kit();
         let mut pool = FramePool::new(PoolOptions::of(Bytes::mib(1))).expect("memory");
         let mut paced = Paced::new(&kit, Content::Memory(SparseMemory::new(Bytes::mib(1))), DriveId(0));

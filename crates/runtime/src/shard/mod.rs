@@ -313,7 +313,7 @@ impl Shard {
             SIGNALS => self.on_signal(),
             // Ended commands are collected in any case.
             ENGINE => {}
-            other => panic!("bug: an event nobody asked for: {other:#x}"),
+            other => panic!("bug: an event that was not requested: {other:#x}"),
         }
     }
 

@@ -165,7 +165,7 @@ fn the_ratio_table_divides_write_back_by_write_through() {
 }
 
 #[test]
-fn what_has_no_result_says_why() {
+fn a_cell_without_a_result_has_a_reason() {
     let mut chapter = chapter("file-server", &["single", "raid6x4"]);
     for trial in chapter.trials.iter_mut().filter(|trial| trial.spec.subject.members() == 4) {
         let reason = "the controller takes five drives for RAID 6".into();
@@ -221,7 +221,7 @@ fn degraded_arrays_are_measured_by_what_they_leave() {
 }
 
 #[test]
-fn requests_that_were_never_asked_are_told_on_the_page() {
+fn the_page_has_the_number_of_requests_that_were_never_sent() {
     let mut cut = chapter("file-server", &["single"]);
     assert!(!section(&cut, &[]).findings.iter().any(|finding| finding.text.contains("never issued")));
     for (trial, never_asked) in cut.trials.iter_mut().zip([1_000_000, 234_567]) {
@@ -613,7 +613,7 @@ fn a_method_is_summed_up_by_the_answer_to_its_own_question() {
 }
 
 #[test]
-fn a_total_of_some_of_its_parts_says_so() {
+fn a_total_with_missing_parts_has_a_note() {
     let page = text::render(&review("All", vec![], &[chapter("winmarks", &["single", "raid5x4"])], &[]), 200);
     assert!(page.contains("- Disk WinMarks, imitated (High-End: 3 of 7 parts). Which array scores best"), "{page}");
     assert!(page.contains("\nWhich array scores best: High-End, 3 of 7 parts, NTFS?\n"), "{page}");

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reason_is_invented_and_doubts_are_told() {
+    fn no_reason_is_invented_and_doubts_are_reported() {
         let mut entries = vec![entry("raid10x4", 300.0, 0.0), entry("raid5x4", 200.0, 0.0)];
         for entry in &mut entries {
             entry.places[0].1.evidence = None;

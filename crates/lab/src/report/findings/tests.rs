@@ -44,7 +44,7 @@ fn texts(lines: &Lines) -> Vec<String> {
 }
 
 #[test]
-fn a_level_stretch_is_told_with_the_part_that_limits_it() {
+fn a_level_part_of_a_curve_is_reported_with_the_part_that_limits_it() {
     let ys = [(1.0, 60.0, 0.3), (2.0, 120.0, 0.6), (4.0, 200.0, 0.96), (8.0, 203.5, 0.97), (16.0, 203.0, 0.974)];
     let points = ys.iter().map(|&(x, y, share)| Point::exact(x, y).with(bus(share))).collect();
     let told = texts(&lines(vec![series("raid0x4", points)]));
@@ -110,7 +110,7 @@ fn a_dip_within_the_spread_of_the_runs_is_none() {
 }
 
 #[test]
-fn a_fall_is_told_from_its_peak() {
+fn a_fall_is_reported_relative_to_its_peak() {
     let points = [(1.0, 50.0, 0.5), (2.0, 90.0, 0.7), (4.0, 80.0, 0.8), (8.0, 60.0, 0.99)];
     let part = Part::ControllerCpu;
     let points = points.iter().map(|&(x, y, share)| Point::exact(x, y).with(busy(part.clone(), share))).collect();
@@ -150,7 +150,7 @@ fn doubtful_results_are_warned_of_first() {
 }
 
 #[test]
-fn more_drives_that_bring_little_are_told_of_with_the_reason() {
+fn more_drives_with_little_gain_are_reported_with_the_reason() {
     let points =
         |y: f64, share: f64| vec![Point::exact(1.0, y / 2.0).with(bus(0.5)), Point::exact(2.0, y).with(bus(share))];
     let all = vec![series("raid0x4", points(1200.0, 0.85)), series("raid0x6", points(1224.0, 0.99))];
@@ -174,7 +174,7 @@ fn steps_with_the_same_cause_share_a_sentence() {
 }
 
 #[test]
-fn shares_of_the_ideal_and_of_the_healthy_array_are_told() {
+fn shares_of_the_ideal_and_of_the_healthy_array_are_reported() {
     let mut degraded = plain("raid5x4", &[40.0, 62.0]);
     degraded.subject.variant = "degraded".into();
     let mut all = lines(vec![plain("raid5x4", &[100.0, 100.0]), degraded]);
@@ -189,7 +189,7 @@ fn shares_of_the_ideal_and_of_the_healthy_array_are_told() {
 }
 
 #[test]
-fn tails_of_distributions_are_told() {
+fn tails_of_distributions_are_reported() {
     let axis = Axis::new("latency", Unit::named("us"), Scale::Log10).better(Better::Lower);
     let points = |f: f64| vec![Point::exact(50.0, 20.0), Point::exact(99.0, 100.0 * f), Point::exact(100.0, 20_000.0)];
     let all = Lines {
@@ -356,7 +356,7 @@ fn what_was_not_steady_is_in_no_sentence_while_there_is_something_else() {
 }
 
 #[test]
-fn where_nothing_was_steady_the_answer_says_so() {
+fn an_answer_without_steady_results_has_a_note() {
     let all = Chart::Lines(lines(vec![unsteady_at("raid5x4", &[90.0, 140.0], &[1.0, 2.0])]));
     let wanted =
         "RAID 5 x4 goes from 90.0 MB/s at 1 outstanding to 140 MB/s at 2 outstanding. None of this was steady \
@@ -415,7 +415,7 @@ fn runs(value: Axis, all: &[(&str, [f64; 3])]) -> Bars {
 }
 
 #[test]
-fn repetitions_are_told_by_the_largest_spread() {
+fn repetitions_are_reported_by_the_largest_spread() {
     let (narrow, wide) = (("raid5x4", [99.0, 100.0, 101.0]), ("single", [48.0, 50.0, 51.0]));
     let wanted = "single spreads most, by 6.0 %, from 48.0 MB/s to 51.0 MB/s in 3 runs.";
     assert_eq!(apart(&runs(speed(), &[narrow, wide])), wanted);
@@ -428,7 +428,7 @@ fn repetitions_are_told_by_the_largest_spread() {
 }
 
 #[test]
-fn the_best_run_is_told_with_its_distance_from_the_median() {
+fn the_best_run_is_reported_with_its_distance_from_the_median() {
     let three = [("raid5x4", [99.0, 100.0, 101.0]), ("single", [48.0, 50.0, 51.0]), ("raid0x2", [72.0, 80.0, 84.0])];
     let wanted = "The best of 3 runs is RAID 5 x4 with 101 MB/s, 1.0 % better than its median; of the others the best run \
                   is 2.0 to 5.0 % better than theirs. RAID 0 x2 spreads most, by 15 %, from 72.0 MB/s to 84.0 MB/s in 3 \
@@ -442,7 +442,7 @@ fn the_best_run_is_told_with_its_distance_from_the_median() {
 }
 
 #[test]
-fn changes_are_told_from_the_lowest_to_the_highest() {
+fn changes_are_reported_from_the_lowest_to_the_highest() {
     let named =
         |all: &[(f64, &str)]| changes(&all.iter().map(|(y, name)| (*y, (*name).to_owned())).collect::<Vec<_>>());
     let all = named(&[(3.0, "single"), (-0.3, "RAID 0 x2"), (14.2, "RAID 5 x4"), (f64::NAN, "none")]);

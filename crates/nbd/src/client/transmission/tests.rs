@@ -119,7 +119,7 @@ fn a_structured_read_comes_in_pieces_and_holes() {
 }
 
 #[test]
-fn errors_are_told_with_their_words_and_their_place() {
+fn errors_have_their_text_and_their_position() {
     let read = request(5, READ, 4096, 4096);
     let mut bytes = Vec::new();
     server::chunk_error_at(&mut bytes, Cookie(5), NbdError::InputOutput, "bad", ArrayOffset(5000), false);
@@ -179,7 +179,7 @@ fn a_read_without_all_its_bytes_is_never_a_success() {
 }
 
 #[test]
-fn data_that_was_not_asked_for_is_a_violation() {
+fn data_that_was_not_requested_is_a_violation() {
     let read = request(5, READ, 4096, 4096);
     for (offset, length) in [(0, 4096), (4095, 512), (8192, 1), (4096, 4097), (u64::MAX, 512), (7681, 512)] {
         let data = server::chunk_data(Cookie(5), ArrayOffset(offset), Bytes(length), false);

@@ -125,7 +125,7 @@ fn go_is_answered_with_export_block_sizes_and_ack() {
 }
 
 #[test]
-fn info_answers_like_go_and_goes_on_negotiating() {
+fn info_answers_like_go_and_the_negotiation_continues() {
     let mut peer = Peer::plain();
     let (_, info) = peer.send(&opt(6, &go_payload(b"disk", &[3])));
     let (event, go) = peer.send(&opt(7, &go_payload(b"disk", &[3])));
@@ -193,7 +193,7 @@ fn malformed_options_are_invalid_and_the_next_one_is_understood() {
 }
 
 #[test]
-fn unknown_options_tls_and_extended_headers_are_refused_and_the_session_goes_on() {
+fn unknown_options_tls_and_extended_headers_are_refused_and_the_session_continues() {
     let mut peer = Peer::plain();
     for option in [0, 4, 5, 11, 12, 0x7fff_ffff, u32::MAX] {
         assert_eq!(peer.verdict(option, &[]), UNSUP, "option {option}");

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_from_words_and_only_the_last_words_are_kept() {
+    fn progress_is_read_from_lines_and_only_the_last_lines_are_kept() {
         assert_eq!(progress("cells: 5 of 20, 3 s left"), Some((5, 20)));
         assert_eq!(progress("runs: 0 of 7"), Some((0, 7)));
         for other in ["", "cells", "cells: x of 3", "openraid: out of luck", "a: 1 of"] {

@@ -441,7 +441,7 @@ fn check_redfish(wrong: &mut Wrong, case: &Case, volume: &Value) {
 }
 
 #[test]
-fn every_face_says_the_same_of_fifty_states() {
+fn every_interface_reports_the_same_of_fifty_states() {
     let cases = cases();
     assert!(cases.len() >= 50, "{}", cases.len());
     let limits = Limits { drives_max: 400, ..Limits::default() };

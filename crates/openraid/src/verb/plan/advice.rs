@@ -232,7 +232,7 @@ mod tests {
     use openraid_lab::plan::PlanRequest;
 
     #[test]
-    fn a_cache_of_another_size_is_told_with_what_it_brings_and_noise_is_no_advice() {
+    fn advice_names_another_cache_size_with_its_gain_and_ignores_noise() {
         let request = PlanRequest {
             system: "3ware-9650se".into(),
             drive: None,
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_are_not_told_apart_are_not_ranked() {
+    fn levels_whose_difference_is_chance_are_not_ranked() {
         let request = PlanRequest {
             system: "openraid".into(),
             drive: None,

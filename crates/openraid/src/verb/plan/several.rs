@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn more_drives_behind_a_full_bus_bring_nothing_and_another_bus_does() {
+    fn more_drives_on_a_full_bus_gain_nothing_and_another_bus_does() {
         let found = across(&[
             machine(4, "dmi2", 100.0, "members"),
             machine(6, "dmi2", 102.0, "bus"),

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_reached_its_limit_says_how_many_runs_it_left_out_and_what_to_do() {
+    fn a_plan_that_reached_its_limit_gives_the_number_of_missing_runs_and_a_remedy() {
         let request = PlanRequest {
             system: "openraid".into(),
             drive: Some("wd740gd".into()),

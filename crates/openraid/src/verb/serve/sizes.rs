@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn how_many_commands_a_drive_gets_and_how_long_others_wait_is_as_asked() {
+    fn the_depth_of_a_drive_and_the_age_of_its_queue_follow_the_options() {
         let asked = |words: &[&str]| {
             let words = ["serve"].iter().chain(words);
             let command = ServeArguments::augment_args(clap::Command::new("serve"));

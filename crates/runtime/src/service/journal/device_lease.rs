@@ -64,10 +64,10 @@ mod tests {
     use crate::member::open;
 
     #[test]
-    fn who_gives_up_a_thread_takes_back_what_it_is_not_at_and_nothing_more_is_done() {
+    fn a_caller_that_abandons_a_thread_takes_back_all_devices_but_the_one_in_use() {
         let pair = Pair::new("leased");
         let leased = Leased::new(pair.open());
-        let is_at = leased.devices[0].lock().expect("nobody else is");
+        let is_at = leased.devices[0].lock().expect("no other thread has it");
         let back = leased.take_back();
         assert_eq!(back.iter().map(|device| &device.spec).collect::<Vec<_>>(), [&pair.specs[1]]);
         drop(back);
@@ -75,6 +75,6 @@ mod tests {
         assert!(open(&pair.specs[0], options()).is_err());
         open(&pair.specs[1], options()).expect("it is free");
         drop(is_at);
-        assert!(leased.with(0, |_| ()).is_none(), "it answers, and nobody listens");
+        assert!(leased.with(0, |_| ()).is_none(), "it answers after its caller has given up");
     }
 }

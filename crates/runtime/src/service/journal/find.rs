@@ -385,12 +385,12 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_log_is_thrown_away_only_if_the_newest_whole_device_knows_of_nobody() {
+    fn a_damaged_log_is_discarded_only_if_the_newest_complete_device_has_no_array() {
         let (knows, empty) = (superblock(5, Some(ArrayState::Live), false), superblock(6, None, false));
         assert!(may_know_of_others(std::slice::from_ref(&knows), &[]));
         assert!(!may_know_of_others(std::slice::from_ref(&knows), &[ARRAY]));
         assert!(!may_know_of_others(&[superblock(5, Some(ArrayState::Discarded), false)], &[]));
-        assert!(!may_know_of_others(&[knows.clone(), empty.clone()], &[]), "the older one was left behind");
+        assert!(!may_know_of_others(&[knows.clone(), empty.clone()], &[]), "the older one is stale");
         assert!(may_know_of_others(
             &[superblock(6, Some(ArrayState::Preserved), false), superblock(5, None, false)],
             &[]
@@ -398,7 +398,7 @@ mod tests {
         let unfinished = superblock(6, None, true);
         assert!(may_know_of_others(&[knows.clone(), unfinished.clone()], &[]), "it was joining, and never did");
         assert!(!may_know_of_others(&[knows, unfinished.clone()], &[ARRAY]));
-        assert!(may_know_of_others(&[unfinished], &[]), "nobody knows");
+        assert!(may_know_of_others(&[unfinished], &[]), "no device knows");
     }
 
     #[test]
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_a_log_that_nobody_waits_for_ends_at_once() {
+    fn a_reader_whose_caller_has_given_up_ends_at_once() {
         let pair = Pair::new("over");
         let opened = pair.open();
         let used = JournalSuperblock { clean: false, ..pair.superblocks[0].clone() };

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_ends_without_an_answer_is_not_waited_for_and_makes_no_device_silent() {
+    fn a_thread_that_ended_without_an_answer_is_not_waited_for_and_no_device_counts_as_silent() {
         let asked =
             ask::<()>("panics", |_| std::panic::resume_unwind(Box::new("on purpose"))).expect("room for a thread");
         assert_eq!(asked.wait(Nanos::from_secs(3600)), Err(Unanswered::Panicked));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_was_given_up_goes_on_until_it_has_let_go_of_everything() {
+    fn an_abandoned_thread_runs_until_it_has_returned_everything() {
         let (answers, hangs) = mpsc::channel();
         let (let_go, was_let_go) = mpsc::channel();
         let asked = ask("hangs", move |_| Opened(hangs.recv().expect("it answers"), let_go));

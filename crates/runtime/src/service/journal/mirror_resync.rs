@@ -168,17 +168,17 @@ mod tests {
     fn while_hangs(name: &str, device: usize) -> (Pair, Result<Resynced, JournalStartError>) {
         let pair = Pair::new(name);
         let mut found = pair.look(&Held::default()).expect("both can be read");
-        let plan = plan_of(&found).expect("one is behind");
+        let plan = plan_of(&found).expect("one is stale");
         assert_eq!((plan.best, plan.stale), (1, 0));
         let leased = Leased::new(std::mem::take(&mut found.devices));
-        let hangs = leased.devices[device].lock().expect("nobody else is at it");
+        let hangs = leased.devices[device].lock().expect("no other thread uses it");
         let resynced = carry_out(&plan, &leased, &Held::default(), Nanos::ZERO);
         drop(hangs);
         (pair, resynced)
     }
 
     #[test]
-    fn a_device_that_is_behind_and_does_not_answer_is_left_out() {
+    fn a_stale_device_that_does_not_answer_is_left_out() {
         let (pair, resynced) = while_hangs("heal-behind", 0);
         let Ok(Resynced::Alone(whole, error)) = resynced else { panic!("it is not needed") };
         assert_eq!(whole.spec, pair.specs[1]);
@@ -188,12 +188,12 @@ mod tests {
     #[test]
     fn nothing_is_used_where_the_better_device_does_not_answer() {
         let (pair, resynced) = while_hangs("heal-best", 1);
-        let Err(error) = resynced else { panic!("nobody else has it") };
+        let Err(error) = resynced else { panic!("no other thread has it") };
         assert_eq!(error, JournalStartError::Silent(pair.specs[1].text.clone(), Nanos::ZERO));
     }
 
     #[test]
-    fn a_device_that_was_behind_is_as_good_as_the_other_one() {
+    fn a_stale_device_that_was_brought_up_to_date_equals_the_other_one() {
         let pair = Pair::new("heal");
         let (held, mut notes) = (Held::default(), Vec::new());
         let mut found = pair.look(&held).expect("both can be read");
@@ -202,6 +202,6 @@ mod tests {
         assert!(notes[0].contains("j0: this device of the journal was stale"), "{notes:?}");
         drop(found);
         let found = pair.look(&held).expect("both can be read");
-        assert!(plan_of(&found).is_none(), "nothing is behind any more");
+        assert!(plan_of(&found).is_none(), "no device is stale any more");
     }
 }
