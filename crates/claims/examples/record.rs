@@ -25,7 +25,13 @@ fn main() {
             "measured": values,
         });
         if perturbed {
-            let asked = perturb(&[claim.clone()], &[outcome.clone()], &metrics, RunOptions { jobs: 1 }, &|_, _| {});
+            let asked = perturb(
+                std::slice::from_ref(claim),
+                std::slice::from_ref(outcome),
+                &metrics,
+                RunOptions { jobs: 1 },
+                &|_, _| {},
+            );
             let changes = asked.iter().map(|asked| match &asked.ended {
                 Ended::Holds => format!("{}: holds", asked.change),
                 Ended::Fails(_) => format!("{}: fails", asked.change),

@@ -9,8 +9,8 @@ use openraid_units::{DriveId, Instant, SetId};
 
 use super::set::Set;
 use super::table::Table;
-use crate::limits::MEMBERS_MAX;
 use crate::controller::Wake;
+use crate::limits::MEMBERS_MAX;
 
 /// A change of a set that operations may wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

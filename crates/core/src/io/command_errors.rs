@@ -75,11 +75,8 @@ impl Controller {
     fn keep_frames(&mut self, command: &Command) {
         match command.hold {
             Some(Hold::Host(run)) => _ = self.host_frames.give_up(run),
-            Some(Hold::Work(run)) => {
-                if self.work_frames.give_up(run) {
-                    self.wake_frame_waiters();
-                }
-            }
+            Some(Hold::Work(run)) if self.work_frames.give_up(run) => self.wake_frame_waiters(),
+            Some(Hold::Work(_)) => {}
             Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
             Some(Hold::Window) => self.journal.give_up_window(),
             None => {}
