@@ -407,6 +407,7 @@ impl Controller {
                 self.step_op(op, actions);
             } else if self.is_quiet() {
                 self.note_hurry();
+                debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
                 break;
             } else if !self.run_waiting(actions) {
                 break;

@@ -104,6 +104,8 @@ reasons! {
     EdgeRead = "edges read first: the request does not fill whole blocks",
     /// The operation waited for another one on the same rows.
     WaitedForLock = "waited for another request on the same rows",
+    /// After a crash the operation waited until its rows were redone from the journal.
+    WaitedForRedo = "waited until its rows were redone from the journal",
     /// The write is in the cache.
     WriteCached = "write taken into the cache",
     /// A write waits for room in the ring of the journal.

@@ -12,10 +12,21 @@ use super::table::Table;
 use crate::controller::Wake;
 use crate::limits::MEMBERS_MAX;
 
-/// A change of a set that operations may wait for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub(crate) enum Change {
+macro_rules! changes {
+    ($($(#[$doc:meta])* $name:ident = $bit:literal,)*) => {
+        /// A change of a set that operations may wait for.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(u8)]
+        pub(crate) enum Change {
+            $($(#[$doc])* $name = $bit,)*
+        }
+        impl Change {
+            /// All of them.
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
+        }
+    };
+}
+changes! {
     /// A generation of superblocks or a bad-block log is durable, or the active mark changed. The next examination of
     /// the set advances mark and session, so operations that wait for either are called after that.
     Marks = 1,

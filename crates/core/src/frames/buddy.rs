@@ -165,6 +165,13 @@ impl Buddy {
         Some(Run { at: PoolOffset(self.base + u64::from(frame) * FRAME_BYTES), order: order.into() })
     }
 
+    /// Is a run of at least `bytes` bytes free, without merging others?
+    pub fn has_run(&self, bytes: u64) -> bool {
+        let order = bytes.div_ceil(FRAME_BYTES).max(1).next_power_of_two().trailing_zeros() as usize;
+        let is_ready = self.ready.get(order).is_some_and(|ready| ready.len > 0);
+        is_ready || self.heads[order..].iter().any(|head| *head != NONE)
+    }
+
     /// A run of this order, of which none is ready.
     #[inline(never)]
     fn find(&mut self, order: u32) -> Option<u32> {

@@ -67,6 +67,17 @@ impl Frames {
         self.take_behind(bytes)
     }
 
+    /// Is a run of at least `bytes` bytes certainly there for [`Frames::take`]? Free runs that would have to be merged first
+    /// do not count.
+    pub fn has_run(&self, bytes: u64) -> bool {
+        for zone in &self.zones {
+            if zone.runs.has_run(bytes) || zone.given_up == 0 {
+                return zone.runs.has_run(bytes);
+            }
+        }
+        false
+    }
+
     /// A run of a later zone, if the first one has none and does not serve alone.
     #[cold]
     fn take_behind(&mut self, bytes: u64) -> Option<Run> {

@@ -139,7 +139,7 @@ impl Controller {
         }
         // A flush that was issued during the write may not cover the write.
         if command.op != DriveOp::Read {
-            member.needs_flush();
+            member.note_written();
         }
         channels.forget(self.now, tag.index(), actions);
         self.ops.command_ended(&mut self.ready, index);
@@ -174,7 +174,7 @@ impl Controller {
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } | DriveOp::Discard => {
                 // A flush that was issued during the write may not cover the write. A write that ended with an error
                 // may have been executed.
-                member.needs_flush();
+                member.note_written();
                 if result.is_ok() && has_bad && command.op == (DriveOp::Write { fua: true }) {
                     let at = member.in_data(command.lba);
                     self.sets.clear_bad(command.set, command.member, at, command.len);

@@ -19,7 +19,7 @@ impl Controller {
     pub(crate) fn step_read(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
             Phase::Start => {
-                if self.journal.replay().is_redoing() && self.waits_for_redo(index, actions) {
+                if self.journal.replay().is_redoing() && self.hold_for_redo(index, actions) {
                     return;
                 }
                 if !self.channels.may_issue() {

@@ -69,7 +69,7 @@ impl Issuer {
         }
         // What its log calls bad may be called good only when new content is there for certain.
         let fua = self.fua || (has_bad && member.is_bad(range.lba, range.len));
-        member.needs_flush();
+        member.note_written();
         member.count_write(range.len);
         let drive = member.drive();
         let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);

@@ -135,6 +135,11 @@ impl Locks {
         blockers == 0
     }
 
+    /// Does `op` hold its range, and no longer wait for it?
+    pub(crate) fn is_granted(&self, op: u32) -> bool {
+        self.entries[op as usize].as_ref().is_some_and(|entry| entry.blockers == 0)
+    }
+
     /// Release the range of `op`; `granted` is called with each operation whose range is granted by that.
     pub fn release(&mut self, op: u32, mut granted: impl FnMut(u32)) {
         let entry = self.entries[op as usize].take().expect("the operation holds a range");

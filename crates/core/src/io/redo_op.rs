@@ -219,7 +219,7 @@ impl Controller {
 
     /// Make an operation on a parity set wait if its rows are in the backlog; true if it waits or has failed. A waiting
     /// operation is called again.
-    pub(crate) fn waits_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
+    pub(crate) fn hold_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
         let op = &self.ops[index];
         if op.parent().is_some() {
             // Its parent has waited.
@@ -234,11 +234,19 @@ impl Controller {
         if backlog.is_over() {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
-            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, stripe, 0);
+            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForRedo, stripe, 0);
             self.hold_op(index, Wait::Redo);
             self.journal.replay_mut().ask();
         }
         true
+    }
+
+    /// Is a redo of the rows of an operation pending, and will be tried?
+    pub(super) fn is_redo_pending(&self, op: &Op) -> bool {
+        let number = self.journal.replay().number_of(op.set);
+        let (Some(number), Some((from, to))) = (number, self.member_rows_of(op)) else { return false };
+        let backlog = self.journal.replay().backlog(number);
+        !backlog.is_over() && backlog.pending(from, to).next().is_some()
     }
 
     /// The rows of a parity set's members that an operation touches.

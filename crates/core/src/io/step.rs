@@ -137,7 +137,7 @@ impl Controller {
     }
 
     fn lock_op(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.journal.replay().is_redoing() && self.waits_for_redo(index, actions) {
+        if self.journal.replay().is_redoing() && self.hold_for_redo(index, actions) {
             return false;
         }
         if !self.reserve_room(index) {
@@ -338,7 +338,7 @@ impl Controller {
             u64::from(index),
             self.work_frames.free_frames(),
         );
-        self.hold_op(index, Wait::Frames);
+        self.hold_op(index, Wait::Frames(bytes));
         if woken {
             self.wait_frames.push_front(index);
         } else {

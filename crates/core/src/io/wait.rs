@@ -6,15 +6,29 @@
 
 use crate::array::sets::{Change, Changes};
 use crate::controller::Controller;
+use crate::ppl::Partial;
 use crate::reason::Reason;
+use crate::slab::Queue;
 
-/// The wait of an operation. The rules are those of the write gate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wait {
+macro_rules! waits {
+    ($($(#[$doc:meta])* $name:ident $(($kind:ty = $sample:expr))?,)*) => {
+        /// The wait of an operation. The rules are those of the write gate.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Wait {
+            $($(#[$doc])* $name $(($kind))?,)*
+        }
+        #[cfg(test)]
+        impl Wait {
+            /// All of them, with an example of what a wait says besides its name.
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name $(($sample))?,)*];
+        }
+    };
+}
+waits! {
     /// Another operation holds a part of its range.
     Range,
-    /// There are too few work frames.
-    Frames,
+    /// There are too few work frames for a run of this number of bytes.
+    Frames(u64 = 4096),
     /// Some of its rows must be redone from the journal first.
     Redo,
     /// Rule 1, and rule 5 again: the journal session of the set is beginning or ending.
@@ -28,7 +42,7 @@ pub(crate) enum Wait {
     /// Rule 5: the journal was lost, and the superblocks do not say yet that it is stale.
     StaleMark,
     /// The journal has no room: rule 5 for the records, and earlier for the room that a write past the cache reserves.
-    JournalRoom(Reason),
+    JournalRoom(Reason = Reason::WaitedForJournal),
     /// Rule 5: the journal entry with the records is not durable.
     Entry,
     /// Rule 6: the record in the partial parity log is not durable.
@@ -47,7 +61,7 @@ impl Wait {
             Self::Bitmap => matches!(change, Change::Bits | Change::Life),
             Self::Session | Self::StaleMark => matches!(change, Change::Marks | Change::Session | Change::Life),
             Self::Range
-            | Self::Frames
+            | Self::Frames(_)
             | Self::Redo
             | Self::JournalRoom(_)
             | Self::Entry
@@ -58,9 +72,7 @@ impl Wait {
 
     /// May one of these changes end the wait?
     pub(crate) fn ends_with_any(self, changes: Changes) -> bool {
-        [Change::Marks, Change::Bits, Change::Session, Change::Life]
-            .into_iter()
-            .any(|change| changes.has(change) && self.ends_with(change))
+        Change::ALL.iter().any(|change| changes.has(*change) && self.ends_with(*change))
     }
 }
 
@@ -92,20 +104,33 @@ impl Controller {
             Wait::Commands => self.wait_commands.push(index),
             // The table of ranges, the queue for frames, the journal's group and the log know the operations that wait
             // for them.
-            Wait::Range | Wait::Frames | Wait::Entry | Wait::Record => {}
+            Wait::Range | Wait::Frames(_) | Wait::Entry | Wait::Record => {}
         }
     }
 
-    /// The first operation that waits for a state of its set which has come already.
+    /// The first operation that waits for a condition which is met already. In the queues for work frames, for
+    /// commands and for room in the journal only the first one counts: the others have their turn after it.
     pub(crate) fn find_forgotten(&self) -> Option<(u32, Wait)> {
-        self.wait_set.iter().find_map(|index| {
+        let firsts = [&self.wait_frames, &self.wait_commands, &self.journal_ops].into_iter().filter_map(Queue::front);
+        let waiting = self.wait_set.iter().chain(self.wait_redo.iter()).chain(firsts);
+        let mut waiting = waiting.map(|index| {
             let wait = self.ops[index].wait.expect("an operation in a queue says what it waits for");
-            self.is_over(index, wait).then_some((index, wait))
-        })
+            (index, wait)
+        });
+        waiting.find(|(index, wait)| self.is_over(*index, *wait)).or_else(|| self.find_forgotten_by_parts())
     }
 
-    /// Is the condition of a wait met, as far as it is a state of the set? The other waits end when another operation
-    /// releases something.
+    /// The same for the waits that are known to the table of ranges, the journal's group and the log only. They are
+    /// examined while no drive has a command: then nothing but a forgotten wake-up could hold the operation for ever.
+    fn find_forgotten_by_parts(&self) -> Option<(u32, Wait)> {
+        if self.channels.next_deadline().is_some() {
+            return None;
+        }
+        let waiting = self.ops.iter().filter_map(|(index, op)| Some((index, op.wait?)));
+        waiting.into_iter().find(|(index, wait)| self.is_over(*index, *wait))
+    }
+
+    /// Is the condition of a wait certainly met?
     fn is_over(&self, index: u32, wait: Wait) -> bool {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
@@ -121,146 +146,18 @@ impl Controller {
                 let is_marked = set.journal.stale().is_none_or(|generation| durable >= generation);
                 is_marked || !set.journal.is_on() || set.has_failed_flush() || set.is_lost()
             }
-            Wait::Range
-            | Wait::Frames
-            | Wait::Redo
-            | Wait::JournalRoom(_)
-            | Wait::Entry
-            | Wait::Record
-            | Wait::Commands => false,
+            Wait::Range => self.locks.is_granted(index),
+            Wait::Frames(bytes) => self.work_frames.has_run(bytes),
+            Wait::Redo => !self.is_redo_pending(op),
+            // The state of the ring decides more than this.
+            Wait::JournalRoom(_) => !self.journal.is_live(),
+            Wait::Entry => op.pending == 0 && !op.entry.waits(),
+            Wait::Record => op.partial != Partial::Waiting,
+            // Any other operation calls one that waits when it ends.
+            Wait::Commands => self.channels.may_issue() && self.wait_commands.len() as u64 == u64::from(self.ops.len()),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::geometry::{Geometry, Level, SetSpec};
-    use crate::io::footprint::{Columns, Footprint, StripeRows};
-    use crate::io::op::{EntryState, Op, OpKind};
-    use crate::io::search::Part;
-    use crate::limits::Limits;
-    use crate::requests::piece::{Piece, Way};
-    use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex};
-
-    const CHANGES: [Change; 4] = [Change::Marks, Change::Bits, Change::Session, Change::Life];
-    /// Every wait, with the changes among [`CHANGES`] that end it, in order. The waits after the sixth end when another
-    /// operation, the journal or a log releases something.
-    const TABLE: [(Wait, [bool; 4]); 13] = [
-        (Wait::Session, [true, false, true, true]),
-        (Wait::ActiveMark, [true, false, false, true]),
-        (Wait::Bitmap, [false, true, false, true]),
-        (Wait::FailureMark, [true, false, false, true]),
-        (Wait::StaleMark, [true, false, true, true]),
-        (Wait::ReplyMark, [true, false, false, true]),
-        (Wait::Range, [false; 4]),
-        (Wait::Frames, [false; 4]),
-        (Wait::Redo, [false; 4]),
-        (Wait::JournalRoom(Reason::WaitedForJournal), [false; 4]),
-        (Wait::Entry, [false; 4]),
-        (Wait::Record, [false; 4]),
-        (Wait::Commands, [false; 4]),
-    ];
-
-    /// A controller with two sets without drives.
-    fn controller() -> Controller {
-        let member_size = Sectors(512);
-        let member_sizes = &[member_size; 4];
-        let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
-        let mut controller = Controller::new(Limits::small()).unwrap();
-        for number in 0..2 {
-            let geometry = Geometry::new(&spec).unwrap();
-            let set = controller.new_set(ArrayId(number), geometry, BlockSize::B512, 8);
-            controller.sets.put(SetId(number), set);
-        }
-        controller
-    }
-
-    /// An operation on the first rows of the first column of stripe 0.
-    fn op(kind: OpKind) -> Op {
-        let columns = Columns::Named { first: 0, count: 1 };
-        let rows = StripeRows { stripe: StripeIndex(0), part: Part::whole(0, 8), columns };
-        Op::new(kind, SetId(0), Footprint::Rows(rows))
-    }
-
-    #[test]
-    fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
-        for (wait, ends) in TABLE {
-            for (change, ends) in CHANGES.into_iter().zip(ends) {
-                let mut controller = controller();
-                let op = controller.ops.put(op(OpKind::RowWrite)).index;
-                controller.hold_op(op, wait);
-                let in_queue = controller.wait_set.iter().any(|index| index == op);
-                assert_eq!(in_queue, CHANGES.into_iter().any(|change| wait.ends_with(change)), "{wait:?}");
-                controller.sets.changed(SetId(1), change);
-                controller.wake_changed();
-                assert!(controller.ready.is_empty(), "{wait:?} ends with {change:?} of another set");
-                controller.sets.changed(SetId(0), change);
-                controller.wake_changed();
-                assert_eq!(controller.ready.pop(), ends.then_some(op), "{wait:?} and {change:?}");
-                // A change is reported once.
-                controller.wake_changed();
-                assert!(controller.ready.is_empty());
-            }
-        }
-    }
-
-    #[test]
-    fn a_release_of_ranges_frames_commands_room_entries_or_redos_wakes_the_operations_that_wait_for_it() {
-        let mut controller = controller();
-        let hold = |controller: &mut Controller, wait| {
-            let op = controller.ops.put(op(OpKind::RowWrite)).index;
-            controller.hold_op(op, wait);
-            op
-        };
-        let room = hold(&mut controller, Wait::JournalRoom(Reason::WaitedForJournal));
-        controller.wake_journal_waiters();
-        assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(room), None));
-        let entry = hold(&mut controller, Wait::Entry);
-        controller.ops[entry].entry = EntryState::InGroup(4);
-        controller.logged_is_durable(entry);
-        assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(entry), None));
-        assert_eq!(controller.ops[entry].entry, EntryState::Through(4));
-        let redo = hold(&mut controller, Wait::Redo);
-        controller.wake_redo_waiters();
-        assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(redo), None));
-        // An operation that ends releases its range, its frames and its place among the commands.
-        let first = controller.ops.put(op(OpKind::RowRead)).index;
-        let own = controller.ops[first].lock_range();
-        assert!(controller.locks.acquire(first, own));
-        controller.ops[first].phase = crate::io::op::Phase::Locking;
-        let key = controller.pieces.put(Piece::new(0, Way::READ));
-        (0..2).for_each(|_| controller.pieces[key.index].begin_op());
-        controller.ops[first].works_for = crate::io::op::WorksFor::Piece(key.index);
-        controller.sets.get_mut(SetId(0)).begin_op();
-        let second = controller.ops.put(op(OpKind::RowWrite)).index;
-        assert!(!controller.locks.acquire(second, controller.ops[second].lock_range()));
-        controller.ops[second].wait = Some(Wait::Range);
-        let commands = hold(&mut controller, Wait::Commands);
-        let frames = hold(&mut controller, Wait::Frames);
-        controller.wait_frames.push(frames);
-        let mut actions = crate::actions::Actions::new(&Limits::small());
-        controller.finish_op(first, &mut actions);
-        let called: [_; 4] = core::array::from_fn(|_| controller.ready.pop());
-        assert_eq!(called, [Some(second), Some(commands), Some(frames), None]);
-    }
-
-    #[test]
-    fn operations_are_called_in_the_order_in_which_they_began_to_wait() {
-        let mut controller = controller();
-        let waits = [Wait::Bitmap, Wait::ActiveMark, Wait::Session, Wait::Bitmap, Wait::FailureMark];
-        let ops = waits.map(|wait| {
-            let op = controller.ops.put(op(OpKind::RowWrite)).index;
-            controller.hold_op(op, wait);
-            op
-        });
-        controller.sets.changed(SetId(0), Change::Marks);
-        controller.wake_changed();
-        let called: [_; 4] = core::array::from_fn(|_| controller.ready.pop());
-        assert_eq!(called, [Some(ops[1]), Some(ops[2]), Some(ops[4]), None]);
-        controller.sets.changed(SetId(0), Change::Life);
-        controller.wake_changed();
-        let called: [_; 3] = core::array::from_fn(|_| controller.ready.pop());
-        assert_eq!(called, [Some(ops[0]), Some(ops[3]), None]);
-    }
-}
+mod tests;

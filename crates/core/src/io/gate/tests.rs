@@ -50,43 +50,49 @@ struct Bench {
     op: u32,
 }
 
+/// A controller with a RAID 5 of three drives with a bitmap, at rest.
+pub(in crate::io) fn array_at_rest() -> (Controller, Actions) {
+    let limits = Limits::small();
+    let (mut controller, actions) = (Controller::new(limits.clone()).unwrap(), Actions::new(&limits));
+    let capacity = Bytes::mib(1024).sectors_floor();
+    let drives: Vec<DriveId> = (0..3).map(DriveId).collect();
+    for drive in &drives {
+        let info = DriveInfo {
+            capacity,
+            block: BlockSize::B512,
+            rotational: true,
+            discard: true,
+            discard_zeroes: true,
+            write_zeroes: true,
+        };
+        controller.admin(Token(0), AdminCommand::AttachDrive { drive: *drive, info });
+    }
+    let new = |drive: &DriveId| NewDrive { drive: *drive, capacity, uuid: Uuid([drive.0.to_le_bytes()[0] + 1; 16]) };
+    let spec = CreateSpec {
+        uuid: Uuid([9; 16]),
+        name: SetName::new(None, "gate").unwrap(),
+        created: Timestamp::new(0, 0),
+        level: MdLevel::Raid5,
+        layout: 2,
+        chunk: Sectors::kib(64),
+        minor: MinorVersion::V1_2,
+        slots: drives.iter().map(|drive| Some(new(drive))).collect(),
+        spares: vec![],
+        size: None,
+        assume_clean: true,
+        bitmap: true,
+        ppl: false,
+    };
+    controller.admin(Token(1), AdminCommand::StartSet(plan(&spec).unwrap()));
+    let mut bench = Bench { controller, actions, op: 0 };
+    bench.rest();
+    (bench.controller, bench.actions)
+}
+
 impl Bench {
     fn new(kind: OpKind) -> Self {
-        let limits = Limits::small();
-        let (mut controller, actions) = (Controller::new(limits.clone()).unwrap(), Actions::new(&limits));
-        let capacity = Bytes::mib(16).sectors_floor();
-        let drives: Vec<DriveId> = (0..3).map(DriveId).collect();
-        for drive in &drives {
-            let info = DriveInfo {
-                capacity,
-                block: BlockSize::B512,
-                rotational: true,
-                discard: true,
-                discard_zeroes: true,
-                write_zeroes: true,
-            };
-            controller.admin(Token(0), AdminCommand::AttachDrive { drive: *drive, info });
-        }
-        let new =
-            |drive: &DriveId| NewDrive { drive: *drive, capacity, uuid: Uuid([drive.0.to_le_bytes()[0] + 1; 16]) };
-        let spec = CreateSpec {
-            uuid: Uuid([9; 16]),
-            name: SetName::new(None, "gate").unwrap(),
-            created: Timestamp::new(0, 0),
-            level: MdLevel::Raid5,
-            layout: 2,
-            chunk: Sectors::kib(64),
-            minor: MinorVersion::V1_2,
-            slots: drives.iter().map(|drive| Some(new(drive))).collect(),
-            spares: vec![],
-            size: None,
-            assume_clean: true,
-            bitmap: true,
-            ppl: false,
-        };
-        controller.admin(Token(1), AdminCommand::StartSet(plan(&spec).unwrap()));
+        let (controller, actions) = array_at_rest();
         let mut this = Self { controller, actions, op: 0 };
-        this.rest();
         let columns = match kind {
             OpKind::RowWrite => Columns::Named { first: 0, count: 1 },
             OpKind::RowDestage => Columns::Dirty { band: SlotSet::EMPTY, next: 0 },
