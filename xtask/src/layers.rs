@@ -3,7 +3,7 @@
 //! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
 //! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
 //! everything. The second counts those of them that go upward by the order of [`LAYERS`]: a lower part that calls a higher
-//! part knows what its news are for; it should leave a signal instead. The third counts functions that are named like questions (`is_`, `has_`, `may_`) and take `&mut self`: a
+//! part knows what its news are for; it should leave a signal instead. The third counts functions that are named like questions (`is_`, `has_`, `may_` and the like) and take `&mut self`: a
 //! question that changes something hides an order of side effects. The fourth counts fields that more than the folder of
 //! their struct can reach: a rule about such a field holds by agreement only.
 //!
@@ -24,7 +24,7 @@ const OWNER: &str = "Controller";
 /// The folders from top to bottom. The files next to them are the controller and what all folders share.
 const LAYERS: &[&str] = &["(root)", "admin", "requests", "cache", "io", "background", "journal", "ppl", "array"];
 /// Beginnings of names that ask.
-const QUESTIONS: &[&str] = &["is_", "has_", "may_"];
+const QUESTIONS: &[&str] = &["is_", "are_", "has_", "may_", "can_", "needs_", "waits_", "wants_", "ends_"];
 /// The file that keeps the numbers, from the root.
 const NUMBERS: &str = "xtask/layers.txt";
 /// The names of the numbers in that file.
@@ -204,6 +204,21 @@ struct Method {
     changes_self: bool,
 }
 
+/// The code after a list of generic parameters, if it begins with one: `<F: Fn(u8) -> u8>`.
+fn skip_generics(code: &[char]) -> &[char] {
+    let begins = code.iter().find(|c| !c.is_whitespace()) == Some(&'<');
+    let mut depth = 0;
+    let end = code.iter().enumerate().position(|(at, c)| {
+        match c {
+            '<' => depth += 1,
+            '>' if at == 0 || code[at - 1] != '-' => depth -= 1,
+            _ => {}
+        }
+        depth == 0 && *c == '>'
+    });
+    end.filter(|_| begins).map_or(code, |end| &code[end + 1..])
+}
+
 /// The functions in a piece of code.
 fn methods(code: &[char]) -> impl Iterator<Item = Method> + '_ {
     words(code).filter(|(_, word)| word == "fn").filter_map(|(start, _)| {
@@ -213,11 +228,12 @@ fn methods(code: &[char]) -> impl Iterator<Item = Method> + '_ {
         if rest[..at].iter().any(|c| !c.is_whitespace()) {
             return None;
         }
-        let after = &rest[at + name.len()..];
+        let after = skip_generics(&rest[at + name.len()..]);
         let open = after.iter().position(|c| *c == '(')?;
-        let first: String = after[open + 1..].iter().take_while(|c| !matches!(c, ',' | ')' | ':')).collect();
+        let first: String = after[open + 1..].iter().take_while(|c| !matches!(c, ',' | ')')).collect();
         let first: Vec<&str> = first.split_whitespace().filter(|word| !word.starts_with("&'")).collect();
-        let changes_self = matches!(first[..], ["&mut" | "mut", "self"]);
+        // `mut self`, `&mut self`, `&'a mut self`, `self: &mut Self`, `self: &'a mut Self`.
+        let changes_self = matches!(first[..], ["&mut" | "mut", "self"] | ["self:", "&mut" | "mut", "Self"]);
         Some(Method { name, changes_self })
     })
 }
@@ -286,6 +302,12 @@ mod tests {
         let text = "impl A {\n    fn is_a(&mut self) {}\n    fn is_b(&self, x: &mut u8) {}\n    fn has_c<'a>(&'a mut self) {}\n    fn may_d(\n        &mut self,\n    ) {}\n    fn make(&mut self) {}\n    fn island(&mut self) {}\n}\n";
         let found = acting_questions(&[entry("a.rs", text)]).join("\n");
         assert_eq!(found.lines().count(), 3, "{found}");
+        let text = "impl A {\n    fn is_a<F: Fn(u8) -> u8>(&mut self, f: F) {}\n    fn has_b(self: &mut Self) {}\n    \
+            fn may_c<'a>(self: &'a mut Self, x: u8) {}\n    fn is_d<T: Into<Vec<u8>>>(&self, x: T) {}\n    \
+            fn is_e(self: &Self, x: &mut u8) {}\n    fn is_f<F: FnMut(&mut u8)>(&self, f: F) {}\n}\n";
+        let forms = acting_questions(&[entry("a.rs", text)]).join("\n");
+        assert_eq!(forms.lines().count(), 3, "{forms}");
+        assert!(["fn is_a", "fn has_b", "fn may_c"].iter().all(|own| forms.contains(own)), "{forms}");
         assert!(found.contains("fn is_a") && found.contains("fn has_c") && found.contains("fn may_d"), "{found}");
     }
 

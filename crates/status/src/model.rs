@@ -333,7 +333,7 @@ pub struct PartModel {
 /// The limit of an array now.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LimitModel {
-    /// The part that limits the array: `member`, `journal`, `memory`, `cache`, `processor`, `locks`, `clients`,
+    /// The part that limits the array: `member`, `journal`, `memory`, `cache`, `processor`, `redo`, `locks`, `clients`,
     /// `nothing` or `unknown`.
     pub part: String,
     /// The limit in a sentence.

@@ -80,7 +80,7 @@ impl Member {
 
     /// Its drive may have data in its volatile cache that no flush covers.
     #[inline(always)]
-    pub(crate) fn needs_flush(&mut self) {
+    pub(crate) fn note_written(&mut self) {
         self.unflushed = true;
     }
 

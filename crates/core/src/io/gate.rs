@@ -1,4 +1,5 @@
-//! The write gate: the one place that decides when an operation may write to members, and when it may end after that.
+//! The write gate: the one place that decides when an operation of a running set may write to members, and when it may end
+//! after that.
 //!
 //! ```text
 //!  planned, computed -> 1 session -> 2 active mark -> 3 bitmap -> 4 failures -> 5 journal -> 6 log -> 7 commands -> Writing
@@ -7,6 +8,12 @@
 //! The rules are numbered as in the section "The write gate" of docs/write-path.md. Their order matters: each rule may
 //! change state that the later ones rely on. An operation that is held goes through all rules again when its wait ends,
 //! because an earlier condition may have changed meanwhile.
+//!
+//! Two kinds of operations write without passing the gate, because they repeat after a crash what an earlier run let
+//! through it: redos of the journal (`redo_op.rs`) and entries of a partial parity log (`reparity_op.rs`). The array was
+//! active then, and the superblocks still say so: its active mark is not cleared before both are done. A redo's data is
+//! durable in the journal, and stays there until its member is flushed. A reparity ends before the set serves hosts. Each
+//! asks itself for room in the table of commands (rule 7), and passes the reply gate.
 
 use crate::actions::{Actions, ReplyStatus};
 use crate::controller::Controller;
@@ -110,4 +117,4 @@ impl Controller {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -288,7 +288,7 @@ impl Controller {
         let (need, left) = self.replay_need(&record, current.entry, current.done);
         if let Need::Payload(at, len) = need {
             if !self.journal.window.take(WindowUser::Replay) {
-                return self.ends_for_silence();
+                return self.end_if_silent();
             }
             let Some(from) = self.window_holds(at, len) else {
                 if self.journal.replay.copies == 0 {
@@ -328,7 +328,7 @@ impl Controller {
     }
 
     /// The window is not free. True if that ends the replay, because a hung device may never answer.
-    fn ends_for_silence(&mut self) -> bool {
+    fn end_if_silent(&mut self) -> bool {
         let silent = self.journal.window.is_silent();
         if silent {
             self.journal.replay.error = Some(SILENT);

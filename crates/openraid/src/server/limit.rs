@@ -105,6 +105,8 @@ pub struct Figures {
     pub logged: LogWaits,
     /// See `memory`.
     pub locks: u64,
+    /// Waits for rows that the journal redoes after a crash.
+    pub redos: u64,
     /// Used part of the journal's ring, in per cent.
     pub fill: u64,
     /// Does a background task run?
@@ -210,6 +212,7 @@ fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Opti
             cache: waits(Reason::WaitedForReplayRoom),
         },
         locks: waits(Reason::WaitedForLock),
+        redos: waits(Reason::WaitedForRedo),
         fill: now.journal.as_ref().map_or(0, |journal| per_mille(journal.used.get(), journal.ring.get()) / 10),
         background: own.clone().any(|view| view.status.task.as_ref().is_some_and(|task| !task.paused)),
         through: new.status.policy.write_cache == openraid_core::admin::WriteCache::Through,
@@ -321,6 +324,17 @@ fn verdict(figures: &Figures) -> Verdict {
     }
     if let Some(found) = by_cached_writes(figures) {
         return found;
+    }
+    if share(figures.redos, figures.requests) >= LOCK_WAITS {
+        return Verdict {
+            part: "redo",
+            what: format!(
+                "the rows that the journal redoes after the crash: requests waited for them {}",
+                times(figures.redos)
+            ),
+            knob: "none: it ends when the journal is replayed, and the rows that a request waits for are redone next"
+                .into(),
+        };
     }
     if share(figures.locks, figures.requests) >= LOCK_WAITS {
         return Verdict {
@@ -518,6 +532,9 @@ mod tests {
         );
         assert_eq!(part(&Figures { writes: 100, cache: 50, ..figures() }), "cache");
         assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
+        let redone = judge("data", &Figures { redos: 200, ..figures() });
+        assert_eq!(redone.part, "redo");
+        assert!(!redone.knob.contains("chunk"), "{}", redone.knob);
         let idle = Figures { requests: 0, inside: 0, ..figures() };
         assert_eq!(part(&idle), "nothing");
         let text = judge("data", &idle).text;
