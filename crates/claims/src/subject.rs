@@ -1,7 +1,7 @@
 //! The subject of a metric: an array by level and width, several single drives, or one drive.
 //!
-//! This module must never decide whether an array is possible. That depends on the controller's rules, which the source
-//! of measurements knows.
+//! This module must never decide whether an array is possible. That depends on the rules of the controller. The program
+//! that makes the measurements applies those rules.
 
 pub use openraid_models::ArrayLevel as Level;
 use std::fmt;

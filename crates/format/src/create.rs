@@ -13,9 +13,10 @@
 //! - Room for the bitmap: 4 KiB. On drives from 8 GiB on it is 64 KiB, from 200 GiB on 128 KiB. Levels without
 //!   redundancy have none.
 //! - An array with a partial parity log has that log, 1 MiB, in place of the bitmap's room.
-//! - Headroom before the data, so that a later reshape can move them: 128 MiB, halved until it is at most a thousandth
-//!   of the drive or less than four chunks. `data_offset` is the sum of superblock, room and headroom, rounded up to 1
-//!   MiB; it is 264192 sectors on every drive from 128 GiB on.
+//! - Headroom before the data, so that a later reshape can move them. It starts at 128 MiB and is halved while it is both
+//!   more than 1/1024 of the drive and at least four chunks.
+//! - `data_offset`: superblock, room and headroom, rounded up to 1 MiB. It is 264192 sectors on every drive from 128 GiB
+//!   on.
 
 use crate::bitmap::{chunk_for, BitmapError};
 use crate::check::{chunk_is_sane, BAD_BLOCK_LOG_MAX};

@@ -135,9 +135,10 @@ impl LocklessHeader {
         Bytes((LOCKLESS_STATES_AT as u64).saturating_add(self.chunks()))
     }
 
-    /// Counts the states in `area`, which begins with the header. If the bitmap's event count does not match `events`
-    /// of the superblock, every chunk that was ever written counts as not in sync, as in the driver. If `area` is too
-    /// short, the states that are missing count as not in sync.
+    /// Counts the states in `area`, which begins with the header. `events` is the superblock's event count. If the
+    /// bitmap's own event count is lower, the bitmap is stale. The driver then treats every chunk that was ever written
+    /// as not in sync, and this count does the same. If `area` is too short, the states that are missing count as not in
+    /// sync.
     #[must_use]
     pub fn count(&self, area: &[u8], events: u64) -> LocklessCounts {
         let chunks = self.chunks();

@@ -332,8 +332,9 @@ fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> 
     Ok(())
 }
 
-/// If the superblocks call an absent device a member, the next record marks it as absent. This includes the replacement
-/// of a present member, and a member whose replacement was complete.
+/// If the superblocks call an absent device a member, the next record marks the device as absent. The rule also holds
+/// for two devices that share a slot with a present one: a replacement that is absent while the old member is present,
+/// and an old member that is absent while its complete replacement is present.
 fn note_absence(set: &mut Set, assembly: &Assembly) {
     let present: Vec<u32> =
         set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();

@@ -398,8 +398,8 @@ impl Cache {
         self.draining |= self.dirty - self.leaving.min(self.dirty) > self.high;
     }
 
-    /// These sectors of a line are on the members, unless they were written since they were staged. Returns the entries
-    /// of the journal that the line no longer needs.
+    /// These sectors of a line are on the members, unless they were written since they were staged. Entries of the
+    /// journal protect a line until then. Returns the entries that no longer protect this line; 0 stands for none.
     pub(crate) fn mark_written(&mut self, index: u32, mask: Mask) -> [u64; 2] {
         let line = self.lines.get_mut(index);
         if !line.staged {

@@ -1,10 +1,11 @@
 //! Overlapping tracks (drive-managed SMR): the extra cost of writes.
 //!
-//! A band of tracks can only be written as a whole, in order. A write that begins a band, or continues the last write
-//! of this kind, is written to its band. Every other write is written to a cache on the medium. If that cache is full,
-//! by bytes or by pieces, the write waits until bands have been rewritten. To rewrite a band, the drive reads the band
-//! and writes it together with its cached data. Bands are rewritten in a cyclic order of their places. The drive also
-//! rewrites bands after some time without commands.
+//! A band of tracks can only be written as a whole, in order. The drive writes to a band directly if the write starts at
+//! the beginning of the band, or at the end of the last direct write. It puts every other write into a cache on the
+//! medium. That cache has a limit in bytes and a limit in pieces. At a limit, a write waits until the drive has
+//! rewritten bands. To rewrite a band, the drive reads the band and writes it together with its cached data. It rewrites
+//! the bands in the order of their places, and continues with the first after the last. It also rewrites bands after
+//! some time without commands.
 //!
 //! With B bands and E pieces in a full cache, writes at random places leave 2 E / B pieces in each band that is
 //! rewritten, because a sweep takes the time of two full caches of writes. So after the cliff each write waits for B /

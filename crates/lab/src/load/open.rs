@@ -10,8 +10,8 @@ use openraid_sim::Random;
 use openraid_units::{Instant, Nanos};
 use std::collections::VecDeque;
 
-/// Maximum number of outstanding requests at the target. Further requests wait in the generator, and this time is part
-/// of their latency.
+/// Maximum number of outstanding requests at the target. Further requests wait in the generator. Their latency includes
+/// that wait.
 pub const OUTSTANDING_MAX: usize = 4096;
 /// Maximum number of requests that wait in the generator (40 bytes each). If more would wait, the target gets no more
 /// requests.

@@ -176,8 +176,8 @@ impl Histogram {
         self.max
     }
 
-    /// The `place`th of the `count` values in a bucket. The values are assumed to be evenly distributed over the part
-    /// of the bucket between the lowest and the highest value.
+    /// The `place`th of the `count` values in a bucket. This is an estimate: it takes the values as evenly spread over the
+    /// bucket. The lowest and the highest recorded value limit the first and the last bucket.
     fn inside(&self, bucket: usize, place: u64, count: u64) -> u64 {
         let (low, width) = extent(bucket);
         let (low, last) = (low.max(self.min), (low + (width - 1)).min(self.max));
