@@ -10,7 +10,7 @@ pub(super) const DIRTY_CHANGE_SHARE: u64 = 16;
 /// Decides window by window whether a load has become steady.
 pub(super) struct Steadiness {
     /// Dirty data in the controller's cache, and in all caches.
-    dirty: u64,
+    pub dirty: u64,
     pub all: u64,
     rate: u64,
     /// Number of consecutive windows in which the dirty data did not change, and in which the rate did not change.

@@ -91,7 +91,7 @@ fn settle<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result
         }
     }
     let took = target.now().since(begun);
-    notes.push(format!("cache drained to {} in {took}", Bytes(dirty_bytes(target))));
+    notes.push(format!("cache drained to {} in {took}", Bytes(dirty_bytes(target)).readable()));
     Ok(())
 }
 
@@ -167,6 +167,14 @@ fn unwritten_bytes<T: Target + ?Sized>(target: &T) -> u64 {
     [counters.dirty, counters.held].into_iter().flatten().map(Bytes::get).sum()
 }
 
+/// The unwritten data of a steady load: in the controller's cache, and in the members' own caches.
+fn unwritten_text(dirty: u64, all: u64) -> String {
+    let held = all.saturating_sub(dirty);
+    let parts = [(dirty, "dirty in the controller's cache"), (held, "held in the members' own caches")];
+    let parts = parts.into_iter().filter(|(bytes, _)| *bytes > 0);
+    parts.map(|(bytes, place)| format!(", {} {place}", Bytes(bytes).readable())).collect()
+}
+
 /// Runs until the load is steady: its rate does not change, and the amount of dirty data does not change or alternates.
 pub(super) fn warm<T: Target + ?Sized>(
     target: &mut T,
@@ -213,8 +221,8 @@ pub(super) fn warm<T: Target + ?Sized>(
     }
     let took = target.now().since(begun);
     let words = if steadiness.reached() { "steady" } else { NOT_STEADY };
-    let dirty = Bytes(steadiness.all);
-    notes.push(format!("warm-up: {words} after {total} requests and {took}, {dirty} dirty"));
+    let unwritten = unwritten_text(steadiness.dirty, steadiness.all);
+    notes.push(format!("warm-up: {words} after {total} requests and {took}{unwritten}"));
     Ok(if !steadiness.reached() && steadiness.only_down() { Warmth::Emptying } else { Warmth::Done })
 }
 

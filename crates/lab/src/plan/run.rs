@@ -34,7 +34,7 @@ const SAME_PERCENT: f64 = 2.0;
 const EVENTS_MAX_QUICK: u64 = 200_000_000;
 /// Limit for a plan that varies the values of the profiles.
 const EVENTS_MAX_THOROUGH: u64 = 20_000_000_000;
-/// Number of runs between two checks of the limit.
+/// Maximum number of runs between two checks of the limit.
 const BATCH_RUNS: usize = 32;
 /// The reason of figures that are missing because the limit was reached.
 pub const EVENT_LIMIT: &str = "event limit";
@@ -52,12 +52,36 @@ pub const fn events_max(thorough: bool) -> u64 {
 /// Counts the simulated events of a plan's runs.
 struct EventLimit {
     spent: AtomicU64,
+    /// The largest run so far.
+    largest: AtomicU64,
     max: u64,
 }
 
 impl EventLimit {
+    const fn new(max: u64) -> Self {
+        Self { spent: AtomicU64::new(0), largest: AtomicU64::new(0), max }
+    }
+
     fn is_reached(&self) -> bool {
         self.spent.load(Ordering::Relaxed) >= self.max
+    }
+
+    /// Does a run, and counts its events.
+    fn count<R>(&self, run: impl FnOnce(&AtomicU64) -> R) -> R {
+        let own = AtomicU64::new(0);
+        let result = run(&own);
+        let own = own.into_inner();
+        self.spent.fetch_add(own, Ordering::Relaxed);
+        self.largest.fetch_max(own, Ordering::Relaxed);
+        result
+    }
+
+    /// Number of runs before the next check: so many that runs as large as the largest one stay within the limit. It
+    /// depends only on the runs that have ended, not on the number of threads.
+    fn batch(&self) -> usize {
+        let left = self.max.saturating_sub(self.spent.load(Ordering::Relaxed));
+        let runs = left / self.largest.load(Ordering::Relaxed).max(1);
+        usize::try_from(runs).unwrap_or(usize::MAX).clamp(1, BATCH_RUNS)
     }
 }
 
@@ -127,7 +151,7 @@ impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
     ) -> Vec<Option<R>> {
         let (mut ran, mut left) = (Vec::new(), items);
         while !left.is_empty() && !limit.is_reached() {
-            let (batch, rest) = left.split_at(BATCH_RUNS.min(left.len()));
+            let (batch, rest) = left.split_at(limit.batch().min(left.len()));
             ran.extend(self.run(batch, rest.len(), threads, &work).into_iter().map(Some));
             left = rest;
         }
@@ -171,7 +195,7 @@ impl PlanRequest {
         events_max: u64,
         ended: impl Fn(usize, usize) + Sync,
     ) -> Result<Vec<Planned>, CellError> {
-        let limit = EventLimit { spent: AtomicU64::new(0), max: events_max };
+        let limit = EventLimit::new(events_max);
         let Some(first) = self.levels.first() else { return Ok(Vec::new()) };
         let values =
             if self.thorough { uncertain(library, &self.cell(*first, ArrayState::Healthy))? } else { Vec::new() };
@@ -181,7 +205,8 @@ impl PlanRequest {
         let more = more + caches.len() * (0..=OTHER_SEEDS).count();
         ended(0, self.levels.len() + more);
         let mut told = Told { ended: &ended, before: 0 };
-        let healthy = |level: &Level| self.one(library, &self.cell(*level, ArrayState::Healthy), &limit.spent);
+        let healthy =
+            |level: &Level| limit.count(|events| self.one(library, &self.cell(*level, ArrayState::Healthy), events));
         let healthy: Vec<Ran> = told.run(&self.levels, more, threads, healthy);
         let mut runs: Vec<(usize, Beside)> = Vec::new();
         let best = self.best(&healthy);
@@ -194,7 +219,7 @@ impl PlanRequest {
             runs.extend(caches.flat_map(seeded).map(|beside| (number, beside)));
         }
         let one = |(number, beside): &(usize, Beside)| {
-            self.beside(library, self.levels[*number], *beside, &values, &limit.spent)
+            limit.count(|events| self.beside(library, self.levels[*number], *beside, &values, events))
         };
         let ran = told.run_within(&runs, threads, &limit, one);
         let mut ran = runs.iter().zip(ran).peekable();
@@ -243,7 +268,8 @@ impl PlanRequest {
                 seed: self.seed.wrapping_add(by),
                 ..self.cell(self.levels[*number], ArrayState::Healthy)
             };
-            let ran = told.run(&close, 0, threads, |number| self.one(library, &cell(number), &limit.spent));
+            let one = |number: &usize| limit.count(|events| self.one(library, &cell(number), events));
+            let ran = told.run(&close, 0, threads, one);
             for (number, ran) in close.iter().zip(ran) {
                 if let Planned::Possible(plan) = &mut planned[*number] {
                     plan.runs.seeds.push(ran.ok().as_ref().map(merit));

@@ -224,7 +224,10 @@ fn a_plan_begins_no_run_after_its_limit_of_events_and_names_the_missing_ones() {
     // survive a failure the degraded array and its rebuild at three positions, with and without the load.
     let (runs, left_out, _) = within(1, 2);
     assert_eq!((runs, left_out), (4, vec![2, 9, 9, 9]));
-    // The limit is checked between two batches of 32 runs, so one batch has all 29 runs.
+    // A limit within a run: at most the run that passes it is more than the limit. The runs of the levels differ.
+    let (runs, left_out, _) = within(request.events_max() / 1000, 1);
+    assert!(runs < 4 + 29 && left_out.iter().sum::<usize>() > 0, "{runs} {left_out:?}");
+    assert_eq!(within(request.events_max() / 1000, 2).1, left_out, "the threads do not change it");
     let (runs, left_out, one) = within(u64::MAX, 1);
     assert!(runs >= 4 + 29 && left_out == [0; 4], "{runs} {left_out:?}");
     assert_eq!(within(request.events_max(), 2), (runs, left_out, one), "neither threads nor the usual limit change it");
