@@ -211,6 +211,26 @@ pub struct Reply {
     pub status: ReplyStatus,
 }
 
+/// How a slot gets a new member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fill {
+    /// The slot has no full member: the data comes from the other members.
+    Rebuild,
+    /// The slot has a working member, which is copied to its replacement.
+    Replacement,
+}
+
+impl Fill {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rebuild => "rebuild",
+            Self::Replacement => "replacement",
+        }
+    }
+}
+
 /// Something that an administrator may need to know. Names are mdadm's monitor events if it has one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoticeKind {
@@ -218,10 +238,10 @@ pub enum NoticeKind {
     Fail(crate::reason::FailReason),
     /// A spare took over a slot.
     SpareActive,
-    /// A rebuild of this slot began.
-    RebuildStarted,
-    /// A rebuild of this slot is complete.
-    RebuildFinished,
+    /// A rebuild or replacement of this slot began.
+    RebuildStarted(Fill),
+    /// A rebuild or replacement of this slot is complete.
+    RebuildFinished(Fill),
     /// A resync (parity or copies made consistent) began.
     ResyncStarted,
     /// A resync ended.
@@ -230,8 +250,8 @@ pub enum NoticeKind {
     CheckStarted(ScrubMode),
     /// A check or repair ended, with this outcome.
     CheckEnded(ScrubEnd),
-    /// A rebuild of this slot ended early.
-    RebuildAborted,
+    /// A rebuild or replacement of this slot ended early.
+    RebuildAborted(Fill),
     /// A resync ended early.
     ResyncAborted,
     /// A sector could not be read and was rewritten from redundancy.

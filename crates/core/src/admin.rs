@@ -306,6 +306,8 @@ pub enum AdminError {
     NotComparable(NotComparable),
     /// No check or repair is running.
     NoScrub,
+    /// This task is running, and an array has one task at a time.
+    TaskRuns(TaskKind),
     /// The array is not degraded and the new member is no spare for it.
     NotPossible(&'static str),
     /// The drive is too small.
@@ -373,6 +375,9 @@ impl core::fmt::Display for AdminError {
             }
             Self::NotComparable(why) => f.write_str(why.text()),
             Self::NoScrub => f.write_str("no check or repair is running"),
+            Self::TaskRuns(kind) => {
+                write!(f, "a {} is running on this array; try again after its end", kind.name())
+            }
             Self::NotPossible(why) => f.write_str(why),
             Self::TooSmall { have, need } => {
                 write!(f, "the drive has room for {}, the array needs {}", have.readable(), need.readable())
@@ -482,6 +487,20 @@ pub enum TaskKind {
     Check,
     /// Everything is read, compared and corrected.
     Repair,
+}
+
+impl TaskKind {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rebuild => "rebuild",
+            Self::Replace => "replacement",
+            Self::Resync => "resync",
+            Self::Check => "check",
+            Self::Repair => "repair",
+        }
+    }
 }
 
 /// A background task.

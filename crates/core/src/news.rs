@@ -46,14 +46,14 @@ impl NoticeKind {
         match self {
             Self::Fail(_) => "Fail",
             Self::SpareActive => "SpareActive",
-            Self::RebuildStarted => "RebuildStarted",
-            Self::RebuildFinished => "RebuildFinished",
+            Self::RebuildStarted(_) => "RebuildStarted",
+            Self::RebuildFinished(_) => "RebuildFinished",
             Self::ResyncStarted => "ResyncStarted",
             Self::ResyncFinished => "ResyncFinished",
             Self::CheckStarted(_) => "CheckStarted",
             Self::CheckEnded(ScrubEnd { outcome: ScrubOutcome::Aborted { .. }, .. }) => "CheckStopped",
             Self::CheckEnded(_) => "CheckFinished",
-            Self::RebuildAborted => "RebuildStopped",
+            Self::RebuildAborted(_) => "RebuildStopped",
             Self::ResyncAborted => "ResyncStopped",
             Self::SectorRepaired(_) => "SectorRepaired",
             Self::SectorLost(_) => "SectorLost",
@@ -91,11 +91,8 @@ impl NoticeKind {
     const fn fixed(&self) -> &'static str {
         match self {
             Self::SpareActive => "the spare is a full member now",
-            Self::RebuildStarted => "rebuild begins",
-            Self::RebuildFinished => "rebuild is finished",
             Self::ResyncStarted => "resync begins",
             Self::ResyncFinished => "resync is finished",
-            Self::RebuildAborted => "rebuild aborted",
             Self::ResyncAborted => "resync aborted",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
             Self::Timeout => "a command was not answered in time",
@@ -126,6 +123,9 @@ impl NoticeKind {
             }
             Self::Fail(_)
             | Self::Degraded { .. }
+            | Self::RebuildStarted(_)
+            | Self::RebuildFinished(_)
+            | Self::RebuildAborted(_)
             | Self::CheckStarted(_)
             | Self::CheckEnded(_)
             | Self::SectorRepaired(_)
@@ -146,6 +146,9 @@ impl fmt::Display for NoticeKind {
             Self::Degraded { tolerated: 0 } => f.write_str("degraded: no further failure tolerated"),
             Self::Degraded { tolerated: 1 } => f.write_str("degraded: one more failure tolerated"),
             Self::Degraded { tolerated } => write!(f, "degraded: {tolerated} more failures tolerated"),
+            Self::RebuildStarted(fill) => write!(f, "{} begins", fill.name()),
+            Self::RebuildFinished(fill) => write!(f, "{} is finished", fill.name()),
+            Self::RebuildAborted(fill) => write!(f, "{} aborted", fill.name()),
             Self::CheckStarted(mode) => write!(f, "{} begins", mode.name()),
             Self::CheckEnded(end) => match end.outcome {
                 ScrubOutcome::Aborted { .. } => write!(f, "{} {end}", end.mode.name()),
@@ -204,6 +207,7 @@ fn list(f: &mut fmt::Formatter<'_>, all: impl Iterator<Item = impl fmt::Display>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::actions::Fill;
     use crate::admin::Policy;
     use crate::scrub::{AbortReason, MismatchRange, ScrubMode};
     use alloc::string::ToString;
@@ -273,6 +277,9 @@ mod tests {
                 "stripe mismatch at sectors 8 to 31 (8 of them): cannot tell which member is wrong, left unchanged",
             ),
             (NoticeKind::CheckStarted(ScrubMode::Repair), "CheckStarted", "repair begins"),
+            (NoticeKind::RebuildStarted(Fill::Rebuild), "RebuildStarted", "rebuild begins"),
+            (NoticeKind::RebuildStarted(Fill::Replacement), "RebuildStarted", "replacement begins"),
+            (NoticeKind::RebuildAborted(Fill::Replacement), "RebuildStopped", "replacement aborted"),
             (NoticeKind::Degraded { tolerated: 0 }, "DegradedArray", "degraded: no further failure tolerated"),
             (NoticeKind::Degraded { tolerated: 1 }, "DegradedArray", "degraded: one more failure tolerated"),
         ];

@@ -2,7 +2,7 @@
 
 use openraid_core::events::DriveInfo;
 use openraid_format::{detect_foreign, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
-use openraid_runtime::member::{Look, ProbedMember};
+use openraid_runtime::member::{DeviceNames, Look, ProbedMember};
 use openraid_units::{BlockSize, Bytes, Sectors};
 
 use crate::making::{CreateOptions, Shape};
@@ -25,7 +25,13 @@ pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
         discard_zeroes: false,
         write_zeroes: false,
     };
-    ProbedMember { spec: crate::members::spec(name).expect("a name"), info, notes: Vec::new(), look }
+    ProbedMember {
+        spec: crate::members::spec(name).expect("a name"),
+        info,
+        names: DeviceNames::default(),
+        notes: Vec::new(),
+        look,
+    }
 }
 
 /// The superblocks of a new array on drives of 64 MiB, as bytes.

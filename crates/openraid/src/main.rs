@@ -22,6 +22,7 @@ mod departed;
 mod desired;
 mod events;
 mod exit;
+mod halves;
 #[cfg(test)]
 mod hostile;
 mod in_process;

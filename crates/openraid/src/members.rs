@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use openraid_core::limits::Limits;
 use openraid_format::Uuid;
 use openraid_runtime::member::{self, Medium, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
-use openraid_sys::{Direct, MemberError, Use};
+use openraid_sys::{Direct, Facts, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::exit::{Exit, Failure};
@@ -68,10 +68,17 @@ fn absolute(path: &Path, text: &str) -> Result<PathBuf, Failure> {
     Ok(absolute)
 }
 
-/// Does it spin? Known for block devices only.
+/// Does it spin? Known for block devices only, and only if the kernel says so.
 pub fn spins(member: &OpenedMember) -> Option<bool> {
-    let is_device = matches!(&member.medium, Medium::Disk(file) if file.facts().block_device);
-    is_device.then_some(member.info.rotational)
+    match &member.medium {
+        Medium::Disk(file) => spins_by(file.facts()),
+        _ => None,
+    }
+}
+
+/// The same from the kernel's facts.
+pub fn spins_by(facts: &Facts) -> Option<bool> {
+    facts.rotational.filter(|_| facts.block_device)
 }
 
 /// Is a member's content lost when this process ends?

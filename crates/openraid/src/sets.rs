@@ -9,7 +9,8 @@ use openraid_format::{FeatureMap, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
-use crate::quantity::{counted, utc};
+use crate::halves::at_text;
+use crate::quantity::counted;
 
 /// The members of one array.
 #[derive(Debug)]
@@ -150,14 +151,11 @@ pub fn create_error(error: &CreateError, name: Names<'_>) -> String {
 /// Two halves of an array that ran without each other: where each of them is, and what it means to bring one to the
 /// other.
 pub fn split_text(own: &Superblock, array: &Superblock) -> String {
-    let at = |superblock: &Superblock| {
-        format!("event {}, last updated {}", superblock.events, utc(superblock.updated.seconds()))
-    };
     format!(
         "split brain: it ran without the other half of the array. It is at {}; the other half is at {}. Data written \
          to it alone is lost when it is added",
-        at(own),
-        at(array)
+        at_text(own),
+        at_text(array)
     )
 }
 

@@ -138,6 +138,53 @@ fn a_fault_found_at_a_start_is_an_alarm() {
 }
 
 #[test]
+fn an_event_and_the_alarm_of_a_lost_member_have_the_same_level() {
+    let lab = Lab::new("levels");
+    lab.line("create data --level 6 --assume-clean --file-size 16M d0 d1 d2 d3 --spare s0").expect(0);
+    let server = lab.serve(&["data"]);
+    let event = |name: &str, count: usize| loop {
+        let told = lab.line("events --json").expect(0).json();
+        let all = told["events"].as_array().expect("a list").clone();
+        let own: Vec<Value> = all.into_iter().filter(|event| event["event"] == name).collect();
+        if own.len() >= count {
+            return own[count - 1].clone();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    lab.line("fail data s0").expect(0);
+    let spare = format!("data:FailSpare:{}", lab.path("s0").display());
+    assert_eq!(
+        (&find(&alarms(&lab, ""), &spare)["level"], &event("FailSpare", 1)["level"]),
+        (&"warning".into(), &"warning".into())
+    );
+    for (nth, level) in [(1, "warning"), (2, "critical")] {
+        lab.line(&format!("fail data d{nth}")).expect(0);
+        let found = alarms(&lab, "");
+        let fail = format!("data:Fail:{}", lab.path(&format!("d{nth}")).display());
+        for (id, name, level) in [("data:DegradedArray", "DegradedArray", level), (&fail, "Fail", "critical")] {
+            assert_eq!(
+                (&find(&found, id)["level"], &event(name, nth)["level"]),
+                (&level.into(), &level.into()),
+                "{id}"
+            );
+        }
+    }
+    server.stop();
+}
+
+#[test]
+fn recorded_arrays_are_listed_and_assembled_where_the_named_server_does_not_answer() {
+    let lab = array("dead");
+    let gone = format!("--control {}", lab.path("gone.sock").display());
+    let listed = lab.line(&format!("list {gone}")).expect(0).says(&["data", "offline"]);
+    assert!(listed.err.contains("no server answers at") && listed.err.contains("gone.sock"), "{}", listed.err);
+    lab.line("forget data").expect(0);
+    let assembled = lab.line(&format!("assemble d0 d1 d2 {gone}")).expect(0).says(&["serve with: openraid serve data"]);
+    assert!(assembled.err.contains("no server answers at"), "{}", assembled.err);
+    lab.line("list").expect(0).says(&["data", "offline"]);
+}
+
+#[test]
 fn a_forced_start_is_an_alarm_until_it_is_acknowledged() {
     let lab = array("forced-alarm");
     let server = lab.serve(&["data"]);

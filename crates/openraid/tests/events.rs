@@ -66,7 +66,7 @@ fn a_fault_found_at_a_start_is_an_event_and_a_kill_loses_none() {
     let at_start: Vec<&Value> = found[second..].iter().filter(|event| event["event"] == "DegradedArray").collect();
     assert_eq!(at_start.len(), 1, "{found:#?}");
     let degraded = at_start[0];
-    assert_eq!((&degraded["level"], &degraded["array"]), (&"warning".into(), &"data".into()));
+    assert_eq!((&degraded["level"], &degraded["array"]), (&"critical".into(), &"data".into()));
     assert_eq!(degraded["text"], "data: at the start degraded: without slot 1");
     // Acknowledged, it is there and not asked for again.
     let number = degraded["number"].to_string();
@@ -127,7 +127,7 @@ fn the_log_is_asked_by_time_array_and_level_and_followed() {
     let _ = follow.wait();
     wait_for(&lab, "Fail", 2);
     let of = events(&lab, "--array data --level critical");
-    assert_eq!((names(&of), &of[0]["array"]), (vec!["Fail"], &"data".into()));
+    assert_eq!((names(&of), &of[0]["array"]), (vec!["Fail", "DegradedArray"], &"data".into()));
     assert!(names(&events(&lab, "--level warning")).contains(&"DegradedArray"));
     assert!(!names(&events(&lab, "--level warning")).contains(&"ServerStarted"));
     assert_eq!(events(&lab, "--since 1h"), events(&lab, ""));

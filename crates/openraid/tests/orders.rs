@@ -46,7 +46,9 @@ fn after_a_failure_no_order_for_the_slot_reaches_the_spare_that_has_it_now() {
     let (lab, server) = served("--spare s0");
     let d0 = lab.path("d0").display().to_string();
     let said = lab.line("fail data slot:0").expect(0).text();
-    assert!(said.contains(&d0) && said.contains(&format!("`openraid remove data {d0}`")), "{said}");
+    assert!(said.contains(&format!("`openraid remove data {d0}`")), "{said}");
+    // The state before the order is not told as that of the failed member.
+    assert!(said.starts_with(&format!("{d0} (slot 0) of data has failed")), "{said}");
     lab.wait_for("data", |array| state_of(array, "s0") == "in-sync");
     for order in ["remove data slot:0", "fail data slot:0", "replace data slot:0"] {
         lab.line(order)
@@ -176,16 +178,22 @@ fn a_half_of_a_split_mirror_is_named_and_not_overwritten_unasked() {
         let next = text.split("next: ").nth(1).unwrap_or_else(|| panic!("{text}"));
         let (d0, d1) = (lab.path("d0").display().to_string(), lab.path("d1").display().to_string());
         for words in
-            ["choose the half that stays", &format!("copy-out {d0}"), &format!("to keep {d1}: openraid serve data")]
+            ["choose the half that stays", &format!("copy-out {d0}"), &format!("to keep {d1}: openraid serve {d1}")]
         {
             assert!(next.contains(words), "{words:?} is not in: {text}");
         }
         assert!(next.contains(&format!("to keep {d0}: openraid serve {d0}")) && !next.contains("NEW"), "{text}");
+        // No half is served unasked, and the refusal names the command for each.
+        let before = ["d0", "d1"].map(|half| fingerprint(&lab.path(half)));
+        let choice = format!("`openraid serve {d1}` or `openraid serve {d0}`");
+        for order in ["serve data", "serve d0 d1", "serve data --force", "serve data --read-only"] {
+            let refused = lab.line(&format!("{order} --nbd-unix half.sock")).refused(65, &["split brain", &choice]);
+            let told = &refused.err;
+            assert!(told.matches("event ").count() == 2 && told.matches(" UTC").count() == 2, "{told}");
+        }
+        assert_eq!(["d0", "d1"].map(|half| fingerprint(&lab.path(half))), before, "nothing is written by a refusal");
         let before = fingerprint(&lab.path("d0"));
-        let server = lab.serve(&["d0", "d1"]);
-        let left = &server.ready["left_out"][0];
-        assert_eq!((&left["array"], &left["verdict"]), (&json!("data"), &json!("split")));
-        assert!(left["member"].as_str().is_some_and(|name| name.ends_with("/d0")), "{left}");
+        let server = lab.serve(&["d1"]);
         lab.line("add data d0").refused(65, &["split brain", "event ", " UTC", "--yes"]);
         assert_eq!(fingerprint(&lab.path("d0")), before, "nothing is written before it is confirmed");
         lab.line("add data d0 --yes").expect(0);
@@ -241,6 +249,19 @@ fn doctor_says_how_a_member_left_out_by_its_server_is_added_again() {
     lab.run(&["add", "data", &d1]).expect(0);
     lab.wait_for("data", optimal);
     server.stop();
+}
+
+#[test]
+fn scan_of_a_moved_member_leads_to_the_whole_array() {
+    let lab = Lab::new("moved");
+    lab.line("create data --level 5 --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    fs::create_dir(lab.path("m")).expect("room");
+    fs::rename(lab.path("d1"), lab.path("m/d1")).expect("it moves");
+    let told = lab.line("scan m").expect(2).text();
+    let (d0, d2) = (lab.path("d0").display().to_string(), lab.path("d2").display().to_string());
+    let step = format!("assemble --scan m {d0} {d2}");
+    assert!(told.contains(&format!("next: `openraid {step}`")), "{told}");
+    lab.line(&step).expect(0).says(&["it starts with all members"]);
 }
 
 #[test]

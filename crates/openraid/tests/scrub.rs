@@ -42,6 +42,8 @@ fn a_check_that_ends_early_never_shows_the_result_of_the_one_before() {
     lab.line("check data").expect(0);
     lab.wait_for("data", |array| array["task"]["done_bytes"].as_u64() > Some(0));
     assert!(lab.show("data")["last_check"].is_null(), "one runs");
+    let commands = ["a check runs", "`openraid show data --follow`", "`openraid check data --stop`"];
+    lab.line("check data").refused(65, &commands);
     lab.line("check data --stop").expect(0);
     let stopped = lab.wait_for("data", idle);
     let ended = |array: &Value| (array["last_check"]["outcome"].clone(), array["last_check"]["reason"].clone());
@@ -256,8 +258,11 @@ fn before_the_first_sync_nothing_is_said_to_survive_a_loss_and_a_member_fails_on
         support::write_at(&lab.path(name), 2 << 20, &noise(u64::from(name.as_bytes()[1]), 30 << 20));
     }
     lab.line("create data --level 5 --chunk 64K d0 d1 d2 --yes").expect(0);
+    lab.line("doctor data").expect(0).says(&["parity not in sync: a resync", "it starts optimal, parity not in sync"]);
     let server = lab.serve(&["data"]);
     lab.line("pause data").expect(0);
+    let refused = lab.line("check data").refused(65, &["a resync runs", "`openraid show data --follow`"]);
+    assert!(!refused.err.contains("--stop"), "a resync is not stopped: {}", refused.err);
     let array = lab.show("data");
     assert!(!array["consistent_to_bytes"].is_null(), "the sync is over too early for this test");
     assert_eq!((&array["survives"], &array["survives_later"]), (&0.into(), &1.into()));

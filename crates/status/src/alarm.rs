@@ -16,13 +16,24 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level of an event, by its name.
+    /// The level of an array that lacks members: critical if the loss of one more member loses data. Event and alarm have
+    /// it. `survives`: number of further members that may fail.
+    #[must_use]
+    pub const fn of_degraded(survives: u32) -> Self {
+        match survives {
+            0 => Self::Critical,
+            _ => Self::Warning,
+        }
+    }
+
+    /// The level of an event, by its name. `DegradedArray` has it if the remaining redundancy is not known.
     #[must_use]
     pub fn of(event: &str) -> Self {
         match event {
             "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushFailed"
             | "ForcedStart" | "StopFailed" => Self::Critical,
             "DegradedArray"
+            | "FailSpare"
             | "Timeout"
             | "RowMismatch"
             | "JournalDegraded"

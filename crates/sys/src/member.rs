@@ -482,7 +482,10 @@ fn facts(
         size: Sectors(size.sectors_floor().get() / logical_block.sectors().get() * logical_block.sectors().get()),
         logical_block,
         physical_block: Bytes(if block_device { ask(file, BLKPBSZGET).unwrap_or(logical) } else { metadata.blksize() }),
-        rotational: if block_device { rotates(file) } else { sysfs.as_ref().is_some_and(Sysfs::rotational) },
+        rotational: block_device
+            .then(|| rotates(file))
+            .flatten()
+            .or_else(|| sysfs.as_ref().and_then(Sysfs::rotational)),
         block_device,
         direct,
         // After a hole is punched into a regular file, the range always reads as zeroes. The discard of a device does
@@ -516,11 +519,12 @@ fn ask(file: &File, question: libc::Ioctl) -> Option<u64> {
     (asked == 0).then_some(u64::from(answer))
 }
 
-fn rotates(file: &File) -> bool {
+/// Does a device spin? None if the kernel does not answer: that is not an SSD.
+fn rotates(file: &File) -> Option<bool> {
     let mut answer: libc::c_ushort = 0;
     // SAFETY: BLKROTATIONAL fills one unsigned short.
     let asked = unsafe { libc::ioctl(file.as_raw_fd(), BLKROTATIONAL, &raw mut answer) };
-    asked == 0 && answer != 0
+    (asked == 0).then_some(answer != 0)
 }
 
 /// Switches to `O_DIRECT` and finds the smallest block that works, from `least` on. `None` if no block works; the file

@@ -22,8 +22,8 @@ pub struct Facts {
     pub logical_block: BlockSize,
     /// Smallest unit in bytes that the device writes without reading first.
     pub physical_block: Bytes,
-    /// Is the device a spinning disk, as far as the kernel knows?
-    pub rotational: bool,
+    /// Is the device a spinning disk? None if the kernel does not say.
+    pub rotational: Option<bool>,
     /// Is it a block device (otherwise a regular file)?
     pub block_device: bool,
     /// Is `O_DIRECT` in use? Then transfers bypass the page cache.
@@ -69,8 +69,8 @@ impl Sysfs {
         text(&self.disk.join("queue").join(name))?.parse().ok()
     }
 
-    pub(crate) fn rotational(&self) -> bool {
-        self.queue("rotational") == Some(1)
+    pub(crate) fn rotational(&self) -> Option<bool> {
+        self.queue("rotational").map(|value| value == 1)
     }
 
     pub(crate) fn model(&self) -> Option<String> {

@@ -66,8 +66,8 @@ impl Controller {
         let now = self.now;
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
-        if set.tasks.task.is_some() {
-            return Err(AdminError::NotPossible("another task is running on this array; wait for it or stop it"));
+        if let Some(task) = &set.tasks.task {
+            return Err(AdminError::TaskRuns(task.kind));
         }
         if let Some(why) = set.not_comparable() {
             // The result of an earlier check must not stand for this one.

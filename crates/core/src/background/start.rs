@@ -9,7 +9,7 @@
 use openraid_units::{Sectors, SetId, Slot};
 
 use super::{Comparing, Task};
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::{Actions, Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::set::{Member, Set};
 use crate::array::sets::Change;
@@ -49,7 +49,7 @@ impl Controller {
             let set = self.sets.get(id);
             let MemberState::Rebuilding { to } = set.member(set.place(slot).replacement).state() else { return false };
             self.put_task(id, TaskKind::Replace, Some(slot), to, false);
-            self.trace.notice(&self.sets, id, Some(slot), None, NoticeKind::RebuildStarted, actions);
+            self.trace.notice(&self.sets, id, Some(slot), None, NoticeKind::RebuildStarted(Fill::Replacement), actions);
             return true;
         }
         let set = self.sets.get(id);
@@ -101,7 +101,8 @@ impl Controller {
         self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
         self.sets.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
         self.sets.look();
-        self.trace.notice(&self.sets, id, Some(slot), Some(drive), NoticeKind::RebuildStarted, actions);
+        let kind = NoticeKind::RebuildStarted(Fill::Rebuild);
+        self.trace.notice(&self.sets, id, Some(slot), Some(drive), kind, actions);
     }
 
     /// Begin a task of a set.
@@ -163,8 +164,10 @@ impl Controller {
         let Some(task) = self.sets.get_mut(id).tasks.take_finished() else { return };
         let kind = match (task.kind, task.finishing) {
             (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, actions),
-            (TaskKind::Rebuild | TaskKind::Replace, true) => NoticeKind::RebuildFinished,
-            (TaskKind::Rebuild | TaskKind::Replace, false) => NoticeKind::RebuildAborted,
+            (TaskKind::Rebuild, true) => NoticeKind::RebuildFinished(Fill::Rebuild),
+            (TaskKind::Rebuild, false) => NoticeKind::RebuildAborted(Fill::Rebuild),
+            (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
+            (TaskKind::Replace, false) => NoticeKind::RebuildAborted(Fill::Replacement),
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
             (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };

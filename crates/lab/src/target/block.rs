@@ -145,8 +145,8 @@ fn reason(name: &str, error: &MemberError) -> String {
 fn bed(path: &Path, member: &Member) -> Vec<String> {
     let facts = member.facts();
     let kind = match (facts.block_device, facts.rotational) {
-        (true, true) => "hard disk",
-        (true, false) => "block device",
+        (true, Some(true)) => "hard disk",
+        (true, _) => "block device",
         (false, _) => "file",
     };
     let mut bed =

@@ -80,8 +80,7 @@ fn health(array: &ArrayModel, of: &dyn Fn(&str, Level, String) -> Condition) -> 
             Some(Condition { next_step: Some(next), ..of("FailedArray", Level::Critical, text) })
         }
         HealthWord::Degraded => {
-            // Without redundancy the next failure loses data.
-            let level = if array.survives == 0 { Level::Critical } else { Level::Warning };
+            let level = Level::of_degraded(array.survives);
             let is_filled = array.tasks().any(|(_, task)| matches!(task.kind, TaskWord::Rebuild));
             let next =
                 if is_filled { format!("openraid show {name} --follow") } else { format!("openraid add {name} DRIVE") };
@@ -107,8 +106,8 @@ fn failed(
         Some(slot) => ("Fail", format!("slot {slot} ({drive})")),
         None => ("FailSpare", format!("the spare {drive}")),
     };
-    // A spare may have taken its slot already.
-    let level = if array.health == HealthWord::Optimal { Level::Warning } else { Level::Critical };
+    // The event's level, until a spare has taken its slot.
+    let level = if array.health == HealthWord::Optimal { Level::Warning } else { Level::of(event) };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     let next = member.drive.map(|number| format!("openraid remove {} drive:{number}", array.name));
     Some(Condition { next_step: next, ..of(event, level, format!("{place} failed: {reason}")) })

@@ -45,6 +45,12 @@ pub fn why(model: Option<&str>, zoned: Option<&str>) -> Option<String> {
     }
 }
 
+/// The warning about a shingled drive, by its model and sysfs's `queue/zoned`.
+pub fn warning(model: Option<&str>, zoned: Option<&str>) -> Option<String> {
+    let why = why(model, zoned)?;
+    Some(format!("it has shingled recording ({why}): a rebuild onto it may take days"))
+}
+
 /// The model without its maker, as the kernel tells it of some controllers.
 fn bare(model: &'static str) -> &'static str {
     model.split_once(' ').map_or(model, |(_, rest)| rest)
@@ -64,5 +70,10 @@ mod tests {
             assert_eq!(why(Some(model), Some("none")), None, "{model}");
         }
         assert_eq!(why(None, None), None);
+        let said = warning(Some("ST8000DM004-2CX188"), Some("none")).expect("a warning");
+        assert_eq!(
+            said,
+            "it has shingled recording (its maker says so of ST8000DM004-2CX188): a rebuild onto it may take days"
+        );
     }
 }

@@ -37,6 +37,9 @@ pub struct Draft {
     pub member: Option<String>,
     /// The event in a sentence.
     pub text: String,
+    /// Its severity, if its name does not say it. The log has it in [`Event::level`].
+    #[serde(skip)]
+    pub level: Option<Level>,
 }
 
 impl Draft {
@@ -53,6 +56,7 @@ impl Draft {
             slot: news.slot,
             member: news.member.clone(),
             text,
+            level: news.level,
         }
     }
 }

@@ -234,8 +234,10 @@ fn zeroes() -> Vec<u8> {
 fn record(entry: &Entry, number: u64) -> Record {
     match entry {
         Entry::Event(draft) => {
-            let level = Level::of(&draft.event);
-            Record::Event(Event { number, level, what: draft.clone(), acknowledged: false })
+            let level = draft.level.unwrap_or_else(|| Level::of(&draft.event));
+            // A record that is read again has the level in one place only.
+            let what = Draft { level: None, ..draft.clone() };
+            Record::Event(Event { number, level, what, acknowledged: false })
         }
         Entry::Acknowledge { from, to } => {
             let at_seconds = openraid_sys::clock::wall_seconds();

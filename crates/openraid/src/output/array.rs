@@ -111,7 +111,12 @@ fn consistency(array: &ArrayModel) -> String {
 
 /// Missing redundancy, in words.
 pub fn unsynced_text(array: &ArrayModel) -> &'static str {
-    match array.level.as_str() {
+    unsynced_words(&array.level)
+}
+
+/// The same for a level by its name.
+pub fn unsynced_words(level: &str) -> &'static str {
+    match level {
         "raid1" | "raid10" => "copies not in sync",
         _ => "parity not in sync",
     }

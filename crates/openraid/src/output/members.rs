@@ -1,10 +1,12 @@
 //! The content of members that are not served, as text and as JSON.
 
 use openraid_core::array::assemble::Verdict;
-use openraid_runtime::member::ProbedMember;
+use openraid_runtime::member::{DeviceNames, ProbedMember};
 use serde::Serialize;
 
+use crate::halves::Halves;
 use crate::kernels;
+use crate::output::array::unsynced_words;
 use crate::quantity::counted;
 use crate::sets::{self, SetPlan};
 
@@ -18,6 +20,12 @@ pub struct MemberVerdict {
     pub verdict: &'static str,
     /// Slot of the member, if it has one.
     pub slot: Option<u16>,
+    /// The drive's serial number; null if the kernel does not know one, as for a file.
+    pub serial: Option<String>,
+    /// The drive's model.
+    pub model: Option<String>,
+    /// The drive's place in an enclosure.
+    pub bay: Option<String>,
     /// The verdict in a sentence, with the remedy.
     pub text: String,
 }
@@ -57,11 +65,16 @@ pub struct SetVerdict {
     pub degraded: bool,
     /// Why it does not start, or the risk of a forced start.
     pub problem: Option<String>,
+    /// Is parity in sync, or are the copies? If not, a resync follows the start. Rows that it has not reached yet may have
+    /// no redundancy.
+    pub synced: bool,
     /// Does a journal hold acknowledged writes of the array? It starts with that journal, or without the writes by an
     /// option.
     pub needs_journal: bool,
     /// The logical block in its superblocks, as written by kernels since 6.19; older kernels refuse the array then.
     pub logical_block_bytes: Option<u64>,
+    /// Both halves of a split array are there: the commands that choose the half to serve.
+    pub halves: Option<String>,
     /// Further facts about the set, a sentence each.
     pub notes: Vec<String>,
     /// The members that belong to the set, with a verdict on each.
@@ -88,8 +101,10 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         missing,
         starts,
         problem,
+        synced: set.plan.as_ref().map_or(true, |plan| plan.resync_from.is_none()),
         needs_journal: set.newest.journal.is_some(),
         logical_block_bytes: kernels::logical_block(set, members).map(|block| block.bytes().get()),
+        halves: Halves::of(set, members).map(|halves| halves.choice("serve")),
         notes: kernels::note(set, members).into_iter().collect(),
         members: lines.collect(),
     }
@@ -168,24 +183,34 @@ fn of_verdict(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &
     if !member.look.bad.is_empty() {
         text.push_str(&format!("; {} known", counted(member.look.bad.len() as u64, "bad range is", "bad ranges are")));
     }
-    MemberVerdict { member: member.spec.text.clone(), verdict: word, slot: slot.map(|slot| slot.0), text }
+    of_member(member, word, slot.map(|slot| slot.0), text)
+}
+
+fn of_member(member: &ProbedMember, verdict: &'static str, slot: Option<u16>, text: String) -> MemberVerdict {
+    let DeviceNames { serial, model, bay, .. } = member.names.clone();
+    MemberVerdict { member: member.spec.text.clone(), verdict, slot, serial, model, bay, text }
 }
 
 /// A member that belongs to no array.
 pub fn stranger(member: &ProbedMember) -> MemberVerdict {
     let word = if member.look.superblock_error.is_some() { "refused" } else { "stranger" };
-    MemberVerdict { member: member.spec.text.clone(), verdict: word, slot: None, text: sets::no_member(member) }
+    of_member(member, word, None, sets::no_member(member))
 }
 
 /// A member that could not be opened.
 pub fn unreadable(member: &str, why: &str) -> MemberVerdict {
     let text = why.strip_prefix(member).map_or(why, |rest| rest.trim_start_matches([':', ' ']));
-    MemberVerdict { member: member.into(), verdict: "unreadable", slot: None, text: text.into() }
+    let (serial, model, bay) = (None, None, None);
+    MemberVerdict { member: member.into(), verdict: "unreadable", slot: None, serial, model, bay, text: text.into() }
 }
 
 /// A member's line.
 pub fn line(member: &MemberVerdict) -> String {
-    format!("    {}: {}", member.member, member.text)
+    let named = [("serial", &member.serial), ("model", &member.model), ("bay", &member.bay)];
+    let named = named.into_iter().filter_map(|(what, name)| Some(format!("{what} {}", name.as_ref()?)));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let drive = if named.is_empty() { String::new() } else { format!(" ({named})") };
+    format!("    {}{drive}: {}", member.member, member.text)
 }
 
 /// A set, in lines.
@@ -199,13 +224,17 @@ pub fn set_text(set: &SetVerdict) -> String {
         (true, Some(risk)) => format!("    it starts by force: {}", risk.trim_end_matches([';', ' '])),
         (true, None) if set.needs_journal && set.degraded => format!("    slot {missing} has no member"),
         (true, None) if set.needs_journal => "    all members are there".into(),
+        (true, None) if set.halves.is_some() => "    it starts with one of its halves only, which you choose".into(),
         (true, None) if set.degraded => format!("    it starts degraded: slot {missing} has no member"),
         (true, None) => "    it starts with all members".into(),
         (false, problem) => {
             format!("    it does not start: {}", problem.as_deref().unwrap_or("the reason is not known"))
         }
     });
-    lines.extend(set.notes.iter().map(|note| format!("    {note}")));
+    if set.starts && !set.synced {
+        lines.push(format!("    {}: a resync follows the start", unsynced_words(&set.level)));
+    }
+    lines.extend(set.halves.iter().chain(&set.notes).map(|note| format!("    {note}")));
     if set.needs_journal {
         lines.push(
             "    a journal holds writes of this array: it starts with that journal only (serve --journal DEVICE), or \
@@ -214,4 +243,26 @@ pub fn set_text(set: &SetVerdict) -> String {
         );
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hostile::hostile_sets;
+    use crate::hostile::member;
+
+    #[test]
+    fn lists_of_members_have_the_names_of_their_drives() {
+        let mut own = None;
+        hostile_sets(1, |superblocks| own = own.take().or_else(|| superblocks.into_iter().next()));
+        let mut probed = member("/dev/sdx", own.expect("a superblock"));
+        assert!(line(&stranger(&probed)).starts_with("    /dev/sdx: "), "a file has no names");
+        let text = |text: &str| Some(text.to_owned());
+        probed.names =
+            DeviceNames { serial: text("S1"), model: text("ST8000DM004-2CX188"), zoned: None, bay: text("7") };
+        let found = stranger(&probed);
+        assert_eq!((&found.serial, &found.model, &found.bay), (&text("S1"), &text("ST8000DM004-2CX188"), &text("7")));
+        let wanted = "    /dev/sdx (serial S1, model ST8000DM004-2CX188, bay 7): ";
+        assert!(line(&found).starts_with(wanted), "{}", line(&found));
+    }
 }

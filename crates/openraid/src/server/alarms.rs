@@ -51,7 +51,10 @@ impl Server {
             }
             match array.health {
                 HealthWord::Optimal => {}
-                HealthWord::Degraded => news.push(of("DegradedArray", format!("at the start {}", state_line(array)))),
+                HealthWord::Degraded => {
+                    let level = Some(Level::of_degraded(array.survives));
+                    news.push(News { level, ..of("DegradedArray", format!("at the start {}", state_line(array))) });
+                }
                 HealthWord::Failed => news.push(of("FailedArray", format!("at the start {}", state_line(array)))),
             }
         }

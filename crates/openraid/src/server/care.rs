@@ -406,8 +406,7 @@ fn of_member(
         found.push(("ErrorBudget", Level::Warning, text));
     }
     let names = status.drives.iter().find(|view| view.member == name).map(|view| &view.names);
-    if let Some(why) = names.and_then(|own| shingled::why(own.model.as_deref(), own.zoned.as_deref())) {
-        let text = format!("it has shingled recording ({why}): a rebuild onto it may take days");
+    if let Some(text) = names.and_then(|own| shingled::warning(own.model.as_deref(), own.zoned.as_deref())) {
         found.push(("DriveShingled", Level::Info, text));
     }
     found

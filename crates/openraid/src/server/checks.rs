@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use openraid_core::admin::{AdminCommand, AdminError};
+use openraid_core::admin::{AdminCommand, AdminError, TaskKind};
 use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
 use openraid_units::{ArrayId, Instant};
 
@@ -87,6 +87,7 @@ impl Server {
             match self.handle.admin(AdminCommand::Scrub { array, mode: kind.mode() }) {
                 Ok(_) => began += 1,
                 Err(ServiceError::Admin(AdminError::NotComparable(why))) => left_out.push((span, why.text())),
+                Err(ServiceError::Admin(AdminError::TaskRuns(task))) => return Err(task_runs(name, task)),
                 Err(error) => return Err(Failure::from(error).of(name)),
             }
         }
@@ -122,6 +123,16 @@ impl Server {
         };
         self.done(format!("{what} of {name} stopped"), name)
     }
+}
+
+/// A check cannot begin during another task. Only a check or repair can be stopped.
+fn task_runs(name: &str, task: TaskKind) -> Failure {
+    let what = task.name();
+    let or_stop = match task {
+        TaskKind::Check | TaskKind::Repair => format!(", or stop it with `openraid {what} {name} --stop`"),
+        TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => String::new(),
+    };
+    Failure::refused(format!("{name}: a {what} runs; wait for its end with `openraid show {name} --follow`{or_stop}"))
 }
 
 fn check_now(view: &ArrayView, at: u64) -> CheckModel {

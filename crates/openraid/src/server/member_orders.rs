@@ -28,6 +28,16 @@ pub(super) struct Consent {
     pub split: bool,
 }
 
+/// A member in texts.
+struct Names {
+    /// With slot and state.
+    described: String,
+    /// With its slot, for an order that changes the state.
+    placed: String,
+    /// Its name in a command.
+    order: String,
+}
+
 impl Server {
     /// If the registry cannot be written, a warning says so; nothing else depends on it.
     pub(super) fn note(&self, name: &str) {
@@ -41,11 +51,12 @@ impl Server {
     }
 
     /// A member of an array, by one of its names and the identity that the client saw.
-    fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, String, String), Failure> {
+    fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, Names), Failure> {
         let status = self.status()?;
         let members = Members::of(&status, served);
         let found = members.find_seen(text, device)?;
-        Ok((found, members.described(&found, text), members.order_name(&found)))
+        let (described, placed) = (members.described(&found, text), members.placed(&found, text));
+        Ok((found, Names { described, placed, order: members.order_name(&found) }))
     }
 
     pub(super) fn fail(
@@ -56,7 +67,7 @@ impl Server {
         device: Option<&str>,
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let (found, described, order) = self.member(&served, member, device)?;
+        let (found, Names { described, placed, order }) = self.member(&served, member, device)?;
         let remedy = format!("take it out with `openraid remove {name} {order}`");
         // Nothing is to be done, and the state is the one that was asked for.
         match found.member.state {
@@ -73,7 +84,8 @@ impl Server {
             return Err(Failure::refused(format!("{described}: {error}, or fail it all the same with --yes")));
         }
         told(&described, failed)?;
-        self.done(format!("{described} of {name} has failed; {remedy}"), name)
+        // Its state was another one when it was described.
+        self.done(format!("{placed} of {name} has failed; {remedy}"), name)
     }
 
     pub(super) fn add(
@@ -125,7 +137,7 @@ impl Server {
         device: Option<&str>,
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let (found, described, _) = self.member(&served, member, device)?;
+        let (found, Names { described, placed, .. }) = self.member(&served, member, device)?;
         // It cannot be removed until its failure is recorded on the others, which takes as long as their writes. Its
         // slot may have another member by then.
         let state_now = || {
@@ -148,9 +160,9 @@ impl Server {
         let released = self.release(found.drive);
         self.note(name);
         let text = match released {
-            Ok(()) => format!("{described} is out of {name}"),
+            Ok(()) => format!("{placed} is out of {name}"),
             Err(failure) => {
-                format!("{described} is out of {name}, but this server still holds it open: {}", failure.text)
+                format!("{placed} is out of {name}, but this server still holds it open: {}", failure.text)
             }
         };
         self.done(text, name)
@@ -192,7 +204,7 @@ impl Server {
         consent: Consent,
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let (found, described, _) = self.member(&served, member, device)?;
+        let (found, Names { described, .. }) = self.member(&served, member, device)?;
         let slot = found.member.slot.filter(|_| found.member.state == MemberState::InSync).ok_or_else(|| {
             Failure::refused(format!(
                 "{described} is not a working member of {name}; a failed one is replaced by `openraid add {name} NEW`"

@@ -160,11 +160,20 @@ impl<'a> Members<'a> {
     /// The name of a member with its slot and state: `/srv/d2 (slot 2, in sync)`. If `asked` is its name, slot and
     /// state are left out.
     pub fn described(self, found: &Found, asked: &str) -> String {
+        self.text_of(found, asked, true)
+    }
+
+    /// The same without the state, for an order that changes it: `/srv/d2 (slot 2)`.
+    pub fn placed(self, found: &Found, asked: &str) -> String {
+        self.text_of(found, asked, false)
+    }
+
+    fn text_of(self, found: &Found, asked: &str, with_state: bool) -> String {
         let view = self.view(found.drive);
         let mut parts = Vec::new();
         if view.is_none_or(|view| view.member != asked) {
             parts.extend(found.member.slot.map(|slot| format!("slot {slot}")));
-            parts.push(self.state(found));
+            parts.extend(with_state.then(|| self.state(found)));
         }
         if self.order_name(found).starts_with("drive:") {
             parts.push(format!("drive:{}", found.drive));
@@ -284,6 +293,8 @@ mod tests {
         let [first, second, third] =
             ["slot:0", "slot:1", "slot:2"].map(|slot| members.find(slot).unwrap_or_else(|why| panic!("{}", why.text)));
         assert_eq!(members.described(&first, ""), "ram:32M (slot 0, in sync, serial WD-WMAKE1)");
+        assert_eq!(members.placed(&first, "slot:0"), "ram:32M (slot 0, serial WD-WMAKE1)");
+        assert_eq!(members.placed(&third, "slot:2"), format!("ram:33M (slot 2, drive:{})", third.drive));
         assert_eq!(members.described(&first, "ram:32M"), "ram:32M (serial WD-WMAKE1)", "as the order names it");
         let already = members.already(&first);
         assert!(already.starts_with("ram:32M (slot 0, in sync, serial WD-WMAKE1) is a member of data"), "{already}");

@@ -8,6 +8,7 @@ use openraid_units::DriveId;
 use serde::Serialize;
 
 use super::Server;
+use crate::events::Level;
 use crate::model::{ChangeModel, StateWord};
 use crate::output;
 use crate::quantity::counted;
@@ -30,6 +31,9 @@ pub struct News {
     pub changes: Vec<ChangeModel>,
     /// The event in a sentence.
     pub text: String,
+    /// Its severity, if its name does not say it.
+    #[serde(skip)]
+    pub level: Option<Level>,
 }
 
 impl Server {
@@ -101,7 +105,7 @@ impl Server {
             self.note_failed(notice, reason);
         }
         let (array, mut span) = self.name_of(notice.array).map_or((None, None), |(name, span)| (Some(name), span));
-        if let (NoticeKind::RebuildFinished, Some(name)) = (notice.kind, &array) {
+        if let (NoticeKind::RebuildFinished(_), Some(name)) = (notice.kind, &array) {
             self.forget_replaced(name);
         }
         let mut changes = Vec::new();
@@ -135,15 +139,12 @@ impl Server {
             place.push_str(&format!(" ({member})"));
         }
         let text = format!("{place}: {}", notice.kind);
-        Some(News {
-            event: notice.kind.event(),
-            array,
-            span,
-            slot: notice.slot.map(|slot| slot.0),
-            member,
-            changes,
-            text,
-        })
+        let (event, level) = match notice.kind {
+            NoticeKind::Fail(_) if notice.slot.is_none() => ("FailSpare", None),
+            NoticeKind::Degraded { tolerated } => (notice.kind.event(), Some(Level::of_degraded(tolerated.into()))),
+            _ => (notice.kind.event(), None),
+        };
+        Some(News { event, array, span, slot: notice.slot.map(|slot| slot.0), member, changes, text, level })
     }
 
     fn member_name(&self, drive: DriveId) -> Option<String> {
@@ -154,5 +155,5 @@ impl Server {
 
 /// A piece of news about the server itself.
 pub fn plain(event: &'static str, text: String) -> News {
-    News { event, array: None, span: None, slot: None, member: None, changes: Vec::new(), text }
+    News { event, array: None, span: None, slot: None, member: None, changes: Vec::new(), text, level: None }
 }

@@ -9,6 +9,7 @@ use openraid_units::ArrayId;
 use super::view::Served;
 use super::{recovery, Access, Server};
 use crate::exit::Failure;
+use crate::halves::Halves;
 use crate::kept::Kept;
 use crate::model::StateWord;
 use crate::output;
@@ -30,6 +31,22 @@ pub struct Taken {
     pub left_out: Vec<LeftOut>,
 }
 
+/// The members without those of arrays of which both halves are there, and why those arrays are not started.
+fn without_split(
+    mut members: Vec<(OpenedMember, ProbedMember)>,
+    force: bool,
+    chosen_by: &str,
+) -> (Vec<(OpenedMember, ProbedMember)>, Vec<Failure>) {
+    let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
+    let mut failures = Vec::new();
+    for set in sets::plan(&probed, force).0 {
+        let Some(halves) = Halves::of(&set, &probed) else { continue };
+        failures.push(Failure::refused(halves.text(chosen_by)));
+        members.retain(|(_, own)| own.look.superblock.as_ref().is_none_or(|own| own.set_uuid != set.uuid));
+    }
+    (members, failures)
+}
+
 /// Options for the start of arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taking {
@@ -41,6 +58,8 @@ pub struct Taking {
     pub nesting: Nesting,
     /// Should the journal protect the writes? `None`: as before.
     pub journalled: Option<bool>,
+    /// The verb with which the half of a split array is chosen.
+    pub chosen_by: &'static str,
 }
 
 impl Server {
@@ -49,9 +68,11 @@ impl Server {
     /// # Errors
     /// The service has ended.
     pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
-        let Taking { force, journal_lost, nesting, journalled } = how;
+        let Taking { force, journal_lost, nesting, journalled, chosen_by } = how;
         let options = AssembleOptions { force, journal_lost, reads_only: false };
+        let (members, split) = without_split(members, force, chosen_by);
         let mut failed = trial::reasons(&members, options);
+        failed.extend(split);
         let journal = self.status()?.journal;
         let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
         let (plans, _) = sets::plan(&probed, force);

@@ -87,7 +87,8 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
         return Ok(context.output.answer(why.exit, &body, &lines.join("\n")));
     }
     drop(trial);
-    let handed_over = finish(arguments, context, &arrays, &mut lines)?;
+    let is_split = verdicts.iter().any(|set| set.halves.is_some());
+    let handed_over = finish(arguments, context, &arrays, is_split, &mut lines)?;
     let body = Body { sets: verdicts, others, arrays, handed_over };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
@@ -128,6 +129,7 @@ fn finish(
     arguments: &AssembleArguments,
     context: &Context,
     arrays: &[Entry],
+    is_split: bool,
     lines: &mut Vec<String>,
 ) -> Result<Option<String>, Failure> {
     for entry in arrays {
@@ -136,12 +138,22 @@ fn finish(
         }
     }
     let names: Vec<&str> = arrays.iter().map(|entry| entry.name.as_str()).collect();
-    let mut servers = if arguments.no_serve { Vec::new() } else { context.servers.connect()? };
+    // The arrays are recorded in any case. A server that does not answer cannot serve them.
+    let mut servers = match arguments.no_serve {
+        true => Vec::new(),
+        false => context.servers.connect().unwrap_or_else(|failure| {
+            context.output.warn(&format!("{}; the arrays are recorded, and no server has them yet", failure.text));
+            Vec::new()
+        }),
+    };
     if servers.len() > 1 {
         lines.push("several servers run: say with --control which one is to serve the array".into());
     }
     let [server] = servers.as_mut_slice() else {
-        lines.push(format!("remembered; serve with: openraid serve {}", names.join(" ")));
+        lines.push(match is_split {
+            true => "remembered; of a split array name the half to serve, as above".into(),
+            false => format!("remembered; serve with: openraid serve {}", names.join(" ")),
+        });
         return Ok(None);
     };
     let members = arrays.iter().flat_map(|entry| entry.members.clone()).collect();

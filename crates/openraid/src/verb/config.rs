@@ -132,7 +132,7 @@ fn show(file: Option<&Path>, context: &Context) -> Outcome {
         },
         _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
     };
-    let of = config.path.as_deref().map_or_else(String::new, |path| format!("of {path}\n"));
+    let of = config.path.as_deref().map_or_else(String::new, |path| format!("configuration file: {path}\n"));
     let text = format!("{of}{}", config.text());
     Ok(context.output.answer(Exit::Fine, &config, &text))
 }

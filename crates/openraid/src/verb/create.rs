@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CreateArguments;
+use crate::care::shingled;
 use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::Kept;
@@ -67,6 +68,8 @@ pub(super) struct Body {
     members: Vec<String>,
     /// Members that held something else before, which is lost.
     overwritten: Vec<String>,
+    /// Drives that are poor members, and why.
+    warnings: Vec<String>,
     /// Was this a dry run, which writes nothing?
     dry_run: bool,
 }
@@ -117,6 +120,9 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
     let plans = shape.plan(&sizes, &names)?;
     let mut body = body(arguments, &shape, &plans, names, overwritten);
+    let warnings = members.iter().filter_map(|(_, probed)| warning_of(probed)).collect();
+    body.warnings = if body.survives > 0 { warnings } else { Vec::new() };
+    body.warnings.iter().for_each(|warning| context.output.warn(warning));
     if arguments.dry_run {
         return Ok(print_body(context, &body));
     }
@@ -126,6 +132,12 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     }
     remember(context, &body);
     Ok(print_body(context, &body))
+}
+
+/// A drive that is a poor member of an array with redundancy.
+fn warning_of(probed: &ProbedMember) -> Option<String> {
+    let why = shingled::warning(probed.names.model.as_deref(), probed.names.zoned.as_deref())?;
+    Some(format!("{}: {why}", probed.spec))
 }
 
 fn specs(arguments: &CreateArguments) -> Result<Vec<MemberSpec>, Failure> {
@@ -280,6 +292,7 @@ fn body(
         first_sync: plans.iter().any(|plan| plan.resync_from.is_some()),
         members,
         overwritten,
+        warnings: Vec::new(),
         dry_run: arguments.dry_run,
     }
 }
@@ -389,6 +402,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         first_sync: false,
         members: specs.iter().map(|spec| spec.text.clone()).collect(),
         overwritten: Vec::new(),
+        warnings: Vec::new(),
         dry_run: arguments.dry_run,
     };
     if !arguments.dry_run {

@@ -15,7 +15,7 @@ use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{exit_of_none, named, open_some, options};
 use crate::model::{ArrayModel, HealthWord, StateWord};
-use crate::output::array::{health_text, survives_text, title};
+use crate::output::array::{health_text, survives_text, title, unsynced_text};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::quantity::human;
 use crate::server::rates::Rates;
@@ -184,9 +184,10 @@ fn named_to_serve(array: &ArrayModel, context: &Context) -> String {
 
 fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
     let array = &tried.array;
+    let unsynced = if array.is_synced() { String::new() } else { format!(", {}", unsynced_text(array)) };
     let mut lines = vec![
         format!("  {}: {}, {}", array.name, title(array), human(Bytes(array.size_bytes))),
-        format!("    it starts {}; it survives {}", health_text(array.health), survives_text(array.survives)),
+        format!("    it starts {}{unsynced}; it survives {}", health_text(array.health), survives_text(array.survives)),
     ];
     if let Some(forced) = &array.forced {
         lines.push(format!("    force would risk: {}", forced.trim_end_matches([';', ' '])));
@@ -201,7 +202,7 @@ fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
     let serve = format!("openraid serve {to_serve}{force}");
     let halves = split_off(array, sets);
     if !halves.is_empty() {
-        lines.push(choice_text(array, &serve, &halves));
+        lines.push(choice_text(array, &halves));
     } else if array.health == HealthWord::Degraded {
         lines.push(format!(
             "    next: {serve}, then a new member for each that is missing: openraid add {} NEW",
@@ -228,18 +229,18 @@ fn add_over(array: &str, members: &[impl std::fmt::Display]) -> String {
 }
 
 /// Both halves ran without each other. An administrator must decide with which half the array continues.
-fn choice_text(array: &ArrayModel, serve: &str, halves: &[String]) -> String {
+fn choice_text(array: &ArrayModel, halves: &[String]) -> String {
     let name = &array.name;
     let working = |set: &&ArrayModel| {
         let own = set.members.iter().filter(|member| member.state == StateWord::InSync);
         own.filter_map(|member| member.member.clone()).collect::<Vec<_>>()
     };
     let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>();
-    let other = halves.join(" ");
+    let (newer, other) = (kept.join(" "), halves.join(" "));
     [
         format!("    next: choose the half that stays. The other one is overwritten when it is added: `openraid copy-out {other}`"),
-        "      or `openraid serve --read-only` shows what it holds".into(),
-        format!("      to keep {}: {serve}; {}", kept.join(" "), add_over(name, halves)),
+        format!("      or `openraid serve --read-only {other}` shows what it holds"),
+        format!("      to keep {newer}: openraid serve {newer}; {}", add_over(name, halves)),
         format!("      to keep {other}: openraid serve {other}; {}", add_over(name, &kept)),
     ]
     .join("\n")

@@ -10,7 +10,7 @@ use crate::control::{Answer, Command};
 use crate::events::Level;
 use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord};
-use crate::output::array::{health_text, mismatches_text, task_line, unsynced_text};
+use crate::output::array::{health_text, mismatches_text, state_text, task_line, unsynced_text};
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
 use crate::registry::Entry;
@@ -30,7 +30,12 @@ pub(super) struct Body {
 /// The registry cannot be read, or the requested server does not answer.
 pub fn run(context: &Context) -> Outcome {
     let (mut served, mut own) = (Vec::new(), Vec::new());
-    for mut server in context.servers.connect()? {
+    // The recorded arrays are known without a server.
+    let servers = context.servers.connect().unwrap_or_else(|failure| {
+        context.output.warn(&format!("{}; the list has the recorded arrays only", failure.text));
+        Vec::new()
+    });
+    for mut server in servers {
         served.extend(server.list()?);
         if let Answer::Server(model) = server.ask(&Command::Hello)? {
             own.extend(model.alarms);
@@ -92,5 +97,28 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         let state = "offline".into();
         table.row([entry.name.clone(), entry.level.clone(), "-".into(), state, entry.members.len().to_string()]);
     }
-    table.text()
+    table.text() + &drives_text(served)
+}
+
+/// The drives of served arrays by the kernel's names for them. Files, memory and remote members have none.
+fn drives_text(served: &[ArrayModel]) -> String {
+    let mut table = Table::new(&["ARRAY", "SLOT", "MEMBER", "STATE", "SERIAL", "MODEL", "BAY"]);
+    let mut count = 0;
+    for array in served {
+        for member in array.sets().into_iter().flat_map(|set| &set.members) {
+            let names = [&member.serial, &member.model, &member.bay];
+            if names.iter().all(|name| name.is_none()) {
+                continue;
+            }
+            count += 1;
+            let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+            let slot = member.slot.map_or_else(|| "-".into(), |slot| slot.to_string());
+            let [serial, model, bay] = names.map(cell);
+            table.row([array.name.clone(), slot, cell(&member.member), state_text(member), serial, model, bay]);
+        }
+    }
+    if count == 0 {
+        return String::new();
+    }
+    format!("\n{}", table.text())
 }

@@ -10,6 +10,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{block_devices, in_folder, open_some, options, spec, unfit, Unfit};
 use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
 use crate::quantity::counted;
+use crate::registry::Entry;
 use crate::sets;
 
 /// Members that were found.
@@ -69,14 +70,16 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
-/// The next step for arrays that can start but are not recorded with the members that were found. Such members were
-/// moved, or came from another machine.
+/// The next step for arrays that are not recorded with the members that were found. Such members were moved, or came from
+/// another machine. Members of the same array that are still at their recorded places belong to it too.
 fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context) -> Result<Option<String>, Failure> {
     let known = context.registry.entries()?;
     let is_known = |set: &SetVerdict| {
         known.iter().any(|entry| set.members.iter().all(|member| entry.members.contains(&member.member)))
     };
-    let new: Vec<&SetVerdict> = arrays.iter().filter(|set| set.starts && !is_known(set)).collect();
+    let new: Vec<&SetVerdict> = arrays.iter().filter(|set| !is_known(set)).collect();
+    let rest: Vec<String> = new.iter().flat_map(|set| in_place(set, &known)).collect();
+    let new: Vec<&SetVerdict> = new.into_iter().filter(|set| set.starts || !in_place(set, &known).is_empty()).collect();
     if new.is_empty() {
         return Ok(None);
     }
@@ -88,7 +91,17 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
     if words.is_empty() {
         words = new.iter().flat_map(|set| &set.members).map(|member| member.member.clone()).collect();
     }
+    words.extend(rest);
     Ok(Some(format!("next: `openraid assemble {}` remembers where the members are", words.join(" "))))
+}
+
+/// Recorded members of a set that were not found here and are still at their places.
+fn in_place(set: &SetVerdict, known: &[Entry]) -> Vec<String> {
+    let entry = known.iter().find(|entry| entry.uuid.as_ref() == Some(&set.uuid));
+    let members = entry.into_iter().flat_map(|entry| &entry.members);
+    let is_found = |member: &&String| set.members.iter().any(|own| own.member == **member);
+    let is_there = |member: &&String| spec(member).is_ok_and(|own| unfit(&own).is_none());
+    members.filter(|member| !is_found(member) && is_there(member)).cloned().collect()
 }
 
 /// If nothing is found, the errors of at most this number of unreadable members are shown.

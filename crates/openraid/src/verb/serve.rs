@@ -1,6 +1,7 @@
 //! `openraid serve`: serves arrays over NBD in the foreground, until a signal or `openraid stop`.
 
 pub(super) mod attend;
+mod halves;
 mod http;
 mod options;
 mod sizes;
@@ -281,14 +282,20 @@ fn begin(
     let opened = opened
         .into_iter()
         .filter(|(_, probed)| named || probed.look.superblock.is_some() || probed.look.superblock_error.is_some());
+    let mut opened: Vec<_> = opened.collect();
+    if !stays {
+        halves::choose(context, &mut opened, arguments.force)?;
+    }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let how = Taking {
         force: arguments.force,
         journal_lost: arguments.journal_lost,
         nesting,
         journalled: journalled(arguments),
+        // A service keeps running.
+        chosen_by: if stays { "assemble" } else { "serve" },
     };
-    let mut taken = server.take(opened.collect(), how)?;
+    let mut taken = server.take(opened, how)?;
     reasons.append(&mut taken.failed);
     let mut served = taken.served.len();
     for (name, spec) in wanted.raw {

@@ -11,7 +11,8 @@ pub fn info(facts: &Facts) -> DriveInfo {
     DriveInfo {
         capacity: facts.size,
         block: facts.logical_block,
-        rotational: facts.rotational,
+        // The engine's order of commands for a medium that is not known is that of flash.
+        rotational: facts.rotational == Some(true),
         discard: facts.discard,
         discard_zeroes: facts.discard_zeroes,
         write_zeroes: facts.fast_zero,

@@ -16,7 +16,7 @@ use openraid_format::{
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
-use super::open::OpenedMember;
+use super::open::{DeviceNames, OpenedMember};
 use super::MemberSpec;
 
 /// Reads start and end on multiples of this, except at the end of the drive.
@@ -90,6 +90,8 @@ pub struct ProbedMember {
     pub spec: MemberSpec,
     /// The engine's facts about the drive.
     pub info: DriveInfo,
+    /// The kernel's names for the drive.
+    pub names: DeviceNames,
     /// Notes about fallbacks when it was opened.
     pub notes: Vec<String>,
     /// Its content.
@@ -124,7 +126,8 @@ pub fn probe(member: &mut OpenedMember) -> Result<ProbedMember, ProbeError> {
     if let Some(superblock) = &found.superblock {
         member.know_as(superblock);
     }
-    Ok(ProbedMember { spec: member.spec.clone(), info: member.info, notes: member.notes.clone(), look: found })
+    let (spec, names, notes) = (member.spec.clone(), member.medium.names(), member.notes.clone());
+    Ok(ProbedMember { spec, info: member.info, names, notes, look: found })
 }
 
 /// Reads whole sectors from a place.

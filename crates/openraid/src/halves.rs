@@ -1,0 +1,98 @@
+//! The two halves of a split array: each ran without the other, so a person must choose the one that is served
+//! ([decision 0071](../../../docs/decisions/0071-two-halves-of-a-split-array.md)).
+
+use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
+use openraid_format::Superblock;
+use openraid_runtime::member::ProbedMember;
+
+use crate::quantity::utc;
+use crate::sets::{self, SetPlan};
+
+/// Two halves that could each be the array.
+#[derive(Clone, Debug)]
+pub struct Halves<'a> {
+    /// The array.
+    name: String,
+    /// The half with the newest superblock.
+    newer: Vec<&'a ProbedMember>,
+    /// The other half.
+    other: Vec<&'a ProbedMember>,
+}
+
+impl<'a> Halves<'a> {
+    /// The halves of a set. None if nothing is split off, or if the members that are split off cannot start alone: then
+    /// they hold no writes of their own.
+    pub fn of(set: &SetPlan, members: &'a [ProbedMember]) -> Option<Self> {
+        let with = |wanted: fn(Verdict) -> bool| {
+            let places = set.members.iter().filter(move |place| set.verdict(**place).is_some_and(wanted));
+            places.map(|place| &members[*place]).collect::<Vec<_>>()
+        };
+        let other = with(|verdict| matches!(verdict, Verdict::Split { .. }));
+        let places = (0..).map(sets::number);
+        let alone: Vec<Candidate> = other.iter().zip(places).filter_map(|(own, drive)| own.candidate(drive)).collect();
+        let force = AssembleOptions { force: true, ..AssembleOptions::default() };
+        if other.is_empty() || assemble::plan(&alone, force).is_err() {
+            return None;
+        }
+        let newer = with(|verdict| !verdict.is_left_out());
+        Some(Self { name: sets::array_name(&set.newest), newer, other })
+    }
+
+    /// The state of both halves, and the commands that choose one. `verb` takes the members of a half.
+    pub fn text(&self, verb: &str) -> String {
+        format!(
+            "{}. To {}. The half that is not chosen is not written until you add it; `openraid copy-out` reads it",
+            self.state(),
+            self.choice(verb)
+        )
+    }
+
+    /// The commands that choose a half.
+    pub fn choice(&self, verb: &str) -> String {
+        let (newer, other) = (names(&self.newer), names(&self.other));
+        format!("serve one half: `openraid {verb} {newer}` or `openraid {verb} {other}`")
+    }
+
+    /// The state of both halves.
+    pub fn state(&self) -> String {
+        format!(
+            "array {}: split brain: two halves ran without each other, and each may hold writes that the other lacks: {}, \
+             and {}",
+            self.name,
+            half_text(&self.newer),
+            half_text(&self.other)
+        )
+    }
+
+    /// The answers that choose a half: the name of any of its members.
+    pub fn answers(&self) -> String {
+        format!("{} or {}", names(&self.newer), names(&self.other))
+    }
+
+    /// The half that is left out if this member was named; none if it is in neither half.
+    pub fn left_out_for(&self, typed: &str) -> Option<Vec<String>> {
+        let has = |half: &[&ProbedMember]| half.iter().any(|own| own.spec.text == typed);
+        let all = |half: &[&ProbedMember]| half.iter().map(|own| own.spec.text.clone()).collect();
+        match (has(&self.newer), has(&self.other)) {
+            (true, false) => Some(all(&self.other)),
+            (false, true) => Some(all(&self.newer)),
+            _ => None,
+        }
+    }
+}
+
+fn names(half: &[&ProbedMember]) -> String {
+    half.iter().map(|own| own.spec.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// The members of a half with the event count and time of its newest superblock.
+fn half_text(half: &[&ProbedMember]) -> String {
+    let newest = half.iter().filter_map(|own| own.look.superblock.as_ref()).max_by_key(|own| own.events);
+    let at = newest.map_or_else(String::new, |own| format!(" ({})", at_text(own)));
+    format!("{}{at}", names(half))
+}
+
+/// The event count and time of a superblock.
+pub fn at_text(superblock: &Superblock) -> String {
+    format!("event {}, last updated {}", superblock.events, utc(superblock.updated.seconds()))
+}

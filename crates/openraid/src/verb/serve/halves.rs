@@ -1,0 +1,33 @@
+//! The question on a terminal: which half of a split array is to be served?
+
+use std::io::{BufRead, IsTerminal};
+
+use openraid_runtime::member::{OpenedMember, ProbedMember};
+
+use super::super::Context;
+use crate::exit::Failure;
+use crate::halves::Halves;
+use crate::sets;
+
+/// Ask for each split array, and leave out the members of the half that was not chosen. Without a terminal nothing is
+/// left out, and the array is refused later.
+///
+/// # Errors
+/// The answer names neither half.
+pub fn choose(context: &Context, opened: &mut Vec<(OpenedMember, ProbedMember)>, force: bool) -> Result<(), Failure> {
+    if context.output.json || !std::io::stdin().is_terminal() {
+        return Ok(());
+    }
+    let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
+    for halves in sets::plan(&probed, force).0.iter().filter_map(|set| Halves::of(set, &probed)) {
+        let (state, answers) = (halves.state(), halves.answers());
+        context.output.warn(&format!(
+            "{state}. Type the name of a member of the half to serve ({answers}), anything else to stop:"
+        ));
+        let mut typed = String::new();
+        std::io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
+        let left_out = halves.left_out_for(typed.trim()).ok_or_else(|| Failure::refused(halves.text("serve")))?;
+        opened.retain(|(_, probed)| !left_out.contains(&probed.spec.text));
+    }
+    Ok(())
+}
