@@ -456,7 +456,7 @@ pub struct MemberStatus {
     pub state: MemberState,
     /// It is a replacement that is being filled next to a working member.
     pub replacement: bool,
-    /// Media errors repaired so far.
+    /// Media errors so far: places that could not be read, repaired or not.
     pub media_errors: u32,
     /// Known bad ranges.
     pub bad_blocks: u32,

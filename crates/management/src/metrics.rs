@@ -189,7 +189,7 @@ fn members(page: &mut Page, arrays: &[ArrayModel]) {
     each(page, "openraid_member_bytes_total", &|member| {
         vec![("read", member.read_bytes), ("write", member.written_bytes)]
     });
-    page.family("openraid_member_media_errors", "counter", "Media errors that were repaired.");
+    page.family("openraid_member_media_errors", "counter", "Places that could not be read since the start.");
     each(page, "openraid_member_media_errors_total", &|member| vec![("", member.media_errors.into())]);
     page.family("openraid_member_bad_ranges", "gauge", "Ranges that are known to be bad.");
     each(page, "openraid_member_bad_ranges", &|member| vec![("", member.bad_ranges.into())]);

@@ -68,7 +68,7 @@ pub struct MemberCheckModel {
     pub serial: Option<String>,
     /// Number of sectors of 512 bytes in which it disagreed with the others, in the kept ranges.
     pub mismatches: u64,
-    /// Number of defects that were repaired on it since its server was started.
+    /// Number of media errors since its server was started: places that could not be read.
     pub media_errors: u32,
 }
 

@@ -117,7 +117,8 @@ pub struct MemberModel {
     pub done_bytes: Option<u64>,
     /// Size of the drive.
     pub size_bytes: Option<u64>,
-    /// Number of defects that were repaired on it since the array was started.
+    /// Number of media errors since the start: places that could not be read. A place with redundancy was rewritten, any
+    /// other is a bad range.
     pub media_errors: u32,
     /// Number of ranges in its bad-block log.
     pub bad_ranges: u32,

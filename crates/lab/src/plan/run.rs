@@ -76,8 +76,8 @@ impl EventLimit {
         result
     }
 
-    /// Number of runs before the next check: so many that runs as large as the largest one stay within the limit. It
-    /// depends only on the runs that have ended, not on the number of threads.
+    /// Number of runs before the next check. If each is as large as the largest run before, they stay within the limit.
+    /// The number depends only on the runs that have ended, not on the number of threads.
     fn batch(&self) -> usize {
         let left = self.max.saturating_sub(self.spent.load(Ordering::Relaxed));
         let runs = left / self.largest.load(Ordering::Relaxed).max(1);

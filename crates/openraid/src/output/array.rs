@@ -332,7 +332,7 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
     ];
     let of_devices = of_devices.into_iter().filter(|(_, cell)| set.members.iter().any(|member| cell(member).is_some()));
     let of_devices: Vec<_> = of_devices.collect();
-    let mut heads = vec!["SLOT", "DRIVE", "MEMBER", "STATE", "REPAIRED", "BAD RANGES"];
+    let mut heads = vec!["SLOT", "DRIVE", "MEMBER", "STATE", "MEDIA ERRORS", "BAD RANGES"];
     heads.extend(of_devices.iter().map(|(head, _)| *head));
     let mut table = Table::new(&heads).indented(indent);
     let number = |number: Option<u16>| number.map_or_else(|| "-".into(), |number| number.to_string());

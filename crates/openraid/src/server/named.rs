@@ -296,6 +296,16 @@ mod tests {
         assert_eq!(members.placed(&first, "slot:0"), "ram:32M (slot 0, serial WD-WMAKE1)");
         assert_eq!(members.placed(&third, "slot:2"), format!("ram:33M (slot 2, drive:{})", third.drive));
         assert_eq!(members.described(&first, "ram:32M"), "ram:32M (serial WD-WMAKE1)", "as the order names it");
+        let model = super::super::view::model(&status, &served, &Default::default()).expect("it runs");
+        let listed = crate::verb::list::text(&[model], &[]);
+        let row =
+            |serial: &str| listed.lines().filter(|line| line.starts_with("data ") && line.contains(serial)).count();
+        assert_eq!(
+            ["SERIAL", "WD-WMAKE1", "WD-WMAKE2"].map(|word| listed.matches(word).count()),
+            [1, 1, 1],
+            "{listed}"
+        );
+        assert_eq!((row("WD-WMAKE1"), row("WD-WMAKE2")), (1, 1), "{listed}");
         let already = members.already(&first);
         assert!(already.starts_with("ram:32M (slot 0, in sync, serial WD-WMAKE1) is a member of data"), "{already}");
         // Two of one name are distinguished by it.
