@@ -32,4 +32,5 @@ pub use auth::role::Role;
 pub use auth::users::Users;
 pub use controller::{Controller, Creation, Done, EventModel, PlanModel, Refusal, ScheduleInput, SettingModel};
 pub use http::listen::{Management, Options, StartError};
+pub use http::tls::{flaws, TlsFile};
 pub use place::{LocationModel, PlaceModel};

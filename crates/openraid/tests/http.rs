@@ -411,7 +411,27 @@ fn with_a_client_authority_only_clients_with_its_certificate_get_an_answer() {
     for (file, words) in [("empty.pem", "no certificate in PEM form"), ("none.pem", "none.pem: ")] {
         lab.configure(&format!("[management]\nlisten = \"127.0.0.1:0\"\nclient-ca = \"@/{file}\"\n"));
         lab.line("serve --config openraid.toml").refused(74, &[file, words]);
+        lab.line("config check openraid.toml").refused(65, &["line 5: management.client-ca", file, words]);
     }
+    // What a start would refuse is found without one.
+    let files = |certificate: &str, key: &str| {
+        let (certificate, key) = (format!("certificate = \"@/{certificate}\""), format!("key = \"@/{key}\""));
+        lab.configure(&format!(
+            "[management]\nlisten = \"127.0.0.1:0\"\n{certificate}\n{key}\nclient-ca = \"@/ca.pem\"\n"
+        ));
+    };
+    for (certificate, key, words) in [
+        ("none.pem", "ca.key", ["management.certificate: ", "none.pem: No such file"]),
+        ("empty.pem", "ca.key", ["management.certificate: ", "no certificate in PEM form"]),
+        ("ca.pem", "ca.pem", ["management.key: ", "no private key in PEM form"]),
+        ("ca.pem", "other.key", ["management.key: ", "this is not the key of the certificate in"]),
+    ] {
+        files(certificate, key);
+        lab.line("config check openraid.toml").refused(65, &[words[0], words[1], "1 problem"]);
+        lab.line("serve --config openraid.toml").refused(74, &[words[1]]);
+    }
+    files("ca.pem", "ca.key");
+    lab.line("config check openraid.toml").expect(0);
     lab.configure("[management]\nlisten = \"127.0.0.1:0\"\nclient-ca = \"@/ca.pem\"\n");
     let server = lab.serve_configured();
     let url = server.ready["console"].as_str().expect("an address").to_owned();

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
+
+use crate::redfish::time;
 
 /// A certificate and its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -50,9 +52,22 @@ fn wrong(path: &Path, why: impl std::fmt::Display) -> String {
     format!("{}: {why}", path.display())
 }
 
+/// A file that cannot be read, or that is no PEM.
+fn no_pem(path: &Path, what: &str, error: &pem::Error) -> String {
+    match error {
+        pem::Error::Io(error) => wrong(path, error),
+        pem::Error::NoItemsFound => wrong(path, format_args!("there is no {what} in PEM form in it")),
+        other => wrong(path, format_args!("no {what} in PEM form: {other:?}")),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| no_pem(path, "private key", &error))
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let all = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let all = all.map_err(|error| wrong(path, format_args!("no certificate in PEM form: {error:?}")))?;
+    let all = all.map_err(|error| no_pem(path, "certificate", &error))?;
     if all.is_empty() {
         return Err(wrong(path, "there is no certificate in PEM form in it"));
     }
@@ -75,8 +90,7 @@ fn authorities(path: &Path) -> Result<RootCertStore, String> {
 /// The files cannot be read, or do not belong together.
 pub fn acceptor(certificate: &Certificate, client_ca: Option<&Path>) -> Result<TlsAcceptor, String> {
     let chain = certificates(&certificate.chain)?;
-    let key = PrivateKeyDer::from_pem_file(&certificate.key)
-        .map_err(|error| wrong(&certificate.key, format_args!("no private key in PEM form: {error:?}")))?;
+    let key = private_key(&certificate.key)?;
     let provider = Arc::new(ring::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -88,6 +102,170 @@ pub fn acceptor(certificate: &Certificate, client_ca: Option<&Path>) -> Result<T
             config.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
         }
     };
-    let config = config.with_single_cert(chain, key).map_err(|error| wrong(&certificate.chain, error))?;
+    let config = config.with_single_cert(chain, key).map_err(|error| match error {
+        Error::InconsistentKeys(_) => wrong(
+            &certificate.key,
+            format_args!("this is not the key of the certificate in {}", certificate.chain.display()),
+        ),
+        other => wrong(&certificate.chain, other),
+    })?;
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// The file in which something is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TlsFile {
+    /// The certificate chain.
+    Certificate,
+    /// Its key.
+    Key,
+    /// The authorities of clients.
+    ClientAuthorities,
+}
+
+/// All that is wrong with these files now: what would prevent a start, and certificates that are not valid yet or any more, which a
+/// server presents and clients refuse.
+#[must_use]
+pub fn flaws(certificate: Option<(&Path, &Path)>, client_ca: Option<&Path>) -> Vec<(TlsFile, String)> {
+    let now: String = time::text(time::now()).chars().filter(char::is_ascii_digit).collect();
+    let mut found = Vec::new();
+    if let Some((chain, key)) = certificate {
+        let (read, own) = (certificates(chain), private_key(key));
+        let are_read = read.is_ok() && own.is_ok();
+        found.extend(own.err().map(|why| (TlsFile::Key, why)));
+        match read {
+            Ok(all) => found.extend(untimely(chain, &all, &now).map(|why| (TlsFile::Certificate, why))),
+            Err(why) => found.push((TlsFile::Certificate, why)),
+        }
+        if are_read {
+            let both = Certificate { chain: chain.into(), key: key.into() };
+            found.extend(acceptor(&both, None).err().map(|why| (TlsFile::Key, why)));
+        }
+    }
+    if let Some(path) = client_ca {
+        match certificates(path) {
+            Ok(all) => found.extend(untimely(path, &all, &now).map(|why| (TlsFile::ClientAuthorities, why))),
+            Err(why) => found.push((TlsFile::ClientAuthorities, why)),
+        }
+        if certificates(path).is_ok() {
+            found.extend(authorities(path).err().map(|why| (TlsFile::ClientAuthorities, why)));
+        }
+    }
+    found
+}
+
+/// The first of these certificates that is not valid at `now`, which is written `YYYYMMDDhhmmss`.
+fn untimely(path: &Path, all: &[CertificateDer<'_>], now: &str) -> Option<String> {
+    all.iter().zip(1..).find_map(|(own, nth)| {
+        let (from, to) = validity(own)?;
+        let day = |time: &str| format!("{}-{}-{}", &time[..4], &time[4..6], &time[6..8]);
+        let fault = if now < from.as_str() {
+            format!("is valid from {} on only", day(&from))
+        } else if now > to.as_str() {
+            format!("has expired on {}", day(&to))
+        } else {
+            return None;
+        };
+        Some(wrong(path, format_args!("certificate {nth} {fault}")))
+    })
+}
+
+/// One element of DER: its tag, its content, and what follows it.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        0x81..=0x83 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((tag, content, rest))
+}
+
+/// The times between which a certificate is valid, as `YYYYMMDDhhmmss` (RFC 5280, 4.1).
+fn validity(certificate: &[u8]) -> Option<(String, String)> {
+    let (_, whole, _) = element(certificate)?;
+    let (_, mut rest, _) = element(whole)?;
+    // The version, which may be missing; serial number, algorithm, issuer.
+    if element(rest)?.0 == 0xa0 {
+        rest = element(rest)?.2;
+    }
+    for _ in 0..3 {
+        rest = element(rest)?.2;
+    }
+    let (_, both, _) = element(rest)?;
+    let (kind, from, rest) = element(both)?;
+    let (end_kind, to, _) = element(rest)?;
+    Some((moment(kind, from)?, moment(end_kind, to)?))
+}
+
+/// A UTCTime, whose two digits of a year are of 1950 to 2049, or a GeneralizedTime.
+fn moment(tag: u8, text: &[u8]) -> Option<String> {
+    let digits = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+    let whole = match tag {
+        0x17 if digits < "5" => format!("20{digits}"),
+        0x17 => format!("19{digits}"),
+        0x18 => digits.to_owned(),
+        _ => return None,
+    };
+    (whole.len() == 14 && whole.bytes().all(|own| own.is_ascii_digit())).then_some(whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{flaws, validity, TlsFile};
+
+    #[test]
+    fn files_that_a_server_cannot_use_and_certificates_out_of_time_are_named() {
+        let folder = std::env::temp_dir().join(format!("openraid-tls-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("room");
+        let put = |name: &str, text: &str| {
+            fs::write(folder.join(name), text).expect("room");
+            folder.join(name)
+        };
+        // Certificates by rcgen, which writes DER by itself.
+        let made = |from: i32, to: i32| {
+            let mut own = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+            (own.not_before, own.not_after) = (rcgen::date_time_ymd(from, 3, 4), rcgen::date_time_ymd(to, 5, 6));
+            let key = rcgen::KeyPair::generate().expect("a key");
+            (own.self_signed(&key).expect("a certificate"), key.serialize_pem())
+        };
+        let (now, key) = made(2020, 2999);
+        assert_eq!(validity(now.der()), Some(("20200304000000".into(), "29990506000000".into())));
+        let (chain, key) = (put("now.pem", &now.pem()), put("key.pem", &key));
+        assert_eq!(flaws(Some((&chain, &key)), Some(&chain)), []);
+        let (old, old_key) = made(1970, 1999);
+        let (late, late_key) = made(2998, 2999);
+        let (old, old_key) = (put("old.pem", &old.pem()), put("old.key", &old_key));
+        let (late, late_key) = (put("late.pem", &late.pem()), put("late.key", &late_key));
+        let text = put("text.pem", "no PEM");
+        let none = folder.join("none.pem");
+        use TlsFile::{Certificate, ClientAuthorities, Key};
+        for (chain, key, authority, wanted) in [
+            (&old, &old_key, None, vec![(Certificate, "certificate 1 has expired on 1999-05-06")]),
+            (&late, &late_key, None, vec![(Certificate, "valid from 2998-03-04 on only")]),
+            (&chain, &old_key, None, vec![(Key, "not the key of the certificate in")]),
+            (&text, &none, None, vec![(Key, "No such file"), (Certificate, "no certificate in PEM form")]),
+            (&chain, &text, None, vec![(Key, "no private key in PEM form")]),
+            (&chain, &key, Some(&old), vec![(ClientAuthorities, "has expired")]),
+            (&chain, &key, Some(&none), vec![(ClientAuthorities, "No such file")]),
+            (&chain, &key, Some(&key), vec![(ClientAuthorities, "no certificate in PEM form")]),
+        ] {
+            let found = flaws(Some((chain, key)), authority.map(|own| own.as_path()));
+            assert_eq!(found.len(), wanted.len(), "{found:?}");
+            for ((file, told), (wanted_file, word)) in found.iter().zip(wanted) {
+                assert!(*file == wanted_file && told.contains(word), "{word:?} is not in {found:?}");
+            }
+        }
+        for broken in [&[][..], &[0x30], &[0x30, 0x84, 0, 0, 0, 1, 0], &[0x30, 0x82, 0xff, 0xff, 0], &now.der()[..60]] {
+            assert_eq!(validity(broken), None);
+        }
+        fs::remove_dir_all(&folder).expect("it is ours");
+    }
 }

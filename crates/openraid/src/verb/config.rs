@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use openraid_config::Desired;
+use openraid_config::{Desired, Placed, Problem};
+use openraid_management::{flaws, TlsFile};
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use crate::control::{Answer, Command};
 use crate::desired::{self, model};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{open_some, options, spec};
+use crate::quantity::counted;
 
 /// A problem in the configuration.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -63,23 +65,61 @@ fn check(path: &Path, context: &Context) -> Outcome {
     let text = desired::text_of(path)?;
     match desired::parse(&text) {
         Ok(desired) => {
+            let flaws = flaws_of(&desired);
+            if !flaws.is_empty() {
+                return Ok(context.output.fail_with(&flawed(path, &flaws), &checked(&shown, &flaws)));
+            }
             let config = model::config(Some(shown.clone()), model::server_values(&desired), &desired, &[]);
             let text = format!("{shown}: no problems\n{}", config.text());
             Ok(context.output.answer(Exit::Fine, &Checked { problems: Vec::new(), config }, &text))
         }
         Err(problems) => {
-            let all = problems.0.iter().map(|own| ProblemModel {
-                line: own.line,
-                column: own.column,
-                key: own.key.clone(),
-                what: own.what.clone(),
-                remedy: own.remedy.clone(),
-            });
-            let config = model::ConfigModel { path: Some(shown), ..model::ConfigModel::default() };
-            let body = Checked { problems: all.collect(), config };
+            let body = checked(&shown, &problems.0);
             Ok(context.output.fail_with(&desired::failure(path, &problems), &body))
         }
     }
+}
+
+/// The problems of a configuration, of which nothing is shown.
+fn checked(shown: &str, problems: &[Problem]) -> Checked {
+    let all = problems.iter().map(|own| ProblemModel {
+        line: own.line,
+        column: own.column,
+        key: own.key.clone(),
+        what: own.what.clone(),
+        remedy: own.remedy.clone(),
+    });
+    let config = model::ConfigModel { path: Some(shown.to_owned()), ..model::ConfigModel::default() };
+    Checked { problems: all.collect(), config }
+}
+
+/// What is wrong with the certificates and keys that a configuration names.
+fn flaws_of(desired: &Desired) -> Vec<Problem> {
+    let own = &desired.management;
+    let path = |place: &Option<Placed<PathBuf>>| place.as_ref().map(|own| own.value.clone());
+    let both = path(&own.certificate).zip(path(&own.key));
+    let authorities = path(&own.client_ca);
+    let found = flaws(both.as_ref().map(|(chain, key)| (chain.as_path(), key.as_path())), authorities.as_deref());
+    let problem = |(file, what): (TlsFile, String)| {
+        let (key, place, remedy) = match file {
+            TlsFile::Certificate => {
+                ("certificate", &own.certificate, "name a certificate in PEM form that is valid now")
+            }
+            TlsFile::Key => ("key", &own.key, "name the key of that certificate, in PEM form"),
+            TlsFile::ClientAuthorities => {
+                ("client-ca", &own.client_ca, "name certificates of authorities, in PEM form, that are valid now")
+            }
+        };
+        let line = place.as_ref().map_or(0, |own| own.line);
+        Problem { line, column: 1, key: format!("management.{key}"), what, remedy: remedy.into() }
+    };
+    found.into_iter().map(problem).collect()
+}
+
+fn flawed(path: &Path, flaws: &[Problem]) -> Failure {
+    let count = counted(flaws.len() as u64, "problem", "problems");
+    let lines: String = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
+    Failure::refused(format!("{}: {count} with the files that it names{lines}", path.display()))
 }
 
 /// The array that a device belongs to.
