@@ -45,6 +45,14 @@ pub struct DesiredServer {
     pub nbd: Option<Placed<Vec<String>>>,
     /// Unix sockets.
     pub nbd_unix: Option<Placed<Vec<PathBuf>>>,
+    /// TCP addresses of NBD over TLS: `HOST:PORT`, or `PORT` on the loopback.
+    pub nbd_tls: Option<Placed<Vec<String>>>,
+    /// The certificate chain of NBD over TLS, as PEM.
+    pub nbd_tls_certificate: Option<Placed<PathBuf>>,
+    /// Its key, as PEM.
+    pub nbd_tls_key: Option<Placed<PathBuf>>,
+    /// Certificates of authorities, as PEM: a client of NBD over TLS must have a certificate of one of them.
+    pub nbd_tls_client_ca: Option<Placed<PathBuf>>,
     /// Memory for payload.
     pub memory: Option<Placed<Bytes>>,
     /// Memory for the cache.
@@ -67,6 +75,10 @@ impl DesiredServer {
         let all = [
             ("nbd", differs(&self.nbd, &other.nbd)),
             ("nbd-unix", differs(&self.nbd_unix, &other.nbd_unix)),
+            ("nbd-tls", differs(&self.nbd_tls, &other.nbd_tls)),
+            ("nbd-tls-certificate", differs(&self.nbd_tls_certificate, &other.nbd_tls_certificate)),
+            ("nbd-tls-key", differs(&self.nbd_tls_key, &other.nbd_tls_key)),
+            ("nbd-tls-client-ca", differs(&self.nbd_tls_client_ca, &other.nbd_tls_client_ca)),
             ("memory", differs(&self.memory, &other.memory)),
             ("cache", differs(&self.cache, &other.cache)),
             ("drive-depth", differs(&self.drive_depth, &other.drive_depth)),

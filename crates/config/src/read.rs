@@ -35,7 +35,19 @@ pub const DRIVE_DEPTH_MAX: u64 = 128;
 pub const QUEUE_AGE_MAX_SECONDS: u64 = 30;
 
 const TOP: &[&str] = &["server", "management", "arrays", "spares", "sinks", "schedules", "care"];
-const SERVER: &[&str] = &["nbd", "nbd-unix", "memory", "cache", "drive-depth", "queue-age", "journal"];
+const SERVER: &[&str] = &[
+    "nbd",
+    "nbd-unix",
+    "nbd-tls",
+    "nbd-tls-certificate",
+    "nbd-tls-key",
+    "nbd-tls-client-ca",
+    "memory",
+    "cache",
+    "drive-depth",
+    "queue-age",
+    "journal",
+];
 const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "client-ca", "names", "metrics-md", "drives"];
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
@@ -146,6 +158,7 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
         }
         Placed { value: all.into_iter().map(|word| PathBuf::from(word.text)).collect(), line: line("nbd-unix") }
     });
+    let (nbd_tls, [nbd_tls_certificate, nbd_tls_key, nbd_tls_client_ca]) = nbd_tls(section);
     let journal = section.texts("journal", JOURNAL_DEVICES_MAX).map(|all| {
         all.iter().for_each(|word| check_member(section, "journal", word, words));
         Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("journal") }
@@ -155,12 +168,40 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
     DesiredServer {
         nbd,
         nbd_unix,
+        nbd_tls,
+        nbd_tls_certificate,
+        nbd_tls_key,
+        nbd_tls_client_ca,
         memory: size("memory"),
         cache: size("cache"),
         drive_depth: depth.map(|own| Placed { value: u32::try_from(own.value).unwrap_or(u32::MAX), line: own.line }),
         queue_age: number("queue-age", QUEUE_AGE_MAX_SECONDS),
         journal,
     }
+}
+
+/// Addresses, texts of the file.
+type Addresses = Option<Placed<Vec<String>>>;
+
+/// Addresses of NBD over TLS, and its certificate, key and authorities.
+fn nbd_tls(section: &Section<'_>) -> (Addresses, [Option<Placed<PathBuf>>; 3]) {
+    let line = |key: &str| section.reader.line(section.at_key(key));
+    let all = section.texts("nbd-tls", LISTENS_MAX).map(|all| {
+        all.iter().for_each(|word| check_address(section, "nbd-tls", word));
+        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd-tls") }
+    });
+    let files = ["nbd-tls-certificate", "nbd-tls-key", "nbd-tls-client-ca"].map(|key| {
+        let word = section.text(key)?;
+        if !word.text.starts_with('/') {
+            section.complain(word.at, key, &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
+        }
+        Some(Placed { value: PathBuf::from(word.text), line: line(key) })
+    });
+    if all.is_some() && (files[0].is_none() || files[1].is_none()) {
+        let remedy = "name both files: nbd-tls-certificate and nbd-tls-key";
+        section.complain(section.at_key("nbd-tls"), "nbd-tls", "the certificate or its key is missing", remedy);
+    }
+    (all, files)
 }
 
 /// Host names of one server.

@@ -18,6 +18,16 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(8);
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(8);
 /// Maximum time of a TLS handshake.
 pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
+/// NBD clients over TLS at once. One more is closed.
+pub const TUNNELS_MAX: u32 = 128;
+/// Bytes of an NBD client over TLS that wait in one direction.
+pub const TUNNEL_BYTES: usize = 128 << 10;
+/// Options of an NBD client before TLS.
+pub const TUNNEL_OPTIONS_MAX: u32 = 32;
+/// Maximum time of an NBD client until its TLS handshake is done.
+pub const TUNNEL_HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Time at the end for the last bytes of NBD clients over TLS.
+pub const TUNNEL_END_TIME_MAX: Duration = Duration::from_secs(1);
 /// A client that reads nothing of an answer for this long is disconnected.
 pub const STALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// Requests that are worked on at once; the others wait.

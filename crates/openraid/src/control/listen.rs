@@ -24,6 +24,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Maximum length of a request: the longest one names the members of a large array.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
 
+/// The end of the name of a socket to which clients of NBD over TLS are connected.
+pub const TLS_SUFFIX: &str = ".nbd-tls";
+
 const _: () = assert!(REQUEST_BYTES_MAX <= LINE_BYTES_MAX);
 
 /// The server that answers.
@@ -47,15 +50,7 @@ pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(Path
     let path = match asked {
         Some(path) => path.to_path_buf(),
         None => {
-            let folder = super::folder();
-            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-            made.map_err(|error| {
-                Failure::failed(format!(
-                    "the folder {} for the control socket cannot be made: {error}; name a socket with --control",
-                    folder.display()
-                ))
-            })?;
-            clear_stale(&folder);
+            let folder = make_folder()?;
             folder.join(format!("{}.sock", std::process::id()))
         }
     };
@@ -69,11 +64,30 @@ pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(Path
     Ok((path, listener))
 }
 
+/// The folder of this user's control sockets, which is made if it is not there.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_folder() -> Result<PathBuf, Failure> {
+    let folder = super::folder();
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.map_err(|error| {
+        Failure::failed(format!(
+            "the folder {} for the control socket cannot be made: {error}; name a socket with --control",
+            folder.display()
+        ))
+    })?;
+    clear_stale(&folder);
+    Ok(folder)
+}
+
 /// Remove the sockets that ended servers have left in this folder: each is named after its process.
 fn clear_stale(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
-        let process = path.file_name().and_then(|name| name.to_str()?.strip_suffix(".sock")?.parse::<u32>().ok());
+        let name = path.file_name().and_then(|name| name.to_str());
+        let number = name.and_then(|name| name.strip_suffix(".sock").or(name.strip_suffix(TLS_SUFFIX)));
+        let process = number.and_then(|number| number.parse::<u32>().ok());
         let Some(process) = process else { continue };
         let is_gone = !Path::new(&format!("/proc/{process}")).exists();
         // A server whose process is not visible here still answers.

@@ -14,7 +14,7 @@ mod listen;
 mod protocol;
 
 pub use client::{Connection, Servers};
-pub use listen::{listen, Answerer};
+pub use listen::{listen, make_folder, Answerer, TLS_SUFFIX};
 pub use protocol::{Answer, Command, ServerModel};
 
 use std::path::PathBuf;

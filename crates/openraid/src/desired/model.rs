@@ -162,12 +162,19 @@ fn management_values(own: &DesiredManagement) -> Vec<ValueModel> {
 /// The file's values for the server.
 pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
     let (own, value) = (&desired.server, of_file);
+    let path = |key: &str, own: &Option<Placed<PathBuf>>| {
+        own.as_ref().map(|own| of_file(key, own.value.display().to_string(), own.line))
+    };
     let paths = |all: &[PathBuf]| -> String {
         all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     };
     let all = [
         own.nbd.as_ref().map(|own| value("nbd", own.value.join(", "), own.line)),
         own.nbd_unix.as_ref().map(|own| value("nbd-unix", paths(&own.value), own.line)),
+        own.nbd_tls.as_ref().map(|own| value("nbd-tls", own.value.join(", "), own.line)),
+        path("nbd-tls-certificate", &own.nbd_tls_certificate),
+        path("nbd-tls-key", &own.nbd_tls_key),
+        path("nbd-tls-client-ca", &own.nbd_tls_client_ca),
         own.memory.as_ref().map(|own| value("memory", human(own.value), own.line)),
         own.cache.as_ref().map(|own| value("cache", human(own.value), own.line)),
         own.drive_depth.as_ref().map(|own| value("drive-depth", own.value.to_string(), own.line)),

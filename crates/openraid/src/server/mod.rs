@@ -111,6 +111,8 @@ pub enum Listening {
     Tcp(std::net::SocketAddr),
     /// A unix socket.
     Unix(std::path::PathBuf),
+    /// Host and port, over TLS.
+    Tls(std::net::SocketAddr),
 }
 
 impl Listening {
@@ -118,6 +120,7 @@ impl Listening {
     pub fn uri(&self, export: &str) -> String {
         match self {
             Self::Tcp(address) => format!("nbd://{address}/{}", escaped(export)),
+            Self::Tls(address) => format!("nbds://{address}/{}", escaped(export)),
             Self::Unix(path) => {
                 format!("nbd+unix:///{}?socket={}", escaped(export), escaped(&path.display().to_string()))
             }

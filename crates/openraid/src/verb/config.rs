@@ -93,25 +93,33 @@ fn checked(shown: &str, problems: &[Problem]) -> Checked {
     Checked { problems: all.collect(), config }
 }
 
-/// What is wrong with the certificates and keys that a configuration names.
+/// Problems of the certificates and keys that a configuration names.
 fn flaws_of(desired: &Desired) -> Vec<Problem> {
-    let own = &desired.management;
-    let path = |place: &Option<Placed<PathBuf>>| place.as_ref().map(|own| own.value.clone());
-    let both = path(&own.certificate).zip(path(&own.key));
-    let authorities = path(&own.client_ca);
-    let found = flaws(both.as_ref().map(|(chain, key)| (chain.as_path(), key.as_path())), authorities.as_deref());
+    let (web, nbd) = (&desired.management, &desired.server);
+    let web = [("management.", &web.certificate), ("management.", &web.key), ("management.", &web.client_ca)];
+    let nbd = [&nbd.nbd_tls_certificate, &nbd.nbd_tls_key, &nbd.nbd_tls_client_ca].map(|own| ("server.nbd-tls-", own));
+    flaws_of_files(web).into_iter().chain(flaws_of_files(nbd)).collect()
+}
+
+/// A file that a configuration names: the beginning of its key, and its place.
+type Named<'a> = (&'static str, &'a Option<Placed<PathBuf>>);
+
+/// Problems of a certificate, its key, and the authorities of clients.
+fn flaws_of_files([chain, key, authorities]: [Named<'_>; 3]) -> Vec<Problem> {
+    let path = |(_, place): Named<'_>| place.as_ref().map(|own| own.value.clone());
+    let both = path(chain).zip(path(key));
+    let ca = path(authorities);
+    let found = flaws(both.as_ref().map(|(chain, key)| (chain.as_path(), key.as_path())), ca.as_deref());
     let problem = |(file, what): (TlsFile, String)| {
-        let (key, place, remedy) = match file {
-            TlsFile::Certificate => {
-                ("certificate", &own.certificate, "name a certificate in PEM form that is valid now")
-            }
-            TlsFile::Key => ("key", &own.key, "name the key of that certificate, in PEM form"),
+        let (name, (table, place), remedy) = match file {
+            TlsFile::Certificate => ("certificate", chain, "name a certificate in PEM form that is valid now"),
+            TlsFile::Key => ("key", key, "name the key of that certificate, in PEM form"),
             TlsFile::ClientAuthorities => {
-                ("client-ca", &own.client_ca, "name certificates of authorities, in PEM form, that are valid now")
+                ("client-ca", authorities, "name certificates of authorities, in PEM form, that are valid now")
             }
         };
         let line = place.as_ref().map_or(0, |own| own.line);
-        Problem { line, column: 1, key: format!("management.{key}"), what, remedy: remedy.into() }
+        Problem { line, column: 1, key: format!("{table}{name}"), what, remedy: remedy.into() }
     };
     found.into_iter().map(problem).collect()
 }

@@ -5,6 +5,7 @@ mod halves;
 mod http;
 mod options;
 mod sizes;
+mod tls;
 mod wanted;
 
 use std::fs::File;
@@ -64,6 +65,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let file = configuration(arguments)?;
     let chosen = Chosen::of(arguments, file.as_ref());
     let listen = listens(&chosen)?;
+    let tls = tls::bind(&chosen, file.as_ref())?;
     http::options(arguments, file.as_ref())?;
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
@@ -74,13 +76,14 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let in_force = file.clone();
-    let config = ServiceConfig { limits, listen: listen.clone(), signals: Some(signals), ..ServiceConfig::default() };
+    let all = listen.iter().cloned().chain(tls.inside()).collect();
+    let config = ServiceConfig { limits, listen: all, signals: Some(signals), ..ServiceConfig::default() };
     let served_already = |failure| wanted::served_already(failure, &names, context);
     let service = Service::start(config).map_err(Failure::from).map_err(served_already)?;
     let server = Server::new(ServerOptions {
         handle: service.handle(),
         registry: context.registry.clone(),
-        listens: listening(&listen, service.addresses()),
+        listens: listening(&listen, service.addresses()).into_iter().chain(tls.listening()).collect(),
         access: access(arguments, &chosen),
         without_flush: arguments.without_flush,
         in_force: file,
@@ -100,6 +103,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let web = http::start(arguments, in_force.as_ref(), &server)?;
+    let tls = tls.run(context)?;
     openraid_sys::memory::give_back();
     announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
     if let Some(mut file) = ready_fd {
@@ -114,16 +118,22 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let attendance = Attendance { context, service: &service, server: &server, events: &events, voice };
     let (exit, mut voice) = attendance.until_the_end();
     service.stop();
+    drop(tls);
     events.note(Draft::now(&plain("ServerStopped", "the server has stopped".into())));
     for failure in server.restore_all_drive_caches() {
         context.output.warn(&failure);
     }
-    voice.say(match context.output.json {
-        true => context.output.line_of(exit, &Line::Stopped),
-        false => "stopped".into(),
-    });
+    voice.say(stopped(context, exit));
     voice.end();
     Ok(exit)
+}
+
+/// The last line that a server prints.
+fn stopped(context: &Context, exit: Exit) -> String {
+    match context.output.json {
+        true => context.output.line_of(exit, &Line::Stopped),
+        false => "stopped".into(),
+    }
 }
 
 /// The given configuration file, or the one at the default path.
@@ -181,7 +191,7 @@ fn listens(chosen: &Chosen) -> Result<Vec<Listen>, Failure> {
             std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         listens.push(Listen::Unix(absolute));
     }
-    if listens.is_empty() {
+    if listens.is_empty() && chosen.nbd_tls.is_empty() {
         listens.push(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT))));
     }
     Ok(listens)

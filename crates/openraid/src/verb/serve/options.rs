@@ -24,6 +24,8 @@ pub struct Chosen {
     pub nbd: Vec<String>,
     /// Unix sockets.
     pub nbd_unix: Vec<PathBuf>,
+    /// TCP addresses of NBD over TLS.
+    pub nbd_tls: Vec<String>,
     /// Memory for payload.
     pub memory: Bytes,
     /// Memory for the cache.
@@ -55,6 +57,7 @@ impl Chosen {
             told.note("nbd", arguments.nbd.join(", "), nbd);
             let unix = file_unix.as_ref().map(|own| (paths(&own.value), own.line));
             told.note("nbd-unix", paths(&arguments.nbd_unix), unix);
+            told.note("nbd-tls", String::new(), desired.nbd_tls.as_ref().map(|own| (own.value.join(", "), own.line)));
         }
         let listen = file.and_then(|file| file.desired.management.listen.as_ref());
         let listen = listen.map(|own| (own.value.clone(), own.line));
@@ -83,6 +86,7 @@ impl Chosen {
                 [] => file_unix.map(|own| own.value).filter(|_| !listens).unwrap_or_default(),
                 own => own.to_vec(),
             },
+            nbd_tls: desired.nbd_tls.map(|own| own.value).filter(|_| !listens).unwrap_or_default(),
             memory: arguments.memory.or(desired.memory.map(|own| own.value)).unwrap_or(MEMORY),
             cache: arguments.cache.or(desired.cache.map(|own| own.value)),
             drive_depth: arguments.drive_depth.or(desired.drive_depth.map(|own| own.value)).unwrap_or(DRIVE_DEPTH),

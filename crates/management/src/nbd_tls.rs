@@ -1,0 +1,228 @@
+//! NBD over TLS: clients negotiate `STARTTLS` here, and the bytes inside go to a unix socket of the server, as if each client had
+//! connected there.
+//!
+//! ```text
+//!  client --greeting, flags, STARTTLS--> (refuses all else) --TLS handshake--> flags to the socket --bytes both ways-->
+//!       \--too slow, another protocol, no certificate of the authority--------> closed
+//! ```
+//!
+//! It has a thread of its own, so that neither the loop of a shard nor the requests of HTTP wait for encryption. It must never pass on a
+//! byte that came before TLS, except the client's flags. Source: `doc/proto.md` of the NBD project, baseline and `SELECTIVETLS`.
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::io::{copy_bidirectional_with_sizes, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use crate::http::listen::StartError;
+use crate::http::tls;
+use crate::limits::{TUNNELS_MAX, TUNNEL_BYTES, TUNNEL_END_TIME_MAX, TUNNEL_HANDSHAKE_TIME_MAX, TUNNEL_OPTIONS_MAX};
+
+const MAGIC_SERVER: u64 = 0x4e42_444d_4147_4943;
+const MAGIC_OPTION: u64 = 0x4948_4156_454f_5054;
+const MAGIC_REPLY: u64 = 0x0003_e889_0455_65a9;
+/// Fixed newstyle, and no zeroes after `EXPORT_NAME`: both sides' flags have the same values.
+const FLAGS: u16 = 3;
+const GREETING_BYTES: usize = 18;
+const OPTION_EXPORT_NAME: u32 = 1;
+const OPTION_ABORT: u32 = 2;
+const OPTION_START_TLS: u32 = 5;
+const REPLY_ACK: u32 = 1;
+const REPLY_TLS_REQUIRED: u32 = (1 << 31) + 5;
+const REPLY_INVALID: u32 = (1 << 31) + 3;
+/// The longest payload of an option that is skipped: the name of an export has at most 4096 bytes.
+const OPTION_BYTES_MAX: u32 = 16 << 10;
+/// Clients that wait to be accepted.
+const BACKLOG: u32 = 128;
+
+/// Addresses at which clients find TLS, and its files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NbdTlsOptions {
+    /// The addresses; port 0 means a free one.
+    pub listen: Vec<SocketAddr>,
+    /// The certificate chain, as PEM.
+    pub certificate: PathBuf,
+    /// Its key, as PEM.
+    pub key: PathBuf,
+    /// Certificates of authorities, as PEM: a client must have a certificate of one of them.
+    pub client_ca: Option<PathBuf>,
+}
+
+/// The addresses are taken, and the files are read; no client is accepted yet.
+pub struct NbdTls {
+    runtime: Runtime,
+    listeners: Vec<TcpListener>,
+    acceptor: TlsAcceptor,
+}
+
+/// Clients are accepted. Dropped, it waits a moment for the last bytes of its clients.
+pub struct NbdTlsRuns {
+    ends: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl NbdTls {
+    /// Take the addresses.
+    ///
+    /// # Errors
+    /// One is taken; the files cannot be read, or do not belong together.
+    pub fn bind(options: &NbdTlsOptions) -> Result<Self, StartError> {
+        let both = tls::Certificate { chain: options.certificate.clone(), key: options.key.clone() };
+        let acceptor = tls::acceptor(&both, options.client_ca.as_deref()).map_err(StartError)?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| StartError(format!("NBD over TLS: {error}")))?;
+        let entered = runtime.enter();
+        let listen = |at: &SocketAddr| {
+            listener(*at).map_err(|error| StartError(format!("NBD over TLS at {at}: {error}; choose another address")))
+        };
+        let listeners = options.listen.iter().map(listen).collect::<Result<_, _>>()?;
+        drop(entered);
+        Ok(Self { runtime, listeners, acceptor })
+    }
+
+    /// The addresses, with the ports that the kernel chose.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().filter_map(|own| own.local_addr().ok()).collect()
+    }
+
+    /// Accept clients, for the NBD server at this unix socket.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub fn run(self, socket: PathBuf) -> Result<NbdTlsRuns, StartError> {
+        let Self { runtime, listeners, acceptor } = self;
+        let (ends, ended) = oneshot::channel();
+        let socket: Arc<Path> = socket.into();
+        let work = move || {
+            let room = Arc::new(Semaphore::new(TUNNELS_MAX as usize));
+            for listener in listeners {
+                runtime.spawn(accept(listener, acceptor.clone(), Arc::clone(&socket), Arc::clone(&room)));
+            }
+            runtime.block_on(async {
+                // Whether it was told or dropped: it is the end. The server has closed its side by now.
+                let _ = ended.await;
+                let _ = timeout(TUNNEL_END_TIME_MAX, room.acquire_many(TUNNELS_MAX)).await;
+            });
+            runtime.shutdown_timeout(Duration::from_millis(100));
+        };
+        let thread = thread::Builder::new().name("nbd-tls".into()).spawn(work);
+        let thread = thread.map_err(|error| StartError(format!("NBD over TLS: {error}")))?;
+        Ok(NbdTlsRuns { ends: Some(ends), thread: Some(thread) })
+    }
+}
+
+impl Drop for NbdTlsRuns {
+    fn drop(&mut self) {
+        self.ends.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listener(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Accepted sockets inherit it: a client whose machine is gone does not hold its place for ever.
+    socket.set_keepalive(true)?;
+    socket.bind(at)?;
+    socket.listen(BACKLOG)
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, socket: Arc<Path>, room: Arc<Semaphore>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Descriptors have run out: wait for those of others.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        // A client too many is closed at once.
+        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
+        let (acceptor, socket) = (acceptor.clone(), Arc::clone(&socket));
+        tokio::spawn(async move {
+            // A client that breaks off, or has no certificate, is no news for the server.
+            let _ = serve(stream, &acceptor, &socket, place).await;
+        });
+    }
+}
+
+async fn serve(
+    mut stream: TcpStream,
+    acceptor: &TlsAcceptor,
+    socket: &Path,
+    _place: OwnedSemaphorePermit,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let began = async {
+        let flags = negotiate(&mut stream).await?;
+        let inside = acceptor.accept(stream).await?;
+        Ok::<_, io::Error>((flags, inside))
+    };
+    let (flags, mut inside) = timeout(TUNNEL_HANDSHAKE_TIME_MAX, began).await??;
+    let mut server = UnixStream::connect(socket).await?;
+    let mut greeting = [0; GREETING_BYTES];
+    server.read_exact(&mut greeting).await?;
+    server.write_all(&flags.to_be_bytes()).await?;
+    copy_bidirectional_with_sizes(&mut inside, &mut server, TUNNEL_BYTES, TUNNEL_BYTES).await?;
+    Ok(())
+}
+
+fn broken(what: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what)
+}
+
+/// Greet a client, and refuse its options until it begins TLS. Returns its flags.
+async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<u32> {
+    let mut greeting = Vec::with_capacity(GREETING_BYTES);
+    greeting.extend(MAGIC_SERVER.to_be_bytes());
+    greeting.extend(MAGIC_OPTION.to_be_bytes());
+    greeting.extend(FLAGS.to_be_bytes());
+    stream.write_all(&greeting).await?;
+    let flags = stream.read_u32().await?;
+    if flags & !u32::from(FLAGS) != 0 {
+        return Err(broken("unknown flags"));
+    }
+    for _ in 0..TUNNEL_OPTIONS_MAX {
+        if stream.read_u64().await? != MAGIC_OPTION {
+            return Err(broken("no option of NBD"));
+        }
+        let (option, length) = (stream.read_u32().await?, stream.read_u32().await?);
+        if length > OPTION_BYTES_MAX {
+            return Err(broken("an option that is too long"));
+        }
+        let mut payload = vec![0; length as usize];
+        stream.read_exact(&mut payload).await?;
+        let answer = match option {
+            OPTION_START_TLS if length == 0 => REPLY_ACK,
+            OPTION_START_TLS => REPLY_INVALID,
+            OPTION_ABORT => REPLY_ACK,
+            // The protocol has no answer for a refusal of this one.
+            OPTION_EXPORT_NAME => return Err(broken("an export without TLS")),
+            _ => REPLY_TLS_REQUIRED,
+        };
+        let text: &[u8] = if answer == REPLY_TLS_REQUIRED { b"this address wants TLS: nbds://" } else { b"" };
+        let mut reply = Vec::new();
+        reply.extend(MAGIC_REPLY.to_be_bytes());
+        reply.extend(option.to_be_bytes());
+        reply.extend(answer.to_be_bytes());
+        reply.extend(u32::try_from(text.len()).unwrap_or_default().to_be_bytes());
+        reply.extend(text);
+        stream.write_all(&reply).await?;
+        match (option, answer) {
+            (OPTION_START_TLS, REPLY_ACK) => return Ok(flags),
+            (OPTION_ABORT, _) => return Err(broken("the client ended the negotiation")),
+            _ => {}
+        }
+    }
+    Err(broken("too many options before TLS"))
+}

@@ -1,0 +1,73 @@
+//! NBD over TLS for `openraid serve`: a socket of the server's own, to which the clients' bytes go.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns};
+use openraid_runtime::service::Listen;
+
+use super::options::Chosen;
+use super::{addresses, Context};
+use crate::control;
+use crate::exit::Failure;
+use crate::server::desired::InForce;
+use crate::server::Listening;
+
+/// NBD over TLS, if the configuration asks for it.
+pub struct Tls {
+    bound: Option<NbdTls>,
+    addresses: Vec<SocketAddr>,
+    socket: PathBuf,
+    is_open: bool,
+}
+
+/// Take the addresses.
+///
+/// # Errors
+/// One is invalid or in use; certificate or key cannot be read.
+pub fn bind(chosen: &Chosen, file: Option<&InForce>) -> Result<Tls, Failure> {
+    // No client names it: the number of the process keeps servers apart.
+    let socket = control::folder().join(format!("{}{}", std::process::id(), control::TLS_SUFFIX));
+    let desired = file.map(|file| &file.desired.server).filter(|_| !chosen.nbd_tls.is_empty());
+    let files = desired.and_then(|own| Some((own, own.nbd_tls_certificate.clone()?, own.nbd_tls_key.clone()?)));
+    let Some((own, certificate, key)) = files else {
+        return Ok(Tls { bound: None, addresses: Vec::new(), socket, is_open: false });
+    };
+    let mut listen = Vec::new();
+    for text in &chosen.nbd_tls {
+        listen.extend(addresses("nbd-tls", text)?);
+    }
+    let client_ca = own.nbd_tls_client_ca.as_ref().map(|own| own.value.clone());
+    let is_open = client_ca.is_none();
+    let options = NbdTlsOptions { listen, certificate: certificate.value, key: key.value, client_ca };
+    let bound = NbdTls::bind(&options).map_err(|error| Failure::failed(error.0))?;
+    control::make_folder()?;
+    Ok(Tls { addresses: bound.addresses(), bound: Some(bound), socket, is_open })
+}
+
+impl Tls {
+    /// The server's own socket, on which it must listen.
+    pub fn inside(&self) -> Option<Listen> {
+        self.bound.as_ref().map(|_| Listen::Unix(self.socket.clone()))
+    }
+
+    /// The addresses for clients.
+    pub fn listening(&self) -> Vec<Listening> {
+        self.addresses.iter().map(|own| Listening::Tls(*own)).collect()
+    }
+
+    /// Accept clients until the end.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub fn run(self, context: &Context) -> Result<Option<NbdTlsRuns>, Failure> {
+        for address in self.addresses.iter().filter(|own| self.is_open && !own.ip().is_loopback()) {
+            context.output.warn(&format!(
+                "{address} is open to the network: without nbd-tls-client-ca, every client that can reach it can read and write the \
+                 arrays, over an encrypted connection"
+            ));
+        }
+        let run = |bound: NbdTls| bound.run(self.socket).map_err(|error| Failure::failed(error.0));
+        self.bound.map(run).transpose()
+    }
+}

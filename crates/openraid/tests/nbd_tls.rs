@@ -1,0 +1,154 @@
+//! NBD over TLS: libnbd and qemu-img read and write with a certificate of the named authority, and no other client gets a byte.
+
+mod support;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::time::Duration;
+
+use support::client::Client;
+use support::{Lab, READ};
+
+/// A program's success, and what it printed; `None` if it is not installed.
+fn said(lab: &Lab, program: &str, words: &[&str]) -> Option<(bool, String)> {
+    let ran = Command::new(program).args(words).current_dir(&lab.folder).output().ok()?;
+    let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    Some((ran.status.success(), text))
+}
+
+/// A key and a certificate: of an authority by this name, or of a machine, signed by that one.
+fn certify(lab: &Lab, name: &str, authority: Option<&str>) -> bool {
+    let subject = format!("/CN={name}");
+    let [key, out] = ["key", "pem"].map(|end| format!("{name}.{end}"));
+    let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
+    words.extend(["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &out]);
+    let signer = authority.map(|own| [format!("{own}.pem"), format!("{own}.key")]);
+    match &signer {
+        Some([certificate, key]) => words.extend([
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-CA",
+            certificate,
+            "-CAkey",
+            key,
+        ]),
+        None => words.extend(["-addext", "keyUsage=critical,keyCertSign"]),
+    }
+    let Some((fine, text)) = said(lab, "openssl", &words) else { return false };
+    assert!(fine, "{text}");
+    true
+}
+
+/// A folder with the names that libnbd and qemu look for.
+fn folder(lab: &Lab, name: &str, client: Option<&str>) -> String {
+    let place = lab.path(name);
+    fs::create_dir(&place).expect("room");
+    fs::copy(lab.path("ca.pem"), place.join("ca-cert.pem")).expect("a file");
+    if let Some(client) = client {
+        fs::copy(lab.path(&format!("{client}.pem")), place.join("client-cert.pem")).expect("a file");
+        fs::copy(lab.path(&format!("{client}.key")), place.join("client-key.pem")).expect("a file");
+    }
+    place.display().to_string()
+}
+
+/// All that a server answers to these bytes, after its greeting and until it closes the connection.
+fn answer(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).expect("a server");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    stream.write_all(bytes).expect("sent");
+    let mut all = Vec::new();
+    // A connection that is reset has ended too.
+    let _ = stream.read_to_end(&mut all);
+    assert_eq!(all[..18], *b"NBDMAGICIHAVEOPT\0\x03");
+    all.split_off(18)
+}
+
+fn option(number: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).expect("short");
+    [b"IHAVEOPT".as_slice(), &number.to_be_bytes(), &length.to_be_bytes(), payload].concat()
+}
+
+/// Clients of another authority, without a certificate, without TLS; and bytes that are no NBD, or come at the wrong moment.
+fn others_get_nothing(lab: &Lab, address: SocketAddr) {
+    let port = address.port();
+    let uri = |folder: &str| format!("nbds://localhost:{port}/data?tls-certificates={folder}");
+    let plain = format!("nbd://localhost:{port}/data");
+    for refused in [uri(&folder(lab, "with-stranger", Some("stranger"))), uri(&folder(lab, "with-none", None)), plain] {
+        let (fine, text) = said(lab, "nbdinfo", &[&refused]).expect("it is there");
+        assert!(!fine, "{refused}: {text}");
+    }
+    // Bytes that are no NBD, an export without TLS, and bytes that come with the request for TLS.
+    assert_eq!(answer(address, b"GET / HTTP/1.1\r\n\r\n"), b"");
+    let flags = 3_u32.to_be_bytes();
+    assert_eq!(answer(address, &[&flags[..], &option(1, b"data")].concat()), b"");
+    let refusal = answer(address, &[&flags[..], &option(3, b""), &option(2, b"")].concat());
+    assert_eq!(refusal[..20], *b"\0\x03\xe8\x89\x04\x55\x65\xa9\0\0\0\x03\x80\0\0\x05\0\0\0\x1f");
+    let injected = answer(address, &[&flags[..], &option(5, b""), &option(1, b"data")].concat());
+    assert_eq!(injected[..20], *b"\0\x03\xe8\x89\x04\x55\x65\xa9\0\0\0\x05\0\0\0\x01\0\0\0\0");
+    assert!(injected.len() < 60, "no more than an alert of TLS follows: {injected:?}");
+}
+
+#[test]
+fn clients_with_a_certificate_of_the_authority_read_and_write_and_no_others() {
+    let lab = Lab::new("nbd-tls");
+    for (name, authority) in [("ca", None), ("other", None), ("server", Some("ca")), ("good", Some("ca"))] {
+        if !certify(&lab, name, authority) {
+            return support::missing("openssl is not installed");
+        }
+    }
+    certify(&lab, "stranger", Some("other"));
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let path = |name: &str| lab.path(name).display().to_string();
+    let tls = |certificate: &str| {
+        format!(
+            "nbd-tls = [\"127.0.0.1:0\"]\nnbd-tls-certificate = \"{}\"\nnbd-tls-key = \"{}\"\nnbd-tls-client-ca = \"{}\"\n",
+            path(certificate),
+            path("server.key"),
+            path("ca.pem")
+        )
+    };
+    // Files that do not belong together are found before the start, and at the start.
+    lab.configure(&tls("good.pem"));
+    let words = ["server.nbd-tls-key: ", "this is not the key of the certificate in"];
+    lab.line("config check openraid.toml").refused(65, &words);
+    lab.line("serve --config openraid.toml").refused(74, &words[1..]);
+    lab.configure("nbd-tls = [\"127.0.0.1:0\"]\n");
+    lab.line("config check openraid.toml").refused(65, &["nbd-tls: the certificate or its key is missing"]);
+    lab.configure(&tls("server.pem"));
+    lab.line("config check openraid.toml").expect(0);
+    let server = lab.serve_configured();
+    let shown = lab.show("data");
+    let addresses = shown["addresses"].as_array().expect("a list");
+    let own =
+        addresses.iter().filter_map(|own| own.as_str()).find(|own| own.starts_with("nbds://")).expect("an address");
+    let address: SocketAddr = own.split('/').nth(2).and_then(|own| own.parse().ok()).expect("host and port");
+    let uri = |folder: &str| format!("nbds://localhost:{}/data?tls-certificates={folder}", address.port());
+    let good = folder(&lab, "with-good", Some("good"));
+    let content: Vec<u8> = (0..4_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(lab.path("content"), &content).expect("room");
+    let Some((fine, text)) = said(&lab, "nbdcopy", &["content", &uri(&good)]) else {
+        return support::missing("nbdcopy is not installed (package libnbd-bin)");
+    };
+    assert!(fine, "{text}");
+    // The same bytes, without TLS.
+    let inside = format!("nbd+unix:///data?socket={}", path("nbd.sock"));
+    let (fine, text) = said(&lab, "nbdcopy", &[&inside, "inside"]).expect("it is there");
+    assert!(fine && fs::read(lab.path("inside")).expect("a file")[..content.len()] == content, "{text}");
+    let (fine, text) = said(&lab, "nbdcopy", &[&uri(&good), "back"]).expect("it is there");
+    assert!(fine && fs::read(lab.path("back")).expect("a file")[..content.len()] == content, "{text}");
+    let (port, size) = (address.port(), format!("({} bytes)", shown["size_bytes"]));
+    let creds = format!("tls-creds-x509,id=t,dir={good},endpoint=client");
+    let image = format!("driver=nbd,host=localhost,port={port},export=data,tls-creds=t");
+    match said(&lab, "qemu-img", &["info", "--object", &creds, "--image-opts", &image]) {
+        Some((fine, text)) => assert!(fine && text.contains(&size), "{text}"),
+        None => support::missing("qemu-img is not installed (package qemu-utils)"),
+    }
+    others_get_nothing(&lab, address);
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    assert_eq!(client.ask(READ, 0, &[0; 4096]), 0, "others go on");
+    server.stop();
+}
