@@ -1,6 +1,6 @@
 import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get } from "./api.js";
-import { CRASH, errors, level, members, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
+import { className, CRASH, errors, level, members, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
 import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
@@ -124,8 +124,8 @@ function stopArray(array) {
 
 /** Every setting that there is, with its meaning; only what was changed is sent. */
 async function setPolicy(array) {
-  let known;
-  try { known = (await get("/settings/known")).settings; } catch (problem) { say(problem.message); return; }
+  let known, offers;
+  try { ({ settings: known, offers } = await get("/settings/known")); } catch (problem) { say(problem.message); return; }
   const now = (own) => {
     if (own.name === "access") return array.access;
     const value = array.settings[own.name.replace(/[.-]/g, "_")];
@@ -139,8 +139,15 @@ async function setPolicy(array) {
     return { own, before, input: own.words.length ? select(words, before) : h("input", { value: before, spellcheck: false, autocomplete: "off" }) };
   });
   const risk = h("input", { type: "checkbox", id: "accept-risk" });
+  // What suits the class of the drives, if all are of one, and is not set yet.
+  const classes = new Set(members(array).filter((member) => member.slot !== null && member.member).map((member) => member.class));
+  const [kind] = classes;
+  const own = offers.filter((offer) => classes.size === 1 && offer.class === kind && (!offer.levels.length || offer.levels.includes(array.level)));
+  const fill = () => own.forEach((offer) => inputs.filter((one) => one.own.name === offer.setting).forEach(({ input }) => { input.value = offer.value; }));
+  const suits = [h("p", { id: "class" }, `The drives: ${classes.size === 1 ? className(kind, true) : "of several classes"}.`),
+    own.length ? [h("ul", {}, own.map((offer) => h("li", {}, h("code", {}, `${offer.setting}=${offer.value}`), ` ${offer.why}.`))), h("p", {}, h("button", { type: "button", id: "fill-class", onclick: fill }, `Fill in the values for ${className(kind, true)}`))] : null];
   ask({ title: `Settings of ${array.name}`, button: "Apply", cli: `openraid set ${array.name} KEY=VALUE \u2026`,
-    fields: [inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
+    fields: [suits, inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
     act: async () => {
       const settings = Object.fromEntries(inputs.filter(({ input, before }) => input.value !== before).map(({ own, input }) => [own.name, input.value.trim()]));
       if (Object.keys(settings).length) { const value = await change(array.name, "PATCH", "/settings", { settings, accept_risk: risk.checked }); say(value.text.split("\n").filter((line) => /^(note|warning)/.test(line)).join("\n") || "The settings are changed."); }

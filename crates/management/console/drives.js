@@ -1,6 +1,6 @@
 import { h, keyed, bytes, table, tag } from "./ui.js";
 import { state } from "./api.js";
-import { arrayLink, count, errors, members, stateKind } from "./words.js";
+import { arrayLink, className, count, errors, members, stateKind } from "./words.js";
 
 /** What a drive says of its own health. */
 function health(smart) {
@@ -10,13 +10,13 @@ function health(smart) {
   return tag(parts.filter(Boolean).join(", "), smart.passed === false ? "critical" : "");
 }
 
-const COLUMNS = ["Drive", "Model", "Bay and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors", "Notes"];
+const COLUMNS = ["Drive", "Model", "Class", "Bay and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors", "Notes"];
 
 function row(m, nth) {
   const smart = m.smart || {};
   const named = [m.model || smart.model, smart.firmware && `firmware ${smart.firmware}`, (m.serial || smart.serial) && `serial ${m.serial || smart.serial}`].filter(Boolean).join(", ");
   const place = [m.bay && `bay ${m.bay}`, smart.link].filter(Boolean).join(", ");
-  return [m.member, named || "\u2013", place || "\u2013", health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
+  return [m.member, named || "\u2013", className(m.class), place || "\u2013", health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
 }
 
 export function page(main) {

@@ -29,4 +29,6 @@ export const WRITES = { through: "acknowledged when they are on the members", jo
 export const CACHES = { through: "write-through", journal: "write-back, in the journal", volatile: "write-back, in memory only" };
 export const CRASH = { resync: "everything is read and made equal", bitmap: "only what the bitmap marks is made equal", ppl: "partial parity on the members closes the write hole", "controller-journal": "the journal does the last writes again" };
 export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
+export const CLASSES = { rotating: "rotating drive", ssd: "SSD" };
+export const className = (own, many) => (CLASSES[own] ? `${CLASSES[own]}${many ? "s" : ""}` : "not known");
 export const errors = (own) => (own.media_errors || own.bad_ranges ? `${count(own.media_errors, "media error")}, ${count(own.bad_ranges, "bad range")}` : "none");

@@ -93,6 +93,25 @@ pub struct PlanModel {
     pub command: String,
     /// The present content of the members, if they have any; it would be overwritten.
     pub holds: Vec<String>,
+    /// The class of all members, `rotating` or `ssd`; none if it is unknown for one of them, or if they differ.
+    pub class: Option<String>,
+    /// Values of settings that suit this class and level better than the defaults.
+    pub offers: Vec<OfferModel>,
+}
+
+/// A value of a setting for a class of drives.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct OfferModel {
+    /// The class: `rotating` or `ssd`.
+    pub class: String,
+    /// The setting.
+    pub setting: String,
+    /// Its value.
+    pub value: String,
+    /// Levels for which it is meant; empty: all.
+    pub levels: Vec<String>,
+    /// The reason.
+    pub why: String,
 }
 
 /// A setting that an array has.
@@ -196,6 +215,8 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The registry cannot be read.
     fn settings(&self) -> Result<serde_json::Value, Refusal>;
+    /// Values of settings for classes of drives.
+    fn offers(&self) -> Vec<OfferModel>;
     /// Every setting that an array has.
     fn known_settings(&self) -> Vec<SettingModel>;
     /// Plan an array. Nothing is written.

@@ -31,7 +31,9 @@ mod state;
 
 pub use auth::role::Role;
 pub use auth::users::Users;
-pub use controller::{Controller, Creation, Done, EventModel, PlanModel, Refusal, ScheduleInput, SettingModel};
+pub use controller::{
+    Controller, Creation, Done, EventModel, OfferModel, PlanModel, Refusal, ScheduleInput, SettingModel,
+};
 pub use http::listen::{Management, Options, StartError};
 pub use http::tls::{flaws, TlsFile};
 pub use nbd_tls::{NbdTls, NbdTlsOptions, NbdTlsRuns};

@@ -6,7 +6,7 @@
 
 use openraid_core::admin::{Policy, Profile};
 use openraid_core::settings::{Kind, Needs, Spec, Value};
-use openraid_management::SettingModel;
+use openraid_management::{OfferModel, SettingModel};
 use openraid_units::Sectors;
 use serde_json::{Map, Value as Json};
 
@@ -202,6 +202,38 @@ const fn needs_text(needs: Needs) -> &'static str {
 }
 
 /// A setting for readers: name, default, values, needs, help.
+/// Values for a class of drives: class, setting, value, levels (none: all), reason. The engine knows the class too: it sorts
+/// commands for rotating drives only, and gives SSDs more background commands at once.
+const OFFERS: [(&str, &str, &str, &[&str], &str); 3] = [
+    (
+        "rotating",
+        "adaptive",
+        "on",
+        &["raid1", "raid10"],
+        "the copy to read is chosen by heads for single reads, and in sections for streams, as the load asks for",
+    ),
+    (
+        "ssd",
+        "rebuild.rate",
+        "500M",
+        &[],
+        "the default is the rate of a rotating drive; a SATA SSD takes about 500 MB/s",
+    ),
+    ("ssd", "scrub.rate", "250M", &[], "half the rate of a rebuild, as in the default"),
+];
+
+/// Values of settings that suit a class of drives better than the defaults.
+pub fn offers() -> Vec<OfferModel> {
+    let offer = |(class, setting, value, levels, why): (&str, &str, &str, &[&str], &str)| OfferModel {
+        class: class.into(),
+        setting: setting.into(),
+        value: value.into(),
+        levels: levels.iter().map(|level| (*level).into()).collect(),
+        why: why.into(),
+    };
+    OFFERS.map(offer).into()
+}
+
 type Row = (&'static str, String, String, &'static str, &'static str);
 
 fn rows() -> Vec<Row> {
@@ -269,6 +301,12 @@ fn page_table() -> String {
         let values = values.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
         let values = if values.contains(' ') && !values.contains("`, `") { values.replace('`', "") } else { values };
         text.push_str(&format!("| `{name}` | `{default}` | {values} | {needs}| {help} |\n"));
+    }
+    text.push_str("\nThe console offers these values if all members are of one class, as far as that is known:\n\n");
+    text.push_str("| Drives | Levels | Setting | Reason |\n| --- | --- | --- | --- |\n");
+    for OfferModel { class, setting, value, levels, why } in offers() {
+        let levels = if levels.is_empty() { "all".into() } else { levels.join(", ") };
+        text.push_str(&format!("| {class} | {levels} | `{setting}={value}` | {why} |\n"));
     }
     text
 }
@@ -376,6 +414,17 @@ mod tests {
         assert!(drives.values.split(", ").all(|word| word.parse::<DriveCacheOption>().is_ok()));
         assert!(readd.values.split(", ").all(|word| word.parse::<Readd>().is_ok()) && "yes".parse::<Readd>().is_err());
         assert!(help().lines().all(|line| line.len() <= HELP_WIDTH), "{}", help());
+    }
+
+    #[test]
+    fn what_is_offered_for_a_class_of_drives_can_be_set_and_is_no_default() {
+        let first = Policy::default();
+        for OfferModel { setting, value, class, .. } in offers() {
+            let mut policy = Policy::default();
+            apply(&mut policy, &setting, &value, false).unwrap();
+            assert_ne!(policy, first, "{setting}={value}");
+            assert!(["rotating", "ssd"].contains(&class.as_str()));
+        }
     }
 
     #[test]

@@ -99,6 +99,9 @@ pub struct MemberModel {
     /// Its place in an enclosure, if the kernel knows it.
     #[serde(default)]
     pub bay: Option<String>,
+    /// Its class, if it is known: `rotating` or `ssd`. It is unknown for files, remote members and memory.
+    #[serde(default)]
+    pub class: Option<String>,
     /// The health that the drive reported, if it was asked.
     #[serde(default)]
     pub smart: Option<Box<SmartModel>>,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::arrays::named;
 use super::version;
-use crate::controller::{Creation, Done, Refusal, SettingModel};
+use crate::controller::{Creation, Done, OfferModel, Refusal, SettingModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
@@ -128,6 +128,8 @@ const fn check_only() -> CheckWord {
 pub struct SettingsModel {
     /// Settings, in the order of the documentation.
     settings: Vec<SettingModel>,
+    /// Values that suit a class of drives better than the defaults.
+    offers: Vec<OfferModel>,
 }
 
 /// An array to stop.
@@ -328,7 +330,13 @@ pub fn server(request: &Request) -> Result<Reply, Problem> {
 
 /// Every setting that an array has.
 pub fn known_settings(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &SettingsModel { settings: request.state.controller.known_settings() }))
+    Ok(Reply::json(
+        200,
+        &SettingsModel {
+            settings: request.state.controller.known_settings(),
+            offers: request.state.controller.offers(),
+        },
+    ))
 }
 
 /// The desired state in force.

@@ -9,6 +9,7 @@ use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::reason::FailReason;
 use openraid_core::slots::SlotSet;
 use openraid_format::{FeatureMap, MdLevel, Superblock};
+use openraid_runtime::member::DeviceNames;
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
 use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 
@@ -352,6 +353,11 @@ fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
     }
 }
 
+/// The class of a drive, if it is known.
+pub fn class_word(names: &DeviceNames) -> Option<&'static str> {
+    names.rotates.map(|rotates| if rotates { "rotating" } else { "ssd" })
+}
+
 /// The model of a member.
 pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));
@@ -375,6 +381,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         serial: drive.and_then(|view| view.names.serial.clone()),
         model: drive.and_then(|view| view.names.model.clone()),
         bay: drive.and_then(|view| view.names.bay.clone()),
+        class: drive.and_then(|view| class_word(&view.names)).map(Into::into),
         smart: None,
         member: drive.map(|view| view.member.clone()),
         state,

@@ -18,6 +18,7 @@ use crate::members::{self, none_opened, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
 use crate::output::array::{health_text, mdstat, task_line, text};
 use crate::output::checks::summary;
+use crate::output::sentence::add_texts;
 use crate::output::{self, progress::Progress};
 use crate::server::alarms::subject;
 use crate::server::checks::add_checks;
@@ -134,6 +135,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     let subject = subject(&array);
     book.observe(&subject, openraid_sys::clock::wall_seconds(), &conditions::of_array(&array));
     array.alarms = book.of(&subject);
+    add_texts(&mut array);
     Ok(array)
 }
 

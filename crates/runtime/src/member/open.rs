@@ -73,6 +73,8 @@ pub struct DeviceNames {
     pub zoned: Option<String>,
     /// Its place in an enclosure.
     pub bay: Option<String>,
+    /// Does it rotate? Known for block devices, and for drives that a profile models.
+    pub rotates: Option<bool>,
 }
 
 impl Medium {
@@ -82,10 +84,12 @@ impl Medium {
         match self {
             Self::Disk(member) => {
                 let facts = member.facts().clone();
-                DeviceNames { model: facts.model, serial: facts.serial, zoned: facts.zoned, bay: facts.bay }
+                let rotates = facts.block_device.then_some(facts.rotational);
+                DeviceNames { model: facts.model, serial: facts.serial, zoned: facts.zoned, bay: facts.bay, rotates }
             }
             Self::Overlaid(medium) => medium.names(),
-            Self::Ram(_) | Self::Remote(_) | Self::Paced(_) => DeviceNames::default(),
+            Self::Paced(member) => DeviceNames { rotates: Some(member.info().rotational), ..DeviceNames::default() },
+            Self::Ram(_) | Self::Remote(_) => DeviceNames::default(),
         }
     }
 }

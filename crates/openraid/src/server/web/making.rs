@@ -3,18 +3,19 @@
 use openraid_core::array::assemble::Assembly;
 use openraid_core::slots::SlotSet;
 use openraid_format::MinorVersion;
-use openraid_management::{Creation, Done, PlanModel};
+use openraid_management::{Creation, Done, OfferModel, PlanModel};
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_sys::Use;
 use openraid_units::Sectors;
 
 use super::super::members::{check_free, contents};
-use super::super::view::survives_losses;
+use super::super::view::{class_word, survives_losses};
 use super::super::{Access, Server};
 use crate::exit::Failure;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options};
 use crate::quantity;
+use crate::settings;
 use crate::verb::create::forget_what_was_inside;
 use crate::wiping;
 use crate::words::{self, layout_text};
@@ -61,7 +62,10 @@ impl Server {
     pub(super) fn plan_new(&self, creation: &Creation) -> Result<PlanModel, Failure> {
         // Two that look at the same drives would each find them in use.
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Planned { shape, plans, holds, .. } = planned(creation, Use::ReadExclusive)?;
+        let Planned { shape, plans, holds, members } = planned(creation, Use::ReadExclusive)?;
+        let mut classes = members.iter().map(|(opened, _)| class_word(&opened.medium.names()));
+        let class = classes.next().flatten().filter(|first| classes.all(|other| other == Some(first)));
+        let is_for = |own: &OfferModel| own.levels.is_empty() || own.levels.contains(&shape.md.to_string());
         let survives = |plan: &Assembly| survives_losses(&plan.geometry, SlotSet::first_n(plan.geometry.members()));
         let layout = layout_text(shape.md, shape.layout).map_or_else(String::new, |layout| format!(", {layout}"));
         Ok(PlanModel {
@@ -71,6 +75,8 @@ impl Server {
             chunk_bytes: (!shape.chunk.is_zero()).then(|| shape.chunk.bytes().get()),
             command: command(creation),
             holds,
+            offers: settings::offers().into_iter().filter(|own| class == Some(&own.class) && is_for(own)).collect(),
+            class: class.map(Into::into),
         })
     }
 

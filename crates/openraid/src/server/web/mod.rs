@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use openraid_management::{
-    Controller, Creation, Done, EventModel, Management, Options, PlaceModel, PlanModel, Refusal, ScheduleInput,
-    SettingModel,
+    Controller, Creation, Done, EventModel, Management, OfferModel, Options, PlaceModel, PlanModel, Refusal,
+    ScheduleInput, SettingModel,
 };
 
 use openraid_status::alarm::AlarmModel;
@@ -199,6 +199,10 @@ impl Controller for Web {
 
     fn known_settings(&self) -> Vec<SettingModel> {
         settings::forms()
+    }
+
+    fn offers(&self) -> Vec<OfferModel> {
+        settings::offers()
     }
 
     fn plan(&self, creation: &Creation) -> Result<PlanModel, Refusal> {
