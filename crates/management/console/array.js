@@ -1,6 +1,6 @@
 import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get } from "./api.js";
-import { className, CRASH, errors, level, members, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
+import { className, CRASH, errors, level, members, named, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
 import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
@@ -59,16 +59,16 @@ function memberTable(array) {
     if (gone || member.state === "spare") acts.push(button("Remove", () => removeMember(array, member)));
     if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
-    return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", member.serial || "\u2013", bytes(member.size_bytes),
+    return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", named(member), bytes(member.size_bytes),
       tag(member.text, stateKind(member.state)), errors(member), h("td", { className: "act" }, acts)];
   });
-  return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Serial", "Size", "State", "Errors", "Actions"], rows),
+  return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Model, serial, bay", "Size", "State", "Errors", "Actions"], rows),
     h("p", {}, h("button", { id: "add-spare", onclick: () => addDrive(array) }, "Add a drive or spare"))];
 }
 
 function failMember(array, member) {
-  const named = member.member || target(member);
-  ask({ title: `Fail ${named}`, risk: true, name: array.name, button: "Fail this member", cli: `openraid fail ${array.name} ${named}`,
+  const drive = member.member || target(member);
+  ask({ title: `Fail ${drive}`, risk: true, name: array.name, button: "Fail this member", cli: `openraid fail ${array.name} ${drive}`,
     text: array.survives > 0 ? `The array works without it and survives ${array.survives - 1} more after that.` : "The array has no redundancy left: it would lose data.",
     act: async (typed) => done(await change(array.name, "POST", "/fail", { member: target(member), device: member.device, confirm: typed })) });
 }
@@ -142,10 +142,10 @@ async function setPolicy(array) {
   // What suits the class of the drives, if all are of one, and is not set yet.
   const classes = new Set(members(array).filter((member) => member.slot !== null && member.member).map((member) => member.class));
   const [kind] = classes;
-  const own = offers.filter((offer) => classes.size === 1 && offer.class === kind && (!offer.levels.length || offer.levels.includes(array.level)));
-  const fill = () => own.forEach((offer) => inputs.filter((one) => one.own.name === offer.setting).forEach(({ input }) => { input.value = offer.value; }));
-  const suits = [h("p", { id: "class" }, `The drives: ${classes.size === 1 ? className(kind, true) : "of several classes"}.`),
-    own.length ? [h("ul", {}, own.map((offer) => h("li", {}, h("code", {}, `${offer.setting}=${offer.value}`), ` ${offer.why}.`))), h("p", {}, h("button", { type: "button", id: "fill-class", onclick: fill }, `Fill in the values for ${className(kind, true)}`))] : null];
+  const suiting = offers.filter((offer) => classes.size === 1 && offer.class === kind && (!offer.levels.length || offer.levels.includes(array.level)));
+  const fill = () => suiting.forEach((offer) => inputs.filter((one) => one.own.name === offer.setting).forEach(({ input }) => { input.value = offer.value; }));
+  const suits = [h("p", { id: "class" }, classes.size !== 1 ? "The drives are of several classes." : kind ? `The drives are ${className(kind, true)}.` : "The class of the drives is not known."),
+    suiting.length ? [h("ul", {}, suiting.map((offer) => h("li", {}, h("code", {}, `${offer.setting}=${offer.value}`), ` ${offer.why}.`))), h("p", {}, h("button", { type: "button", id: "fill-class", onclick: fill }, `Fill in the values for ${className(kind, true)}`))] : null];
   ask({ title: `Settings of ${array.name}`, button: "Apply", cli: `openraid set ${array.name} KEY=VALUE \u2026`,
     fields: [suits, inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
     act: async () => {

@@ -1,6 +1,6 @@
-import { h, keyed, bytes, table, tag } from "./ui.js";
-import { state } from "./api.js";
-import { arrayLink, className, count, errors, members, stateKind } from "./words.js";
+import { h, keyed, bytes, say, table, tag } from "./ui.js";
+import { get, state } from "./api.js";
+import { arrayLink, className, count, errors, members, named, stateKind } from "./words.js";
 
 /** What a drive says of its own health. */
 function health(smart) {
@@ -10,24 +10,27 @@ function health(smart) {
   return tag(parts.filter(Boolean).join(", "), smart.passed === false ? "critical" : "");
 }
 
-const COLUMNS = ["Drive", "Model", "Class", "Bay and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors", "Notes"];
+const COLUMNS = ["Drive", "Model, serial, bay", "Class and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors", "Notes"];
 
 function row(m, nth) {
-  const smart = m.smart || {};
-  const named = [m.model || smart.model, smart.firmware && `firmware ${smart.firmware}`, (m.serial || smart.serial) && `serial ${m.serial || smart.serial}`].filter(Boolean).join(", ");
-  const place = [m.bay && `bay ${m.bay}`, smart.link].filter(Boolean).join(", ");
-  return [m.member, named || "\u2013", className(m.class), place || "\u2013", health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
+  return [m.member, named(m), [className(m.class), m.smart?.link].filter(Boolean).join(", "), health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
 }
 
 export function page(main) {
   const list = h("section", { className: "card" });
-  main.append(h("h1", {}, "Drives"), list);
+  const free = h("section", { className: "card", hidden: true });
+  main.append(h("h1", {}, "Drives"), list, free);
+  get("/drives").then((found) => {
+    free.hidden = !found.free.length;
+    free.replaceChildren(h("h2", {}, "Free drives"), h("p", {}, "management.drives names them, and no array has them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), h("ul", {}, found.free.map((drive) => h("li", {}, drive))));
+  }, (problem) => say(problem.message));
   return () => {
     const all = state.arrays.flatMap((array) => members(array).filter((m) => m.member).map((member) => ({ array: array.name, ...member })));
     keyed(list, all.map((m) => [m.array, m.slot, m.member, m.text, m.media_errors, m.bad_ranges, m.notes, m.smart]), () => all.length ? table("Drives", COLUMNS, all.map(row)) : h("p", {}, "No array is served."));
     all.forEach((m, nth) => {
       const cell = document.getElementById(`work-${nth}`);
-      if (cell) cell.textContent = `${count(m.reads, "read")} (${bytes(m.read_bytes)}), ${count(m.writes, "write")} (${bytes(m.written_bytes)}), ${m.outstanding} now`;
+      const lines = [`${count(m.reads, "read")}, ${bytes(m.read_bytes)}`, `${count(m.writes, "write")}, ${bytes(m.written_bytes)}`, `${m.outstanding} now`];
+      if (cell) keyed(cell, lines, () => h("span", {}, lines.map((line) => h("span", { className: "line" }, line))));
     });
   };
 }

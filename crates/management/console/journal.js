@@ -19,7 +19,7 @@ export function page(main) {
 function present(journal) {
   const counters = journal.counters;
   return [facts([["State", tag(journal.state === "live" ? "ready" : journal.state, journal.state === "live" ? "optimal" : "failed")], journal.trouble ? ["Trouble", journal.trouble] : null, ["Charge (ring in use)", `${bytes(journal.used_bytes)} of ${bytes(journal.ring_bytes)}, ${count(journal.entries, "entry", "entries")}`],
-    counters ? ["Entries written", `${counters.entries}, with ${bytes(counters.data_bytes)} of clients`] : null, counters ? ["Replayed at starts", `${bytes(counters.replayed_bytes)}, ${count(counters.replayed_redos, "redo record")}`] : null, ["UUID", journal.uuid]]),
+    counters ? ["Entries written", `${counters.entries}, with ${bytes(counters.data_bytes)} of clients`] : null, counters ? ["Replayed at starts", `${bytes(counters.replayed_bytes)}, ${count(counters.replayed_redos, "redo record")}`] : null, ["Last test", "every write is one: what the journal acknowledges is on its devices; a start reads all of it"], ["UUID", journal.uuid]]),
   h("progress", { max: journal.ring_bytes || 1, value: journal.used_bytes, "aria-label": "Ring in use" }),
   table("Devices", ["Device", "State"], journal.devices.map((device) => [device.device, tag(device.works ? "works" : "failed", device.works ? "optimal" : "failed")])),
   journal.arrays.length ? table("Arrays", ["Array", "State", "Waiting entries"], journal.arrays.map((array) => [array.name || array.uuid, array.state, String(array.waiting_entries)])) : null].filter(Boolean);

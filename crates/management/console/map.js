@@ -47,7 +47,7 @@ export function stripeMap(name) {
     h("form", { onsubmit: (event) => { event.preventDefault(); look(wanted()); } },
       field("Address", slider, `From the first byte to the last of ${bytes(size)}.`),
       h("p", { className: "hint" }, `Chunks of ${bytes(chunk)}: click one.`), chunks,
-      h("div", { className: "row" }, field("Byte of the array", offset), h("div", {}, h("button", { className: "main" }, "Show")))), out);
+      h("div", { className: "row end" }, field("Byte of the array", offset), h("div", {}, h("button", { className: "main" }, "Show")))), out);
 }
 
 function told(place) {

@@ -31,4 +31,10 @@ export const CRASH = { resync: "everything is read and made equal", bitmap: "onl
 export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
 export const CLASSES = { rotating: "rotating drive", ssd: "SSD" };
 export const className = (own, many) => (CLASSES[own] ? `${CLASSES[own]}${many ? "s" : ""}` : "not known");
+/** Model, firmware and serial number of a member's drive, and its place: as the kernel or the drive itself has them. */
+export function named(m) {
+  const smart = m.smart || {};
+  const parts = [m.model || smart.model, smart.firmware && `firmware ${smart.firmware}`, (m.serial || smart.serial) && `serial ${m.serial || smart.serial}`, m.bay && `bay ${m.bay}`];
+  return parts.filter(Boolean).join(", ") || "\u2013";
+}
 export const errors = (own) => (own.media_errors || own.bad_ranges ? `${count(own.media_errors, "media error")}, ${count(own.bad_ranges, "bad range")}` : "none");
