@@ -47,7 +47,7 @@ def arguments(verb: str, cell: Mapping[str, Value]) -> List[str]:
     """The command line of a cell, without the program."""
     words = [verb]
     place = _PLACE.get(verb)
-    if place in cell:
+    if place is not None and place in cell:
         words.append(str(cell[place]))
     for name in sorted(cell):
         value = cell[name]

@@ -62,6 +62,40 @@ fn arrays_are_made_of_blank_members_measured_and_taken_apart() {
 }
 
 #[test]
+fn a_journal_is_a_further_write_cache_of_each_array_and_leaves_its_device() {
+    let lab = Lab::new("own-journal");
+    lab.drives(&["d1", "d2", "d3", "j1", "j2"], 32);
+    let line = format!("{REVIEW} --members d1,d2,d3 --levels 5x3 --out own");
+    lab.line(&line).expect(0);
+    let before = kept(&lab, "own");
+    lab.line(&format!("{line} --journal j1 --journal j2")).expect(0);
+    let cell = |label: &str| (label.to_owned(), "raid5x3".to_owned(), true);
+    assert_eq!(cells(&lab, "own"), [cell("write-through"), cell("journal")]);
+    // The array without a journal was kept from the first run.
+    let after = kept(&lab, "own");
+    assert!(before.iter().all(|known| after.contains(known)) && after.len() == before.len() + 1);
+    let page = fs::read_to_string(lab.path("own").join("report.html")).expect("a report");
+    assert!(page.contains("write.cache=journal on"), "{page}");
+    for device in ["d1", "j1", "j2"] {
+        let look = lab.line(&format!("examine {device} --json")).text();
+        assert!(!look.contains("set_uuid") && !look.contains("openraid journal"), "{look}");
+    }
+    // A journal that someone made on a device of this review is not the review's own.
+    lab.line("journal create j1 j2 --yes").expect(0);
+    let used = format!("{line} --journal j1 --journal j2 --seed 2");
+    lab.line(&used).refused(65, &["j1: it is not blank: it holds openraid journal", "--destroy-data"]);
+    for (options, words) in [
+        ("--journal nothing-such", vec!["nothing-such"]),
+        ("--journal s3500_480", vec!["it is a drive profile, and no target is simulated"]),
+        ("--journal j1 --cache-mib 0", vec!["a journal needs a cache"]),
+        ("--journal d1 --journal j1 --journal j2", vec!["one device or mirrored over two"]),
+    ] {
+        let told = lab.line(&format!("{line} --seed 3 {options}")).text();
+        assert!(words.iter().all(|word| told.contains(word)), "{options}: {told}");
+    }
+}
+
+#[test]
 fn members_with_data_are_refused_unless_their_names_are_given() {
     let lab = Lab::new("own-data");
     lab.drives(&["d1", "d2", "d3"], 32);

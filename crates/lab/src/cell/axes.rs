@@ -305,10 +305,14 @@ impl Axes {
         Ok(())
     }
 
-    /// These axes. An axis that is absent here gets the value of `other`.
+    /// These axes. An axis that is absent here gets the value of `other`. Axes that say how the controller acknowledges
+    /// writes replace a journal of `other`.
     #[must_use]
     pub fn or(self, other: &Self) -> Self {
-        let other = other.clone();
+        let mut other = other.clone();
+        if self.cache.is_some() || self.cache_mib == Some(0) {
+            other.journal = None;
+        }
         Self {
             rd: self.rd.or(other.rd),
             qd: self.qd.or(other.qd),
@@ -363,6 +367,11 @@ mod tests {
         assert_eq!(serde_json::to_string(&own).unwrap(), r#"{"qd":4}"#);
         let both = own.or(&Axes { qd: Some(16), bs: Some(4096), ..Axes::default() });
         assert_eq!((both.qd, both.bs), (Some(4), Some(4096)));
+        let journal = Axes { journal: Some("x".into()), ..Axes::default() };
+        let with = |own: Axes| own.or(&journal).journal;
+        assert_eq!(with(Axes { cache_mib: Some(64), ..Axes::default() }).as_deref(), Some("x"));
+        assert_eq!(with(Axes { cache_mib: Some(0), ..Axes::default() }), None);
+        assert_eq!(with(Axes { cache: Some(CacheMode::WriteThrough), ..Axes::default() }), None);
         assert!(serde_json::from_str::<Axes>(r#"{"depth":4}"#).is_err());
     }
 

@@ -58,8 +58,18 @@ fn deal<'a>(series: &[&'a Series], room: usize) -> Vec<Vec<&'a Series>> {
             None => shapes.push(vec![one]),
         }
     }
-    // The last chart gets as many lines as the others, if the shapes allow.
-    let room = series.len().div_ceil(series.len().div_ceil(room).max(1)).max(1);
+    // The last chart gets as many lines as the others, if that takes no more charts.
+    let even = series.len().div_ceil(series.len().div_ceil(room).max(1)).max(1);
+    let (even, full) = (fill(&shapes, even), fill(&shapes, room));
+    if even.len() > full.len() {
+        full
+    } else {
+        even
+    }
+}
+
+/// Puts shapes one after the other into charts of at most `room` lines.
+fn fill<'a>(shapes: &[Vec<&'a Series>], room: usize) -> Vec<Vec<&'a Series>> {
     let mut charts: Vec<Vec<&Series>> = Vec::new();
     for piece in shapes.iter().flat_map(|group| group.chunks(room)) {
         match charts.last_mut() {
@@ -99,6 +109,17 @@ mod tests {
         let wanted = [
             "Without redundancy: single, RAID 0 x2, RAID 0 x3, RAID 0 x4",
             "With redundancy: single, RAID 1 x2, RAID 10 x4, RAID 5 x3, RAID 5 x4",
+        ];
+        assert_eq!(dealt(&names), wanted);
+    }
+
+    #[test]
+    fn three_arrays_with_two_caches_each_take_two_charts() {
+        let names = ["single", "single", "raid10x4", "raid10x4", "raid5x4", "raid5x4", "raid6x8", "raid6x8"];
+        let wanted = [
+            "Without redundancy: single, single",
+            "With redundancy, 1 of 2: RAID 10 x4, RAID 10 x4, RAID 5 x4, RAID 5 x4",
+            "With redundancy, 2 of 2: RAID 6 x8, RAID 6 x8",
         ];
         assert_eq!(dealt(&names), wanted);
     }

@@ -240,6 +240,10 @@ pub struct ReviewArguments {
     /// The simulated machine
     #[command(flatten)]
     pub machine: MachineArguments,
+    /// A journal: each array of --members is also measured with a journal on this blank file or drive, given twice if it
+    /// is mirrored; the arrays of a simulated target have one on a drive of this profile
+    #[arg(long, value_name = "DEVICE|[2x]PROFILE")]
+    pub journal: Vec<String>,
     /// Measure every cell N times; the report shows the median, the lowest and the highest
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub repeat: u32,
@@ -438,9 +442,10 @@ pub struct PlanArguments {
     /// and join all parts with `openraid merge`
     #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
-    /// Price of a drive, in any currency: the answer has the price of each usable TB
-    #[arg(long, value_name = "N", value_parser = price)]
-    pub price: Option<f64>,
+    /// Price of a drive, in any currency: the answer has the price of each usable TB. If --drive names several profiles,
+    /// a price for each, separated by commas; for mixed drives of one array their mean price
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = price)]
+    pub price: Vec<f64>,
     /// Price of a kilowatt hour: the answer has the electricity of the drives over five years
     #[arg(long, value_name = "N", value_parser = price)]
     pub kwh_price: Option<f64>,

@@ -1,5 +1,6 @@
 //! `openraid review`: measures methods over arrays, and writes the results and a report to a folder.
 
+mod blank;
 mod counted;
 mod drives;
 mod members;
@@ -201,9 +202,15 @@ fn one(
         real => real::review(real, arguments, wanted, context)?,
     };
     results.rank = arguments.rank;
-    let machine = machine(&arguments.machine)?;
+    let machine = simulated_machine(arguments)?;
     write(&arguments.out, &results, &page(&choice, library, &machine, &results)?)?;
     Ok(results)
+}
+
+/// The simulated machine. Its journal is on one device or on two that hold the same.
+fn simulated_machine(arguments: &ReviewArguments) -> Result<Axes, Failure> {
+    let journal = Some(arguments.journal.join("+")).filter(|words| !words.is_empty());
+    Ok(Axes { journal, ..machine(&arguments.machine)? })
 }
 
 fn wanted(arguments: &ReviewArguments) -> Result<Wanted, Failure> {
@@ -313,6 +320,8 @@ fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -
     let mut facts = target.facts().clone();
     facts.bed.retain(|line| !line.contains("drives:"));
     facts.bed.insert(1, format!("drives: {}", spec.drives[0].head.title));
+    // The single drive of this test bed has none.
+    facts.bed.extend(machine.journal.as_ref().map(|journal| format!("journal of the arrays: {journal}")));
     Ok(facts)
 }
 
@@ -336,7 +345,7 @@ fn simulated(
     let subjects = words.iter().map(|word| word.parse().map_err(Failure::usage));
     let subjects = subjects.collect::<Result<Vec<Subject>, Failure>>()?;
     let amount = effort(arguments.effort.unwrap_or(EffortWord::Normal));
-    let machine = machine(&arguments.machine)?;
+    let machine = simulated_machine(arguments)?;
     drive_fits(library, system, &machine)?;
     let facts = simulated_facts(library, system, &machine, arguments.seed)?;
     let suite = Suite {

@@ -4,7 +4,7 @@ pub(super) mod attend;
 mod halves;
 mod http;
 mod options;
-mod sizes;
+pub mod sizes;
 mod tls;
 mod wanted;
 

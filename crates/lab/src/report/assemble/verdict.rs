@@ -17,7 +17,10 @@ const DATABASE_READS: u8 = 70;
 
 /// Gives a report its short summary, its order of arrays and its verdicts, if it compares arrays.
 pub fn judge(review: &mut Review, chapters: &[Chapter]) {
-    let scenarios: Vec<Scenario> = chapters.iter().flat_map(scenarios).collect();
+    // If the whole file test was measured, its subset has no verdict of its own: it has the same cells.
+    let whole = chapters.iter().any(|chapter| chapter.method.name == "fc-test" && !chapter.trials.is_empty());
+    let judged = chapters.iter().filter(|chapter| !(whole && chapter.method.name == "fc-subset"));
+    let scenarios: Vec<Scenario> = judged.flat_map(scenarios).collect();
     let compared = scenarios.iter().any(|scenario| scenario.entries.len() > 1);
     if !compared {
         return;
@@ -163,7 +166,9 @@ fn applications(all: &[&Trial]) -> Vec<Scenario> {
             spec.axes.fs.map_or("", |fs| if fs == FileSystem::Ntfs { " on NTFS" } else { " on FAT32" })
         )
     };
-    in_a_row("Applications", "harmonic mean of the scores, imitated", "kB/s", Figure::Score, &trials, words)
+    // The method with several caches is judged at its largest one.
+    let name = largest.map_or_else(|| "Applications".into(), |mib| format!("Applications, {mib} MiB of cache"));
+    in_a_row(&name, "harmonic mean of the scores, imitated", "kB/s", Figure::Score, &trials, words)
 }
 
 fn files(all: &[&Trial]) -> Vec<Scenario> {

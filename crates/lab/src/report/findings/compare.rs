@@ -181,7 +181,8 @@ pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
     Some(Finding::new(FindingKind::Comparison, format!("{what} {}.", list(&parts))))
 }
 
-/// A factor within a sentence: `3.4 times`.
+/// A factor within a sentence: `3.4 times`. Near 1 it has two decimals, since the sentence says that one is larger.
 pub fn times(factor: f64) -> String {
-    format!("{} times", if factor >= 9.95 { number(factor) } else { fixed(factor, 1) })
+    let decimals = if (0.95..1.05).contains(&factor) { 2 } else { 1 };
+    format!("{} times", if factor >= 9.95 { number(factor) } else { fixed(factor, decimals) })
 }

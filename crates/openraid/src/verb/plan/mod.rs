@@ -17,6 +17,7 @@ use super::Context;
 use crate::arguments::{EffortWord, PlanArguments};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::laboratory::{asked, drive_fits, effort, from_file, library, refused, runs_at_once, state_fits, Load};
+use crate::quantity::counted;
 pub use parts::join;
 use parts::PartOf;
 use recommend::Recommendation;
@@ -135,12 +136,11 @@ impl Prices {
 pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let library = library(arguments.load.models.as_deref())?;
     let load = load_of(arguments)?;
-    let prices = Prices { drive: arguments.price, kwh: arguments.kwh_price };
     let machines = machines(arguments, &library, &load.axes)?;
     let trace = load.trace.map(Arc::new);
     let part = PartOf::of(arguments, &library, machines.len(), trace.as_deref())?;
-    let mut plans = Vec::new();
-    for (number, (drives, axes)) in machines.into_iter().enumerate() {
+    let (mut plans, mut texts) = (Vec::new(), Vec::new());
+    for (number, (drives, axes, price)) in machines.into_iter().enumerate() {
         if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
             continue;
         }
@@ -157,14 +157,17 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
             thorough: arguments.range || arguments.load.effort != EffortWord::Quick,
             trace: trace.clone(),
         };
-        plans.push(Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices)? });
+        let prices = Prices { drive: price, kwh: arguments.kwh_price };
+        let body = Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices)? };
+        texts.push(text::text(&body, &prices));
+        plans.push(body);
     }
     let Some((first, more)) = plans.split_first() else { return Err(Failure::usage("--drives: give a number")) };
     let possible = plans.iter().any(|body| advice::possible(&body.levels).next().is_some());
     let answer = Answer { first, more, across: several::across(&several::machines(&plans)), part };
     let mut lines = Vec::new();
-    for body in &plans {
-        lines.extend(text::text(body, &prices));
+    for (body, text) in plans.iter().zip(texts) {
+        lines.extend(text);
         lines.extend(body.recommendation.iter().flat_map(Recommendation::lines));
         lines.push(String::new());
     }
@@ -182,18 +185,30 @@ fn load_of(arguments: &PlanArguments) -> Result<Load, Failure> {
         .map_err(|why| Failure::usage(format!("{}: {why}", path.display())))
 }
 
-/// All combinations of drive counts, drives and buses.
-fn machines(arguments: &PlanArguments, library: &Library, load: &Axes) -> Result<Vec<(u16, Axes)>, Failure> {
+/// All combinations of drive counts, drives and buses, each with the price of a drive.
+fn machines(
+    arguments: &PlanArguments,
+    library: &Library,
+    load: &Axes,
+) -> Result<Vec<(u16, Axes, Option<f64>)>, Failure> {
     let words = |word: &Option<String>| -> Vec<Option<String>> {
         word.as_ref().map_or_else(|| vec![None], |word| word.split(',').map(|one| Some(one.trim().into())).collect())
     };
+    let all = words(&load.drive);
+    if !arguments.price.is_empty() && arguments.price.len() != all.len() {
+        return Err(Failure::usage(format!(
+            "--price: {} for {} of --drive; give a price for each drive profile, separated by commas",
+            counted(arguments.price.len() as u64, "price", "prices"),
+            counted(all.len() as u64, "drive profile", "drive profiles"),
+        )));
+    }
     let mut machines = Vec::new();
-    for drive in words(&load.drive) {
+    for (number, drive) in all.into_iter().enumerate() {
         for bus in words(&load.bus) {
             for drives in &arguments.drives {
                 let axes = Axes { drive: drive.clone(), bus: bus.clone(), ..load.clone() };
                 drive_fits(library, &arguments.system, &axes)?;
-                machines.push((*drives, axes));
+                machines.push((*drives, axes, arguments.price.get(number).copied()));
             }
         }
     }

@@ -54,8 +54,8 @@ impl PartOf {
         let load = &arguments.load;
         format!("{:?}", (&arguments.drives, &arguments.levels, &arguments.system, arguments.range, load))
             .hash(&mut hash);
-        (trace.map(Trace::digest), arguments.price.map(f64::to_bits), arguments.kwh_price.map(f64::to_bits))
-            .hash(&mut hash);
+        let prices = arguments.price.iter().chain(&arguments.kwh_price).map(|price| price.to_bits());
+        (trace.map(Trace::digest), arguments.price.len(), prices.collect::<Vec<_>>()).hash(&mut hash);
         let question = format!("{:016x}", hash.finish());
         Ok(Some(Self { shard, machines, stamp: fingerprint(library), question }))
     }

@@ -1,5 +1,6 @@
 //! Several machines in one answer: the gain of more drives, other drives and another bus.
 
+use openraid_lab::cell::mixed;
 use openraid_lab::plan::Planned;
 use openraid_units::Bytes;
 use serde::Deserialize;
@@ -21,6 +22,14 @@ pub(super) struct Machine {
     bus: String,
     levels: Vec<Level>,
     recommendation: Option<Chosen>,
+    #[serde(default)]
+    prices: Vec<Price>,
+}
+
+#[derive(Deserialize)]
+struct Price {
+    array: String,
+    per_tb: Option<f64>,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +94,7 @@ fn machine(body: &Body) -> Machine {
         bus: body.bus.clone(),
         levels: body.levels.iter().map(level).collect(),
         recommendation: body.recommendation.as_ref().map(|chosen| Chosen { array: chosen.array().to_owned() }),
+        prices: body.prices.iter().map(|own| Price { array: own.array.clone(), per_tb: own.per_tb }).collect(),
     }
 }
 
@@ -118,6 +128,12 @@ impl Machine {
             Level::Possible(plan) => Some(&**plan),
             Level::Impossible {} => None,
         })
+    }
+
+    /// The price of a usable TB of the recommended level.
+    fn per_tb(&self) -> Option<f64> {
+        let chosen = self.chosen()?;
+        self.prices.iter().find(|own| own.array == chosen.array)?.per_tb
     }
 
     fn chosen(&self) -> Option<&Possible> {
@@ -178,16 +194,23 @@ pub(super) fn text(machines: &[Machine], across: &[String]) -> Vec<String> {
     if machines.len() < 2 {
         return Vec::new();
     }
-    let mut table = Table::new(&["MACHINE", "RECOMMENDED", "ROOM", "SPEED", "LOSS IN 5 YEARS, %"]);
+    let mut heads = vec!["MACHINE", "RECOMMENDED", "ROOM", "SPEED", "LOSS IN 5 YEARS, %"];
+    let priced = machines.iter().any(|own| own.per_tb().is_some());
+    heads.extend(priced.then_some("PRICE A TB"));
+    let mut table = Table::new(&heads);
     for own in machines {
         let of = |words: fn(&Possible) -> String| own.chosen().map_or_else(|| "-".into(), words);
-        table.row([
-            format!("{} x {} on {}", own.drives, own.drive, own.bus),
+        let drives =
+            if mixed(&own.drive).len() > 1 { own.drive.clone() } else { format!("{} x {}", own.drives, own.drive) };
+        let mut row = vec![
+            format!("{drives} on {}", own.bus),
             of(|plan| plan.array.clone()),
             of(|plan| sold(Bytes(plan.capacity))),
             of(Possible::speed),
             of(|plan| plan.loss.as_ref().map_or_else(|| "-".into(), |loss| chance(loss.five_years))),
-        ]);
+        ];
+        row.extend(priced.then(|| own.per_tb().map_or_else(|| "-".into(), |price| format!("{price:.2}"))));
+        table.row(row);
     }
     let mut lines = vec![table.text().trim_end().to_owned()];
     lines.extend(across.iter().cloned());
@@ -204,7 +227,8 @@ mod tests {
         let (healthy, loss) = (Healthy { iops, mean_ms: 1.0 }, None);
         let plan = Possible { array: array.clone(), capacity: 1, healthy, by_latency: false, bottleneck, loss };
         let levels = vec![Level::Possible(Box::new(plan)), Level::Impossible {}];
-        Machine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation: Some(Chosen { array }) }
+        let recommendation = Some(Chosen { array });
+        Machine { drives, drive: "d".into(), bus: bus.into(), levels, recommendation, prices: Vec::new() }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A plan as text tables.
 
+use openraid_lab::cell::mixed;
 use openraid_lab::plan::{events_max, LevelPlan, Missing, Planned, Rebuild, Speed, EVENT_LIMIT, JUDGED};
 use openraid_units::Bytes;
 
@@ -73,7 +74,13 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     if impossible.len() < body.levels.len() {
         let Body { drives, drive, drive_bytes, system, load, caches, .. } = body;
         let each = sold(Bytes(*drive_bytes));
-        lines.push(format!("{drives} x {drive}, {each} each, behind {system}, {caches}"));
+        let parts = mixed(drive);
+        let words: Vec<String> = parts.iter().map(|(count, name)| format!("{count} x {name}")).collect();
+        let drives = match words.len() {
+            1 => format!("{drives} x {drive}, {each} each"),
+            _ => format!("{}, {each} of each used", words.join(" and ")),
+        };
+        lines.push(format!("{drives}, behind {system}, {caches}"));
         let own_times = possible(&body.levels).any(|plan| plan.by_latency);
         let times = if own_times { ", at its own times" } else { "" };
         lines.push(format!("{load}{times}: requests/s / mean latency in ms"));

@@ -7,6 +7,9 @@
 //!      make -> first sync -> cells over NBD, kept one by one -> stop -> wipe the metadata
 //! ```
 //!
+//! With --journal each array is also measured with a journal on the given devices (`write.cache=journal`). The journal
+//! is created with the array, and is removed with it.
+//!
 //! If a cell needs another cache, a missing member or a fresh start (M14, M16, M17, M29, M31), the array is created
 //! again in that state. The content of the stripes does not matter for a measurement, so it is not changed.
 //!
@@ -14,26 +17,25 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use openraid_core::limits::Limits;
-use openraid_format::MinorVersion;
+use openraid_format::{MinorVersion, Uuid};
 use openraid_lab::cell::{footprint, ArrayState, Axes, CacheMode, CellSpec, Level, Subject};
 use openraid_lab::method::Suite;
 use openraid_lab::review::{Ended, Part, Performance, ReviewResults};
-use openraid_lab::run::{program_digest, write_atomically, Store};
+use openraid_lab::run::{program_digest, Store};
 use openraid_lab::target::{Choice, Destruction, NbdTarget, RealOptions, Target, TargetError, TargetFacts};
-use openraid_runtime::member::{MemberSpec, Place, ProbedMember};
+use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_runtime::service::journal::{make, JournalRequest};
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
-use serde::{Deserialize, Serialize};
 
 use super::super::create::forget_what_was_inside;
+use super::super::serve::sizes::{JOURNAL_BUFFERS, JOURNAL_CACHE};
 use super::super::Context;
+use super::blank::{check, identity, Known, KNOWN};
 use super::counted::Counted;
 use super::drives::{self, Bank};
 use super::real::{overhead, versions, SECONDS};
@@ -43,43 +45,21 @@ use crate::control::{Answerer as _, Command};
 use crate::exit::Failure;
 use crate::in_process::InProcess;
 use crate::making::{CreateOptions, Shape};
-use crate::members::{open_every, options, written_spec};
+use crate::members::{lasting_spec, open_every, options, written_spec};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::progress::Progress;
 use crate::quantity::human;
-use crate::server::members::contents;
 use crate::trial::quiet_service;
 use crate::wiping;
 use crate::words;
 use openraid_runtime::service::random_uuid;
 
 /// Size of the write-back cache in MiB if no size is given: the same as in a simulated openraid.
-const CACHE_MIB: u32 = 256;
+const CACHE_MIB: u64 = 256;
 /// The method whose cells begin with empty caches.
 const COLD: &str = "M16";
-/// Name of the file that lists the members that this folder's review has used.
-const KNOWN: &str = "members.json";
-/// Schema name of this file.
-const KNOWN_SCHEMA: &str = "openraid/review-members/1";
-/// Number of positions between the first and the last MiB of a member that are also read, to check that the member is
-/// blank.
-const PLACES: u64 = 62;
-const PLACE_BYTES: u64 = 1 << 20;
 /// Time between two checks of a first sync.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// The stored data about the members.
-#[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
-struct Known {
-    schema: String,
-    /// The name of all arrays that this folder's review creates.
-    array: String,
-    /// The text and the identity of each member.
-    members: Vec<(String, String)>,
-    /// The settings of each measured array, as a line of the test bed.
-    #[serde(default)]
-    policies: BTreeMap<String, String>,
-}
 
 /// The words of `--levels` as arrays.
 pub(super) fn subjects(words: &[String]) -> Result<Vec<Subject>, Failure> {
@@ -104,12 +84,57 @@ pub(super) fn subjects(words: &[String]) -> Result<Vec<Subject>, Failure> {
     words.iter().map(subject).collect()
 }
 
+/// When the writes of an array are acknowledged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Cache(CacheMode),
+    Journal,
+}
+
+impl Mode {
+    /// For the label of a part of the report.
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Cache(CacheMode::WriteBack) => "write-back",
+            Self::Cache(CacheMode::WriteThrough) => "write-through",
+            Self::Journal => "journal",
+        }
+    }
+
+    /// A short name.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Cache(cache) => cache.word(),
+            Self::Journal => "journal",
+        }
+    }
+
+    /// The value of `write.cache`.
+    const fn setting(self) -> &'static str {
+        match self {
+            Self::Cache(CacheMode::WriteBack) => "volatile",
+            Self::Cache(CacheMode::WriteThrough) => "through",
+            Self::Journal => "journal",
+        }
+    }
+}
+
+/// The devices of the journal.
+struct Journal {
+    specs: Vec<MemberSpec>,
+    /// Its devices with their sizes and identities, as the axis of a cell.
+    words: String,
+    /// The controller that it belongs to.
+    controller: Uuid,
+}
+
 /// Values that all arrays of a review share.
 struct Bench<'a> {
     arguments: &'a ReviewArguments,
     wanted: &'a Wanted,
     specs: Vec<MemberSpec>,
     sizes: Vec<Sectors>,
+    journal: Option<Journal>,
     /// Name of the arrays.
     array: String,
     store: Store,
@@ -122,7 +147,7 @@ struct Bench<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Bed {
     subject: Subject,
-    cache: CacheMode,
+    mode: Mode,
     /// Size of the cache, if a cell gives it.
     cache_mib: Option<u32>,
     state: ArrayState,
@@ -133,23 +158,24 @@ struct Bed {
 impl Bed {
     /// The key of the stored settings: the array and its write cache.
     fn key(self) -> String {
-        format!("{}, {}", self.subject, self.cache)
+        format!("{}, {}", self.subject, self.mode.word())
     }
 
     /// The array in the state that most cells need.
-    const fn plain(subject: Subject, cache: CacheMode) -> Self {
-        Self { subject, cache, cache_mib: None, state: ArrayState::Healthy, alone: None }
+    const fn plain(subject: Subject, mode: Mode) -> Self {
+        Self { subject, mode, cache_mib: None, state: ArrayState::Healthy, alone: None }
     }
 
     /// The array in the state that a cell needs. With `cold` the cell begins with empty caches in this process.
     fn of(self, cell: &CellSpec, cold: bool) -> Self {
         let cache_mib = cell.axes.cache_mib;
-        let cache = match cache_mib {
-            Some(0) => CacheMode::WriteThrough,
-            _ => cell.axes.cache.unwrap_or(self.cache),
+        let mode = match (cache_mib, cell.axes.cache) {
+            (Some(0), _) => Mode::Cache(CacheMode::WriteThrough),
+            (_, Some(cache)) => Mode::Cache(cache),
+            (_, None) => self.mode,
         };
         let alone = (cold || cell.state == ArrayState::Rebuilding).then(|| cell.digest());
-        Self { cache, cache_mib, state: cell.state, alone, ..self }
+        Self { mode, cache_mib, state: cell.state, alone, ..self }
     }
 }
 
@@ -167,30 +193,34 @@ pub(super) fn review(
     if subjects.is_empty() && !drives::methods(wanted, false).is_empty() {
         return Err(Failure::usage("--members: name the arrays to make of them, as in --levels 0x4,10x4,5x4"));
     }
-    let caches = caches(arguments);
+    let modes = modes(arguments);
     check_options(arguments, &subjects)?;
     let specs = arguments.members.iter().map(|text| written_spec(text)).collect::<Result<Vec<_>, _>>()?;
-    let opened = open_every(&specs, options(Use::Exclusive))?;
-    let sizes = opened.iter().map(|(opened, _)| opened.info.capacity).collect();
-    let known = check_members(arguments, &opened.into_iter().map(|(_, probed)| probed).collect::<Vec<_>>(), context)?;
+    let devices = arguments.journal.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
+    let all: Vec<MemberSpec> = specs.iter().chain(&devices).cloned().collect();
+    let probed: Vec<ProbedMember> =
+        open_every(&all, options(Use::Exclusive))?.into_iter().map(|(_, probed)| probed).collect();
+    let (probed, of_journal) = probed.split_at(specs.len());
+    let sizes = probed.iter().map(|probed| probed.info.capacity).collect();
+    let mut known = check(arguments, probed, of_journal, context)?;
+    let journal = (!devices.is_empty()).then(|| Journal::of(devices, of_journal, &known));
     let stamp = format!("{} {:016x} members: {:?}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     let arrays = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
     let (array, policies) = (known.array.clone(), RefCell::new(known.policies.clone()));
-    let bench = Bench { arguments, wanted: &arrays, specs, sizes, array, store, stamp, policies };
+    let bench = Bench { arguments, wanted: &arrays, specs, sizes, journal, array, store, stamp, policies };
     let mut parts = Vec::new();
     for subject in subjects.iter().filter(|_| !arrays.methods.is_empty()) {
         let mut synced = false;
-        for cache in &caches {
-            let bed = Bed::plain(*subject, *cache);
-            let mode = if *cache == CacheMode::WriteBack { "write-back" } else { "write-through" };
-            let words = [label, if caches.len() > 1 { mode } else { "" }];
+        for mode in &modes {
+            let bed = Bed::plain(*subject, *mode);
+            let words = [label, if modes.len() > 1 { mode.title() } else { "" }];
             let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
             let (mut results, made) = bench.measure(bed, synced)?;
             synced |= made;
             if made {
-                let policies = bench.policies.borrow().clone();
-                Known { policies, ..known.clone() }.write(&arguments.out.join(KNOWN))?;
+                known.policies = bench.policies.borrow().clone();
+                known.write(&arguments.out.join(KNOWN))?;
             }
             results.bed.extend(bench.policies.borrow().get(&bed.key()).cloned());
             if parts.is_empty() {
@@ -211,21 +241,40 @@ pub(super) fn review(
     Ok(parts)
 }
 
-fn caches(arguments: &ReviewArguments) -> Vec<CacheMode> {
-    let mut found: Vec<CacheMode> = Vec::new();
+/// The requested write caches, and the journal as the last one.
+fn modes(arguments: &ReviewArguments) -> Vec<Mode> {
+    let mut found: Vec<Mode> = Vec::new();
     for word in &arguments.caches {
-        let mode = match word {
+        let mode = Mode::Cache(match word {
             CacheWord::Wb => CacheMode::WriteBack,
             CacheWord::Wt => CacheMode::WriteThrough,
-        };
+        });
         if !found.contains(&mode) {
             found.push(mode);
         }
     }
     if found.is_empty() {
-        found.push(CacheMode::WriteThrough);
+        found.push(Mode::Cache(CacheMode::WriteThrough));
     }
+    found.extend((!arguments.journal.is_empty()).then_some(Mode::Journal));
     found
+}
+
+impl Journal {
+    fn of(specs: Vec<MemberSpec>, probed: &[ProbedMember], known: &Known) -> Self {
+        let words = probed.iter().map(|probed| format!("{} ({})", probed.spec, identity(probed)));
+        Self { specs, words: words.collect::<Vec<_>>().join(" and "), controller: known.controller() }
+    }
+
+    /// Creates an empty journal. Its last content is lost.
+    fn create(&self) -> Result<JournalRequest, Failure> {
+        wipe(&self.specs)?;
+        let opened: Vec<_> =
+            open_every(&self.specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
+        make(&opened, random_uuid(), self.controller)?;
+        let (devices, open) = (self.specs.clone(), options(Use::Exclusive));
+        Ok(JournalRequest { devices, controller: self.controller, alone: false, last_uses: Vec::new(), open })
+    }
 }
 
 fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<(), Failure> {
@@ -240,54 +289,16 @@ fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<()
     if arguments.machine.cache.is_some() {
         return Err(Failure::usage("--cache is for simulated targets; give the arrays' own with --caches wb,wt"));
     }
+    if arguments.journal.len() > 2 {
+        return Err(Failure::usage("a journal is on one device or mirrored over two: give --journal once or twice"));
+    }
+    if !arguments.journal.is_empty() && arguments.machine.cache_mib == Some(0) {
+        return Err(Failure::usage("--cache-mib 0: a journal needs a cache; give its size, or leave --journal out"));
+    }
     if arguments.precondition {
         return Err(Failure::usage("--precondition is for a target that exists; the first sync writes these arrays"));
     }
     Ok(())
-}
-
-/// Checks that the members are blank, or have only metadata of this folder's review. The members are recorded before
-/// the first write.
-fn check_members(arguments: &ReviewArguments, probed: &[ProbedMember], context: &Context) -> Result<Known, Failure> {
-    let file = arguments.out.join(KNOWN);
-    let identities: Vec<(String, String)> =
-        probed.iter().map(|probed| (probed.spec.text.clone(), identity(probed))).collect();
-    let known = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Known>(&text).ok());
-    let known = known.filter(|known| known.schema == KNOWN_SCHEMA);
-    let array =
-        known.as_ref().map_or_else(|| format!("review-{:.16}", hex(&random_uuid().0)), |known| known.array.clone());
-    let mut taken = Vec::new();
-    for (probed, own) in probed.iter().zip(&identities) {
-        let used = known.as_ref().is_some_and(|known| known.members.contains(own));
-        let found = if used { of_others(probed, &array) } else { not_blank(probed)? };
-        if let Some(found) = found {
-            if !is_typed(arguments, probed, context)? {
-                taken.push(format!(
-                    "{}: it is not blank: {found}; if all of it may be lost, add --destroy-data and its name with --name",
-                    probed.spec
-                ));
-            }
-        }
-    }
-    if !taken.is_empty() {
-        return Err(Failure::refused(taken.join("\n  ")));
-    }
-    let (mut members, policies) = known.map_or_else(Default::default, |known| (known.members, known.policies));
-    members.retain(|(text, _)| !identities.iter().any(|(own, _)| own == text));
-    members.extend(identities);
-    members.sort();
-    let known = Known { schema: KNOWN_SCHEMA.into(), array, members, policies };
-    fs::create_dir_all(&arguments.out)
-        .map_err(|error| Failure::failed(format!("{}: it cannot be made: {error}", arguments.out.display())))?;
-    known.write(&file)?;
-    Ok(known)
-}
-
-impl Known {
-    fn write(&self, file: &Path) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(self).expect("words");
-        write_atomically(file, text.as_bytes()).map_err(Failure::failed)
-    }
 }
 
 /// All settings of an array in one line: the report gives the policies of the measurement.
@@ -297,88 +308,6 @@ fn policies(array: &ArrayModel) -> String {
         format!("{}={value}", key.replace('_', "."))
     };
     array.settings.iter().map(words).collect::<Vec<_>>().join(", ")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// The identity of the file or device.
-fn identity(probed: &ProbedMember) -> String {
-    let size = probed.info.capacity.bytes().get();
-    let Some(metadata) = path(&probed.spec).and_then(|path| fs::metadata(path).ok()) else {
-        return format!("{} bytes", size);
-    };
-    if metadata.rdev() != 0 {
-        return format!("node {}, {size} bytes", metadata.rdev());
-    }
-    format!("node {} {}, {size} bytes", metadata.dev(), metadata.ino())
-}
-
-fn path(spec: &MemberSpec) -> Option<&PathBuf> {
-    match &spec.place {
-        Place::Path(path) => Some(path),
-        Place::Model(model) => model.file.as_ref(),
-        Place::Ram(_) | Place::Remote(_) => None,
-    }
-}
-
-/// Data on a member of this review that the review did not write.
-fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
-    let look = &probed.look;
-    if let Some(superblock) = &look.superblock {
-        let name = superblock.set_name.to_string();
-        let own = name == array || name.strip_prefix(array).is_some_and(|rest| rest.starts_with('.'));
-        return (!own).then(|| format!("it holds {}", contents(probed)));
-    }
-    (!look.foreign.is_empty() || look.superblock_error.is_some()).then(|| format!("it holds {}", contents(probed)))
-}
-
-/// The contents of a member: a known signature, or any byte other than zero at the positions that are read.
-fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
-    if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() || probed.look.superblock.is_some() {
-        return Ok(Some(format!("it holds {}", contents(probed))));
-    }
-    if matches!(probed.spec.place, Place::Remote(_)) {
-        return Ok(Some("the content of a remote member is not checked".into()));
-    }
-    let Some(path) = path(&probed.spec) else { return Ok(None) };
-    let failed = |error| Failure::cannot_tell(format!("{}: it cannot be read: {error}", probed.spec));
-    let at = first_byte(path, probed.info.capacity.bytes().get()).map_err(failed)?;
-    Ok(at.map(|at| format!("there is data at byte {at}")))
-}
-
-/// The first byte that is not zero at the places that are looked at.
-fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
-    let file = File::open(path)?;
-    let mut buffer = vec![0; usize::try_from(PLACE_BYTES).expect("1 MiB")];
-    let last = size.saturating_sub(PLACE_BYTES);
-    for place in 0..=PLACES + 1 {
-        let at = u128::from(last) * u128::from(place) / u128::from(PLACES + 1);
-        let at = u64::try_from(at).unwrap_or(last);
-        let len = usize::try_from(PLACE_BYTES.min(size - at)).expect("1 MiB");
-        file.read_exact_at(&mut buffer[..len], at)?;
-        if let Some(byte) = buffer[..len].iter().position(|byte| *byte != 0) {
-            return Ok(Some(at + byte as u64));
-        }
-    }
-    Ok(None)
-}
-
-/// Was the member's name typed or given?
-fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Context) -> Result<bool, Failure> {
-    if !arguments.destroy_data {
-        return Ok(false);
-    }
-    let choice = Choice::Path(path(&probed.spec).cloned().unwrap_or_else(|| probed.spec.text.clone().into()));
-    let name = choice.short_name();
-    if !arguments.name.is_empty() {
-        return Ok(arguments.name.contains(&name));
-    }
-    context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to continue:", probed.spec));
-    let mut typed = String::new();
-    std::io::BufRead::read_line(&mut std::io::stdin().lock(), &mut typed).map_err(Failure::failed)?;
-    Ok(typed.trim() == name)
 }
 
 impl Bench<'_> {
@@ -417,9 +346,14 @@ impl Bench<'_> {
         Ok(results)
     }
 
-    fn cache_mib(&self, bed: Bed) -> u32 {
-        let default = if bed.cache == CacheMode::WriteBack { CACHE_MIB } else { 0 };
-        bed.cache_mib.or(self.arguments.machine.cache_mib).unwrap_or(default)
+    fn cache_of(&self, bed: Bed) -> Bytes {
+        let default = match bed.mode {
+            Mode::Cache(CacheMode::WriteBack) => Bytes::mib(CACHE_MIB),
+            Mode::Cache(CacheMode::WriteThrough) => Bytes::ZERO,
+            Mode::Journal => JOURNAL_CACHE,
+        };
+        let asked = bed.cache_mib.or(self.arguments.machine.cache_mib);
+        asked.map_or(default, |mib| Bytes::mib(u64::from(mib)))
     }
 
     fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<Shape, Failure> {
@@ -445,15 +379,17 @@ impl Bench<'_> {
     }
 
     fn facts(&self, bed: Bed, shape: &Shape, size: Sectors) -> TargetFacts {
-        let mib = self.cache_mib(bed);
-        let cache = if mib == 0 { "no cache".into() } else { format!("{mib} MiB of cache") };
-        let mode = if bed.cache == CacheMode::WriteBack { "volatile" } else { "through" };
+        let cache = self.cache_of(bed);
+        let cache = if cache.is_zero() { "no cache".into() } else { format!("{} of cache", human(cache)) };
+        let journal = self.journal.as_ref().filter(|_| bed.mode == Mode::Journal);
+        let journal = journal.map_or_else(String::new, |own| format!(" on {}", own.words));
         let chunk =
             if shape.chunk.is_zero() { String::new() } else { format!("chunk {}, ", human(shape.chunk.bytes())) };
         let bed_line = format!(
-            "{}: {}, {chunk}{cache}, write.cache={mode}, in sync before the first cell, served over a Unix socket",
+            "{}: {}, {chunk}{cache}, write.cache={}{journal}, in sync before the first cell, served over a Unix socket",
             bed.subject,
-            human(size.bytes())
+            human(size.bytes()),
+            bed.mode.setting()
         );
         TargetFacts {
             name: bed.subject.to_string(),
@@ -475,7 +411,10 @@ impl Bench<'_> {
         let shape = self.shape(bed, &names, synced)?;
         let plans = shape.plan(&self.sizes[..count], &names)?;
         let facts = self.facts(bed, &shape, shape.size(&plans));
-        let machine = Axes { cache: Some(bed.cache), ..Axes::default() };
+        let machine = match bed.mode {
+            Mode::Cache(cache) => Axes { cache: Some(cache), ..Axes::default() },
+            Mode::Journal => Axes { journal: self.journal.as_ref().map(|own| own.words.clone()), ..Axes::default() },
+        };
         let seconds = self.arguments.seconds.unwrap_or(SECONDS);
         let suite = Suite {
             repeat: self.arguments.repeat,
@@ -487,7 +426,7 @@ impl Bench<'_> {
         let cells = performance.cells(&facts);
         let missing =
             |cell: &&CellSpec| footprint(cell, facts.capacity.get()).is_ok() && self.store.get(cell).is_none();
-        let progress = Progress::counting(&format!("cells of {}, {}", bed.subject, bed.cache), cells.len() as u64);
+        let progress = Progress::counting(&format!("cells of {}", bed.key()), cells.len() as u64);
         let ended = |ended: Ended| progress.counted_of_which_idle(ended.cells as u64, ended.idle as u64);
         if !cells.iter().any(|cell| missing(&cell)) {
             let closed = |_: &CellSpec, _, _| {
@@ -563,7 +502,7 @@ impl Stand<'_> {
 
     fn take_apart(&mut self) -> Result<(), Failure> {
         match self.array.take() {
-            Some((_, array)) => array.take_apart(&self.bench.specs[..self.names.len()]),
+            Some((bed, array)) => array.take_apart(self.bench, bed),
             None => Ok(()),
         }
     }
@@ -595,8 +534,12 @@ impl Array {
         let specs = &bench.specs[..usize::from(bed.subject.members())];
         wipe(specs)?;
         let own = Limits::default();
-        let cache = Bytes::mib(u64::from(bench.cache_mib(bed)));
-        let host = InProcess::start("review", Limits { pool: own.pool + cache, cache, ..own })?;
+        let cache = bench.cache_of(bed);
+        let journal = bench.journal.as_ref().filter(|_| bed.mode == Mode::Journal).map(Journal::create).transpose()?;
+        let buffers = if journal.is_some() { JOURNAL_BUFFERS } else { Bytes::ZERO };
+        let limits = Limits { pool: own.pool + cache + buffers, cache, journal: buffers, ..own };
+        let host = InProcess::start("review", limits)?;
+        journal.map(|request| host.server.open_journal(request)).transpose()?;
         let opened: Vec<_> =
             open_every(specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
         let names: Vec<String> = specs.iter().map(|spec| spec.text.clone()).collect();
@@ -613,8 +556,8 @@ impl Array {
         // Without clients a first sync may use the full rate of the drives.
         array.set("rebuild.rate", "0")?;
         array.wait_for_sync(bed.subject)?;
-        if bed.cache == CacheMode::WriteBack {
-            array.set("write.cache", "volatile")?;
+        if bed.mode != Mode::Cache(CacheMode::WriteThrough) {
+            array.set("write.cache", bed.mode.setting())?;
         }
         array.bring_into(bed.state, bench, specs)?;
         Ok(array)
@@ -697,10 +640,14 @@ impl Array {
         Err(gone(format!("a member failed ({}), and this cell does not count; mend or replace it", reasons.join("; "))))
     }
 
-    fn take_apart(self, specs: &[MemberSpec]) -> Result<(), Failure> {
+    fn take_apart(self, bench: &Bench<'_>, bed: Bed) -> Result<(), Failure> {
         self.host.server.stop(&self.name)?;
         self.host.stop();
-        wipe(specs)
+        wipe(&bench.specs[..usize::from(bed.subject.members())])?;
+        match bench.journal.as_ref().filter(|_| bed.mode == Mode::Journal) {
+            Some(journal) => wipe(&journal.specs),
+            None => Ok(()),
+        }
     }
 }
 

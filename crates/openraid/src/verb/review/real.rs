@@ -95,6 +95,7 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
         ("cache-mib", machine.cache_mib.is_some(), WHAT_IT_IS),
         ("bus", machine.bus.is_some(), WHAT_IT_IS),
         ("chunk", machine.chunk.is_some(), WHAT_IT_IS),
+        ("journal", !arguments.journal.is_empty(), WHAT_IT_IS),
     ];
     if let Some((option, _, why)) = simulated_only.into_iter().find(|(_, given, _)| *given) {
         let target = target(arguments);

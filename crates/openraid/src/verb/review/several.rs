@@ -1,5 +1,6 @@
 //! A review of several targets: each has a folder of its own, and one report covers all.
 
+use openraid_lab::cell::mixed;
 use openraid_lab::report;
 use openraid_lab::report::assemble;
 use openraid_lab::report::data::Fact;
@@ -38,7 +39,9 @@ pub(super) fn review(
     let named = named(arguments)?;
     let whole = whole(arguments, &named);
     guard(&arguments.out, &whole, None)?;
-    let typed = typed(arguments, &named, context)?;
+    let mut typed = typed(arguments, &named, context)?;
+    let (profiles, devices) = journals(arguments, &named, library)?;
+    typed.journal = devices;
     let arguments = &typed;
     let mut parts = Vec::new();
     if !arguments.members.is_empty() {
@@ -52,7 +55,9 @@ pub(super) fn review(
         if own.methods.is_empty() {
             continue;
         }
-        let results = one(&of_one(arguments, &named, name, target)?, own, library, context)?;
+        let journal = if is_simulated(target) { profiles.clone() } else { Vec::new() };
+        let own_arguments = ReviewArguments { journal, ..of_one(arguments, &named, name, target)? };
+        let results = one(&own_arguments, own, library, context)?;
         parts.push(Part { label: name.clone(), results });
     }
     let real = named.iter().filter(|(_, target)| !is_simulated(target));
@@ -103,6 +108,28 @@ fn whole(arguments: &ReviewArguments, named: &[(String, String)]) -> String {
 
 fn is_simulated(target: &str) -> bool {
     Choice::parse(target).is_ok_and(|choice| matches!(choice, Choice::Simulated(_)))
+}
+
+/// The journal of simulated targets, as drive profiles, and that of the arrays made of members, as devices.
+fn journals(
+    arguments: &ReviewArguments,
+    named: &[(String, String)],
+    library: &Library,
+) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let is_profile = |word: &String| mixed(word).iter().all(|(_, name)| library.drive(name).is_ok());
+    let (profiles, devices): (Vec<String>, Vec<String>) = arguments.journal.iter().cloned().partition(is_profile);
+    if let Some(profile) = profiles.first().filter(|_| !named.iter().any(|(_, target)| is_simulated(target))) {
+        return Err(Failure::usage(format!(
+            "--journal {profile}: it is a drive profile, and no target is simulated; name a blank file or drive for the \
+             arrays of --members"
+        )));
+    }
+    if let Some(device) = devices.first().filter(|_| arguments.members.is_empty()) {
+        return Err(Failure::usage(format!(
+            "--journal {device}: there is no such drive profile, and a device is for the arrays of --members"
+        )));
+    }
+    Ok((profiles, devices))
 }
 
 /// The arguments with the names that the user types on the terminal. Each is requested once.

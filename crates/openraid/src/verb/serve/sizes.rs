@@ -10,9 +10,9 @@ use crate::exit::Failure;
 use crate::quantity::human;
 
 /// Memory for writing a journal: four buffers of the largest entry.
-const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
+pub const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
 /// Cache of a server with a journal if no size is given.
-const JOURNAL_CACHE: Bytes = Bytes::mib(64);
+pub const JOURNAL_CACHE: Bytes = Bytes::mib(64);
 /// Maximum memory, in MiB, in the search for the minimum that works.
 const LEAST_MEMORY_MIB_MAX: u64 = 1024;
 /// Share of the payload memory for the engine's own work: numerator and denominator.

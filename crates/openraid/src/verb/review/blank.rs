@@ -1,0 +1,228 @@
+//! Checks that the devices of a review are blank or its own, and records which ones the review used.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use openraid_format::{ForeignKind, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
+use openraid_lab::run::write_atomically;
+use openraid_lab::target::Choice;
+use openraid_runtime::member::{MemberSpec, Place, ProbedMember};
+use openraid_runtime::service::random_uuid;
+use serde::{Deserialize, Serialize};
+
+use super::super::Context;
+use crate::arguments::ReviewArguments;
+use crate::exit::Failure;
+use crate::server::members::contents;
+
+/// Name of the file that lists the devices that this folder's review has used.
+pub(super) const KNOWN: &str = "members.json";
+/// Schema name of this file.
+const KNOWN_SCHEMA: &str = "openraid/review-members/1";
+/// Number of positions between the first and the last MiB of a device that are also read, to check that the device is
+/// blank.
+const PLACES: u64 = 62;
+const PLACE_BYTES: u64 = 1 << 20;
+
+/// The text and the identity of a device.
+type Device = (String, String);
+
+/// The stored data about the devices.
+#[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub(super) struct Known {
+    schema: String,
+    /// The name of all arrays that this folder's review creates.
+    pub(super) array: String,
+    /// The members.
+    pub(super) members: Vec<Device>,
+    /// The devices of the journal.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    journal: Vec<Device>,
+    /// The controller that all journals of this folder's review belong to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    controller: Option<String>,
+    /// The settings of each measured array, as a line of the test bed.
+    #[serde(default)]
+    pub(super) policies: BTreeMap<String, String>,
+}
+
+impl Known {
+    fn new() -> Self {
+        Self {
+            schema: KNOWN_SCHEMA.into(),
+            array: format!("review-{:.16}", hex(&random_uuid().0)),
+            members: Vec::new(),
+            journal: Vec::new(),
+            controller: None,
+            policies: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn write(&self, file: &Path) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(self).expect("words");
+        write_atomically(file, text.as_bytes()).map_err(Failure::failed)
+    }
+
+    /// The controller that the journals belong to; zero if there is no journal.
+    pub(super) fn controller(&self) -> Uuid {
+        self.controller.as_deref().and_then(|text| text.parse().ok()).unwrap_or(Uuid([0; 16]))
+    }
+}
+
+/// Checks that members and devices of a journal are blank, or have only data of this folder's review. They are recorded
+/// before the first write.
+pub(super) fn check(
+    arguments: &ReviewArguments,
+    members: &[ProbedMember],
+    journal: &[ProbedMember],
+    context: &Context,
+) -> Result<Known, Failure> {
+    let file = arguments.out.join(KNOWN);
+    let read = fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str::<Known>(&text).ok());
+    let mut known = read.filter(|known| known.schema == KNOWN_SCHEMA).unwrap_or_else(Known::new);
+    let mut taken = Vec::new();
+    let mut check = |probed: &ProbedMember, own: &[Device], of_others: &dyn Fn(&ProbedMember) -> Option<String>| {
+        let used = own.contains(&device(probed));
+        let found = if used { of_others(probed) } else { not_blank(probed)? };
+        if let Some(found) = found {
+            if !is_typed(arguments, probed, context)? {
+                taken.push(format!(
+                    "{}: it is not blank: {found}; if all of it may be lost, add --destroy-data and its name with --name",
+                    probed.spec
+                ));
+            }
+        }
+        Ok::<_, Failure>(())
+    };
+    for probed in members {
+        check(probed, &known.members, &|probed| of_others(probed, &known.array))?;
+    }
+    for probed in journal {
+        check(probed, &known.journal, &|probed| of_another_journal(probed, known.controller()))?;
+    }
+    if !taken.is_empty() {
+        return Err(Failure::refused(taken.join("\n  ")));
+    }
+    add(&mut known.members, members);
+    add(&mut known.journal, journal);
+    if !journal.is_empty() && known.controller.is_none() {
+        known.controller = Some(random_uuid().to_string());
+    }
+    fs::create_dir_all(&arguments.out)
+        .map_err(|error| Failure::failed(format!("{}: it cannot be made: {error}", arguments.out.display())))?;
+    known.write(&file)?;
+    Ok(known)
+}
+
+/// Adds devices to a sorted list. A device of the same name is replaced.
+fn add(known: &mut Vec<Device>, probed: &[ProbedMember]) {
+    let own: Vec<Device> = probed.iter().map(device).collect();
+    known.retain(|(text, _)| !own.iter().any(|(own, _)| own == text));
+    known.extend(own);
+    known.sort();
+}
+
+fn device(probed: &ProbedMember) -> Device {
+    (probed.spec.text.clone(), identity(probed))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The identity of the file or device.
+pub(super) fn identity(probed: &ProbedMember) -> String {
+    let size = probed.info.capacity.bytes().get();
+    let Some(metadata) = path(&probed.spec).and_then(|path| fs::metadata(path).ok()) else {
+        return format!("{} bytes", size);
+    };
+    if metadata.rdev() != 0 {
+        return format!("node {}, {size} bytes", metadata.rdev());
+    }
+    format!("node {} {}, {size} bytes", metadata.dev(), metadata.ino())
+}
+
+fn path(spec: &MemberSpec) -> Option<&PathBuf> {
+    match &spec.place {
+        Place::Path(path) => Some(path),
+        Place::Model(model) => model.file.as_ref(),
+        Place::Ram(_) | Place::Remote(_) => None,
+    }
+}
+
+/// Data on a member of this review that the review did not write.
+fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
+    let look = &probed.look;
+    if let Some(superblock) = &look.superblock {
+        let name = superblock.set_name.to_string();
+        let own = name == array || name.strip_prefix(array).is_some_and(|rest| rest.starts_with('.'));
+        return (!own).then(|| format!("it holds {}", contents(probed)));
+    }
+    (!look.foreign.is_empty() || look.superblock_error.is_some()).then(|| format!("it holds {}", contents(probed)))
+}
+
+/// Data on a journal's device of this review that the review did not write: anything but a journal of the review's own
+/// controller.
+fn of_another_journal(probed: &ProbedMember, controller: Uuid) -> Option<String> {
+    let others = probed.look.foreign.list().iter().any(|finding| finding.kind != ForeignKind::OpenraidJournal);
+    if others || probed.look.superblock_error.is_some() {
+        return Some(format!("it holds {}", contents(probed)));
+    }
+    let own = || {
+        let mut bytes = vec![0; JOURNAL_BLOCK_BYTES];
+        File::open(path(&probed.spec)?).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
+        JournalSuperblock::decode(&bytes, SuperblockCopy::First).ok()
+    };
+    let is_journal = !probed.look.foreign.is_empty();
+    let is_own = own().is_some_and(|superblock| superblock.controller == controller);
+    (is_journal && !is_own).then(|| format!("it holds {}", contents(probed)))
+}
+
+/// The contents of a device: a known signature, or any byte other than zero at the positions that are read.
+fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
+    if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() || probed.look.superblock.is_some() {
+        return Ok(Some(format!("it holds {}", contents(probed))));
+    }
+    if matches!(probed.spec.place, Place::Remote(_)) {
+        return Ok(Some("the content of a remote member is not checked".into()));
+    }
+    let Some(path) = path(&probed.spec) else { return Ok(None) };
+    let failed = |error| Failure::cannot_tell(format!("{}: it cannot be read: {error}", probed.spec));
+    let at = first_byte(path, probed.info.capacity.bytes().get()).map_err(failed)?;
+    Ok(at.map(|at| format!("there is data at byte {at}")))
+}
+
+/// The first byte that is not zero at the places that are looked at.
+fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
+    let file = File::open(path)?;
+    let mut buffer = vec![0; usize::try_from(PLACE_BYTES).expect("1 MiB")];
+    let last = size.saturating_sub(PLACE_BYTES);
+    for place in 0..=PLACES + 1 {
+        let at = u128::from(last) * u128::from(place) / u128::from(PLACES + 1);
+        let at = u64::try_from(at).unwrap_or(last);
+        let len = usize::try_from(PLACE_BYTES.min(size - at)).expect("1 MiB");
+        file.read_exact_at(&mut buffer[..len], at)?;
+        if let Some(byte) = buffer[..len].iter().position(|byte| *byte != 0) {
+            return Ok(Some(at + byte as u64));
+        }
+    }
+    Ok(None)
+}
+
+/// Was the member's name typed or given?
+fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Context) -> Result<bool, Failure> {
+    if !arguments.destroy_data {
+        return Ok(false);
+    }
+    let choice = Choice::Path(path(&probed.spec).cloned().unwrap_or_else(|| probed.spec.text.clone().into()));
+    let name = choice.short_name();
+    if !arguments.name.is_empty() {
+        return Ok(arguments.name.contains(&name));
+    }
+    context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to continue:", probed.spec));
+    let mut typed = String::new();
+    std::io::BufRead::read_line(&mut std::io::stdin().lock(), &mut typed).map_err(Failure::failed)?;
+    Ok(typed.trim() == name)
+}
