@@ -46,7 +46,7 @@ pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
     Err(failed.join("; "))
 }
 
-/// The test program that a message of cargo's tells of.
+/// The test program that a message of cargo names.
 fn program(message: &serde_json::Value) -> Option<Program> {
     let path = PathBuf::from(message["executable"].as_str()?);
     if message["profile"]["test"] != true {

@@ -240,7 +240,7 @@ fn words() -> Outcome {
 /// The feature that puts bugs into the engine.
 const PLANTED: &str = "planted";
 
-/// Without being asked for it by name, no build of the workspace has the feature that puts bugs into the engine: no crate turns
+/// No build of the workspace has the feature that puts bugs into the engine, unless the feature is named: no crate turns
 /// it on for another one, and it is no default.
 fn no_planted_bugs() -> Outcome {
     let arguments =

@@ -4,7 +4,7 @@
 //!  claim file --> Claim --> check (Starlark) --> metric calls --> Metrics (a laboratory, or a fake)
 //!                              |                    |
 //!                              |                    `--> pure arithmetic: links, survivors, parity shares
-//!                              `--> Outcome: pass | fail | not-applicable, with every value that was asked for
+//!                              `--> Outcome: pass | fail | not-applicable, with every value that was measured
 //! ```
 //!
 //! A claim is one boolean expression over measured values. This crate implements the language. [`Metrics`] is the

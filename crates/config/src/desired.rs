@@ -138,7 +138,7 @@ pub struct DesiredCare {
     /// The program that reads a drive's health. A program that is set here is asked about files too. Without one,
     /// `smartctl` is used if it is found, for block devices only.
     pub smartctl: Option<PathBuf>,
-    /// The program that is told what a drive's light is to show.
+    /// The program that is called to switch a drive's light.
     pub led: Option<PathBuf>,
 }
 

@@ -258,7 +258,7 @@ fn unknown_features_are_refused_by_both_and_mds_journals_by_name() {
     }
 }
 
-/// The way out that docs/journal.md tells of, step by step.
+/// The remedy of docs/journal.md, step by step.
 #[test]
 fn an_array_whose_own_journal_was_taken_out_as_documented_is_taken() {
     let folder = Folder::new("journal-out");

@@ -58,7 +58,7 @@ fn judge(world: &mut World, array: ArrayId, what: &str) {
     assert!(is_stamped(world, array, SEED), "{what}");
 }
 
-/// What md says of an array that it has to finish: whole, consistent, every stamp right.
+/// md's result for an array whose work it continues: complete, consistent, every stamp right.
 fn judged_by_md(output: &GuestOutput, key: &str) {
     assert_eq!(output.text(&format!("{key}.assembled")), "yes", "{key}: {}", output.text(&format!("{key}.refusal")));
     assert_eq!(output.text(&format!("{key}.end")), "clean", "{key}");
@@ -177,8 +177,8 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
          [ -e $f ] && say ours.$n \"$(tr '\\n' ';' <$f)\"; done\nstop ours",
         ours[1..].join(" ")
     ));
-    // Md's: told of bad sectors, and it writes its log when it next changes its superblocks. Reading them would have
-    // md rewrite and forget them.
+    // md writes its log of bad sectors when it next changes its superblocks. If md read these sectors, it would rewrite
+    // them and drop them from the log.
     let files = folder.empties("theirs", 4, MEMBER_BYTES);
     let theirs = guest.images(&files);
     let name = theirs[1].trim_start_matches("/dev/").to_owned();
@@ -211,7 +211,7 @@ fn sectors_that_one_has_lost_the_other_knows_as_lost() {
 #[test]
 fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bitmap() {
     let folder = Folder::new("stale");
-    // Md fails a member and goes on writing; the engine leaves it out, and takes it back by the bitmap.
+    // md fails a member and continues to write. The engine leaves the member out, and adds it again by the bitmap.
     let files = folder.empties("theirs", 3, MEMBER_BYTES);
     let mut guest = Guest::new();
     let theirs = guest.images(&files);

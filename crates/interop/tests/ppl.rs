@@ -77,8 +77,8 @@ fn md_puts_right_what_the_engine_was_writing() {
     }
 }
 
-/// The spans of an array, of which hosts see the stripe over them, are killed in the middle of writes; with one member of
-/// each span missing where that is asked for.
+/// The spans of an array are killed in the middle of writes; hosts see the stripe over the spans. If `missing` says so,
+/// one member of each span is missing.
 fn script_spans(guest: &mut Guest, folder: &Folder, key: &str, missing: bool) {
     let shape = Shape::raid5(3, Sectors::kib(16));
     let options = |span: u64| RigOptions { ppl: true, ..RigOptions::new(SEED * 100 + span) };

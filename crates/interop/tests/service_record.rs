@@ -1,5 +1,4 @@
-//! What the engine was told in a run of the service, told again to a fresh engine, gives the same actions, byte for
-//! byte.
+//! The events of a run of the service, replayed into a new engine, give the same actions, byte for byte.
 
 #[path = "../../runtime/tests/support/mod.rs"]
 mod support;
@@ -18,7 +17,7 @@ use openraid_units::{Instant, Sectors};
 use support::random::Random;
 use support::{request, small_limits, Server};
 
-/// Keeps the stream in the simulator's form, and a hash of what came of it.
+/// Keeps the stream of events in the simulator's form, and a hash of the resulting actions.
 #[derive(Clone)]
 struct Keeper(Arc<Mutex<(Record, Digest)>>);
 

@@ -12,7 +12,7 @@ pub struct Failure {
     pub exit: Exit,
     /// In words.
     pub text: String,
-    /// The thing that was asked for exists, and another program or the kernel uses it.
+    /// The named thing exists, and another program or the kernel uses it.
     pub in_use: bool,
 }
 

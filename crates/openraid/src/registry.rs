@@ -83,7 +83,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The registry of this user, or the one that was asked for.
+    /// The registry of this user, or the one that was named.
     pub fn at(asked: Option<&Path>) -> Self {
         Self { path: asked.map_or_else(default_path, Path::to_path_buf) }
     }
@@ -173,7 +173,7 @@ impl Registry {
         })
     }
 
-    /// The identity of this controller: whose registry this is. It is made when it is asked for first.
+    /// The identity of the controller that this registry belongs to. It is made at the first call.
     ///
     /// # Errors
     /// The file cannot be read or written.

@@ -128,7 +128,7 @@ fn a_fault_found_at_a_start_is_an_alarm() {
     lab.line(&format!("reload {options}")).expect(0);
     assert!(!ids(&alarms(&lab, &options)).contains(&"server:ConfigurationRefused"));
     server.kill();
-    // The next server of this name goes on with them; an alarm whose fault is gone is over.
+    // The next server with this name takes the alarms over. An alarm whose fault is gone ends.
     lab.line("forget gone").expect(0);
     let server = serve();
     let found = alarms(&lab, &options);

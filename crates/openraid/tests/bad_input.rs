@@ -23,7 +23,7 @@ fn three() -> (Lab, [&'static str; 3]) {
     (lab, ["d0", "d1", "d2"])
 }
 
-/// Verbs that look at members. The members' names come after the words. None of the verbs writes.
+/// Verbs that read members and write nothing. The members' names follow these words.
 const LOOKING: &[&[&str]] = &[&["examine"], &["doctor"], &["assemble", "--no-serve"], &["copy-out"], &["scan"]];
 
 /// Every looking verb ends in order, and leaves the members as they are.
@@ -275,7 +275,7 @@ fn members_that_may_not_be_written_or_read_say_so() {
     assert_eq!(fs::read(lab.path("d1")).map(|bytes| bytes.len()).ok(), Some(8 << 20));
     lab.line("erase d1 --yes").refused(65, &["d1: permission denied"]);
     assert_eq!(lab.fingerprints(&["d1"]), before[1..2]);
-    // Reading is enough to look at it.
+    // Permission to read is enough for these verbs.
     lab.line("examine d1").expect(0);
     lab.line("doctor d1 d2 d0").expect(0);
     mode(0o000);

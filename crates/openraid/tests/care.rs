@@ -70,7 +70,7 @@ fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
     say(&lab, "d1", &health(false, 2, 10));
     assert!(alarm(&lab, "DrivePredictiveFailure", "d1").contains("failing"));
     wait_for_end(&lab, "DriveWorn");
-    // Garbage, and a drive that cannot be asked: said, and nothing else comes of it.
+    // Invalid answers, and a drive that cannot be asked, are reported and have no other effect.
     fs::write(lab.path("d0.health"), "smartctl 6.6 2017\n").expect("room");
     assert!(alarm(&lab, "HealthUnknown", "d0").contains("smartctl printed no JSON"));
     fs::remove_file(lab.path("d2.health")).expect("it is there");

@@ -119,7 +119,8 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
         let mut client = Client::open(&socket, export);
         assert_eq!((client.ask(READ, 0, &[0; 512]), client.ask(WRITE, 0, &[0; 512])), (0, EPERM));
     }
-    // What the file names holds again after a restart, and `set` says so; what it does not name is kept.
+    // After a restart the values of the file are in force again, and `set` says so. Values that the file does not name
+    // are kept.
     let note = "says rebuild.rate=50M, which holds again after a restart or `openraid reload`";
     lab.line("set data rebuild.rate=7M scrub.rate=9M").expect(0).says(&[note]);
     let config = lab.line("config show --json").expect(0).json();
@@ -138,7 +139,7 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
         [line("access"), line("rebuild.rate"), line("profile"), line("scrub.rate")],
         [8.into(), 10.into(), 11.into(), Value::Null]
     );
-    // A service goes on without arrays.
+    // A service continues without arrays.
     lab.line("stop data").expect(0);
     assert!(lab.line("list").expect(0).text().contains("offline"));
     lab.line("stop --all").expect(0);
@@ -398,7 +399,8 @@ fn the_packaged_group_and_folder_are_made_by_systemds_own_programs() {
     assert!(fine, "{said}");
     let folder = fs::metadata(lab.path("run/openraid-nbd")).expect("a folder");
     assert_eq!((folder.mode() & 0o7777, folder.uid(), Some(folder.gid())), (0o2750, 0, group));
-    // A server's socket in it belongs to that group, whatever the umask of the unit; the one of `lab.serve` to its user.
+    // The socket of a server in this folder belongs to the folder's group, whatever the umask of the unit is. The
+    // socket of `lab.serve` belongs to its user.
     lab.line("create data --level 5 --assume-clean --file-size 8M d0 d1 d2").expect(0);
     let socket = lab.path("run/openraid-nbd/nbd.sock");
     let server = lab.serve(&["data", "--nbd-unix", &socket.display().to_string()]);

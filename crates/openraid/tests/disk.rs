@@ -31,7 +31,7 @@ halt() { kill "$server"; wait "$server"; }
 serve
 "#;
 
-/// Run a job in a guest after the prologue, and return what it printed; nothing if a package is missing.
+/// Run a job in a guest after the prologue. Returns its output; `None` if a package is missing.
 fn in_guest(job: &str) -> Option<String> {
     for program in ["linux.uml", "nbd-client", "qemu-nbd", "insmod", "mkfs.ext4"] {
         if !installed(program) {

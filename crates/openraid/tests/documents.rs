@@ -57,7 +57,7 @@ fn examine_agrees_with_mdadm_about_every_kind_of_array() {
     }
 }
 
-/// The verbs that the program's help names: each on a line of its own below "Commands:", two spaces before it.
+/// The verbs in the program's help: each has a line after "Commands:" that begins with two spaces.
 fn verbs_of(help: &str) -> Vec<&str> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let named = lines.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -110,7 +110,7 @@ fn the_bare_root_gets_sources_of_its_own_suite_whatever_this_machine_has() {
     let trixie = "http://mirror.example/debian trixie\\nhttp://mirror.example/security trixie-security";
     let with_bookworm = format!("{trixie}\\nhttp://other.example/debian bookworm");
     for (sites, wanted) in [
-        // None of this machine's: Debian's own.
+        // Debian's own mirrors instead of the ones of this machine.
         (trixie, "http://deb.debian."),
         (with_bookworm.as_str(), "http://other.example/debian "),
         ("", "http://deb.debian."),

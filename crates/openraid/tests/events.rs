@@ -13,7 +13,7 @@ use serde_json::Value;
 use support::guest::Small;
 use support::Lab;
 
-/// An event that is not in the log after this time does not come.
+/// After this time an event that is not in the log counts as missing.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn array(name: &str) -> Lab {
@@ -68,7 +68,7 @@ fn a_fault_found_at_a_start_is_an_event_and_a_kill_loses_none() {
     let degraded = at_start[0];
     assert_eq!((&degraded["level"], &degraded["array"]), (&"critical".into(), &"data".into()));
     assert_eq!(degraded["text"], "data: at the start degraded: without slot 1");
-    // Acknowledged, it is there and not asked for again.
+    // An acknowledged event stays in the log and is not listed as open.
     let number = degraded["number"].to_string();
     lab.line(&format!("events --acknowledge {number}")).expect(0).says(&["1 event acknowledged"]);
     let open = events(&lab, "--unacknowledged --level warning");

@@ -149,7 +149,7 @@ fn a_cached_write_is_acknowledged_first_and_its_story_continues_with_the_destage
     server.stop();
 }
 
-/// The one step of a story that begins so, as it is seen; its time is told, and the words that it has.
+/// The one step of a story that begins with these words. It must have a time, and these further words.
 #[track_caller]
 fn step_with_time(story: &Value, seen_as: &str, words: &str) {
     let steps = story["steps"].as_array().expect("steps");
@@ -204,7 +204,7 @@ fn stories_are_followed_as_they_end_and_nothing_is_recorded_without_a_follower()
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // Stories are told from the moment in which the follower has asked first.
+    // Steps are recorded from the first request of the follower on.
     let kept = |expected: bool| {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         while (lab.line("explain data --slowest 1").code == 0) != expected {

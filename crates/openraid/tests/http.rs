@@ -47,7 +47,7 @@ fn settled(mut array: Value) -> Value {
     array
 }
 
-/// Wait until the log tells of this.
+/// Wait until the log has this event.
 #[track_caller]
 fn wait_for_event(web: &Web, words: &[&str]) -> Value {
     let until = Instant::now() + Duration::from_secs(60);
@@ -219,7 +219,7 @@ fn invalid_and_foreign_requests_are_refused_with_a_reason() {
     let head = format!("GET / HTTP/1.1\r\nHost: {}\r\nX: {}\r\n\r\n", web.host, "x".repeat(20_000));
     assert_eq!(web.raw(head.as_bytes()).status, 431);
     assert_eq!(web.raw(b"\x16\x03\x01\x00\x05hello\r\n\r\n").status, 400);
-    // Nothing of that has changed anything.
+    // None of these requests changed anything.
     assert_eq!(lab.show("data")["profile"]["changes"], json!([]));
     assert_eq!(lab.show("data")["health"], "optimal");
     server.stop();
@@ -385,7 +385,7 @@ fn beyond_the_loopback_there_is_only_tls_with_a_certificate_that_is_made_once() 
     server.stop();
 }
 
-/// A key and a certificate: of an authority by this name, or signed by that one.
+/// A key and a certificate: of a new authority with this name, or signed by the given one.
 fn certify(lab: &Lab, name: &str, authority: Option<&str>) -> Option<bool> {
     let path = |end: &str| lab.path(&format!("{name}{end}")).display().to_string();
     let (subject, key, out) = (format!("/CN={name}"), path(".key"), path(".pem"));

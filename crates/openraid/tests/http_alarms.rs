@@ -109,7 +109,7 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
     web.ask_with("DELETE", "/api/v1/schedules/none", None, &[]).refused(404, &["no schedule named \"none\""]);
     let made = post(&web, &input).expect(200).json();
     assert_eq!((&made["every_seconds"], &made["line"]), (&604_800.into(), &0.into()));
-    // It is carried out, told by the command line, kept over a kill, and follows its array to another name.
+    // The schedule is carried out, shown by the command line, kept over a kill, and follows its array to another name.
     server.wait_for_news("CheckFinished", 1);
     let says = ["schedule weekly: check of data every 7 d", "(kept by the server)", "schedule monthly: check of other"];
     lab.line("config show").expect(0).says(&says);

@@ -1,5 +1,5 @@
-//! The service when its own files are damaged, its disk is full, or its configuration leads to itself: a clear answer, and the data
-//! path goes on.
+//! The service when its own files are damaged, its disk is full, or its configuration refers to itself: it gives a
+//! clear answer, and the data path continues.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn signed_in(lab: &Lab, server: &Server) -> Web {
     web
 }
 
-/// A client writes, and reads what it wrote.
+/// A client writes, and reads the same data back.
 fn data_path_works(lab: &Lab, fill: u8) {
     let mut client = Client::open(&lab.path("nbd.sock"), "data");
     assert_eq!(client.ask(WRITE, 8192, &[fill; 4096]), 0);

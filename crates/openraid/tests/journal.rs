@@ -123,7 +123,7 @@ fn another_journal_that_knows_the_array_from_earlier_is_refused() {
     let lab = made("journal-other", 16, "j0", "16M");
     lab.line("journal create --size 16M j1").expect(0);
     killed(&lab, &["j0"]);
-    // The data of the lost journal are given up, and the array goes on with the other one.
+    // The data in the lost journal is given up, and the array continues with the other journal.
     let server = restarted(&lab, &["--journal", "j1", "--journal-lost"]);
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
     assert!(io(&lab, &["write -P 8 0 64k", "write -P 9 1000k 8k"]));
@@ -209,7 +209,7 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     let lab = made("journal-mirror", 16, "j0 j1", "16M");
     killed(&lab, &["j0", "j1"]);
     std::fs::rename(lab.path("j1"), lab.path("away")).expect("moved");
-    // Alone the device may be stale, so an option has to say that it is not.
+    // The device by itself may be stale, so an option must confirm that it is not.
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["--journal-alone", "the other one is missing"]);
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0 --journal j1").refused(65, &["j1"]);
     let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
@@ -228,7 +228,7 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     server.kill();
     // Now the other one has everything too.
     std::fs::remove_file(lab.path("j0")).expect("gone");
-    // If the registry and one device are lost there is a way to go on; the message has to name it.
+    // If the registry and one device are lost there is a remedy, and the message must name it.
     for (line, remedy) in
         [("journal adopt j1 --yes", "name both"), ("journal discard data --on j1", "name both with --on")]
     {
@@ -244,8 +244,8 @@ fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
     server.stop();
 }
 
-/// Each of two devices is used without the other one: the one that was used first has not what was promised since, and
-/// says nothing of it itself.
+/// Each of two devices is used without the other one. The device that was used first lacks the writes that were
+/// acknowledged later, and nothing on it shows this.
 #[test]
 fn if_two_devices_were_both_used_alone_the_one_that_was_used_first_is_stale() {
     if !has_tools() {
@@ -360,7 +360,7 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
     server.stop();
 }
 
-/// Make a file this long, whatever it held.
+/// Make a file of this length, whatever it contained.
 fn cut(lab: &Lab, name: &str, bytes: u64) {
     let file = std::fs::File::options().write(true).open(lab.path(name)).expect("it is there");
     file.set_len(bytes).expect("room");
@@ -385,7 +385,7 @@ fn of_a_device_that_was_cut_off_it_is_said_that_the_other_one_is_whole_and_how_t
     let server = restarted(&lab, &["--journal", "j0", "--journal-alone"]);
     holds_everything(&lab);
     server.stop();
-    // One that carries the journal alone needs no other one, and nothing has to be confirmed.
+    // A device that carries the journal alone is the whole journal, and needs no confirmation.
     lab.line("journal create --size 16M j2").expect(0);
     let words = ["j1: there is no such file", "j2, is whole", "it carries the journal alone"];
     let refused = lab.line("serve --nbd 127.0.0.1:0 data --journal j1 --journal j2").refused(65, &words);
@@ -408,7 +408,7 @@ fn devices_are_read_if_the_named_server_does_not_answer() {
     let (code, out, err) = asked(&["journal", "show", "j0", "--json"]);
     assert_eq!((code, String::from_utf8_lossy(&out).into_owned()), (Some(0), without.text()));
     assert!(err.contains("no server answers at") && err.contains("gone.sock"), "{err}");
-    // Without a device there is nothing to tell.
+    // Without a device there is nothing to show.
     let (code, _, err) = asked(&["journal", "show"]);
     assert!(code == Some(4) && err.contains("gone.sock"), "{code:?}: {err}");
 }
@@ -474,7 +474,7 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     };
     let server = lab.serve(&["data", "old", "--journal", "j0"]);
     for profile in ["performance", "protection", "balanced"] {
-        // Nothing is at risk: nothing has to be confirmed.
+        // No data is at risk, so no confirmation is needed.
         lab.line(&format!("set data profile={profile}")).expect(0);
         let state = lab.show("data");
         assert_eq!((&state["settings"]["write_cache"], remembered()), (&"journal".into(), true), "{profile}");

@@ -1,4 +1,4 @@
-//! A log with a flipped bit on one device: `journal show` displays the rest, and the messages say how to go on.
+//! A log with a flipped bit on one device: `journal show` displays the rest, and the messages have the remedy.
 
 mod support;
 

@@ -51,7 +51,7 @@ fn has_small_disks() -> bool {
     false
 }
 
-/// The server that this command starts, and what it has warned of, everything being there.
+/// The server that this command starts, and its warnings. All devices are present.
 #[track_caller]
 fn started(lab: &Lab, command: &mut Command) -> (Server, String) {
     let said = std::fs::File::create(lab.path("said")).expect("room");

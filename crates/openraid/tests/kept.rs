@@ -1,4 +1,4 @@
-//! What `set` changes is kept: the next server has it, also after a kill, and says what it cannot carry out.
+//! The changes of `set` are kept: the next server has them, also after a kill, and reports values that it cannot use.
 
 mod support;
 
@@ -75,7 +75,7 @@ fn settings_outlive_a_server_that_is_killed() {
     ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
-    // A profile replaces what was set before it, and a member that comes in leaves all of it.
+    // A profile replaces earlier settings, and a new member does not change the settings.
     lab.line("set data profile=balanced").expect(0);
     lab.line("fail data d0").expect(0);
     lab.line("remove data d0").expect(0);

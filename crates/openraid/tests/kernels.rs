@@ -47,7 +47,7 @@ fn blocks(lab: &Lab, names: &[&str]) -> Vec<u32> {
     names.iter().map(|name| block_at(lab, name, SUPERBLOCK)).collect()
 }
 
-/// A RAID 5 over four files, full, as a kernel of 6.19 leaves it. What it holds is returned.
+/// A full RAID 5 over four files, as a kernel of 6.19 leaves it. Returns its content.
 fn made(lab: &Lab, block: u32) -> Vec<u8> {
     let made = lab.line("create data --level 5 --chunk 64K --file-size 16M d0 d1 d2 d3 --json").expect(0).json();
     let image = noise(24, usize::try_from(made["size_bytes"].as_u64().expect("a size")).expect("small"));

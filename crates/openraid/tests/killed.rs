@@ -17,13 +17,13 @@ use support::{Lab, Server, WRITE};
 
 /// Kills of one run, and of a soak.
 const KILLS: (u64, u64) = (2, 200);
-/// Clients that write, each in a region of its own.
+/// Number of clients that write, each in its own region.
 const CLIENTS: u64 = 4;
 /// Blocks of a region.
 const BLOCKS: u64 = 256;
 const BLOCK: u64 = 4096;
 
-/// A region of the array: of each block the last write that was acknowledged, and the last one that was asked for.
+/// A region of the array: for each block the last acknowledged write, and the last requested one.
 struct Region {
     first: u64,
     acknowledged: Vec<u64>,
@@ -60,7 +60,7 @@ impl Region {
         }
     }
 
-    /// Every block has its last acknowledged write, or one that was asked for later.
+    /// Every block has its last acknowledged write, or a later requested one.
     fn check(&mut self, client: &mut Client) {
         for place in 0..usize::try_from(BLOCKS).expect("few") {
             let block = self.first + place as u64;
@@ -78,7 +78,7 @@ impl Region {
     }
 }
 
-/// Change a setting until the server is gone: the value that was asked for last, and the last one acknowledged.
+/// Change a setting until the server is gone. Returns the last requested value, and the last acknowledged one.
 fn change(server: &Server, mut rate: u64) -> JoinHandle<(u64, Option<u64>)> {
     let control = server.ready["control"].as_str().expect("a path").to_owned();
     thread::spawn(move || {
@@ -121,7 +121,7 @@ struct Promised {
     regions: Vec<Region>,
     /// The number of the last write.
     write: u64,
-    /// The rate that was asked for last, and the last one that was acknowledged.
+    /// The rate that was requested last, and the last one that was acknowledged.
     rate: u64,
     kept: u64,
     /// A member of the mirror was failed by order.

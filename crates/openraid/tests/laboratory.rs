@@ -1,5 +1,5 @@
-//! The verbs of the laboratory: what a load file says is done, what contradicts itself is refused, nothing is overwritten
-//! by accident, and what was interrupted goes on.
+//! The verbs of the laboratory: a load file decides the load, contradictory options are refused, nothing is overwritten
+//! by accident, and an interrupted run continues.
 
 mod support;
 
@@ -598,7 +598,7 @@ fn a_target_that_disappears_ends_a_review_and_the_same_command_line_continues_it
     let written = |path: &std::path::Path| fs::metadata(path).and_then(|known| known.modified()).expect("a time");
     let before: Vec<_> = kept().into_iter().map(|path| (written(&path), path)).collect();
     assert!(!lab.path("cut/results.json").exists() && (1..3).contains(&before.len()), "{} cells", before.len());
-    // While the server is gone the verb cannot tell the result; the measured cells stay.
+    // While the server is gone the verb cannot know the result. The measured cells stay.
     lab.line(&line).refused(4, &[&uri]);
     let server = far.serve(&["drive"]);
     assert_eq!(server.ready["arrays"][0]["addresses"][0], uri.as_str());

@@ -14,7 +14,7 @@ const BITMAP: u64 = 8192;
 const CHUNK: Sectors = Sectors(128);
 const MEMBERS: [&str; 4] = ["d0", "d1", "d2", "d3"];
 
-/// An array of this level with a lockless bitmap: its size, and what it holds.
+/// An array of this level with a lockless bitmap. Returns its content.
 fn made(lab: &Lab, level: &str) -> Vec<u8> {
     let create =
         format!("create data --level {level} --chunk 64K --file-size 16M --bitmap internal d0 d1 d2 d3 --json");

@@ -62,7 +62,7 @@ fn after_a_failure_no_order_for_the_slot_reaches_the_spare_that_has_it_now() {
     lab.line("add data d1").refused(65, &["a member of data already"]);
     lab.line("remove data d0").expect(0);
     lab.line("add data d0").expect(0);
-    // Nothing is left that the slot could mean besides what it holds.
+    // The slot can mean only its present member.
     lab.line("fail data slot:0").expect(0);
     lab.wait_for("data", |array| state_of(array, "d0") == "in-sync" && state_of(array, "s0") == "faulty");
     server.stop();
@@ -229,7 +229,7 @@ fn doctor_on_one_half_of_a_split_mirror_tells_of_the_other_half_that_is_served()
         assert_eq!(json["served"][0]["used"], json!([path]));
         assert_eq!(json["served"][0]["unused"], json!([other_path]));
         assert_eq!(json["tried"], json!([]));
-        // What it says works.
+        // The command that the message names works.
         lab.run(&["copy-out", &other_path]).expect(1);
         lab.run(&["add", "data", &other_path, "--yes"]).expect(0);
         lab.wait_for("data", optimal);

@@ -83,7 +83,7 @@ fn a_rehearsal_takes_the_profiles_of_a_folder_on_both_sides() {
     let own = text.replace("mean_us = { value = 1000", "mean_us = { value = 4000");
     assert_ne!(own, text);
     std::fs::create_dir_all(lab.path("own/drives")).expect("made");
-    // One takes the place of a profile that is built in, the other has a name of its own.
+    // One profile replaces a built-in one, the other has a new name.
     std::fs::write(lab.path("own/drives/a.toml"), &own).expect("written");
     std::fs::write(lab.path("own/drives/b.toml"), own.replace("\"service-fixed\"", "\"mine\"")).expect("written");
     for drive in ["service-fixed", "mine"] {

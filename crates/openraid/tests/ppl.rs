@@ -23,7 +23,7 @@ fn an_array_with_a_partial_parity_log_is_made_shown_killed_and_served_again() {
     assert_eq!(shown["consistency_policy"], "ppl");
     assert!(shown["task"].is_null(), "no resync: {shown}");
     server.stop();
-    // A journal asked for as well is not used: the log still makes the array consistent.
+    // A journal that is requested in addition is not used: the log still makes the array consistent.
     lab.line("journal create --size 8M j0").expect(0);
     let server = lab.serve(&["data", "--journal", "j0", "--consistency-policy", "controller-journal"]);
     assert_eq!(lab.show("data")["settings"]["write_cache"], "through");

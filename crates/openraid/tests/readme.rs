@@ -96,8 +96,8 @@ fn fits(wanted: &[String], printed: &[String]) -> bool {
     }
 }
 
-/// The session as a script. What each command prints, on both outputs, goes to a file of its own, and its exit code to
-/// another one.
+/// The session as a script. The output of each command, on both outputs, goes to a file, and its exit code to another
+/// file.
 fn script(steps: &[&Step], records: &Path) -> String {
     let records = records.display();
     let mut script = String::from("set -u\n");
@@ -131,12 +131,13 @@ fn is_progress(line: &str) -> bool {
     line.starts_with("runs: ")
 }
 
-/// Does the shell say that a job of its was killed? When it says so depends on when it looks.
+/// Is this the shell's notice that one of its jobs was killed? The time of the notice depends on when the shell checks.
 fn is_notice(line: &str) -> bool {
     line.contains("/session: line ") && line.contains(" Killed ")
 }
 
-/// The code with which a command may end: 1 if what it prints says that the array is degraded, 65 if it says that there is none.
+/// May a command end with this code? 1 if its output says that the array is degraded, 65 if its output says that there
+/// is no array.
 fn may_end_with(step: &Step, code: &str) -> bool {
     let says = |words: &str| step.printed.iter().any(|line| line.contains(words));
     code == "0" || (code == "1" && says("degraded")) || (code == "65" && says("it belongs to no array"))
@@ -199,7 +200,7 @@ fn session(name: &str, lab: &Lab, steps: &[&Step]) -> Vec<String> {
             wanted.pop();
         }
         if step.command.ends_with('&') {
-            // What it prints later is another command's doing.
+            // Later output belongs to another command.
             wanted.push("...".into());
         }
         digests.extend(printed.split_whitespace().filter_map(digest).map(str::to_owned));

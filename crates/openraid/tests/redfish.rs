@@ -102,7 +102,7 @@ fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_it
     web.get(&path).expect(404);
     let back = web.ask_with("PATCH", &format!("{VOLUMES}/navy"), Some(r#"{"Name": "fleet"}"#), &[]).expect(200).json();
     assert_eq!(back["Id"], "fleet");
-    // Deleted, it is out of service and forgotten; its drives are free, and keep what they hold.
+    // A deleted array is stopped and forgotten. Its drives are free, and keep their content.
     web.ask_with("DELETE", &path, None, &[]).expect(204);
     web.get(&path).expect(404);
     assert_eq!(free(&web).len(), 4);

@@ -84,7 +84,7 @@ fn superblocks_have_the_time_at_which_they_are_written() {
     // A time that is made of parts rounded one by one is a second off in about half of all cases.
     for round in 0..12 {
         let server = lab.serve(&["data"]);
-        // After this write the stop has to write superblocks.
+        // After this write a stop must write superblocks.
         support::ask(&lab, &server, &[(WRITE, 0, &[7; 512])]);
         let before = now();
         server.stop();

@@ -1,5 +1,5 @@
 //! A server that was killed, and the next one. The next server waits until the kernel has released everything, clears
-//! leftovers, reports what it replays, and tells when clients can connect.
+//! leftovers, reports its replay, and signals when clients can connect.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn array(name: &str, options: &str) -> Lab {
 fn the_next_server_takes_over_at_once_after_a_kill() {
     let lab = array("again", "--level 5 --chunk 64K --assume-clean");
     for nth in 0..RESTARTS {
-        // Memory that has to be given back first makes the time longer in which the old sockets still answer.
+        // More memory, which the kernel releases first, makes the time longer in which the old sockets still answer.
         let server = lab.serve(&["data", "--cache", "512M"]);
         let uri = server.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
         let bytes = lab.path("bytes");
@@ -123,7 +123,7 @@ fn the_ready_descriptor_is_written_when_clients_can_connect_and_closed_unwritten
         command.args(["-c", "exec \"$0\" \"$@\" 3>ready"]).arg(program.get_program()).args(arguments);
         command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir(&lab.folder);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("sh");
-        // It ends when the server has closed it, whether or not that goes on.
+        // The file ends when the server has closed it, whether or not the start succeeded.
         let text = fs::read_to_string(&fifo).expect("it ends");
         let running = child.try_wait().expect("own child").is_none();
         (text, running, child)

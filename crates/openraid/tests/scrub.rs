@@ -1,4 +1,4 @@
-//! Checks and repairs: how they end, what they report, and what stays known of them later.
+//! Checks and repairs: their ends, their reports, and the results that are kept.
 
 mod support;
 

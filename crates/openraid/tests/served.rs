@@ -483,8 +483,8 @@ fn doctor_waits_for_all_members_that_a_server_holds_at_once() {
     let lab = Lab::new("held");
     lab.line("create data --level 6 --chunk 64K --file-size 8M --assume-clean m0 m1 m2 m3 m4 m5 m6 m7").expect(0);
     let server = lab.serve(&["data"]);
-    // Each is asked for again for a while, and all of them have one time limit together. One after the other, the last ones would
-    // not even be told as locked.
+    // Each member is tried again for some time, and all share one time limit. If they were tried one after the other,
+    // the last ones would not even be reported as locked.
     let text = lab.line("doctor m0 m1 m2 m3 m4 m5 m6 m7").expect(4).text();
     assert_eq!(text.matches(": locked by process ").count(), 8, "{text}");
     assert!(text.contains("nothing was tried: no member could be opened"), "{text}");
@@ -524,7 +524,7 @@ fn an_array_left_over_inside_another_one_does_not_hide_it() {
     let server = lab.serve(&["new"]);
     assert_eq!(server.ready["arrays"][0]["name"], "new");
     server.stop();
-    // A client's own stripe inside an array must not be resolved: the message says how to go on.
+    // A client's own stripe inside an array must not be assembled. The message has the remedy.
     lab.line("create outer --level 50 --chunk 16K --file-size 16M c0 c1 c2 e0 e1 e2").expect(0);
     lab.line("copy-out c0 c1 c2").refused(2, &["only 1 of the 2 spans", "--flat"]);
     lab.line("copy-out --flat c0 c1 c2").expect(0);
@@ -612,7 +612,7 @@ fn arrays_and_members_beyond_two_tib_are_served_to_their_last_byte() {
     }
 }
 
-/// Every view of the array shows a volatile cache, and a user has to confirm the setting.
+/// Every view of the array shows a volatile cache, and a user must confirm the setting.
 fn is_said_and_confirmed(lab: &Lab, server: &Server) {
     assert!(lab.line("show data").expect(0).text().contains("VOLATILE: unflushed data is lost"));
     assert!(lab.line("show data --mdstat").expect(0).text().contains("write cache: VOLATILE"));
@@ -699,7 +699,7 @@ fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
     is(20_991 << 10, 1024, 4);
 }
 
-/// A line of what the kernel tells of a process, in KiB.
+/// A value of the kernel's status of the server's process, in KiB.
 fn told_of(server: &Server, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it lives");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
@@ -717,7 +717,8 @@ fn memory_of_the_cache_is_taken_with_its_use_only() {
         told
     };
     let ([pinned, _], [more_pinned, resident]) = (told("1M"), told("512M"));
-    // What commands point at may be pinned, which is --memory, and a huge page of rounding; none of it is the cache's.
+    // Memory that commands point to may be pinned: the size of --memory, and a huge page of rounding. The cache is not
+    // pinned.
     assert!(pinned.max(more_pinned) <= 34 << 10, "{pinned} KiB are pinned, and {more_pinned} with a larger cache");
     assert!(resident < 256 << 10, "{resident} KiB are taken at the start with an unused cache of 512 MiB");
 }

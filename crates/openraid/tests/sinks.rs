@@ -1,4 +1,5 @@
-//! Sinks: what a program, a web server, a mail server and the journal of systemd are told, against small servers of the test's own.
+//! Sinks: the messages to a program, a web server, a mail server and the journal of systemd. The servers are small ones
+//! of the test.
 
 mod support;
 
@@ -55,7 +56,7 @@ fn lines(lab: &Lab, name: &str, count: usize) -> Vec<String> {
     }
 }
 
-/// A web server: the bodies of what it is sent. It answers with this line.
+/// A web server that answers with this line. Returns the bodies that it receives.
 fn web(listener: TcpListener, answer: &'static str) -> Receiver<(String, Value)> {
     let (sender, bodies) = channel();
     thread::spawn(move || {
@@ -86,7 +87,7 @@ fn web(listener: TcpListener, answer: &'static str) -> Receiver<(String, Value)>
     bodies
 }
 
-/// A mail server: the lines of each session. It refuses receivers if told so.
+/// A mail server. Returns the lines of each session. With `refuses` it refuses all receivers.
 fn mail(listener: TcpListener, refuses: bool) -> Receiver<Vec<String>> {
     let (sender, sessions) = channel();
     thread::spawn(move || {
@@ -166,7 +167,7 @@ fn a_program_is_called_as_mdadm_calls_it_and_a_web_server_gets_both_forms() {
     let starts = message[0]["startsAt"].as_str().expect("a time");
     assert!(starts.len() == 20 && starts.as_bytes()[10] == b'T' && starts.ends_with('Z'), "{starts}");
     assert!(message[0]["endsAt"].as_str() > Some(starts), "it is not over: {message:#}");
-    // The end is told to sinks that were told of the beginning.
+    // Sinks that got the beginning get the end.
     lab.line("remove data d1").expect(0);
     lab.line("add data --file-size 16M d3").expect(0);
     lab.wait_for("data", |array| array["health"] == "optimal");
@@ -177,7 +178,7 @@ fn a_program_is_called_as_mdadm_calls_it_and_a_web_server_gets_both_forms() {
     }
     over.sort();
     assert_eq!(over, ["DegradedArray", "Fail"]);
-    // A test reaches all of them whatever their level is.
+    // A test alarm reaches every sink, whatever its level is.
     let tested = lab.line("alarm test --json").expect(0).json();
     let sinks = tested["sinks"].as_array().expect("a list").clone();
     assert!(sinks.len() == 3 && sinks.iter().all(|own| own["error"].is_null()), "{sinks:#?}");

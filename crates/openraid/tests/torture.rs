@@ -48,7 +48,7 @@ fn a_planted_bug_is_found_named_at_once_and_shown_as_a_story() {
     for word in ["hosts send", "LOST: a read found what no write explains: byte ", "; right is ", "request "] {
         assert!(story.contains(word), "{word:?} is not in:\n{story}");
     }
-    // Nothing of what the sources call things.
+    // The output has no names of the sources.
     for word in ["Some(", "None", "Ask(", "End(", "Stamp", "layout 0x", "Lba(", "Policy {", "DirtyCount"] {
         assert!(!story.contains(word), "{word:?} is in:\n{story}");
     }

@@ -26,7 +26,7 @@ impl Drop for Killed {
     }
 }
 
-/// A server of this file that cannot read 4 KiB of it.
+/// A server of this file that cannot read 4 KiB of the file.
 fn with_a_bad_place(lab: &Lab, file: &str) -> (Killed, String) {
     let (file, socket) = (lab.path(file), lab.path("bad.sock"));
     let size = MEMBER_MIB << 20;

@@ -194,7 +194,7 @@ fn hints_lead_to_what_was_wanted() {
             "none of the 3 members of data could be opened; `openraid scan DIR` looks for them:",
         ],
     );
-    // Files that are to be made are no members that were moved.
+    // Files that will be made are not members that were moved.
     let ran = lab.line("create fresh --level 1 n0 n1");
     assert!(ran.code == 65 && ran.err.contains("--file-size SIZE makes") && !ran.err.contains("moved"), "{ran:?}");
     lab.line("scan nowhere").expect(65);

@@ -40,9 +40,9 @@ pub enum OracleError {
         /// Why.
         error: std::io::Error,
     },
-    /// The job did not report a result that the caller asked for.
+    /// The job did not report a result that the caller needs.
     NoValue {
-        /// The key asked for.
+        /// The requested key.
         key: String,
         /// The end of the job's output.
         log: String,

@@ -243,7 +243,7 @@ impl Running {
         self.work.read(name)
     }
 
-    /// Pull the plug: nothing of the guest runs on, nothing is flushed. Its files can still be read.
+    /// Cut the guest's power: it stops at once and flushes nothing. Its files can still be read.
     pub fn power_cut(&mut self) {
         self.kill();
     }

@@ -38,7 +38,7 @@ pub enum Sight {
         /// Which write of that sector it is.
         generation: u64,
     },
-    /// It begins as a stamped sector and goes on as something else.
+    /// It begins like a stamped sector and has other content after that.
     Torn {
         /// What its header says.
         lba: u64,

@@ -381,7 +381,7 @@ fn kill_one(folder: &Path, actions: Actions) {
     child.wait().expect("it has ended");
 }
 
-/// How long a server that was killed takes to serve what it had promised; true if that is too long.
+/// Measure the time until a killed server returns the data that it acknowledged. True if the time is above the limit.
 fn measure_restart(folder: &Path, actions: Actions, what: &str, limit: Duration) -> bool {
     let folder = folder.join(format!("killed-{:?}-{}", actions.load, actions.slow));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -447,7 +447,8 @@ fn main() {
     }
     let folder = std::env::temp_dir().join(format!("openraid-bench-journal-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    // What hosts are promised is there within two seconds where little is to be read, and within five where much is.
+    // Acknowledged data is served within two seconds if little must be read, and within five seconds if much must be
+    // read.
     let (soon, whole) = (Duration::from_secs(2), Duration::from_secs(5));
     let dirty = Actions { mib: 64, region_mib: 64, journal_mib: 512, load: Load::Once, slow: false };
     let mut short = u32::from(measure_restart(&folder, dirty, "killed with 64 MiB dirty", soon));

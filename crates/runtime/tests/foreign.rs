@@ -8,7 +8,7 @@ use openraid_format::MdLevel;
 use openraid_units::Sectors;
 use support::{has, request, Server};
 
-/// The conformance run of the repository: every check of it but the one for a program that Debian does not ship.
+/// The conformance run of the repository, except for the check of a program that Debian does not ship.
 fn conforms(server: &Server, seconds: u32) {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/oracle/nbd-conform.py");
     let output = Command::new("/usr/bin/python3")

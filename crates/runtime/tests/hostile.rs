@@ -66,7 +66,7 @@ fn is_served(victim: &Victim) {
     client.disconnect();
 }
 
-/// Run `attack`, then see that nothing is left of it.
+/// Run `attack`. After it the server must be as before.
 fn bears(test: &str, attack: impl FnOnce(&Victim)) {
     serve_if_victim();
     let victim = Victim::start(test);

@@ -41,7 +41,7 @@ struct Rig {
     keeper: JournalKeeper,
     wanted: JournalRequest,
     array: ArrayId,
-    /// What was told when the journal was taken into use.
+    /// The notes that the server gave when it attached the journal.
     notes: Vec<String>,
 }
 
@@ -109,7 +109,7 @@ impl Rig {
         });
     }
 
-    /// Write a MiB of its own in small pieces, and see what was written before.
+    /// Write a MiB with its own content in small pieces, and check the content of earlier writes.
     fn write(&self, nth: u64) {
         for (at, piece) in (0_u64..).zip(noise(nth, 1 << 20).chunks(64 << 10)) {
             self.server.handle.write(self.array, (nth << 20) + (at << 16), piece, false).expect("it is written");
@@ -156,7 +156,8 @@ fn a_journal_whose_only_device_hung_is_back_when_it_answers_again() {
     rig.write(0);
     frozen.freeze();
     rig.write(1);
-    // It was lost, and is tried while the device hangs. Another reason is told until it is no longer used.
+    // The journal is lost, and the server tries the device while the device hangs. The server reports another reason
+    // until the device is no longer in use.
     rig.wait_for_news(
         "away",
         |news| matches!(news, JournalNews::StillAway(why) if why.contains("has not finished earlier commands")),

@@ -269,7 +269,7 @@ fn a_remote_member_that_is_killed_under_writes_and_comes_back_in_time_stays() {
     let array = server.create(request(MdLevel::Raid5, Sectors::kib(64), &members));
     let mut client = server.connect();
     for round in 0..4 {
-        // Nothing of this is flushed when the server is killed, and some of it is not answered.
+        // None of these writes is flushed when the server is killed, and some are not answered.
         for nth in 0..32 {
             let request = client.request(WRITE, nth << 16, 65_536);
             client.send(request, &noise(round * 32 + nth, 65_536));
@@ -349,7 +349,7 @@ fn a_stripe_over_two_arrays_is_found_again_through_its_spans() {
     assert!(get(&mut client, 0, bytes.len()) == bytes);
     client.disconnect();
 
-    // Without one span there is nothing to serve, and everything is let go.
+    // Without one span the array cannot be served, and all members are released.
     let third = Server::new("nested-half");
     second.service.stop();
     let started = third.assemble(&spans[0]);

@@ -1,4 +1,5 @@
-//! A service whose process is stopped under load for longer than its commands may take, and goes on: no member is lost.
+//! A service whose process is stopped under load for longer than the time limit of its commands continues without
+//! losing a member.
 
 mod support;
 
@@ -25,7 +26,7 @@ const STOP: Duration = Duration::from_secs(6);
 const WAVE: u64 = 32;
 const PIECE: u64 = 64 << 10;
 
-/// In the child: serve until told to say what happened.
+/// In the child process: serve, until the parent asks for the result.
 fn serve(folder: &Path) -> ! {
     let limits = Limits { command_timeout: COMMAND_TIMEOUT, ..small_limits() };
     let listen = vec![Listen::Unix(folder.join("s"))];

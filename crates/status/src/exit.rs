@@ -52,7 +52,7 @@ impl Exit {
         self as u8
     }
 
-    /// The end a number stands for; an unknown one comes from a newer server, which could not do what it was asked.
+    /// The exit with this number. An unknown number comes from a newer server that failed.
     pub fn from_code(code: u8) -> Self {
         Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Error)
     }

@@ -248,7 +248,7 @@ impl Listener {
     pub fn accept(&self) -> Result<Accepted, Errno> {
         for _ in 0..FAILED_ACCEPTS_MAX {
             let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            // SAFETY: the address is not asked for.
+            // SAFETY: no address is requested, so none is written.
             let accepted =
                 unsafe { libc::accept4(self.fd.as_raw_fd(), std::ptr::null_mut(), std::ptr::null_mut(), flags) };
             match check(accepted) {

@@ -38,7 +38,7 @@ impl Signals {
             }
             set.assume_init()
         };
-        // SAFETY: reads the set; the old mask is not asked for.
+        // SAFETY: reads the set; the old mask is not requested, so nothing is written.
         let masked = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
         if masked != 0 {
             return Err(Errno(masked));

@@ -11,7 +11,7 @@
 //! entry, which was never acknowledged, from damage in the middle. So the rest of the ring is swept for headers of this
 //! journal: each has the highest number that had been acknowledged when it was made. A log that ends below that is
 //! damaged. If a header has a tail after the end that was found, the superblock's tail is out of date or the damage no
-//! longer matters, and the log is followed from that tail. Headers of a log that was given up count for nothing of this.
+//! longer matters, and the log is followed from that tail. Headers of an abandoned log do not count for this.
 //!
 //! The scan does no I/O: it says which sectors it needs, and accepts them in pieces of any size. While it follows the
 //! log it must never take a payload for a header. In the sweep it looks at every 4 KiB, because headers can be

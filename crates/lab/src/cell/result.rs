@@ -126,7 +126,7 @@ pub struct CellResult {
     pub reasons: Vec<(String, u64)>,
     /// Curve over the array (transfer graph), MB/s by byte of the array.
     pub curve: Vec<Sample>,
-    /// Latency by time slice, if it was asked for (M23).
+    /// Latency by time slice; only of the latency method (M23).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<Slice>,
     /// Score of an application trace, in thousand bytes each second.

@@ -163,7 +163,7 @@ pub fn target(request: &Request) -> Result<ArrayModel, Problem> {
     Ok(array)
 }
 
-/// Write the change to the event log, and tell it.
+/// Carry out a change, and write it to the event log.
 ///
 /// # Errors
 /// The server's refusal.

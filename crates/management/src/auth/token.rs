@@ -1,4 +1,4 @@
-//! Secrets: 32 random bytes in hexadecimal digits, compared in a time that does not tell how much of them fits.
+//! Secrets: 32 random bytes in hexadecimal digits, compared in a time that does not depend on how many digits match.
 
 use std::fmt::Write;
 

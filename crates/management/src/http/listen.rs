@@ -102,7 +102,7 @@ impl Management {
                     accept(listener, shared, acceptor).await;
                 }
             });
-            // Whether it was told or dropped: it is the end.
+            // The end, whether the sender sent it or was dropped.
             let _ = runtime.block_on(ended);
             runtime.shutdown_timeout(Duration::from_millis(100));
         };

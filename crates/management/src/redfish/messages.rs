@@ -1,4 +1,4 @@
-//! Messages of our own registry: the events of the log, and what each tells. The text of an event is its only argument.
+//! Messages of openraid's own registry: one for each event of the log, with its meaning. The text of an event is its only argument.
 
 /// Events, and their texts.
 pub const MESSAGES: &[(&str, &str)] = &[

@@ -51,7 +51,7 @@ pub fn warning(model: Option<&str>, zoned: Option<&str>) -> Option<String> {
     Some(format!("it has shingled recording ({why}): a rebuild onto it may take days"))
 }
 
-/// The model without its maker, as the kernel tells it of some controllers.
+/// The model without its maker, as the kernel reports it for drives of some controllers.
 fn bare(model: &'static str) -> &'static str {
     model.split_once(' ').map_or(model, |(_, rest)| rest)
 }

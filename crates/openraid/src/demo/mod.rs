@@ -264,7 +264,7 @@ impl Demo<'_> {
             return Err(Failure::failed("the rebuild did not end in time"));
         }
         let rebuild_seconds = begun.elapsed().as_secs();
-        // A client that failed ends the watch early: its error is told below.
+        // A client that failed ends the watch early. Its error is reported below.
         if !load.has_failed() {
             self.say(&format!("rebuilt after {rebuild_seconds} s: full redundancy again"));
         }

@@ -69,7 +69,7 @@ impl Server {
         let served = self.find(name)?;
         let (found, Names { described, placed, order }) = self.member(&served, member, device)?;
         let remedy = format!("take it out with `openraid remove {name} {order}`");
-        // Nothing is to be done, and the state is the one that was asked for.
+        // The state is the requested one already, so nothing is done.
         match found.member.state {
             MemberState::Failing(FailReason::Replaced) | MemberState::Faulty(FailReason::Replaced) => {
                 return self.done(format!("{described} of {name} was replaced and is in no slot; {remedy}"), name);

@@ -18,7 +18,7 @@ use crate::story::{
 const STORIES_MAX: usize = 200;
 /// Maximum number of requests in one answer.
 const REQUESTS_MAX: usize = 8_192;
-/// A follower that has not asked for this long has left: steps are not recorded for it any more.
+/// A follower that made no request for this time has left: steps are not recorded for it any more.
 const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// The client for which steps are recorded.

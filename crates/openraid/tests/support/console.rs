@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A command of the page, and what it prints there.
+/// A command of the page, and its output there.
 #[derive(Debug)]
 pub struct Step {
     /// Its line in the page, from 1.

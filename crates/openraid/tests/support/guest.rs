@@ -46,7 +46,7 @@ pub fn rerun(test: &str, why: &str) {
     assert!(output.status.success() && printed.contains("test result: ok. 1 passed"), "{test}: {printed}");
 }
 
-/// A small file system of its own in memory; it is gone with the value.
+/// A small file system in memory. It ends with the value.
 pub struct Small<'a>(&'a Path);
 
 impl<'a> Small<'a> {

@@ -1,4 +1,4 @@
-//! An array whose writes a journal promises, and what a server of it is told.
+//! An array whose writes a journal protects, and helpers for its server.
 
 use std::process::{Command, Stdio};
 use std::thread;
@@ -24,7 +24,7 @@ pub fn made(name: &str, mib: u64, journals: &str, size: &str) -> Lab {
     lab
 }
 
-/// Let qemu-io do this with one of the arrays: what it said, if not all of it went well.
+/// Let qemu-io do this with one of the arrays. If not all of it succeeded, returns its output.
 fn qemu_io(lab: &Lab, array: &str, words: &[&str]) -> Result<(), String> {
     let mut command = Command::new("qemu-io");
     command.args(["-f", "raw", "-t", "writeback"]);
@@ -41,7 +41,7 @@ fn qemu_io(lab: &Lab, array: &str, words: &[&str]) -> Result<(), String> {
     }
 }
 
-/// Let qemu-io do this with the array `data`; did all of it go well?
+/// Let qemu-io do this with the array `data`. Returns whether all of it succeeded.
 pub fn io(lab: &Lab, words: &[&str]) -> bool {
     qemu_io(lab, "data", words).is_ok()
 }

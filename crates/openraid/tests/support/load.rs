@@ -80,7 +80,7 @@ impl Load {
         [ratios[turns / 4], ratios[turns / 2], ratios[turns * 3 / 4]]
     }
 
-    /// End; none of the clients has failed.
+    /// Stop the clients. None of them may have failed.
     pub fn stop(self) {
         self.ends.store(true, Ordering::Relaxed);
         self.clients.into_iter().for_each(|client| client.join().expect("the load was served"));

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// A folder of its own for one test.
+/// A folder for one test.
 pub struct Lab {
     pub folder: PathBuf,
 }
@@ -194,7 +194,7 @@ impl Lab {
         fs::write(self.path("openraid.toml"), text).expect("room");
     }
 
-    /// Serve by that file, and wait until it is ready.
+    /// Serve as this file says, and wait until the server is ready.
     #[track_caller]
     pub fn serve_configured(&self) -> Server {
         Server::started(&mut self.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")

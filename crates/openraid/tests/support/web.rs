@@ -1,4 +1,4 @@
-//! A client of the HTTP interfaces that knows nothing of the server's own code.
+//! A client of the HTTP interfaces that does not use the server's code.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -49,7 +49,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// From the address that the server tells: `http://HOST:PORT/`.
+    /// A client of the address that the server prints: `http://HOST:PORT/`.
     pub fn at(url: &Value) -> Self {
         let url = url.as_str().expect("an address");
         Self { host: url.trim_start_matches("http://").trim_end_matches('/').into(), token: None }

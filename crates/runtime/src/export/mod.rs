@@ -204,7 +204,7 @@ impl Exports {
     }
 
     /// Refuse writing to an array, or allow it again. For a connected client this holds from its next request on. A
-    /// client that connects later is told by the export's flags.
+    /// client that connects later sees it in the export's flags.
     pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
         for (info, _) in self.infos.iter_mut().zip(&self.arrays).filter(|(_, own)| **own == array) {
             let plain = info.flags.without(ExportFlags::READ_ONLY);

@@ -261,7 +261,7 @@ fn open_patiently(path: &Path, options: OpenOptions, tried: &dyn Fn()) -> Result
             Err(MemberError::Locked { .. } | MemberError::Busy { .. }) => HELD_TIME_MAX,
             _ => return result,
         };
-        // Less than the time for all of it, whatever that is: the reason is to be told.
+        // Shorter than the time for the whole opening, so that the reason can be reported.
         let share = u128::from(patience.get()) * u128::from(options.patience.get()) / u128::from(PROBE_TIME_MAX.get());
         if clock::now() >= begun + Nanos(u64::try_from(share).unwrap_or(u64::MAX)) {
             return result;

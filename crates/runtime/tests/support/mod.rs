@@ -134,7 +134,7 @@ impl Server {
         self.handle.export(&request).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// Start whatever these members make.
+    /// Start the array that these members form.
     pub fn assemble(&self, names: &[String]) -> Started {
         let started = self.handle.assemble(open_members(names), AssembleRequest::default());
         started.unwrap_or_else(|error| panic!("{error}"))
@@ -171,7 +171,7 @@ pub fn noise(seed: u64, len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Is this program there? Tests against foreign programs say what they lack.
+/// Is this program installed? Tests against foreign programs report missing ones.
 pub fn has(program: &str) -> bool {
     let found = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
     let there = found.is_ok_and(|output| output.status.success());

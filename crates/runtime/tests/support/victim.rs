@@ -1,4 +1,4 @@
-//! A server in a process of its own, whose memory and descriptors can be counted from outside.
+//! A server in a separate process, whose memory and descriptors can be counted from outside.
 
 use std::io::Read;
 use std::path::PathBuf;

@@ -65,7 +65,7 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
 }
 
 /// M15, M16, M18, M30: values that should be equal. Two cycles are shown next to each other; repetitions show their
-/// spread. `tell` makes the sentence about the spread.
+/// spread. `tell` returns the sentence about the spread.
 pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     let cycles = all.iter().any(|trial| trial.spec.axes.cyc.is_some());
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {

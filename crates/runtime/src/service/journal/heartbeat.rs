@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(asked.wait(Nanos::from_secs(3600)), Ok(()));
     }
 
-    /// What a thread has, which tells when it is let go of whether the thread goes on.
+    /// An object that a thread owns. When it is dropped, it reports whether the thread continues.
     struct Opened(Watch, mpsc::Sender<bool>);
 
     impl Drop for Opened {

@@ -52,7 +52,7 @@ pub fn adopt(found: &mut FoundDevices, controller: Uuid) -> Result<(), JournalSt
     })
 }
 
-/// Discard the entries of an array in an unused journal. A stale device may know nothing of the array; it gets
+/// Discard the entries of an array in an unused journal. A stale device may have no record of the array; it gets
 /// everything from the other one.
 ///
 /// # Errors
