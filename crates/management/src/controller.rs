@@ -34,22 +34,22 @@ pub struct Done {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Creation {
-    /// Its name.
+    /// Name of the array.
     pub name: String,
-    /// Its level, as in `openraid create --level`.
+    /// Level of the array, as in `openraid create --level`.
     pub level: String,
-    /// Its members: absolute paths or addresses.
+    /// Absolute paths or addresses of its members, in the order of the slots.
     pub members: Vec<String>,
-    /// Its spares.
+    /// Absolute paths or addresses of its spares.
     #[serde(default)]
     pub spares: Vec<String>,
-    /// Its chunk, as in `64K`.
+    /// Size of a chunk, as in `64K`; without it, the default of the level.
     #[serde(default)]
     pub chunk: Option<String>,
-    /// Spans of a nested array.
+    /// Number of spans of a nested array.
     #[serde(default)]
     pub spans: Option<u16>,
-    /// Members may be overwritten if they hold something.
+    /// Use members even if they hold something, which is lost.
     #[serde(default)]
     pub overwrite: bool,
 }
@@ -58,22 +58,22 @@ pub struct Creation {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScheduleInput {
-    /// Its name.
+    /// Name of the schedule.
     pub name: String,
-    /// `check` or `patrol`.
+    /// Task that it begins: `check` (members are compared) or `patrol` (drives are read).
     pub task: String,
-    /// Names of arrays; empty: all.
+    /// Names of the arrays that it is for; empty: all arrays.
     #[serde(default)]
     pub arrays: Vec<String>,
-    /// The time from one to the next, as in `12h`, `30d`, `4w`.
+    /// Time from one run to the next, as in `12h`, `30d`, `4w`.
     pub every: String,
-    /// `HH:MM-HH:MM` in UTC; without it, at any time.
+    /// Time of day in which the task may run, as `HH:MM-HH:MM` in UTC; without it, at any time.
     #[serde(default)]
     pub window: Option<String>,
-    /// Bytes of each drive that a patrol reads a second, as in `20M`.
+    /// Rate of a patrol: bytes of each drive a second, as in `20M`.
     #[serde(default)]
     pub rate: Option<String>,
-    /// A patrol reads SSDs too. Without it, it leaves them out.
+    /// Does a patrol read SSDs too? Without it, a patrol leaves them out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssd: Option<bool>,
 }
@@ -81,17 +81,17 @@ pub struct ScheduleInput {
 /// The plan of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PlanModel {
-    /// Its capacity.
+    /// Size of the array for hosts.
     pub size_bytes: u64,
-    /// Number of any members that can be lost.
+    /// Number of members that can be lost, whichever they are, after the initial sync.
     pub survives: u32,
-    /// The level in a word.
+    /// Name of the level, such as `raid5`.
     pub level: String,
-    /// Its chunk, if it has one.
+    /// Size of a chunk; null if the level has no chunks.
     pub chunk_bytes: Option<u64>,
-    /// The command that does the same.
+    /// The command line that makes the same array.
     pub command: String,
-    /// The present content of the members, if they have any; it would be overwritten.
+    /// What the members hold now, a sentence each; it would be lost.
     pub holds: Vec<String>,
     /// The class of all members, `rotating` or `ssd`; none if it is unknown for one of them, or if they differ.
     pub class: Option<String>,
@@ -117,19 +117,19 @@ pub struct OfferModel {
 /// A setting that an array has.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SettingModel {
-    /// Its name.
+    /// Name of the setting, as in `openraid set`.
     pub name: String,
-    /// `words`, `switch`, `number`, `size` (in bytes) or `rate` (in bytes a second).
+    /// Kind of its values: `words`, `switch`, `number`, `size` (in bytes) or `rate` (in bytes a second).
     pub kind: String,
-    /// Its value in a new array.
+    /// Value in a new array.
     pub default: String,
-    /// Its valid words, if it has words.
+    /// The valid words, if its values are words.
     pub words: Vec<String>,
-    /// Its valid values, in words.
+    /// The valid values, in words.
     pub values: String,
-    /// Something without which it has no effect; often empty.
+    /// What the setting needs to have an effect; empty if it needs nothing.
     pub needs: String,
-    /// Its meaning.
+    /// The meaning of the setting, in words.
     pub help: String,
 }
 

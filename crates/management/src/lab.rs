@@ -9,22 +9,22 @@ use crate::controller::Creation;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewInput {
-    /// The name of its report.
+    /// Name of the report.
     pub name: String,
-    /// The controller's profile; `openraid` without it.
+    /// Name of the controller's profile; without it, `openraid`.
     #[serde(default)]
     pub system: Option<String>,
-    /// The drives' profile; the controller's own without it.
+    /// Name of the drives' profile; without it, the controller's own drives.
     #[serde(default)]
     pub drive: Option<String>,
-    /// Arrays, as in `raid5x4`.
+    /// The arrays, such as `raid5x4`.
     pub arrays: Vec<String>,
-    /// Methods by name.
+    /// Names of the methods.
     pub methods: Vec<String>,
-    /// Size of the controller's cache.
+    /// Size of the controller's cache, MiB; without it, the one of the profile.
     #[serde(default)]
     pub cache_mib: Option<u32>,
-    /// Also means within 1 %, which takes longer.
+    /// Measure with normal effort (means within 1 %) instead of quick effort. It takes longer.
     #[serde(default)]
     pub thorough: bool,
 }
@@ -33,29 +33,29 @@ pub struct ReviewInput {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanInput {
-    /// The name of its report.
+    /// Name of the report.
     pub name: String,
-    /// The controller's profile; `openraid` without it.
+    /// Name of the controller's profile; without it, `openraid`.
     #[serde(default)]
     pub system: Option<String>,
-    /// Profiles of drives, each a machine of its own; the controller's own without them.
+    /// Names of drives' profiles, one machine for each; without them, the controller's own drives.
     #[serde(default)]
     pub drive: Vec<String>,
-    /// Numbers of drives, each a machine of its own.
+    /// Numbers of drives, one machine for each.
     pub drives: Vec<u16>,
-    /// Levels; without them the usual ones.
+    /// Levels to compare; without them, the usual ones.
     #[serde(default)]
     pub levels: Vec<String>,
-    /// The load by name; `database` without it.
+    /// Name of the load; without it, `database`.
     #[serde(default)]
     pub load: Option<String>,
-    /// Queue depth of each worker.
+    /// Number of outstanding requests of each worker.
     #[serde(default)]
     pub depth: Option<u32>,
-    /// Share of reads in percent.
+    /// Percentage of reads among the requests.
     #[serde(default)]
     pub reads: Option<u8>,
-    /// Size of the controller's cache.
+    /// Size of the controller's cache, MiB; without it, the one of the profile.
     #[serde(default)]
     pub cache_mib: Option<u32>,
 }
@@ -64,11 +64,11 @@ pub struct PlanInput {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComparisonInput {
-    /// The name of its report.
+    /// Name of the new report.
     pub name: String,
-    /// The first review's report.
+    /// Name of the first review's report.
     pub a: String,
-    /// The second review's report.
+    /// Name of the second review's report.
     pub b: String,
 }
 
@@ -112,73 +112,73 @@ pub enum JobState {
 /// A job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JobModel {
-    /// Its number since the server was started.
+    /// Number of the job. It counts from the start of the server.
     pub number: u64,
-    /// `review`, `plan` or `comparison`.
+    /// Kind of the job: `review`, `plan` or `comparison`.
     pub kind: String,
-    /// The name of its report.
+    /// Name of its report.
     pub name: String,
-    /// The user that began it.
+    /// Name of the user that began it.
     pub user: String,
     /// The command line that does the same.
     pub command: String,
-    /// How far it is.
+    /// State of the job.
     pub state: JobState,
     /// When it began, in seconds since 1970.
     pub began_seconds: u64,
-    /// When it ended.
+    /// When it ended, in seconds since 1970; null while it runs.
     pub ended_seconds: Option<u64>,
-    /// Runs that are done, of a job that runs.
+    /// Number of runs that have ended, while the job runs.
     pub done: Option<u64>,
-    /// Runs in all, as far as that is known.
+    /// Number of all runs, as far as that is known.
     pub total: Option<u64>,
-    /// The result in words, or why there is none.
+    /// The result in sentences, or why there is none.
     pub text: String,
 }
 
 /// A report that is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReportModel {
-    /// Its name.
+    /// Name of the report.
     pub name: String,
-    /// `review`, `plan`, `comparison`; `part` of a review that has not ended.
+    /// Kind of the report: `review`, `plan` or `comparison`; `part` for a review that has not ended.
     pub kind: String,
-    /// The command line that made it, if this server did.
+    /// The command line that made it, if this server ran it.
     pub command: Option<String>,
     /// When it was written, in seconds since 1970.
     pub at_seconds: u64,
-    /// Its files that can be read.
+    /// Names of its files.
     pub files: Vec<String>,
 }
 
 /// The laboratory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LabModel {
-    /// The folder of the reports.
+    /// Path of the folder with the reports.
     pub folder: String,
     /// Jobs, the newest first.
     pub jobs: Vec<JobModel>,
     /// Reports, the newest first.
     pub reports: Vec<ReportModel>,
-    /// Reports that are kept at most.
+    /// Maximum number of reports that are kept.
     pub reports_max: usize,
 }
 
 /// A word that can be chosen, and its meaning.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChoiceModel {
-    /// The word.
+    /// The word, as in other requests.
     pub name: String,
-    /// Its meaning.
+    /// Meaning of the word.
     pub title: String,
 }
 
 /// Systems, drives and patterns of the simulator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ChoicesModel {
-    /// Controllers.
+    /// Profiles of controllers.
     pub systems: Vec<ChoiceModel>,
-    /// Drives.
+    /// Profiles of drives.
     pub drives: Vec<ChoiceModel>,
     /// Methods of reviews.
     pub methods: Vec<ChoiceModel>,
@@ -190,12 +190,12 @@ pub struct ChoicesModel {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PredictionInput {
-    /// The array that is to be made.
+    /// The array that the user is about to make.
     pub creation: Creation,
-    /// The load by name; `database` without it.
+    /// Name of the load; without it, `database`.
     #[serde(default)]
     pub load: Option<String>,
-    /// The profile of the drives; the nearest one without it.
+    /// Name of the drives' profile; without it, the one nearest to the drives.
     #[serde(default)]
     pub drive: Option<String>,
 }
@@ -203,9 +203,9 @@ pub struct PredictionInput {
 /// The speed of an array in one state.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PredictedSpeed {
-    /// Requests a second.
+    /// Requests that end each second.
     pub iops: f64,
-    /// Mean latency.
+    /// Mean latency of a request.
     pub mean_ms: f64,
 }
 
@@ -214,37 +214,37 @@ pub struct PredictedSpeed {
 pub struct PredictedLevel {
     /// The level, as in `openraid create --level`.
     pub level: String,
-    /// Healthy.
+    /// Speed with all members.
     pub healthy: Option<PredictedSpeed>,
-    /// With one member missing.
+    /// Speed with one member missing.
     pub degraded: Option<PredictedSpeed>,
-    /// While one member is filled.
+    /// Speed while one member is being filled.
     pub rebuilding: Option<PredictedSpeed>,
-    /// Hours of a rebuild of a drive of the wanted size without load.
+    /// Duration of the rebuild of a whole drive without load, hours.
     pub rebuild_hours: Option<f64>,
-    /// The same under the load.
+    /// Duration of the rebuild of a whole drive under the load, hours.
     pub rebuild_loaded_hours: Option<f64>,
-    /// The part that limits it when it is healthy.
+    /// The part that limits the healthy array, in words.
     pub limit: Option<String>,
-    /// Why there are no figures.
+    /// Why there are no figures, in a sentence.
     pub impossible: Option<String>,
 }
 
 /// A prediction, or how far it is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PredictionModel {
-    /// It is being computed, or waits for another one: ask again.
+    /// Is the prediction not complete? Then ask again: it is being computed, or waits for another one.
     pub waits: bool,
-    /// The profile of the drives.
+    /// Name of the drives' profile.
     pub drive: String,
-    /// Its title.
+    /// Title of the drives' profile.
     pub drive_title: String,
-    /// Why it is this one.
+    /// Why this profile was chosen, in a sentence.
     pub why: String,
     /// The command line that predicts the same.
     pub command: String,
-    /// Levels.
+    /// The figures of each level.
     pub levels: Vec<PredictedLevel>,
-    /// Why there is no prediction.
+    /// Why there is no prediction, in a sentence.
     pub error: Option<String>,
 }

@@ -8,9 +8,9 @@ use utoipa::ToSchema;
 pub struct PlaceModel {
     /// The byte, counted from the start of the array.
     pub offset_bytes: u64,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     pub span: Option<usize>,
-    /// The number of the stripe, if the array has stripes.
+    /// Number of the stripe in its set; null if the array has no stripes.
     pub stripe: Option<u64>,
     /// The members of that stripe, in the order of their slots.
     pub members: Vec<LocationModel>,
@@ -19,12 +19,12 @@ pub struct PlaceModel {
 /// A member's part in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LocationModel {
-    /// Its slot.
+    /// Slot of the member.
     pub slot: u16,
-    /// Its name; none if it is missing.
+    /// Path or address of the member; null if it is missing.
     pub member: Option<String>,
-    /// `data`, `copy`, `p`, `q`, or `other` data of the same stripe.
+    /// Role of the member's chunk: `data`, `copy`, `p`, `q`, or `other` for other data of the same stripe.
     pub role: String,
-    /// The byte in the member's data area; of parity and of other data, the one of the same row.
+    /// The byte in the data area of the member. For parity and for other data it is the byte of the same row.
     pub member_offset_bytes: u64,
 }

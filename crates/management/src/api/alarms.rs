@@ -14,7 +14,7 @@ use crate::http::request::Request;
 /// Alarms.
 #[derive(Serialize, ToSchema)]
 pub struct AlarmsModel {
-    /// Open alarms come first, then the others; of each the most important, then the newest.
+    /// The alarms: open ones first, then ended ones; within each group the most severe first, then the newest.
     pub alarms: Vec<AlarmModel>,
 }
 
@@ -29,7 +29,7 @@ pub struct AcknowledgeAlarms {
 /// Alarms that this command acknowledged.
 #[derive(Serialize, ToSchema)]
 pub struct AcknowledgedModel {
-    /// Their names.
+    /// Names of the alarms that were acknowledged.
     pub acknowledged: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct AcknowledgedModel {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TestInput {
-    /// The sink; without it, all.
+    /// Name of the sink to test; without it, all sinks are tested.
     #[serde(default)]
     sink: Option<String>,
 }
@@ -45,30 +45,30 @@ pub struct TestInput {
 /// The result of a test.
 #[derive(Serialize, ToSchema)]
 pub struct TestsModel {
-    /// Each sink that was tried.
+    /// The sinks that were tested, and whether each accepted the test alarm.
     pub sinks: Vec<TestModel>,
 }
 
 /// Sinks.
 #[derive(Serialize, ToSchema)]
 pub struct SinksModel {
-    /// All sinks.
+    /// The sinks of the configuration file.
     pub sinks: Vec<SinkModel>,
 }
 
 /// Schedules.
 #[derive(Serialize, ToSchema)]
 pub struct SchedulesModel {
-    /// All schedules.
+    /// The schedules of the configuration file, and the ones that were added by the API.
     pub schedules: Vec<ScheduleModel>,
 }
 
 /// The history of checks of an array.
 #[derive(Serialize, ToSchema)]
 pub struct ChecksModel {
-    /// The array, or its spans.
+    /// Checks of the set; of each span for a nested array.
     pub sets: Vec<SetHistoryModel>,
-    /// Patrol reads, the newest last.
+    /// Patrol reads of the array's drives, the newest last.
     pub patrols: Vec<PatrolModel>,
 }
 

@@ -14,18 +14,18 @@ use crate::redfish::storage;
 /// All arrays.
 #[derive(Serialize, ToSchema)]
 pub struct ArraysModel {
-    /// Arrays.
+    /// The arrays that the server serves.
     pub arrays: Vec<ArrayModel>,
 }
 
 /// A drive, and where it belongs.
 #[derive(Serialize, ToSchema)]
 pub struct DriveModel {
-    /// Its array.
+    /// Name of the array that the drive belongs to.
     pub array: String,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     pub span: Option<usize>,
-    /// The drive.
+    /// The drive as a member of that array.
     #[serde(flatten)]
     pub member: MemberModel,
 }
@@ -33,9 +33,9 @@ pub struct DriveModel {
 /// All drives.
 #[derive(Serialize, ToSchema)]
 pub struct DrivesModel {
-    /// Drives, array by array.
+    /// The drives of all arrays, array by array.
     pub drives: Vec<DriveModel>,
-    /// Drives without an array that `management.drives` names.
+    /// Paths and addresses of drives that `management.drives` names and that belong to no array.
     pub free: Vec<String>,
 }
 

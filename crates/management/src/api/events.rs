@@ -11,9 +11,9 @@ use crate::limits::{EVENTS_MAX, EVENT_NUMBER_MAX};
 /// Some events.
 #[derive(Serialize, ToSchema)]
 pub struct EventsModel {
-    /// Events, oldest first.
+    /// The events, the oldest first.
     pub events: Vec<EventModel>,
-    /// More of them are before the first one.
+    /// Does the log have more events before the first one?
     pub more: bool,
 }
 
@@ -21,9 +21,9 @@ pub struct EventsModel {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Acknowledge {
-    /// The number of the first.
+    /// Number of the first event to acknowledge.
     from: u64,
-    /// The number of the last; without it, only the first.
+    /// Number of the last event to acknowledge; without it, only the first one.
     #[serde(default)]
     to: Option<u64>,
 }

@@ -20,7 +20,7 @@ const REPORT_POLICY: &str =
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ConfirmReport {
-    /// It.
+    /// Name of the report, typed again as a confirmation.
     confirm: String,
 }
 

@@ -18,9 +18,9 @@ use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
 /// The result of a change.
 #[derive(Serialize, ToSchema)]
 pub struct DoneModel {
-    /// In words.
+    /// The result in a sentence.
     pub text: String,
-    /// The array afterwards.
+    /// The array after the change, if it still exists.
     pub array: Option<ArrayModel>,
 }
 
@@ -28,9 +28,9 @@ pub struct DoneModel {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetInput {
-    /// Settings by name, as in `openraid set`.
+    /// Names and values of the settings, as in `openraid set`.
     settings: BTreeMap<String, String>,
-    /// Accept the risk of the settings.
+    /// Accept that a setting may lose data, as `--yes` does on the command line.
     #[serde(default)]
     accept_risk: bool,
 }
@@ -39,15 +39,15 @@ pub struct SetInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailInput {
-    /// Its name, `drive:NUMBER` or `slot:SLOT`.
+    /// The member: its path or address, `drive:NUMBER` or `slot:SLOT`.
     member: String,
-    /// Also if rows that are not in sync yet need it.
+    /// Fail it even if rows that are not in sync yet need it.
     #[serde(default)]
     unsynced: bool,
-    /// Only if it has this identity.
+    /// Fail it only if its superblock has this identity.
     #[serde(default)]
     device: Option<String>,
-    /// The array's name, typed again.
+    /// Name of the array, typed again as a confirmation.
     confirm: String,
 }
 
@@ -55,15 +55,15 @@ pub struct FailInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AddInput {
-    /// Its path or address.
+    /// Path or address of the drive.
     member: String,
-    /// The span of a nested array.
+    /// Number of the span of a nested array, from 0.
     #[serde(default, alias = "leg")]
     span: Option<usize>,
-    /// Its content may be lost.
+    /// Add the drive even if it holds something, which is lost.
     #[serde(default)]
     overwrite: bool,
-    /// The array's name, typed again; needed to overwrite.
+    /// Name of the array, typed again; required with `overwrite`.
     #[serde(default)]
     confirm: Option<String>,
 }
@@ -72,12 +72,12 @@ pub struct AddInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RemoveInput {
-    /// Its name.
+    /// The member: its path or address, `drive:NUMBER` or `slot:SLOT`.
     member: String,
-    /// Only if it is a spare.
+    /// Remove it only if it is a spare.
     #[serde(default)]
     spare: bool,
-    /// Only if it has this identity.
+    /// Remove it only if its superblock has this identity.
     #[serde(default)]
     device: Option<String>,
 }
@@ -86,18 +86,18 @@ pub struct RemoveInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReplaceInput {
-    /// Its name.
+    /// The member to be replaced: its path or address, `drive:NUMBER` or `slot:SLOT`.
     member: String,
-    /// The drive that replaces it; without one, a spare does.
+    /// Path or address of the drive that replaces it; without it, a spare of the array does.
     #[serde(default)]
     with: Option<String>,
-    /// Its content may be lost.
+    /// Use the drive even if it holds something, which is lost.
     #[serde(default)]
     overwrite: bool,
-    /// Only if the member has this identity.
+    /// Replace the member only if its superblock has this identity.
     #[serde(default)]
     device: Option<String>,
-    /// The array's name, typed again; needed to overwrite.
+    /// Name of the array, typed again; required with `overwrite`.
     #[serde(default)]
     confirm: Option<String>,
 }
@@ -106,7 +106,7 @@ pub struct ReplaceInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RenameInput {
-    /// The new name.
+    /// New name of the array.
     name: String,
 }
 
@@ -114,7 +114,7 @@ pub struct RenameInput {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckInput {
-    /// The blocks that the check may change.
+    /// What the check may change: nothing, blocks whose error can be attributed to one member, or parity and copies.
     #[serde(default = "check_only")]
     kind: CheckWord,
 }
@@ -126,7 +126,7 @@ const fn check_only() -> CheckWord {
 /// Every setting that an array has.
 #[derive(Serialize, ToSchema)]
 pub struct SettingsModel {
-    /// Settings, in the order of the documentation.
+    /// All settings, in the order of the documentation.
     settings: Vec<SettingModel>,
     /// Values that suit a class of drives better than the defaults.
     offers: Vec<OfferModel>,
@@ -136,9 +136,9 @@ pub struct SettingsModel {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StopInput {
-    /// The array's name, typed again.
+    /// Name of the array, typed again as a confirmation.
     confirm: String,
-    /// Also forget it: it is not served again by its name. Its members keep their data.
+    /// Remove it from the registry as well, so that it is no longer served by its name. Its members keep their data.
     #[serde(default)]
     forget: bool,
 }

@@ -18,13 +18,13 @@ use crate::state::State;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SignIn {
-    /// The secret of a one-time link.
+    /// Secret of a link that signs in once.
     #[serde(default)]
     one_time: Option<String>,
-    /// The user's name.
+    /// Name of the user.
     #[serde(default)]
     name: Option<String>,
-    /// The user's password.
+    /// Password of the user.
     #[serde(default)]
     password: Option<String>,
 }
@@ -32,15 +32,15 @@ pub struct SignIn {
 /// A session.
 #[derive(Serialize, ToSchema)]
 pub struct SessionModel {
-    /// The user's name.
+    /// Name of the user.
     pub user: String,
-    /// The user's role.
+    /// Role of the user.
     pub role: Role,
-    /// It began with a one-time link.
+    /// Did the session begin with a one-time link?
     pub by_link: bool,
-    /// No user has a password yet.
+    /// Has no user a password yet?
     pub first: bool,
-    /// The secret of a session that begins: `Authorization: Bearer TOKEN`.
+    /// Secret of a new session, to be sent as `Authorization: Bearer TOKEN`; null later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }

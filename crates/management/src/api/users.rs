@@ -12,18 +12,18 @@ use crate::http::request::Request;
 /// A user without the password.
 #[derive(Serialize, ToSchema)]
 pub struct UserModel {
-    /// The name.
+    /// Name of the user.
     pub name: String,
-    /// The role.
+    /// Role of the user.
     pub role: Role,
-    /// The user may not come in.
+    /// Is the user barred from signing in?
     pub locked: bool,
 }
 
 /// All users.
 #[derive(Serialize, ToSchema)]
 pub struct UsersModel {
-    /// Users by name.
+    /// All users, in the order of their names.
     pub users: Vec<UserModel>,
 }
 
@@ -31,11 +31,11 @@ pub struct UsersModel {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewUser {
-    /// The name.
+    /// Name of the new user.
     pub name: String,
-    /// The role.
+    /// Role of the new user.
     pub role: Role,
-    /// The password.
+    /// Password of the new user.
     pub password: String,
 }
 
@@ -43,13 +43,13 @@ pub struct NewUser {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ChangeUser {
-    /// The role.
+    /// The new role; without it, the role stays.
     #[serde(default)]
     pub role: Option<Role>,
-    /// The password.
+    /// The new password; without it, the password stays.
     #[serde(default)]
     pub password: Option<String>,
-    /// The user may not come in.
+    /// Bar the user from signing in, or permit it again; without it, this stays.
     #[serde(default)]
     pub locked: Option<bool>,
 }
