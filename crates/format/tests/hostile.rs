@@ -101,14 +101,14 @@ fn a_superblock_cut_off_anywhere_is_an_error() {
 fn mutate(bytes: &mut [u8], random: &mut Random) {
     const EXTREMES: [u64; 12] =
         [0, 1, 2, 7, 8, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 54, i64::MAX as u64, 1 << 63, u64::MAX];
-    for _ in 0..=random.below(3) {
-        let at = random.below(bytes.len().min(288));
-        if random.below(2) == 0 {
+    for _ in 0..=random.index(3) {
+        let at = random.index(bytes.len().min(288));
+        if random.index(2) == 0 {
             bytes[at] = random.next().to_le_bytes()[0];
         } else {
-            let width = [1, 2, 4, 8][random.below(4)];
+            let width = [1, 2, 4, 8][random.index(4)];
             let at = (at / width * width).min(bytes.len() - width);
-            let number = EXTREMES[random.below(EXTREMES.len())].wrapping_add(random.next() % 3).wrapping_sub(1);
+            let number = EXTREMES[random.index(EXTREMES.len())].wrapping_add(random.next() % 3).wrapping_sub(1);
             bytes[at..at + width].copy_from_slice(&number.to_le_bytes()[..width]);
         }
     }
@@ -120,10 +120,10 @@ fn random_mutations_never_panic_and_reach_the_deep_checks() {
     let mut random = Random(0x0de5_1f00);
     let mut verdicts: BTreeMap<String, (usize, Read)> = BTreeMap::new();
     for _ in 0..MUTATIONS {
-        let mut read = images[random.below(images.len())].clone();
+        let mut read = images[random.index(images.len())].clone();
         mutate(&mut read.bytes, &mut random);
         // Most mutations keep the envelope valid, so that the fields after it are checked.
-        if random.below(16) != 0 {
+        if random.index(16) != 0 {
             read.bytes[..8].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9, 1, 0, 0, 0]);
             fix_checksum(&mut read.bytes);
         }
@@ -224,15 +224,15 @@ fn bitmaps_logs_and_signatures_of_random_bytes_never_panic() {
             assert_eq!(out, bytes);
             let geometry = header.geometry();
             let _ = (geometry.sectors(), geometry.counter_pages());
-            let from = Bytes(random.next() >> random.below(64));
+            let from = Bytes(random.next() >> random.index(64));
             assert!(geometry.set_bits(from, &bytes).all(|bit| bit < geometry.bits));
         }
-        let mut bytes: Vec<u8> = (0..random.below(600)).map(|_| random.next().to_le_bytes()[0]).collect();
+        let mut bytes: Vec<u8> = (0..random.index(600)).map(|_| random.next().to_le_bytes()[0]).collect();
         let _ = BadBlockTable::decode(&bytes, random.next().to_le_bytes()[0], Sectors(random.next()));
         let _ = is_raid5_journal_block(&bytes);
         bytes.resize(70_000, 0);
-        let stretch = Stretch { start: Bytes(random.next() >> random.below(64)), bytes: &bytes };
-        let _ = detect_foreign(Bytes(random.next() >> random.below(64)), &[stretch]);
+        let stretch = Stretch { start: Bytes(random.next() >> random.index(64)), bytes: &bytes };
+        let _ = detect_foreign(Bytes(random.next() >> random.index(64)), &[stretch]);
     }
     let mut accepted = 0;
     for _ in 0..2_000 {
@@ -275,7 +275,7 @@ fn every_bitmap_of_the_corpus_gets_the_verdict_it_is_named_after() {
         for round in 0..200_000 {
             let mut bytes = good;
             mutate(&mut bytes[if round % 2 == 0 { 0 } else { 4 }..80], &mut random);
-            let length = if round % 50 == 0 { random.below(256) } else { 256 };
+            let length = if round % 50 == 0 { random.index(256) } else { 256 };
             let path = folder.join(format!("{}.txt", bitmap_verdict(&bytes[..length])));
             if !path.exists() {
                 let hex = |row: &[u8]| row.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";

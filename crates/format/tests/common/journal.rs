@@ -1,6 +1,11 @@
 //! Shared by several tests of the journal: an independent checksum, golden devices, small rings.
 #![allow(dead_code)] // each test file uses a part of this
 
+#[path = "random.rs"]
+mod random;
+#[allow(unused_imports)] // not every test file needs numbers
+pub use random::Random;
+
 use openraid_format::{
     EntryHeader, EntryKind, JournalRecord, JournalRing, JournalSuperblock, LogPlace, RingSector, Uuid,
 };
@@ -107,24 +112,4 @@ pub fn wrap(ring: &JournalRing, place: LogPlace, epoch: u64, promised: u64, tail
 pub fn put(image: &mut [u8], at: RingSector, bytes: &[u8]) {
     let at = usize::try_from(at.0 * 512).unwrap();
     image[at..at + bytes.len()].copy_from_slice(bytes);
-}
-
-/// A small deterministic generator.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len.div_ceil(8)).flat_map(|_| self.next().to_le_bytes()).take(len).collect()
-    }
 }

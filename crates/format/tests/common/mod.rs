@@ -2,6 +2,10 @@
 //! the form of the files.
 #![allow(dead_code)] // each test file uses a part of this
 
+mod random;
+#[allow(unused_imports)] // not every test file needs numbers
+pub use random::Random;
+
 use openraid_format::{superblock_lba, MinorVersion, Superblock, SuperblockError};
 use openraid_units::Sectors;
 use std::fs::{self, File};
@@ -129,23 +133,6 @@ fn parse(path: &Path) -> Vec<Member> {
         }
     }
     members
-}
-
-/// A small deterministic source of numbers for mutations: the same seed gives the same run everywhere.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    /// A number below `limit`.
-    pub fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).unwrap()
-    }
 }
 
 /// A folder that is removed at the end of the test.

@@ -130,7 +130,7 @@ fn order<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: &mut Vec<St
         }
     }
     if cell.axes.after == Some(Recreated::Recreate) {
-        target.make_anew();
+        target.make_again();
     }
     notes.push(format!("before: {ended} requests of {} at depth 16", before.name()));
     Ok(())

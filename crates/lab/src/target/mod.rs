@@ -103,7 +103,7 @@ pub trait Target {
     fn counters(&self) -> Option<Counters>;
     /// Deletes the array and creates it again, between two loads and without outstanding requests. A real target
     /// ignores this.
-    fn make_anew(&mut self) {}
+    fn make_again(&mut self) {}
     /// The delay of writes to members. None if the target writes at once or does not report the delay.
     fn destage(&self) -> Option<Late> {
         None

@@ -151,8 +151,8 @@ impl Target for SimTarget {
         })
     }
 
-    fn make_anew(&mut self) {
-        self.machine.make_anew();
+    fn make_again(&mut self) {
+        self.machine.make_again();
     }
 
     fn destage(&self) -> Option<Late> {

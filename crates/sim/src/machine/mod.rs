@@ -410,7 +410,7 @@ impl<D: DriveModel> Machine<D> {
 
     /// Delete the array and create it again, while the controller keeps running. The controller forgets what it learned
     /// from loads, unless its firmware keeps it.
-    pub fn make_anew(&mut self) {
+    pub fn make_again(&mut self) {
         if !self.parts.keeps_lessons {
             self.gate.forget();
         }
