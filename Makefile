@@ -78,6 +78,6 @@ docs: ## the pages of docs/ as a book in target/book, every link followed (mdboo
 	@tools/need $(BUILD)
 	cargo xtask docs
 
-gallery: ## five reviews run again on simulated machines: pages in target/gallery (minutes; goes on where it was)
+gallery: ## five reviews run again on simulated machines: pages in target/gallery (minutes; a repeated call continues)
 	@tools/need $(BUILD)
 	cargo run --release -p openraid-lab --bin openraid-gallery -- target/gallery

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Makes the golden journals beside it from docs/on-disk.md alone: make.py. Nothing of the library is used.
+"""Makes the golden journals next to it from docs/on-disk.md alone: make.py. It does not use the library.
 
 Each NAME.txt is a device of 8 MiB: "BYTE HEX" rows of 32 bytes, rows of zeroes left out, "xN" for N times the row.
 """
@@ -81,7 +81,7 @@ write("wrapped", [
         record(3, 0, 1919, 0, (1 << 55) - 2, 2, 13808 + 7), record(1, 0, 0, 479, 0, 1)])),
     (ring(14320), entry(20, 3, 14320, 18, (18, 13824), kind=2)),
     (ring(0), entry(21, 3, 0, 20, (18, 13824), fill(21, 8), records=[record(1, 0, payload_at=0, lba=64, sectors=8)] * 120)),
-    # Left behind by the crash before epoch 3: it must not count.
+    # A leftover of the crash before epoch 3: it must not count.
     (ring(16), entry(22, 2, 16, 18, (17, 13800), fill(22, 1), records=[record(1, 0, 0, 0, 64, 1)])),
 ])
 write("clean", [
