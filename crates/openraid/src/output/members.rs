@@ -258,8 +258,13 @@ mod tests {
         let mut probed = member("/dev/sdx", own.expect("a superblock"));
         assert!(line(&stranger(&probed)).starts_with("    /dev/sdx: "), "a file has no names");
         let text = |text: &str| Some(text.to_owned());
-        probed.names =
-            DeviceNames { serial: text("S1"), model: text("ST8000DM004-2CX188"), zoned: None, bay: text("7") };
+        probed.names = DeviceNames {
+            serial: text("S1"),
+            model: text("ST8000DM004-2CX188"),
+            zoned: None,
+            bay: text("7"),
+            rotates: None,
+        };
         let found = stranger(&probed);
         assert_eq!((&found.serial, &found.model, &found.bay), (&text("S1"), &text("ST8000DM004-2CX188"), &text("7")));
         let wanted = "    /dev/sdx (serial S1, model ST8000DM004-2CX188, bay 7): ";

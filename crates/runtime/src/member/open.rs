@@ -84,7 +84,7 @@ impl Medium {
         match self {
             Self::Disk(member) => {
                 let facts = member.facts().clone();
-                let rotates = facts.block_device.then_some(facts.rotational);
+                let rotates = facts.rotational.filter(|_| facts.block_device);
                 DeviceNames { model: facts.model, serial: facts.serial, zoned: facts.zoned, bay: facts.bay, rotates }
             }
             Self::Overlaid(medium) => medium.names(),
