@@ -252,6 +252,39 @@ fn doctor_says_how_a_member_left_out_by_its_server_is_added_again() {
 }
 
 #[test]
+fn a_service_starts_neither_half_of_a_split_array_until_one_is_chosen() {
+    let lab = split("");
+    fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n", lab.path("nbd.sock"))).expect("room");
+    let control = lab.path("service.sock").display().to_string();
+    let serve = || {
+        let mut command = lab.command(&["--control", &control, "serve", "--json", "--config", "openraid.toml"]);
+        Server::started(&mut command).expect("ready")
+    };
+    let problems = || {
+        let told = lab.line(&format!("alarms --json --control {control}")).expect(0).json();
+        let all = told["alarms"].as_array().expect("a list").clone();
+        let of_start = all.into_iter().filter(|alarm| alarm["event"] == "StartProblem");
+        of_start.map(|alarm| alarm["text"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
+    };
+    let server = serve();
+    let (d0, d1) = (lab.path("d0").display().to_string(), lab.path("d1").display().to_string());
+    let [problem] = problems().try_into().expect("one problem");
+    for words in ["split brain".into(), format!("`openraid assemble {d1}`"), format!("`openraid assemble {d0}`")] {
+        assert!(problem.contains(&words), "{words:?} is not in: {problem}");
+    }
+    lab.line(&format!("assemble d0 d1 --control {control}")).refused(65, &["split brain"]);
+    lab.line(&format!("assemble d0 --control {control}")).expect(1).says(&["served now: data"]);
+    assert_eq!(problems(), [""; 0], "the problem is over");
+    server.stop();
+    // The half that was chosen is the array from now on.
+    let server = serve();
+    assert_eq!(problems(), [""; 0]);
+    let shown = lab.line(&format!("show data --json --control {control}")).expect(1).json();
+    assert_eq!(state_of(&shown["array"], "d0"), "in-sync");
+    server.stop();
+}
+
+#[test]
 fn scan_of_a_moved_member_leads_to_the_whole_array() {
     let lab = Lab::new("moved");
     lab.line("create data --level 5 --assume-clean --file-size 16M d0 d1 d2").expect(0);

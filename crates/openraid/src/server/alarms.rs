@@ -27,6 +27,13 @@ pub(super) struct Troubles {
     configuration: Option<String>,
 }
 
+impl Troubles {
+    /// An array is served: the reason why it could not be started before is over.
+    pub(super) fn array_started(&mut self, name: &str) {
+        self.start.retain(|why| !why.starts_with(&format!("array {name}: ")));
+    }
+}
+
 impl Server {
     /// The events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<(String, Option<String>)>) -> Vec<News> {

@@ -3,6 +3,7 @@
 pub(super) mod attend;
 mod halves;
 mod http;
+mod lost;
 mod options;
 pub mod sizes;
 mod tls;

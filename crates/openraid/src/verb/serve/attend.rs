@@ -11,6 +11,7 @@ use openraid_sys::Signal;
 use serde::Serialize;
 
 use super::super::Context;
+use super::lost::Lost;
 use crate::control::{Answer, Answerer, Command};
 use crate::events::{Draft, Writer};
 use crate::exit::Exit;
@@ -78,10 +79,12 @@ impl Attendance<'_> {
         let mut exit = Exit::Fine;
         let mut next = Instant::now();
         let mut status = String::new();
+        let mut lost = Lost::default();
         loop {
             match self.service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
                     // Notices since the last tick are also printed.
+                    lost.take().iter().for_each(|news| self.print_news(news));
                     self.print_collected_news();
                     return (exit, self.voice);
                 }
@@ -92,7 +95,12 @@ impl Attendance<'_> {
                         ServiceEvent::Signal(_) => notifier.stopping(),
                         _ => {}
                     }
-                    if let Some(news) = self.server.news(&event) {
+                    let news = self.server.news(&event);
+                    let news = news.and_then(|news| match &event {
+                        ServiceEvent::Notice(notice) => lost.collect(notice, news),
+                        _ => Some(news),
+                    });
+                    if let Some(news) = news {
                         self.print_news(&news);
                     }
                 }
@@ -106,6 +114,7 @@ impl Attendance<'_> {
                     let arrays = self.server.watch();
                     self.server.follow_schedules(&arrays);
                     self.server.begin_patrol(&arrays);
+                    lost.take().iter().for_each(|news| self.print_news(news));
                     self.print_collected_news();
                     self.server.begin_giving_spares();
                     self.server.begin_looking_for_drives();

@@ -1,0 +1,86 @@
+//! Sectors that are lost: neighbours become one line, not one for each sector.
+
+use openraid_core::actions::{Notice, NoticeKind};
+
+use crate::server::news::News;
+
+/// A range of lost sectors of one member, and the news of its first sector.
+#[derive(Debug)]
+struct Range {
+    notice: Notice,
+    news: News,
+    from: u64,
+    /// The last sector.
+    to: u64,
+}
+
+/// The ranges since the last tick.
+#[derive(Debug, Default)]
+pub struct Lost {
+    ranges: Vec<Range>,
+}
+
+impl Lost {
+    /// Take the news of a lost sector. Any other news is given back.
+    pub fn collect(&mut self, notice: &Notice, news: News) -> Option<News> {
+        let NoticeKind::SectorLost(lba) = notice.kind else { return Some(news) };
+        let lba = lba.get();
+        let same = |own: &&mut Range| {
+            (own.notice.array, own.notice.slot, own.notice.drive) == (notice.array, notice.slot, notice.drive)
+        };
+        let next = self.ranges.iter_mut().filter(same).find(|own| own.to + 1 == lba || own.from == lba + 1);
+        match next {
+            Some(range) => (range.from, range.to) = (range.from.min(lba), range.to.max(lba)),
+            None => self.ranges.push(Range { notice: *notice, news, from: lba, to: lba }),
+        }
+        None
+    }
+
+    /// The news of all ranges.
+    pub fn take(&mut self) -> Vec<News> {
+        let told = |range: Range| {
+            let Range { notice, mut news, from, to } = range;
+            if from < to {
+                let all = format!("sectors {from} to {to} are lost: no redundancy was left to restore them");
+                news.text = news.text.replace(&notice.kind.to_string(), &all);
+            }
+            news
+        };
+        self.ranges.drain(..).map(told).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::{ArrayId, DriveId, DriveLba, Instant, Slot};
+
+    use super::*;
+    use crate::server::news::plain;
+
+    fn lost(slot: u16, lba: u64) -> (Notice, News) {
+        let kind = NoticeKind::SectorLost(DriveLba(lba));
+        let (own, drive) = (Some(Slot(slot)), Some(DriveId(slot)));
+        let notice = Notice { at: Instant::ZERO, array: ArrayId(0), slot: own, drive, kind };
+        (notice, plain("SectorLost", format!("data, slot {slot}: {kind}")))
+    }
+
+    #[test]
+    fn neighbours_of_one_member_are_one_line_and_other_news_pass() {
+        let mut all = Lost::default();
+        for lba in [40, 41, 42, 39, 90] {
+            for slot in [0, 1] {
+                let (notice, news) = lost(slot, lba);
+                assert_eq!(all.collect(&notice, news), None);
+            }
+        }
+        let (notice, news) = lost(0, 7);
+        let other = Notice { kind: NoticeKind::Failed, ..notice };
+        assert_eq!(all.collect(&other, news.clone()), Some(news));
+        let told: Vec<String> = all.take().into_iter().map(|news| news.text).collect();
+        let range =
+            |slot| format!("data, slot {slot}: sectors 39 to 42 are lost: no redundancy was left to restore them");
+        let one = |slot| format!("data, slot {slot}: sector 90 is lost: no redundancy was left to restore it");
+        assert_eq!(told, [range(0), range(1), one(0), one(1)]);
+        assert!(all.take().is_empty());
+    }
+}
