@@ -22,7 +22,7 @@ import tempfile
 
 from playwright.sync_api import expect, sync_playwright
 
-PAGES = ["", "array/data", "array/made", "drives", "journal", "create", "lab", "lab/what-if", "events", "settings"]
+PAGES = ["", "array/data", "array/made", "array/pair", "drives", "journal", "create", "lab", "lab/what-if", "events", "settings"]
 SIZE_MAX = 80 * 1024
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 # Jobs have the lowest priority: on a busy machine they wait.
@@ -72,12 +72,14 @@ class Service:
         self.environment = {**os.environ, "XDG_STATE_HOME": f"{self.folder}/state", "XDG_RUNTIME_DIR": f"{self.folder}/run"}
         self.environment.pop("OPENRAID_CONTROL", None)
         self.run("create", "data", "--level", "6", "--chunk", "64K", "--assume-clean", "--file-size", "32M", "--spare", "d6", *[f"d{n}" for n in range(6)])
-        for name, mib in [("battery", 64)] + [(f"new{number}", 32) for number in range(5)]:
+        for name, mib in [("battery", 64)] + [(f"new{number}", 32) for number in range(5)] + [("e0", 64), ("e1", 64)]:
             with open(self.folder / name, "wb") as file:
                 file.truncate(mib << 20)
+        # Of modelled drives the class is known.
+        self.run("create", "pair", "--level", "1", "--assume-clean", *[f"model:evo870_1tb,file={self.folder}/e{n}" for n in range(2)])
         self.run("journal", "create", "battery")
         self.server = subprocess.Popen(
-            [self.program, "serve", "data", "--json", "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
+            [self.program, "serve", "data", "pair", "--json", "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
             cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
         self.ready = json.loads(self.server.stdout.readline())
         return self
@@ -208,6 +210,7 @@ def story(browser, service, width, scheme, way):
         load.terminate()
         load.wait()
     change_profile(page, hand, service)
+    values_of_the_class(page, hand, service)
     stripe_map(page, hand)
     laboratory(page, hand, 2 if way is Mouse else 1)
     users(page, hand)
@@ -217,8 +220,8 @@ def story(browser, service, width, scheme, way):
     print(f"console: the story at {width} pixels, {scheme}, with {way.__name__.lower()}")
 
 
-def the_array(service):
-    return json.loads(service.run("show", "made", "--json"))["array"]
+def the_array(service, name="made"):
+    return json.loads(service.run("show", name, "--json"))["array"]
 
 
 def settings(page, hand, name, value):
@@ -333,6 +336,23 @@ def change_profile(page, hand, service):
     assert the_array(service)["profile"]["name"] == "protection"
 
 
+def values_of_the_class(page, hand, service):
+    """The drives of the other array are SSDs: the values for them are filled in and applied."""
+    hand.press(page.get_by_role("link", name="Drives", exact=True))
+    expect(page.get_by_role("row").filter(has_text="e0")).to_contain_text("SSD")
+    expect(page.get_by_role("row").filter(has_text="new0")).to_contain_text("not known")
+    hand.press(page.get_by_role("main").get_by_role("link", name="pair", exact=True).first)
+    hand.press(page.get_by_role("button", name="Change settings"))
+    expect(page.locator("#class")).to_have_text("The drives are SSDs.")
+    hand.press(page.get_by_role("button", name="Fill in the values for SSDs"))
+    hand.press(page.get_by_role("button", name="Apply"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    own = the_array(service, "pair")["settings"]
+    assert (own["rebuild_rate"], own["scrub_rate"]) == (500 << 20, 250 << 20), own
+    hand.press(page.get_by_role("link", name="Overview", exact=True))
+    hand.press(page.get_by_role("main").get_by_role("link", name="made", exact=True))
+
+
 def stripe_map(page, hand):
     chunk = int(page.get_by_role("button", name=re.compile("^Chunk 1, byte ")).get_attribute("aria-label").split()[-1])
     hand.press(page.get_by_role("button", name=f"Chunk 4, byte {4 * chunk}"))
@@ -423,7 +443,7 @@ def judge(page, axe, what):
 
 def look(browser, link, width, scheme, axe, out):
     page, wrong = open_page(browser, link, width, scheme)
-    shots = [(path, None) for path in PAGES] + [("array/data", "Change settings"), ("array/data", "Stop or delete this array"), ("settings", "Add a schedule"), ("settings", "Add a user")]
+    shots = [(path, None) for path in PAGES] + [("array/data", "Change settings"), ("array/pair", "Change settings"), ("array/data", "Stop or delete this array"), ("settings", "Add a schedule"), ("settings", "Add a user")]
     for path, dialog in shots:
         go(page, path)
         page.wait_for_timeout(1500)

@@ -137,3 +137,40 @@ fn command(creation: &Creation) -> String {
     words.extend(creation.members.iter().map(|member| quoted(member)));
     words.join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::in_process::InProcess;
+
+    /// Of modelled drives the class is known, and of files it is not.
+    #[test]
+    fn drives_of_one_class_are_offered_the_values_for_it() {
+        let host = InProcess::start("classes", openraid_core::limits::Limits::default()).expect("a server");
+        let folder = std::env::temp_dir().join(format!("openraid-classes-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("room");
+        let plan = |level: &str, drives: [&str; 2]| {
+            let member = |nth: usize| {
+                let path = folder.join(format!("d{nth}"));
+                std::fs::File::create(&path).and_then(|file| file.set_len(8 << 20)).expect("room");
+                match drives[nth] {
+                    "" => path.display().to_string(),
+                    profile => format!("model:{profile},file={}", path.display()),
+                }
+            };
+            let creation = serde_json::json!({"name": "pair", "level": level, "members": [member(0), member(1)]});
+            let creation = serde_json::from_value(creation).expect("a creation");
+            let plan = host.server.plan_new(&creation).unwrap_or_else(|failure| panic!("{}", failure.text));
+            let offers: Vec<String> = plan.offers.iter().map(|own| format!("{}={}", own.setting, own.value)).collect();
+            (plan.class.unwrap_or_default(), offers.join(" "))
+        };
+        let (disk, flash) = ("wd740gd", "evo870_1tb");
+        assert_eq!(plan("1", [disk, disk]), ("rotating".into(), "adaptive=on".into()));
+        assert_eq!(plan("0", [disk, disk]), ("rotating".into(), String::new()));
+        assert_eq!(plan("1", [flash, flash]), ("ssd".into(), "rebuild.rate=500M scrub.rate=250M".into()));
+        assert_eq!(plan("1", [disk, flash]), (String::new(), String::new()));
+        assert_eq!(plan("1", ["", flash]), (String::new(), String::new()));
+        assert_eq!(plan("1", ["", ""]), (String::new(), String::new()));
+        std::fs::remove_dir_all(&folder).expect("it is ours");
+        host.stop();
+    }
+}
