@@ -142,7 +142,7 @@ fn command(creation: &Creation) -> String {
 mod tests {
     use crate::in_process::InProcess;
 
-    /// Of modelled drives the class is known, and of files it is not.
+    /// The class of modelled drives is known, the class of files is not.
     #[test]
     fn drives_of_one_class_are_offered_the_values_for_it() {
         let host = InProcess::start("classes", openraid_core::limits::Limits::default()).expect("a server");
