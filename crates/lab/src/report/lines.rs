@@ -114,7 +114,8 @@ impl Frame {
         let guides = guides(lines).into_iter().take(GUIDES_MAX).map(|guide| cut(&label(guide, ranges)));
         // Names are bold, and bold letters are wider.
         let names = widest(&mut names.chain(guides)) * 1.08;
-        let left = (ticks + 12.0).clamp(30.0, 160.0);
+        // On a narrow screen the ticks have letters of 14 pixels in place of 12.
+        let left = (ticks * 14.0 / 12.0 + 7.0).clamp(30.0, 160.0);
         let right = CANVAS_WIDTH - (names + LEADER + 4.0).clamp(40.0, 330.0);
         Self { left, right, x: Mapping::new(lines.x.scale, ranges.x, (left, right)), y }
     }

@@ -1,6 +1,6 @@
 //! Results that were not steady when they were measured. Sentences leave them out if there are other results.
 
-use super::super::data::{Bars, Lines, Mark, Point};
+use super::super::data::{Bars, Better, Lines, Mark, Point};
 use std::borrow::Cow;
 
 /// The number of unsteady results, and the number of all results.
@@ -29,7 +29,28 @@ pub fn lines(all: &Lines) -> Cow<'_, Lines> {
 
 /// A sentence about lines.
 pub fn told_of_lines(all: &Lines, tell: impl Fn(&Lines) -> String) -> String {
-    told(of_lines(all), || left(lines(all), &tell), || tell(all))
+    told(of_lines(all), || left(decided(all), &tell), || tell(all))
+}
+
+/// Lines without unsteady points, and without the positions at which an unsteady point is better than all steady ones:
+/// the best line there is not known.
+fn decided(all: &Lines) -> Cow<'_, Lines> {
+    let mut kept = lines(all);
+    let is_better = |a: f64, b: f64| match all.y.better {
+        Better::Lower => a < b,
+        Better::Higher => a > b,
+        Better::Neither => false,
+    };
+    let points = || all.series.iter().flat_map(|series| &series.points).filter(|point| point.y.is_finite());
+    let is_open = |unsteady: &&Point| {
+        let mut steady = points().filter(|other| other.x == unsteady.x && !other.unsteady).peekable();
+        steady.peek().is_some() && steady.all(|other| is_better(unsteady.y, other.y))
+    };
+    if let Cow::Owned(kept) = &mut kept {
+        let open: Vec<f64> = points().filter(|point| point.unsteady).filter(is_open).map(|point| point.x).collect();
+        kept.series.iter_mut().for_each(|series| series.points.retain(|point| !open.contains(&point.x)));
+    }
+    kept
 }
 
 /// A sentence about two charts of lines.

@@ -356,6 +356,21 @@ fn what_was_not_steady_is_in_no_sentence_while_there_is_something_else() {
 }
 
 #[test]
+fn no_line_leads_if_a_better_one_was_not_steady() {
+    let fast = unsteady_at("raid0x4", &[100.0, 200.0, 400.0], &[2.0]);
+    let chart = Chart::Lines(lines(vec![fast, plain("raid5x4", &[50.0, 60.0, 70.0])]));
+    let wanted =
+        "RAID 0 x4 is best throughout, with 400 MB/s at 4 outstanding, 5.7 times RAID 5 x4. Left out: 1 result that \
+                  was not steady.";
+    assert_eq!(answer(&chart), wanted);
+    // Nothing is decided, and all results are told.
+    let fast = unsteady_at("raid0x4", &[100.0, 200.0], &[1.0, 2.0]);
+    let chart = Chart::Lines(lines(vec![fast, plain("raid5x4", &[50.0, 60.0])]));
+    let text = answer(&chart);
+    assert!(text.starts_with("RAID 0 x4 is best") && text.ends_with("measured: 2 of 4 results."), "{text}");
+}
+
+#[test]
 fn an_answer_without_steady_results_has_a_note() {
     let all = Chart::Lines(lines(vec![unsteady_at("raid5x4", &[90.0, 140.0], &[1.0, 2.0])]));
     let wanted =
