@@ -33,6 +33,19 @@ pub const SIMPLE_REPLY_BYTES: usize = 16;
 /// Bytes of a chunk header: magic, flags, type, cookie, length.
 pub const CHUNK_BYTES: usize = 20;
 
+/// Moves input to `held` until `held` has `wanted` bytes; true if it has. Memory grows with received bytes, never with an
+/// announced length, and to at most `limit` bytes.
+pub fn hold(held: &mut Vec<u8>, (wanted, limit): (usize, usize), input: &[u8], used: &mut usize) -> bool {
+    let take = (wanted - held.len()).min(input.len() - *used);
+    let needed = held.len() + take;
+    if needed > held.capacity() {
+        held.reserve_exact(needed.max(2 * held.len()).min(limit) - held.len());
+    }
+    held.extend_from_slice(&input[*used..*used + take]);
+    *used += take;
+    held.len() == wanted
+}
+
 /// Option numbers.
 pub mod option {
     pub const EXPORT_NAME: u32 = 1;

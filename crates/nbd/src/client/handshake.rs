@@ -15,7 +15,7 @@ use crate::export::{BlockSizes, BlockSizesError};
 use crate::flags::ExportFlags;
 use crate::limits::{CLIENT_CONTEXTS_MAX, LIST_BYTES_MAX, OPTION_REPLIES_MAX, OPTION_REPLY_MAX, STRING_MAX};
 use crate::wire::{
-    info, length_u32, option, rep, to_usize, Reader, EXPORT_NAME_PADDING, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES,
+    hold, info, length_u32, option, rep, to_usize, Reader, EXPORT_NAME_PADDING, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES,
     GREETING_BYTES, MAGIC_OLDSTYLE, MAGIC_OPTION, MAGIC_OPTION_REPLY, MAGIC_SERVER, OPTION_REPLY_BYTES,
 };
 use core::fmt;
@@ -274,7 +274,7 @@ impl ClientHandshake {
                 State::ReplyPayload { length, .. } | State::ExportReply { length } => length,
                 State::Finished => panic!("a finished negotiation was given more bytes"),
             };
-            if !self.hold(wanted, input, &mut used) {
+            if !hold(&mut self.held, (wanted, OPTION_REPLY_MAX), input, &mut used) {
                 break ClientEvent::NeedMore;
             }
             let held = core::mem::take(&mut self.held);
@@ -295,19 +295,6 @@ impl ClientHandshake {
             }
         };
         ClientStep { consumed: used, event }
-    }
-
-    /// Moves input to `held` until `held` has `wanted` bytes. Memory grows with received bytes, never with an announced
-    /// length.
-    fn hold(&mut self, wanted: usize, input: &[u8], used: &mut usize) -> bool {
-        let take = (wanted - self.held.len()).min(input.len() - *used);
-        let needed = self.held.len() + take;
-        if needed > self.held.capacity() {
-            self.held.reserve_exact(needed.max(2 * self.held.len()).min(OPTION_REPLY_MAX) - self.held.len());
-        }
-        self.held.extend_from_slice(&input[*used..*used + take]);
-        *used += take;
-        self.held.len() == wanted
     }
 
     /// After a refusal the client must end the negotiation with a goodbye. After a violation of the protocol it only

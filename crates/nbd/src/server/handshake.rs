@@ -14,7 +14,7 @@ use super::options::{Negotiation, Outcome, Session};
 use crate::export::ExportInfo;
 use crate::limits::{OPTIONS_MAX, OPTION_PAYLOAD_MAX, OPTION_SKIP_MAX};
 use crate::wire::{
-    option, to_usize, Reader, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, MAGIC_OPTION, MAGIC_SERVER, OPTION_BYTES,
+    hold, option, to_usize, Reader, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, MAGIC_OPTION, MAGIC_SERVER, OPTION_BYTES,
 };
 use core::fmt;
 
@@ -168,7 +168,7 @@ impl Handshake {
                 }
                 State::Finished => panic!("a finished negotiation was given more bytes"),
             };
-            if !self.hold(wanted, input, &mut used) {
+            if !hold(&mut self.held, (wanted, OPTION_PAYLOAD_MAX), input, &mut used) {
                 break HandshakeEvent::NeedMore;
             }
             if let Some(event) = self.on_complete(exports, out) {
@@ -176,19 +176,6 @@ impl Handshake {
             }
         };
         HandshakeStep { consumed: used, event }
-    }
-
-    /// Moves input to `held` until `held` has `wanted` bytes. Memory grows with received bytes, never with an announced
-    /// length.
-    fn hold(&mut self, wanted: usize, input: &[u8], used: &mut usize) -> bool {
-        let take = (wanted - self.held.len()).min(input.len() - *used);
-        let needed = self.held.len() + take;
-        if needed > self.held.capacity() {
-            self.held.reserve_exact(needed.max(2 * self.held.len()).min(OPTION_PAYLOAD_MAX) - self.held.len());
-        }
-        self.held.extend_from_slice(&input[*used..*used + take]);
-        *used += take;
-        self.held.len() == wanted
     }
 
     /// Handles `held`, which is complete for the state. `None` if only the state changed.
