@@ -137,6 +137,28 @@ impl Verdict {
         }
     }
 
+    /// The verdict on one row with P and Q: which of them differ from the data, and the index of the column that explains
+    /// both differences, if a single one does.
+    #[must_use]
+    pub fn of_row(p_differs: bool, q_differs: bool, explains: Option<u8>, columns: &[JobColumn]) -> Self {
+        match (p_differs, q_differs) {
+            (false, false) => Self::Match,
+            (true, false) => Self::PWrong,
+            (false, true) => Self::QWrong,
+            (true, true) => explains.map_or(Self::Unknown, |index| Self::of_column(index, columns)),
+        }
+    }
+
+    /// The verdict on rows of which only P or only Q is there: a difference names neither parity nor a column.
+    #[must_use]
+    pub const fn of_one_parity(matches: bool) -> Self {
+        if matches {
+            Self::Match
+        } else {
+            Self::Unknown
+        }
+    }
+
     /// The column of this index is wrong.
     #[must_use]
     pub fn of_column(index: u8, columns: &[JobColumn]) -> Self {
@@ -192,7 +214,10 @@ pub struct DriveInfo {
 mod tests {
     use alloc::vec::Vec;
 
-    use super::Verdict::{self, ColumnWrong, Match, PWrong, Unknown};
+    use openraid_units::PoolOffset;
+
+    use super::JobColumn;
+    use super::Verdict::{self, ColumnWrong, Match, PWrong, QWrong, Unknown};
 
     /// The meaning of combined verdicts, independent of order: the one verdict, or unknown.
     #[test]
@@ -209,6 +234,19 @@ mod tests {
             };
             assert_eq!(rows.into_iter().fold(Match, Verdict::and), expected, "{rows:?}");
         }
+    }
+
+    #[test]
+    fn a_column_is_named_only_if_p_and_q_differ_and_one_parity_alone_names_nothing() {
+        let column = |index| JobColumn { index, at: PoolOffset(0), old: PoolOffset(0) };
+        let columns = [column(5), column(2)];
+        let of = |p, q, explains| Verdict::of_row(p, q, explains, &columns);
+        assert_eq!([of(false, false, None), of(true, false, None), of(false, true, None)], [Match, PWrong, QWrong]);
+        assert_eq!(
+            [of(true, true, Some(2)), of(true, true, Some(3)), of(true, true, None)],
+            [ColumnWrong(1), Unknown, Unknown]
+        );
+        assert_eq!([Verdict::of_one_parity(true), Verdict::of_one_parity(false)], [Match, Unknown]);
     }
 
     #[test]

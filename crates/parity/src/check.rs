@@ -34,6 +34,20 @@ pub enum PqVerdict {
     Unknown,
 }
 
+impl PqVerdict {
+    /// Do P and Q differ from the data, and which block explains both differences?
+    #[must_use]
+    pub const fn differences(self) -> (bool, bool, Option<u8>) {
+        match self {
+            Self::Match => (false, false, None),
+            Self::PWrong => (true, false, None),
+            Self::QWrong => (false, true, None),
+            Self::DataWrong { index } => (true, true, Some(index)),
+            Self::Unknown => (true, true, None),
+        }
+    }
+}
+
 /// The differences of two byte strings, in sectors of [`SECTOR_BYTES`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Difference {

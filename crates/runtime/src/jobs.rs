@@ -5,7 +5,7 @@
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
-use openraid_parity::{Change, Kernels, List, PqVerdict, SECTOR_BYTES};
+use openraid_parity::{Change, Kernels, List, SECTOR_BYTES};
 use openraid_sys::{FramePool, PoolRange};
 use openraid_units::{Bytes, PoolOffset};
 
@@ -144,7 +144,7 @@ fn check(kernels: Kernels, pool: &mut FramePool, job: &ParityJob, columns: &[Job
         let (data, syndromes) = data.split_at(columns.len());
         match (job.p, job.q) {
             (Some(_), Some(_)) => check_pq(kernels, syndromes[0], syndromes[1], columns, data),
-            (Some(_), None) => kernels.check_p(syndromes[0], data).map_or(Verdict::Match, |_| Verdict::Unknown),
+            (Some(_), None) => Verdict::of_one_parity(kernels.check_p(syndromes[0], data).is_none()),
             (None, Some(_)) => check_q(kernels, syndromes[0], columns, data),
             (None, None) => panic!("bug: a job that checks nothing: {job:?}"),
         }
@@ -156,7 +156,8 @@ fn check_pq(kernels: Kernels, p: &[u8], q: &[u8], columns: &[JobColumn], data: &
     by_coefficient(&mut row, columns, data);
     let mut verdict = Verdict::Match;
     kernels.check_pq_each(SECTOR_BYTES, p, q, row.as_slice(), |_, found| {
-        verdict = verdict.and(of_columns(found, columns));
+        let (p, q, explains) = found.differences();
+        verdict = verdict.and(Verdict::of_row(p, q, explains, columns));
     });
     verdict
 }
@@ -170,21 +171,10 @@ fn check_q(kernels: Kernels, q: &[u8], columns: &[JobColumn], data: &[&[u8]]) ->
         part.extend(row.as_slice().iter().map(|block| block.map(|block| &block[nth * CHECK_BYTES..][..step.len()])));
         kernels.q_sparse(&mut expected[..step.len()], part.as_slice());
         if kernels.compare(&expected[..step.len()], step).is_some() {
-            return Verdict::Unknown;
+            return Verdict::of_one_parity(false);
         }
     }
-    Verdict::Match
-}
-
-/// The kernels name a coefficient; the engine expects the column's index.
-fn of_columns(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
-    match found {
-        PqVerdict::Match => Verdict::Match,
-        PqVerdict::PWrong => Verdict::PWrong,
-        PqVerdict::QWrong => Verdict::QWrong,
-        PqVerdict::Unknown => Verdict::Unknown,
-        PqVerdict::DataWrong { index } => Verdict::of_column(index, columns),
-    }
+    Verdict::of_one_parity(true)
 }
 
 /// Compare copies with the first one, sector by sector if they differ. A faulty copy is named only by a majority.

@@ -5,7 +5,7 @@
 
 use openraid_core::actions::{JobColumn, JobKind, ParityJob};
 use openraid_core::events::Verdict;
-use openraid_parity::{Change, Kernels, PqVerdict, SECTOR_BYTES};
+use openraid_parity::{Change, Kernels, SECTOR_BYTES};
 use openraid_units::PoolOffset;
 
 use crate::claims::{Claims, Ticket};
@@ -161,32 +161,18 @@ fn check(kernels: Kernels, pool: &[u8], job: &ParityJob, columns: &[JobColumn]) 
         (Some(p), Some(q)) => {
             let mut verdict = Verdict::Match;
             kernels.check_pq_each(SECTOR_BYTES, p, q, &row, |_, found| {
-                verdict = verdict.and(of_row(found, columns));
+                let (p, q, explains) = found.differences();
+                verdict = verdict.and(Verdict::of_row(p, q, explains, columns));
             });
             verdict
         }
-        (Some(p), None) => kernels.check_p(p, &whole).map_or(Verdict::Match, |_| Verdict::Unknown),
+        (Some(p), None) => Verdict::of_one_parity(kernels.check_p(p, &whole).is_none()),
         (None, Some(q)) => {
             let mut expected = vec![0; job.len as usize];
             kernels.q(&mut expected, &whole);
-            if expected == q {
-                Verdict::Match
-            } else {
-                Verdict::Unknown
-            }
+            Verdict::of_one_parity(expected == q)
         }
         (None, None) => panic!("a job that checks nothing: {job:?}"),
-    }
-}
-
-/// The kernels return a coefficient; the job needs the column's index.
-fn of_row(found: PqVerdict, columns: &[JobColumn]) -> Verdict {
-    match found {
-        PqVerdict::Match => Verdict::Match,
-        PqVerdict::PWrong => Verdict::PWrong,
-        PqVerdict::QWrong => Verdict::QWrong,
-        PqVerdict::Unknown => Verdict::Unknown,
-        PqVerdict::DataWrong { index } => Verdict::of_column(index, columns),
     }
 }
 
