@@ -13,6 +13,7 @@ mod docs;
 mod layers;
 mod licences;
 mod links;
+mod names;
 mod places;
 mod plain;
 mod programs;

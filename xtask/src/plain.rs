@@ -191,7 +191,10 @@ mod tests {
             0
         );
         assert_eq!(of("docs/a.md", "Where the limits are\n"), 0, "it is no condition");
-        assert_eq!(of("docs/a.md", "A member two events behind, the bug `behind-unsaid`, and `who`\nis there.\n"), 0);
+        assert_eq!(
+            of("docs/a.md", "A member two events behind, the bug `failed-one-behind`, and `who`\nis there.\n"),
+            0
+        );
         assert_eq!(of("docs/a.md", "`a` stands behind `b`, nobody `c`.\n"), 2);
     }
 

@@ -48,6 +48,7 @@ pub fn tidy() -> Outcome {
     crate::links::check(&files, &mut complaints);
     crate::places::check(&files, &mut complaints);
     crate::plain::check(&files, &mut complaints);
+    crate::names::check(&files, &mut complaints);
     wish_list(&files);
     for complaint in &complaints {
         println!("{complaint}");

@@ -32,7 +32,7 @@ use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
 use crate::planted::Planted;
 use crate::reason::TraceEntry;
-use crate::requests::piece::{Piece, Walk};
+use crate::requests::piece::{Piece, RowProgress};
 use crate::requests::progress::Request;
 use crate::slab::{Queue, Slab};
 use crate::trace::Trace;
@@ -69,8 +69,8 @@ pub struct Controller {
     commanded: VecDeque<(Token, AdminCommand)>,
     pub(crate) requests: Slab<Request>,
     pub(crate) pieces: Slab<Piece>,
-    /// The walk of each piece that is processed by rows.
-    pub(crate) walks: Vec<Option<Walk>>,
+    /// The progress of each piece that is processed by rows.
+    pub(crate) row_progress: Vec<Option<RowProgress>>,
     pub(crate) ops: Slab<Op>,
     /// Operations that have ended and were not handed on yet.
     pub(crate) ended: EndedOps,
@@ -138,7 +138,7 @@ impl Controller {
             commanded: VecDeque::new(),
             requests: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
             pieces: Slab::new(limits.pieces_max),
-            walks: alloc::vec![None; limits.pieces_max as usize],
+            row_progress: alloc::vec![None; limits.pieces_max as usize],
             ops: Slab::new(limits.ops_max),
             ended: EndedOps::new(limits.ops_max, limits.pieces_max),
             locks: Locks::new(limits.ops_max),

@@ -60,7 +60,7 @@ flaws! {
     /// Rule 12.
     WriteGateOpen = "write-gate-open", "with a log or a bitmap a write begins although the failure of a member is not durable";
     /// Rule 11, the journal that lacks rows.
-    BehindUnsaid = "behind-unsaid", "rows are written without a lost journal, and no superblock says that it lacks them";
+    StaleJournalUnmarked = "stale-journal-unmarked", "rows are written without a lost journal, and no superblock says that it lacks them";
     /// Rule 2.
     BitmapLate = "bitmap-late", "members are written before the bitmap's bit is durable";
     /// Rule 1.

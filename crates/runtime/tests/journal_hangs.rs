@@ -196,7 +196,7 @@ fn of_two_devices_the_one_that_carried_the_journal_alone_is_used_while_the_other
     frozen.thaw();
     // The keeper does so, too, when it looks next.
     let device = rig.wanted.devices[0].clone();
-    let join = JoinRequest { device, controller: CONTROLLER, fresh: false, open: rig.wanted.open };
+    let join = JoinRequest { device, controller: CONTROLLER, overwrite: false, open: rig.wanted.open };
     rig.wait_for_both(|| {
         let _ = rig.server.handle.join_journal(&join);
     });

@@ -222,7 +222,7 @@ impl Controller {
             Life::Starting if set.ppl.as_ref().is_some_and(|ppl| !ppl.is_ready()) => return None,
             Life::Failed => return Some(Err(AdminError::Offline)),
             Life::Starting => {
-                let metadata = set.metadata.as_ref().expect("fresh sets have metadata");
+                let metadata = set.metadata.as_ref().expect("new sets have metadata");
                 if !metadata.is_begun() {
                     return None;
                 }
@@ -322,8 +322,8 @@ impl Controller {
         let ended = !set.journal.has_session();
         // The session does not end either if members refuse the set's data, or if a member is lost with unflushed data:
         // the journal is replayed at the next start.
-        let stuck = set.journal.is_on() && (set.dirty.is_refused() || set.is_lost());
-        let marked = (set.mark.is_clean() && ended) || set.has_failed_flush() || stuck;
+        let needs_journal = set.journal.is_on() && (set.dirty.is_refused() || set.is_lost());
+        let marked = (set.mark.is_clean() && ended) || set.has_failed_flush() || needs_journal;
         if !written || !marked || set.bitmap.as_ref().is_some_and(Bitmap::is_writing) {
             return false;
         }

@@ -92,7 +92,7 @@ impl ActiveMark {
     }
 
     /// Is no mark being written, and no write under way?
-    pub(crate) const fn is_settled(&self) -> bool {
+    pub(crate) const fn is_at_rest(&self) -> bool {
         matches!(self.intent, Intent::Clean | Intent::Active) && self.writers == 0
     }
 
@@ -206,10 +206,10 @@ mod tests {
         assert!(mark.is_quiet(Instant(11), DELAY, true));
         mark.begin_write(Instant(20));
         assert!(!mark.is_quiet(Instant(500), DELAY, false) && !mark.is_quiet(Instant(500), DELAY, true));
-        assert!(!mark.is_settled() && !mark.is_idle() && mark.has_writers());
+        assert!(!mark.is_at_rest() && !mark.is_idle() && mark.has_writers());
         mark.end_write(Instant(30));
         mark.note_write(Instant(40));
-        assert_eq!((mark.quiet_since(), mark.is_settled()), (Some(Instant(40)), true));
+        assert_eq!((mark.quiet_since(), mark.is_at_rest()), (Some(Instant(40)), true));
         assert!(!ActiveMark::new().is_quiet(Instant(500), DELAY, true), "it is clean already");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let mut mark = active();
         mark.begin_flush();
         mark.add_flushes(2);
-        assert!(mark.is_active() && mark.is_unmarking() && !mark.is_flushed() && !mark.is_settled());
+        assert!(mark.is_active() && mark.is_unmarking() && !mark.is_flushed() && !mark.is_at_rest());
         mark.end_flush();
         assert!(!mark.is_flushed());
         mark.end_flush();

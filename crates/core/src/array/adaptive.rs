@@ -130,7 +130,7 @@ pub struct AdaptiveStatus {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Facts {
     /// It has copies on rotating members.
-    heads: bool,
+    rotational: bool,
     /// There is a cache.
     cache: bool,
     /// The cache collects writes of this array.
@@ -208,7 +208,7 @@ impl Load {
                 best.read_ahead = ReadAhead::None;
             }
         }
-        if facts.heads && self.has_reads() {
+        if facts.rotational && self.has_reads() {
             best.mirror_read = self.best_mirror_read(now.mirror_read);
         }
         if facts.collects && self.has_writes() {
@@ -331,7 +331,7 @@ impl Controller {
         let facts = self.facts_of(request);
         let array = self.arrays.get_mut(request.array);
         let first = array.volume.set(0);
-        let tuning = *self.sets.get(first).heads.tuning();
+        let tuning = *self.sets.get(first).mirror_reads.tuning();
         let Some(switch) = array.adaptive.end_window(tuning, facts, self.now) else { return };
         let (window, count) = (array.adaptive.windows, array.volume.set_count());
         for number in 0..count {
@@ -339,7 +339,7 @@ impl Controller {
             // Flash and rotating spans have different usual delays. Each is multiplied by the same factor.
             let usual = self.usual_delay(self.sets.get(set));
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
-            self.sets.get_mut(set).heads.set_tuning(Tuning { destage_delay, ..switch.to });
+            self.sets.get_mut(set).mirror_reads.set_tuning(Tuning { destage_delay, ..switch.to });
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
         let kind = NoticeKind::AdaptiveSwitched { from, to, load };
@@ -363,9 +363,9 @@ impl Controller {
         let set = self.sets.get(volume.set(0));
         let spins = |drive| self.channels.get(drive).is_some_and(|channel| channel.info().rotational);
         let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
-        let has_heads = |span: &Set| span.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
+        let rotates = |span: &Set| span.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
         Facts {
-            heads: mirrored && (0..volume.set_count()).any(|span| has_heads(self.sets.get(volume.set(span)))),
+            rotational: mirrored && (0..volume.set_count()).any(|span| rotates(self.sets.get(volume.set(span)))),
             cache: self.cache.is_on(),
             collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
             destage_delay: self.usual_delay(set),
@@ -399,7 +399,7 @@ impl Controller {
     fn reset_tuning(&mut self, id: openraid_units::SetId) {
         let delay = self.usual_delay(self.sets.get(id));
         let set = self.sets.get_mut(id);
-        set.heads.set_tuning(Tuning::of(&set.policy, delay));
+        set.mirror_reads.set_tuning(Tuning::of(&set.policy, delay));
     }
 }
 
@@ -416,7 +416,7 @@ mod tests {
     use openraid_units::{ArrayId, ArrayOffset, Token};
 
     const USUAL: Nanos = Nanos::from_secs(5);
-    const FACTS: Facts = Facts { heads: true, cache: true, collects: true, destage_delay: USUAL };
+    const FACTS: Facts = Facts { rotational: true, cache: true, collects: true, destage_delay: USUAL };
 
     fn tuning() -> Tuning {
         Tuning::of(&Policy::default(), USUAL)

@@ -27,13 +27,13 @@ impl Sets {
         let set = self.get_mut(set_id);
         set.mark.end_write(now);
         // A session begins after the last write without the journal has ended.
-        let settled = set.journal.is_asked() && set.is_settled();
+        let is_at_rest = set.journal.is_asked() && set.is_at_rest();
         let quiet_at = now + clean_delay;
         if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
             bitmap.end(from, to);
         }
         self.look_at(quiet_at, Wake::CleanMark);
-        if settled {
+        if is_at_rest {
             self.look();
         }
     }

@@ -206,7 +206,7 @@ impl Metadata {
     }
 
     /// Is every requested generation durable?
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_all_durable(&self) -> bool {
         self.wanted <= self.durable
     }
 
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!((metadata.request(), metadata.request()), (2, 2));
         (metadata.wave, metadata.durable) = (Wave::Idle, 1);
         assert_eq!(write(&mut metadata), [1]);
-        assert!(metadata.is_settled());
+        assert!(metadata.is_all_durable());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
-use super::set::{Member, Place, Set};
+use super::set::{Member, Set, SlotMembers};
 use crate::admin::MemberState;
 use crate::reason::FailReason;
 use crate::slab::NONE;
@@ -138,7 +138,7 @@ impl Set {
 
     /// The member and the replacement of a slot.
     #[inline(always)]
-    pub(crate) fn place(&self, slot: Slot) -> Place {
+    pub(crate) fn place(&self, slot: Slot) -> SlotMembers {
         self.places[slot.index()]
     }
 
@@ -229,8 +229,8 @@ impl Set {
 
     /// The replacement in this slot is complete, and its superblock records it: it takes over the slot.
     pub(crate) fn slot_replaced(&mut self, slot: Slot) {
-        let Place { member: old, replacement: new } = self.place(slot);
-        self.places[slot.index()] = Place { member: new, replacement: NONE };
+        let SlotMembers { member: old, replacement: new } = self.place(slot);
+        self.places[slot.index()] = SlotMembers { member: new, replacement: NONE };
         let entry = self.member_mut(new);
         entry.state = MemberState::InSync;
         entry.replacement = false;
@@ -383,7 +383,7 @@ mod tests {
     fn a_replacement_takes_the_slot_and_the_old_member_has_left_it() {
         let mut set = set();
         set.begin_replacement(Slot(2), 3);
-        assert_eq!(set.place(Slot(2)), Place { member: 2, replacement: 3 });
+        assert_eq!(set.place(Slot(2)), SlotMembers { member: 2, replacement: 3 });
         assert!(set.member(3).is_replacement() && set.is_whole());
         set.fill_to(Slot(2), true, Sectors(128));
         assert_eq!(set.member(2).state(), MemberState::InSync, "it is the replacement that is filled");
@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(set.member(3).state(), MemberState::Rebuilding { to: Sectors::MAX });
         assert!(!set.complete_replacement(Slot(1)), "it has none");
         set.slot_replaced(Slot(2));
-        assert_eq!(set.place(Slot(2)), Place { member: 3, replacement: NONE });
+        assert_eq!(set.place(Slot(2)), SlotMembers { member: 3, replacement: NONE });
         assert_eq!((set.member(2).slot(), set.member(2).left), (None, Some(Slot(2))));
         assert!(set.is_whole() && !set.member(3).is_replacement());
     }

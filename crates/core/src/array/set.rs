@@ -19,7 +19,7 @@ use crate::cache::figures::SetFigures;
 use crate::cache::is_cacheable;
 use crate::cache::sync::DirtyCount;
 use crate::geometry::{Geometry, Parity};
-use crate::io::mirror_read::Heads;
+use crate::io::mirror_read::MirrorReads;
 use crate::journal::session::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
@@ -93,7 +93,7 @@ impl Member {
 
 /// The member and the replacement of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct SlotMembers {
     /// Index of the member, or `NONE`.
     pub member: u32,
     /// Index of its replacement, or `NONE`.
@@ -126,7 +126,7 @@ pub(crate) struct Set {
     /// Parity sets: maximum number of rows of one operation.
     pub(super) rows_max: u32,
     pub(super) members: Vec<Member>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<SlotMembers>,
     /// Slots whose data is valid everywhere.
     pub(super) in_sync: SlotSet,
     /// Slots that take writes.
@@ -166,7 +166,7 @@ pub(crate) struct Set {
     /// Its chunks are multiples of a cache line.
     pub(super) is_cacheable: bool,
     /// The estimated positions of its members' heads.
-    pub heads: Heads,
+    pub mirror_reads: MirrorReads,
 }
 
 impl Set {
@@ -186,7 +186,7 @@ impl Set {
             block,
             rows_max,
             members: Vec::new(),
-            places: alloc::vec![Place { member: NONE, replacement: NONE }; slots],
+            places: alloc::vec![SlotMembers { member: NONE, replacement: NONE }; slots],
             in_sync: SlotSet::EMPTY,
             writable: SlotSet::EMPTY,
             inherited: SlotSet::EMPTY,
@@ -208,7 +208,7 @@ impl Set {
             is_flash: false,
             cached: SetFigures::default(),
             is_cacheable: is_cacheable(&geometry),
-            heads: Heads::new(slots, Tuning::of(&Policy::default(), limits.destage_delay)),
+            mirror_reads: MirrorReads::new(slots, Tuning::of(&Policy::default(), limits.destage_delay)),
             geometry,
         }
     }
@@ -436,7 +436,7 @@ impl Set {
     pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
         let is_made = || self.tasks.current().is_some_and(|task| task.is_resync() && task.is_done(from, to));
         // What a resync wrote may be lost on a member whose flush failed.
-        to <= self.consistent_to.get() || is_made() && !self.promises_nothing()
+        to <= self.consistent_to.get() || is_made() && !self.is_durability_lost()
     }
 
     /// The member in a slot.
@@ -497,7 +497,7 @@ impl Set {
 
     /// Did a flush, or a write of metadata, fail on a member that the set needs? Then no written data is certain to be
     /// durable.
-    pub(crate) fn promises_nothing(&self) -> bool {
+    pub(crate) fn is_durability_lost(&self) -> bool {
         self.has_failed_flush() || self.has_stale_metadata()
     }
 

@@ -179,7 +179,7 @@ impl Controller {
             // The journal may still have data of the set that became void when the set was stopped or the data was
             // given up.
             if let Some(index) = index {
-                self.journal.log_mut().settle_array(index);
+                self.journal.log_mut().end_array_entries(index);
             }
             return Ok(());
         };

@@ -69,7 +69,7 @@ impl Controller {
             policy: sets[0].policy,
             session: sets[0].journal.session(),
             in_journal: sets.iter().any(|s| s.may_be_in_journal()),
-            adaptive: array.adaptive.status(sets[0].policy.adaptive, *sets[0].heads.tuning()),
+            adaptive: array.adaptive.status(sets[0].policy.adaptive, *sets[0].mirror_reads.tuning()),
             stopping: sets.iter().any(|s| s.life == Life::Stopping),
             last_scrub: direct.and_then(|s| s.tasks.scrub_status()),
         })

@@ -264,7 +264,7 @@ impl Controller {
         let set = self.sets.get_mut(id);
         let Some(task) = &set.tasks.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
-        if task.is_resync() && set.promises_nothing() || fills && set.is_kept_by_journal() {
+        if task.is_resync() && set.is_durability_lost() || fills && set.is_kept_by_journal() {
             // The data that the task wrote may be lost, so nothing is recorded. After the next start the task does it
             // again.
             return set.cancel_task(AbortReason::MemberFailed);

@@ -53,7 +53,7 @@ impl Controller {
             return true;
         }
         let set = self.sets.get(id);
-        if !set.is_consistent_everywhere() && set.can_resync() && !set.promises_nothing() {
+        if !set.is_consistent_everywhere() && set.can_resync() && !set.is_durability_lost() {
             let only_marked = set.is_resync_by_bitmap();
             self.put_task(id, TaskKind::Resync, None, set.consistent_to(), only_marked);
             self.trace.notice(&self.sets, id, None, None, NoticeKind::ResyncStarted, actions);

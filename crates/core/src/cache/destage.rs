@@ -17,7 +17,7 @@ use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, Stretch, StripeRows};
-use crate::io::op::{DestageData, KindData, Op, OpKind, Payload, Phase, Step};
+use crate::io::op::{Computation, DestageData, KindData, Op, OpKind, Payload, Phase};
 use crate::io::row::{RowFrames, Rows};
 use crate::io::search::Part;
 use crate::limits::FRAME_BYTES;
@@ -58,7 +58,7 @@ fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
     let hurries = places.hurries || awaited != Awaited::None;
     Pace {
         awaited,
-        delay: set.heads.tuning().destage_delay,
+        delay: set.mirror_reads.tuning().destage_delay,
         again: set.life() != Life::Stopping,
         sweeps,
         places: if sweeps && hurries { places.most } else { places.plain },
@@ -291,7 +291,7 @@ impl Controller {
         }
         let op = &mut self.ops[index];
         op.part_mut().take(narrow(Sectors(from)), narrow(Sectors(to)));
-        op.enter(Phase::Computing(Step::Stage));
+        op.enter(Phase::Computing(Computation::Stage));
         let run = op.work().expect("just taken");
         op.bring(Payload::Host(run.at));
         let Extent { at, len } = op.extent();

@@ -282,7 +282,7 @@ impl Lines {
 
     /// Nothing keeps this line: it is in no list, not dirty and not being filled. It becomes the most recently used
     /// clean line, or a free one if it has no bytes.
-    pub(crate) fn settle(&mut self, index: u32) {
+    pub(crate) fn release(&mut self, index: u32) {
         let line = &mut self.lines[index as usize];
         debug_assert!(line.dirty.is_empty() && line.filling.is_empty());
         line.unit = NONE;
@@ -347,7 +347,7 @@ mod tests {
     fn clean(lines: &mut Lines, number: u64) -> u32 {
         let index = lines.take(SET, number).expect("there is room");
         lines.get_mut(index).valid = Mask::range(0, LINE_SECTORS);
-        lines.settle(index);
+        lines.release(index);
         index
     }
 
@@ -371,7 +371,7 @@ mod tests {
         let used = lines.take(SET, 1).unwrap();
         let empty = lines.take(SET, 2).unwrap();
         assert_eq!((lines.take(SET, 3), lines.room()), (None, 0));
-        lines.settle(empty);
+        lines.release(empty);
         assert_eq!((lines.find(SET, 2), lines.room(), lines.is_used(empty)), (None, 1, false));
         assert_eq!(lines.take(SET, 3), Some(empty));
         assert!(lines.is_used(used));

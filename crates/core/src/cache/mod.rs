@@ -344,15 +344,15 @@ impl Cache {
         let line = self.lines.get_mut(index);
         line.valid = line.valid.without(mask);
         line.filling = line.filling.without(mask);
-        self.settle_unless_used(index);
+        self.release_unless_used(index);
     }
 
     /// Put a line that is in no list into its list, unless something still holds it.
-    pub(crate) fn settle_unless_used(&mut self, index: u32) {
+    pub(crate) fn release_unless_used(&mut self, index: u32) {
         let line = self.lines.get(index);
         if line.dirty.is_empty() && line.filling.is_empty() {
             self.lines.get_mut(index).filler = crate::slab::NONE;
-            self.lines.settle(index);
+            self.lines.release(index);
         }
     }
 
@@ -439,7 +439,7 @@ impl Cache {
             let pins = line.release_pins();
             self.dirty -= 1;
             self.shares.cleaned(line.set);
-            self.settle_unless_used(index);
+            self.release_unless_used(index);
             return pins;
         }
         [0, 0]
@@ -478,7 +478,7 @@ impl Cache {
             let line = self.lines.get_mut(index);
             line.release_pins().into_iter().filter(|sequence| *sequence != 0).for_each(&mut unpin);
             (line.valid, line.dirty, line.filling) = (Mask::NONE, Mask::NONE, Mask::NONE);
-            self.lines.settle(index);
+            self.lines.release(index);
         }
         lost
     }

@@ -16,7 +16,7 @@ const LINES_AT_ONCE: usize = 64;
 
 /// The source of sectors that a read requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum Found {
     /// In lines.
     Here,
     /// On their way to lines, with this piece of read-ahead.
@@ -38,17 +38,17 @@ impl Controller {
     ) -> Cached {
         let (place, run) = self.place_of(piece, set, at, len);
         match place {
-            Place::There => {
+            Found::There => {
                 self.cache.counters.read_misses += run.get();
                 self.sets.get_mut(set).cached.0.read_misses += run.get();
                 self.begin_fill(piece, set, at, run);
                 return Cached::Past(run);
             }
-            Place::Coming(ahead) => {
+            Found::Coming(ahead) => {
                 self.wait_for_ahead(piece, ahead, set, at);
                 return Cached::Waits;
             }
-            Place::Here => self.cache.counters.read_hits += run.get(),
+            Found::Here => self.cache.counters.read_hits += run.get(),
         }
         let from = self.pieces[piece].split();
         let base = self.pieces[piece].frames_at();
@@ -84,7 +84,7 @@ impl Controller {
 
     /// The source of the data at `at`, and the number of sectors for which that holds. A piece that is read again may
     /// find its own reservations, for which it must not wait.
-    fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Place, Sectors) {
+    fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Found, Sectors) {
         let mut place = None;
         let mut run = 0;
         for (number, first, last) in lines_of(at, len).take(LINES_AT_ONCE) {
@@ -94,17 +94,17 @@ impl Controller {
             // Most lines have all of it, or nothing.
             let span = Mask::range(first, last);
             let whole = match (valid.with(coming).intersects(span), span.without(valid).is_empty()) {
-                (false, _) => Some(Place::There),
-                (true, true) => Some(Place::Here),
+                (false, _) => Some(Found::There),
+                (true, true) => Some(Found::Here),
                 (true, false) => None,
             };
             let part = |from: u64| {
                 let (here, to) = valid.run(from);
                 if here || coming.is_empty() {
-                    return (if here { Place::Here } else { Place::There }, to);
+                    return (if here { Found::Here } else { Found::There }, to);
                 }
                 let (comes, until) = coming.run(from);
-                let now = if comes { Place::Coming(line.expect("it has a mask").filler) } else { Place::There };
+                let now = if comes { Found::Coming(line.expect("it has a mask").filler) } else { Found::There };
                 (now, to.min(until))
             };
             let mut from = first;
@@ -118,7 +118,7 @@ impl Controller {
                 from = to;
             }
         }
-        (place.unwrap_or(Place::There), Sectors(run))
+        (place.unwrap_or(Found::There), Sectors(run))
     }
 
     /// These sectors are read from the members: reserve lines for them, unless memory is short.
@@ -137,7 +137,7 @@ impl Controller {
                 (line.filling, line.filler) = (wanted, piece);
                 self.pieces[piece].begin_fill();
             } else {
-                self.cache.settle_unless_used(index);
+                self.cache.release_unless_used(index);
             }
         }
     }
@@ -204,7 +204,7 @@ impl Controller {
                 }
                 self.line_filled(index, filling);
             }
-            self.cache.settle_unless_used(index);
+            self.cache.release_unless_used(index);
         }
         self.push_line_copies(piece, columns, actions);
     }

@@ -117,7 +117,7 @@ impl Controller {
         let array = self.arrays.get_mut(request.array);
         let set_id = array.volume().set(0);
         let set = self.sets.get(set_id);
-        let mode = set.heads.tuning().read_ahead;
+        let mode = set.mirror_reads.tuning().read_ahead;
         let longest = self.ahead.window_max(set.policy().read_ahead_max);
         let ahead = self.cache.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
         if !ahead && !asks_for_ends(set) {

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, OpKind, Phase, Plan, Step};
+use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
@@ -32,12 +32,12 @@ impl Controller {
                 }
                 self.compute_background(index, actions);
             }
-            Phase::Computing(Step::Recover) if self.ops[index].kind == OpKind::Scrub => {
+            Phase::Computing(Computation::Recover) if self.ops[index].kind == OpKind::Scrub => {
                 self.start_check(index, actions)
             }
-            Phase::Computing(Step::Recover) => self.push_missing_parity(index, actions),
-            Phase::Computing(Step::Parity) | Phase::Logging => self.log_background(index, actions),
-            Phase::Computing(Step::Check) => self.on_checked(index, actions),
+            Phase::Computing(Computation::Recover) => self.push_missing_parity(index, actions),
+            Phase::Computing(Computation::Parity) | Phase::Logging => self.log_background(index, actions),
+            Phase::Computing(Computation::Check) => self.on_checked(index, actions),
             Phase::Writing | Phase::Recording => {
                 if self.pass_reply_gate(index) {
                     self.background_written(index, actions);
@@ -221,14 +221,14 @@ impl Controller {
             if op.plan.lost.is_empty() {
                 return self.start_check(index, actions);
             }
-            self.ops[index].phase = Phase::Computing(Step::Recover);
+            self.ops[index].phase = Phase::Computing(Computation::Recover);
             let p = op.stripe_view(self.sets.get(op.set)).p;
             return self.push_recover_by(index, SlotSet::one(p), actions);
         }
         if op.kind == OpKind::Resync {
             self.forget_copies(&op);
             if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
-                self.ops[index].phase = Phase::Computing(Step::Check);
+                self.ops[index].phase = Phase::Computing(Computation::Check);
                 return self.push_check(index, 0, op.row_bytes(), actions);
             }
         }
@@ -238,7 +238,7 @@ impl Controller {
         if op.plan.lost.is_empty() {
             return self.push_missing_parity(index, actions);
         }
-        self.ops[index].phase = Phase::Computing(Step::Recover);
+        self.ops[index].phase = Phase::Computing(Computation::Recover);
         self.push_recover(index, actions);
     }
 
@@ -273,7 +273,7 @@ impl Controller {
         if op.plan.parity.is_empty() {
             return self.log_background(index, actions);
         }
-        self.ops[index].phase = Phase::Computing(Step::Parity);
+        self.ops[index].phase = Phase::Computing(Computation::Parity);
         let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
         for slot in view.data {
@@ -431,7 +431,7 @@ impl Controller {
             return self.background_rows_done(index, actions);
         }
         let op = &mut self.ops[index];
-        op.phase = Phase::Computing(Step::Check);
+        op.phase = Phase::Computing(Computation::Check);
         (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
         (op.plan.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();

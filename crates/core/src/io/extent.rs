@@ -201,7 +201,7 @@ impl Controller {
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
             self.issue_write(index, range, actions);
             let set = self.ops[index].set;
-            self.sets.get_mut(set).heads.moved(range.slot, (range.lba + len).get());
+            self.sets.get_mut(set).mirror_reads.moved(range.slot, (range.lba + len).get());
             copy_number += 1;
             if copy_number == count {
                 return len;

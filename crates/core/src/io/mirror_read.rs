@@ -67,7 +67,7 @@ impl Part {
 
 /// The estimated heads of a set's members, and how the adaptive policy uses them.
 #[derive(Debug)]
-pub(crate) struct Heads {
+pub(crate) struct MirrorReads {
     /// The end of the last command, by slot.
     at: Vec<u64>,
     /// Number of reads of each slot; a returning member starts with as many as the others.
@@ -88,7 +88,7 @@ const SPINS: u8 = 1;
 /// Maximum distance that counts, in sectors: a pebibyte.
 const WAY_MAX: u64 = (1 << 41) - 1;
 
-impl Heads {
+impl MirrorReads {
     pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
         let none = Run { begun: 0, next: UNKNOWN, is_stream: false, copy: 0, used: 0 };
         Self {
@@ -193,7 +193,7 @@ impl Controller {
         if !set.is_consistent(at.get(), end.get()) {
             return fixed_copy(set, mirror, at, left);
         }
-        let rule = set.heads.tuning.mirror_read;
+        let rule = set.mirror_reads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
         let is_long = parts && self.wanted_at_once(op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive());
@@ -211,13 +211,13 @@ impl Controller {
                 return Some((copy, Reason::ReadPrimary));
             }
             let channel = channel_of(&copy)?;
-            let goes_on = set.heads.at[copy.slot.index()] == copy.lba.get();
+            let goes_on = set.mirror_reads.at[copy.slot.index()] == copy.lba.get();
             if spins && !is_long && goes_on {
                 return Some((copy, Reason::ReadSequential));
             }
             let may_be_deep = rule == MirrorRead::TwinStor && channel.info().rotational;
             let is_deep = may_be_deep && *deep.get_or_insert_with(|| mirror.copies(at).all(waits_long));
-            let (rank, reason) = rank_of(rule, &set.heads, channel, &copy, is_deep);
+            let (rank, reason) = rank_of(rule, &set.mirror_reads, channel, &copy, is_deep);
             if best.is_none_or(|(least, _, _)| rank < least) {
                 best = Some((rank, copy, reason));
             }
@@ -248,12 +248,12 @@ impl Controller {
     ) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
         let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
-        let copy = mirror.copies(at).nth(usize::from(set.heads.run_at(at)?.copy))?;
-        let disturbed = set.heads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
+        let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
+        let disturbed = set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
         let idle = |other: &Fragment| readable(other) && self.pending_of(op, other) == 0;
         let other = (0..)
             .zip(mirror.copies(at))
-            .find(|(which, other)| disturbed && idle(other) && !(alone && set.heads.has_run(*which)));
+            .find(|(which, other)| disturbed && idle(other) && !(alone && set.mirror_reads.has_run(*which)));
         match other {
             Some((_, other)) => Some((other, Reason::ReadLeastPending)),
             None => readable(&copy).then_some((copy, Reason::ReadSequential)),
@@ -264,7 +264,7 @@ impl Controller {
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
         // A single read of at most one section is not split: the nearer head is better than taking turns.
-        let is_single = left <= set.policy().split_section && set.heads.run_at(at).is_none();
+        let is_single = left <= set.policy().split_section && set.mirror_reads.run_at(at).is_none();
         if is_single || self.wanted_at_once(op, at, left) <= set.policy().split_above.get() {
             return self.stay_with_run(op, mirror, (at, left), false);
         }
@@ -276,7 +276,7 @@ impl Controller {
     fn wanted_at_once(&self, op: &Op, at: SetLba, left: Sectors) -> u64 {
         let set = self.sets.get(op.set);
         if set.policy().split_streams {
-            return at.get() + left.get() - set.heads.run_at(at).map_or(at.get(), |run| run.begun);
+            return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
         }
         let Some(piece) = op.piece() else { return left.get() };
         let request = self.requests[self.pieces[piece].request()].asked();
@@ -315,24 +315,24 @@ impl Controller {
         self.trace.note(&mut self.sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
         let set = self.sets.get_mut(id);
         let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
-        match set.heads.tuning.mirror_read {
+        match set.mirror_reads.tuning.mirror_read {
             MirrorRead::RoundRobin => {
-                set.heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
+                set.mirror_reads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
             }
             MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
                 let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
                 let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
-                set.heads.went_on(at, len, which.map_or(0, |(which, _)| which));
-                set.heads.parts[copy.slot.index()].take(copy.lba.get());
+                set.mirror_reads.went_on(at, len, which.map_or(0, |(which, _)| which));
+                set.mirror_reads.parts[copy.slot.index()].take(copy.lba.get());
             }
             MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
         }
-        set.heads.moved(copy.slot, (copy.lba + len).get());
+        set.mirror_reads.moved(copy.slot, (copy.lba + len).get());
     }
 }
 
 /// The rank of a copy by a rule, and the reason to report. With long queues (`is_deep`) head positions do not count.
-fn rank_of(rule: MirrorRead, heads: &Heads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
+fn rank_of(rule: MirrorRead, heads: &MirrorReads, channel: &Channel, copy: &Fragment, is_deep: bool) -> (Rank, Reason) {
     let (at, before) = (copy.lba.get(), channel.before_read());
     match rule {
         MirrorRead::RoundRobin | MirrorRead::Primary => {
@@ -390,9 +390,9 @@ mod tests {
 
     #[test]
     fn copies_take_turns_and_a_returning_one_gets_no_more_than_its_share() {
-        let mut heads = Heads::new(3, tuning());
+        let mut heads = MirrorReads::new(3, tuning());
         let among = SlotSet::first_n(3);
-        let next = |heads: &Heads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
+        let next = |heads: &MirrorReads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
         for round in 0..9 {
             let slot = next(&heads);
             assert_eq!(slot.0, round % 3);
@@ -411,7 +411,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_recognised_by_its_next_position_and_the_oldest_is_evicted() {
-        let mut heads = Heads::new(2, tuning());
+        let mut heads = MirrorReads::new(2, tuning());
         for number in 0..RUNS_MAX as u64 {
             heads.went_on(SetLba(number * 1000), Sectors(8), 1);
         }
@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn single_reads_take_no_place_from_a_stream_until_it_has_ended() {
-        let mut heads = Heads::new(2, tuning());
+        let mut heads = MirrorReads::new(2, tuning());
         let far = |number: u64| SetLba((1 << 40) + number * 1_000_003);
         heads.went_on(SetLba(0), Sectors(8), 1);
         heads.went_on(SetLba(8), Sectors(8), 1);
@@ -444,7 +444,7 @@ mod tests {
     fn the_nearer_of_two_heads_anywhere_has_five_parts_of_24_to_go() {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 200_000;
-        let mut heads = Heads::new(2, tuning());
+        let mut heads = MirrorReads::new(2, tuning());
         let mut state = 1_u64;
         let mut place = || {
             // Numerical Recipes' constants; the upper half counts.
@@ -472,7 +472,7 @@ mod tests {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 100_000;
         let slots = [Slot(0), Slot(1)];
-        let mut heads = Heads::new(2, tuning());
+        let mut heads = MirrorReads::new(2, tuning());
         let mut state = 1_u64;
         let (mut ways, mut given) = (0, [0; 2]);
         for draw in 0..2 * DRAWS {

@@ -73,7 +73,7 @@ pub(crate) enum Phase {
     /// Reads old data.
     ReadingOld,
     /// Computes.
-    Computing(Step),
+    Computing(Computation),
     /// Waits until the intent to write is durable.
     Logging,
     /// Writes.
@@ -84,7 +84,7 @@ pub(crate) enum Phase {
 
 /// The computation that is under way, if an operation has several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum Computation {
     /// Copy the data to be written out of the cache.
     Stage,
     /// Recover missing columns from the others.

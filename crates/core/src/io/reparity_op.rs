@@ -21,7 +21,7 @@ use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Op, PartialParity, Phase, Step};
+use crate::io::op::{Computation, Op, PartialParity, Phase};
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
@@ -31,7 +31,7 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Start | Phase::Planning => self.plan_reparity(index, actions),
             Phase::ReadingOld => self.reparity_read(index, actions),
-            Phase::Computing(Step::Check) => self.partial_checked(index, actions),
+            Phase::Computing(Computation::Check) => self.partial_checked(index, actions),
             Phase::Computing(_) => {
                 let op = &mut self.ops[index];
                 op.phase = Phase::Writing;
@@ -201,7 +201,7 @@ impl Controller {
         let mut push = |at: PoolOffset| actions.columns.push(JobColumn { index: 0, at, old: at });
         if !sound {
             push(partial.expect("it was read"));
-            self.ops[index].phase = Phase::Computing(Step::Check);
+            self.ops[index].phase = Phase::Computing(Computation::Check);
             return self.ops.push_job(
                 &mut self.trace,
                 index,
@@ -216,7 +216,7 @@ impl Controller {
         op.plan.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
         let to = op.buffer(op.parity_slot());
-        self.ops[index].phase = Phase::Computing(Step::Parity);
+        self.ops[index].phase = Phase::Computing(Computation::Parity);
         self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 

@@ -9,7 +9,7 @@ use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{stripe_slots, Columns};
-use crate::io::op::{Op, OpKind, PartialParity, Payload, Phase, Plan, Step};
+use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
 use crate::reason::{FailReason, Reason};
@@ -171,7 +171,7 @@ impl Controller {
                 if op.plan.lost.is_empty() {
                     return self.row_read_done(index, actions);
                 }
-                self.ops[index].phase = Phase::Computing(Step::Recover);
+                self.ops[index].phase = Phase::Computing(Computation::Recover);
                 self.push_recover(index, actions);
             }
             Phase::Computing(_) => self.row_read_done(index, actions),
@@ -283,19 +283,19 @@ impl Controller {
         match self.ops[index].phase {
             Phase::Planning => self.plan_row_write(index, actions),
             Phase::ReadingOld => self.old_data_read(index, actions),
-            Phase::Computing(Step::Recover) => {
-                self.ops[index].phase = Phase::Computing(Step::Parity);
+            Phase::Computing(Computation::Recover) => {
+                self.ops[index].phase = Phase::Computing(Computation::Parity);
                 self.push_parity(index, actions)
             }
-            Phase::Computing(Step::Parity) if self.ops[index].partial_parity.is_there() => {
+            Phase::Computing(Computation::Parity) if self.ops[index].partial_parity.is_there() => {
                 self.push_partial(index, actions);
                 Rows::Held
             }
-            Phase::Computing(Step::Partial) => {
+            Phase::Computing(Computation::Partial) => {
                 self.push_partial_sum(index, actions);
                 Rows::Held
             }
-            Phase::Computing(Step::PartialSum) => {
+            Phase::Computing(Computation::PartialSum) => {
                 self.ops[index].keep_partial_sum();
                 self.log_row_write(index, actions)
             }
@@ -422,7 +422,7 @@ impl Controller {
         op.method = WriteMethod::DataOnly;
         op.plan = Plan { write: named, ..Plan::default() };
         // Until destage has staged its data.
-        op.phase = Phase::Computing(Step::Parity);
+        op.phase = Phase::Computing(Computation::Parity);
         Rows::Planned
     }
 
@@ -435,10 +435,10 @@ impl Controller {
             return self.plan_row_write(index, actions);
         }
         if op.plan.lost.is_empty() {
-            op.phase = Phase::Computing(Step::Parity);
+            op.phase = Phase::Computing(Computation::Parity);
             self.push_parity(index, actions)
         } else {
-            op.phase = Phase::Computing(Step::Recover);
+            op.phase = Phase::Computing(Computation::Recover);
             self.push_recover(index, actions);
             Rows::Held
         }

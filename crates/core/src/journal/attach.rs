@@ -173,20 +173,20 @@ impl Controller {
         journal.state = JournalState::Opening;
         journal.writing.epoch = found.superblock.epoch;
         journal.request_superblock();
-        self.settle_running_sets();
+        self.release_unused_places();
         self.sets.all_changed(Change::Session);
         Ok(AdminOutcome::Done)
     }
 
     /// Release the table entries of running sets that have no data in a journal that comes back.
-    fn settle_running_sets(&mut self) {
+    fn release_unused_places(&mut self) {
         let free = self.sets.values().filter(|set| !set.may_be_in_journal());
         let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common().set_uuid));
         let superblock = self.journal.superblock.as_mut().expect("just put");
         for uuid in uuids {
             if let Some(index) = superblock.index_of(uuid) {
                 superblock.arrays[usize::from(index)] = None;
-                self.journal.log.settle_array(index);
+                self.journal.log.end_array_entries(index);
             }
         }
     }
@@ -289,7 +289,7 @@ impl Controller {
             .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
         let array = superblock.arrays[usize::from(index)].as_mut().expect("just found");
         array.state = ArrayState::Discarded;
-        self.journal.log.settle_array(index);
+        self.journal.log.end_array_entries(index);
         self.sets.all_changed(Change::Session);
         Ok(self.journal.request_superblock())
     }

@@ -209,7 +209,7 @@ impl Log {
     }
 
     /// An array was started, or its entries do not count: no entry waits for it any more.
-    pub(crate) fn settle_array(&mut self, array: u8) {
+    pub(crate) fn end_array_entries(&mut self, array: u8) {
         for entry in &mut self.entries {
             entry.waiting &= !(1 << array);
         }
@@ -325,7 +325,7 @@ mod tests {
         log.wait_for_array(5, 2);
         assert_eq!((log.first_needed(10), log.waiting_for(5), log.last_waiting_for(5)), (2, 3, Some(4)));
         assert_eq!(log.front_waiting(10), Some(2), "only the array needs it");
-        log.settle_array(5);
+        log.end_array_entries(5);
         assert_eq!(log.first_needed(10), 3);
         log.unpin(3);
         assert_eq!((log.first_needed(4), log.first_needed(10)), (4, 5), "not past what was asked, nor past the last");
@@ -345,7 +345,7 @@ mod tests {
         assert_eq!((log.lines, log.used, log.waiting_for(0)), (6, 16, 3), "its lines may be loaded again");
         // The array is started again, and a line needs the entry until it is clean.
         log.pin(1);
-        log.settle_array(0);
+        log.end_array_entries(0);
         assert!(log.is_kept_pinned() && !log.may_empty_kept());
         log.unpin_if_held(1);
         assert!(log.may_empty_kept());

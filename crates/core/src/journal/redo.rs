@@ -142,9 +142,9 @@ impl Controller {
     /// Request that the superblocks record that the journal lacks later writes; true if they do. If a stale journal is
     /// found again after a crash, it does not replace a resync.
     fn request_stale_mark(&mut self, id: SetId) -> bool {
-        let unsaid = self.planted.has(Flaw::BehindUnsaid);
+        let unmarked = self.planted.has(Flaw::StaleJournalUnmarked);
         let set = self.sets.get_mut(id);
-        if unsaid || !set.needs_mark() {
+        if unmarked || !set.needs_mark() {
             return true;
         }
         let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
@@ -226,7 +226,7 @@ impl Controller {
         if revokes > 0 {
             self.revoke_columns(index, array);
         }
-        self.settle_columns(index, array, plan.settled);
+        self.revoke_replaced_columns(index, array, plan.revoked);
         for slot in plan.outdated {
             self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
         }
@@ -284,9 +284,9 @@ impl Controller {
 
     /// Revoke the older host data of these columns: the members get it with this entry, so that a replay has nothing to
     /// destage there.
-    fn settle_columns(&mut self, index: u32, array: u8, settled: SlotSet) {
+    fn revoke_replaced_columns(&mut self, index: u32, array: u8, revoked: SlotSet) {
         let mut run: Option<(SetLba, Sectors)> = None;
-        for slot in settled {
+        for slot in revoked {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
             run = match run {
                 Some((start, so_far)) if start + so_far == at => Some((start, so_far + len)),

@@ -45,14 +45,14 @@ pub(super) struct InLog {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RedoPlan {
     /// After the revokes of columns: slots of which older host data is revoked.
-    pub settled: SlotSet,
+    pub revoked: SlotSet,
     /// Slots that get new content and are not written.
     pub outdated: SlotSet,
     /// Slots whose bytes are in the log.
     pub referred: SlotSet,
     /// Slots whose bytes go into the entry.
     pub inline: SlotSet,
-    /// Records at most: settled slots next to each other share one.
+    /// Records at most: revoked slots next to each other share one.
     pub records: usize,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct RedoPlan {
 pub(super) fn plan_redo(view: &RedoView, mut in_log: impl FnMut(Slot) -> InLog) -> RedoPlan {
     let changed = view.named | view.parities;
     let mut plan = RedoPlan {
-        settled: SlotSet::EMPTY,
+        revoked: SlotSet::EMPTY,
         outdated: changed.minus(view.write),
         referred: SlotSet::EMPTY,
         inline: view.write & view.parities,
@@ -72,7 +72,7 @@ pub(super) fn plan_redo(view: &RedoView, mut in_log: impl FnMut(Slot) -> InLog) 
     for slot in view.named {
         let InLog { references: count, is_staged } = in_log(slot);
         if count.is_some() || is_staged {
-            plan.settled.insert(slot);
+            plan.revoked.insert(slot);
         }
         if !view.write.contains(slot) {
             continue;
@@ -86,10 +86,10 @@ pub(super) fn plan_redo(view: &RedoView, mut in_log: impl FnMut(Slot) -> InLog) 
         }
     }
     let needed = references + view.revokes + plan.inline.len() as usize + plan.outdated.len() as usize;
-    plan.records = needed + plan.settled.len() as usize;
+    plan.records = needed + plan.revoked.len() as usize;
     // Settled slots save destage after a crash. If there is no room for their records, that is done.
     if plan.records > JOURNAL_RECORDS_MAX {
-        (plan.records, plan.settled) = (needed, SlotSet::EMPTY);
+        (plan.records, plan.revoked) = (needed, SlotSet::EMPTY);
     }
     plan
 }
@@ -114,7 +114,7 @@ mod tests {
     fn count(view: &RedoView, plan: &RedoPlan, in_log: &[InLog]) -> usize {
         let references: usize = plan.referred.iter().map(|slot| in_log[slot.index()].references.unwrap()).sum();
         view.revokes
-            + [plan.settled, plan.outdated, plan.inline].map(|own| own.len() as usize).iter().sum::<usize>()
+            + [plan.revoked, plan.outdated, plan.inline].map(|own| own.len() as usize).iter().sum::<usize>()
             + references
     }
 
@@ -149,12 +149,12 @@ mod tests {
                 "{slot:?} would get older bytes: {plan:?}"
             );
             let is_over = named && (has_bytes(slot) || in_log[slot.index()].is_staged);
-            assert!(!plan.settled.contains(slot) || is_over, "{slot:?} loses what hosts have written: {plan:?}");
+            assert!(!plan.revoked.contains(slot) || is_over, "{slot:?} loses what hosts have written: {plan:?}");
             if inline && named && has_bytes(slot) {
                 let slots = ((view.write | view.named).len() + view.parities.len()) as usize;
                 assert!(!fits(plan, slot, in_log, slots), "{slot:?} is logged twice for nothing: {plan:?}");
             }
-            if is_over && !plan.settled.contains(slot) {
+            if is_over && !plan.revoked.contains(slot) {
                 let records = count(view, plan, in_log)
                     + all()
                         .filter(|own| view.named.contains(*own) && (has_bytes(*own) || in_log[own.index()].is_staged))
@@ -164,7 +164,7 @@ mod tests {
         }
         let redos = count(view, plan, in_log)
             - view.revokes
-            - [plan.settled, plan.outdated].map(|own| own.len() as usize).iter().sum::<usize>();
+            - [plan.revoked, plan.outdated].map(|own| own.len() as usize).iter().sum::<usize>();
         assert!(redos <= REDOS_MAX);
         assert_eq!(count(view, plan, in_log), plan.records);
         assert!(plan.records <= JOURNAL_RECORDS_MAX, "an entry has room for it: {plan:?}");
@@ -195,7 +195,7 @@ mod tests {
                         judge(&view, &plan, &in_log);
                         cases += 1;
                         dropped += u32::from(
-                            plan.settled.is_empty() && plan.records + named.len() as usize > JOURNAL_RECORDS_MAX,
+                            plan.revoked.is_empty() && plan.records + named.len() as usize > JOURNAL_RECORDS_MAX,
                         );
                     }
                 }

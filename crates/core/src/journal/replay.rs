@@ -244,7 +244,7 @@ impl Controller {
     /// with the content from before the redos.
     fn may_replay(&self, set: SetId) -> bool {
         let Some(set) = self.sets.find(set) else { return true };
-        set.has_failed() || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_settled)
+        set.has_failed() || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_all_durable)
     }
 
     /// Without a device of the journal its entries cannot be read.
@@ -405,11 +405,11 @@ impl Controller {
                 }
             }
         }
-        self.settle_revoked_units(set);
+        self.free_empty_units(set);
     }
 
     /// Free dirty units without a dirty line.
-    fn settle_revoked_units(&mut self, set: SetId) {
+    fn free_empty_units(&mut self, set: SetId) {
         while self.cache.free_empty_unit(set) {
             self.sets.get_mut(set).dirty.forget_unit();
         }
@@ -497,7 +497,7 @@ impl Controller {
         if set.life() == Life::Starting {
             set.enter(Life::Running);
         }
-        self.journal.log.settle_array(array);
+        self.journal.log.end_array_entries(array);
         let own = self.sets.get(id).journal;
         let share = own.share().expect("a set that is replayed has a part in the journal");
         let marked = self.mark_session(id, share);

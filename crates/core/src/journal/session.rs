@@ -116,7 +116,7 @@ pub(crate) enum Stage {
     /// See [`Session::Leaving`].
     Leaving {
         /// When the flushes began no write was under way, so they cover all writes.
-        settled: bool,
+        covers_all: bool,
     },
     /// Until this generation of the set's superblocks, without the mark, is durable.
     Unmarking(u64),
@@ -463,7 +463,7 @@ impl Controller {
             Stage::On if !self.wants_journal(id) && !set.has_failed_flush() && !set.is_lost() => {
                 self.leave_session(id, actions)
             }
-            Stage::Leaving { settled } if set.journal.flushes == 0 => self.unmark_session(id, settled, actions),
+            Stage::Leaving { covers_all } if set.journal.flushes == 0 => self.unmark_session(id, covers_all, actions),
             Stage::Unmarking(generation) if durable >= generation => self.end_session(id),
             _ => false,
         }
@@ -494,7 +494,7 @@ impl Controller {
             self.notice_table_full(id, actions);
             return self.set_session(id, SetState::Off(Demand::None));
         }
-        if !set.is_settled() {
+        if !set.is_at_rest() {
             // Hosts wait for destage.
             return set.dirty.all() > 0 && self.hurry_destage(id);
         }
@@ -567,10 +567,10 @@ impl Controller {
     /// Flush the members before the session ends.
     fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
         // Writes that continue without a lost journal may still be under way.
-        let settled = !self.sets.get(id).mark.has_writers();
+        let covers_all = !self.sets.get(id).mark.has_writers();
         let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).journal.flushes = issued;
-        self.set_stage(id, Stage::Leaving { settled })
+        self.set_stage(id, Stage::Leaving { covers_all })
     }
 
     /// Destage dirty data whatever its age, because a session is to end or to begin; true if that is new.
@@ -593,7 +593,7 @@ impl Controller {
         }
     }
 
-    fn unmark_session(&mut self, id: SetId, settled: bool, actions: &mut Actions) -> bool {
+    fn unmark_session(&mut self, id: SetId, covers_all: bool, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
         if set.has_failed_flush() || set.is_lost() {
@@ -606,7 +606,7 @@ impl Controller {
             return false;
         }
         let is_clean = set.mark.is_idle();
-        if is_clean && !settled {
+        if is_clean && !covers_all {
             return self.flush_session(id, actions);
         }
         let set = self.sets.get_mut(id);
@@ -648,8 +648,8 @@ fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
 
 impl Set {
     /// Is no write under way, and no data dirty that the journal would need to have?
-    pub(crate) fn is_settled(&self) -> bool {
-        self.mark.is_settled() && self.dirty.all() == 0
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.mark.is_at_rest() && self.dirty.all() == 0
     }
 
     /// The mark for the superblocks: the journal's UUID, and whether that journal is stale.
@@ -679,7 +679,7 @@ mod tests {
             (marked(Stage::Refused("no")), Session::Off, true, true),
             (marked(Stage::Marking(5)), Session::Marking, true, false),
             (marked(Stage::On), Session::On, true, true),
-            (marked(Stage::Leaving { settled: true }), Session::Leaving, true, false),
+            (marked(Stage::Leaving { covers_all: true }), Session::Leaving, true, false),
             (marked(Stage::Unmarking(6)), Session::Unmarking, true, false),
         ];
         for (state, session, has_part, may_be_clean) in table {

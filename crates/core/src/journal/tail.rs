@@ -56,7 +56,7 @@ impl Controller {
     /// or a member is lost with unflushed data.
     fn held_tail(&self) -> u64 {
         let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
-        let stuck = |set: &crate::array::set::Set| {
+        let pins_tail = |set: &crate::array::set::Set| {
             set.journal.has_session()
                 && !set.has_failed()
                 && (set.has_failed_flush() || set.is_lost())
@@ -65,7 +65,7 @@ impl Controller {
         let held = self
             .sets
             .values()
-            .filter(|set| stuck(set))
+            .filter(|set| pins_tail(set))
             .filter_map(|set| set.journal.share())
             .map(|own| own.since)
             .min();
@@ -165,8 +165,8 @@ impl Controller {
             return 0;
         }
         // A write can get room in no other way; but destage that is under way may be enough.
-        let stuck = || journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id));
-        if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) || stuck() {
+        let is_out_of_room = || journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id));
+        if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) || is_out_of_room() {
             return u64::MAX;
         }
         let (part, whole) = PRESSED_SHARE;

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::gate::Gate;
-use crate::io::op::{Op, OpKind, PartialParity, Phase, Step};
+use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
@@ -47,7 +47,7 @@ impl Controller {
     /// The new parity is computed: compute the parity of the columns that are not written, from the smaller number of
     /// columns.
     pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
-        self.ops[index].enter(Phase::Computing(Step::Partial));
+        self.ops[index].enter(Phase::Computing(Computation::Partial));
         let op = self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set()));
         let named = op.named_slots(self.sets.get(op.set()));
@@ -72,7 +72,7 @@ impl Controller {
     }
 
     pub(crate) fn push_partial_sum(&mut self, index: u32, actions: &mut Actions) {
-        self.ops[index].enter(Phase::Computing(Step::PartialSum));
+        self.ops[index].enter(Phase::Computing(Computation::PartialSum));
         let op = self.ops[index];
         let at = op.partial_buffer();
         let columns = actions.columns.len();

@@ -100,14 +100,14 @@ pub(crate) struct Piece {
     next_waiter: u32,
     /// If it bypasses the cache: the number of times that it found dirty data in its range.
     turns: u8,
-    /// Is it processed row by row? See [`Walk`].
-    walks: bool,
+    /// Is it processed row by row? See [`RowProgress`].
+    by_rows: bool,
 }
 
 /// The progress of a piece that is processed row by row. It is stored apart from its piece, because it is large and
 /// most pieces have none.
 #[derive(Clone, Debug)]
-pub(crate) struct Walk {
+pub(crate) struct RowProgress {
     /// The part that has no operation yet.
     pub(super) left: Split,
     /// The start of the part in its set, and in the piece.
@@ -152,7 +152,7 @@ impl Piece {
             waits: None,
             next_waiter: NONE,
             turns: 0,
-            walks: false,
+            by_rows: false,
         }
     }
 
@@ -253,24 +253,24 @@ impl Piece {
     /// Have all of its sectors an operation, or will the rest get none because it failed?
     #[inline(always)]
     pub(super) fn is_split(&self) -> bool {
-        self.error.is_some() || (!self.walks && self.split >= self.sectors())
+        self.error.is_some() || (!self.by_rows && self.split >= self.sectors())
     }
 
     /// Process its next `len` sectors row by row.
     #[inline(always)]
-    pub(super) fn begin_walk(&mut self, len: Sectors) {
-        self.walks = true;
+    pub(super) fn begin_rows(&mut self, len: Sectors) {
+        self.by_rows = true;
         self.split += len;
     }
 
     #[inline(always)]
-    pub(super) fn end_walk(&mut self) {
-        self.walks = false;
+    pub(super) fn end_rows(&mut self) {
+        self.by_rows = false;
     }
 
     #[inline(always)]
-    pub(super) const fn is_walking(&self) -> bool {
-        self.walks
+    pub(super) const fn is_by_rows(&self) -> bool {
+        self.by_rows
     }
 
     /// An operation, a copy, or a wait for the journal begins for it.
@@ -488,9 +488,9 @@ mod tests {
         let mut piece = piece(0, 8192, 512);
         piece.split_off(Sectors(8));
         assert!(!piece.is_split());
-        piece.begin_walk(Sectors(8));
+        piece.begin_rows(Sectors(8));
         assert!(!piece.is_split() && piece.split() == Sectors(16), "rows of it are left");
-        piece.end_walk();
+        piece.end_rows();
         assert!(piece.is_split());
         let mut failed = self::piece(0, 8192, 512);
         failed.note_error(None);

@@ -17,7 +17,7 @@ use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
 use crate::io::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
-use crate::requests::piece::{Piece, Reading, Walk};
+use crate::requests::piece::{Piece, Reading, RowProgress};
 
 impl Controller {
     /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
@@ -53,14 +53,14 @@ impl Controller {
     /// Make the next operation of a piece; false if the piece waits for the cache instead and has left the queue.
     #[inline(always)]
     fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.pieces[index].is_walking() && self.make_row_op(index) {
+        if self.pieces[index].is_by_rows() && self.make_row_op(index) {
             return true;
         }
         let piece = &self.pieces[index];
         let (first, last) = piece.range();
         let at = first + piece.split();
         if at >= last {
-            // The walk that just ended was the last one.
+            // The rows that just ended were the last ones.
             return true;
         }
         let request = &self.requests[piece.request()];
@@ -84,7 +84,7 @@ impl Controller {
         }
         self.make_extent_op(index, set, set_lba, len, is_read);
         // If it is to be walked by rows, its first row is made at once, unless a changed set comes first.
-        if self.pieces[index].is_walking() && !self.sets.has_news() {
+        if self.pieces[index].is_by_rows() && !self.sets.has_news() {
             self.make_row_op(index);
         }
         true
@@ -98,16 +98,16 @@ impl Controller {
 
     /// Make the next row operation of a piece that is processed by rows; false if there is none.
     fn make_row_op(&mut self, index: u32) -> bool {
-        if !self.pieces[index].is_walking() {
+        if !self.pieces[index].is_by_rows() {
             return false;
         }
-        let Walk { left, base: (set, base), from: walk_start } =
-            self.walks[index as usize].as_mut().expect("a piece that walks has a walk");
+        let RowProgress { left, base: (set, base), from: walk_start } =
+            self.row_progress[index as usize].as_mut().expect("a piece that is processed by rows has its progress");
         let (set, base, walk_start) = (*set, *base, *walk_start);
         let segment = left.next();
-        // The last one ends the walk.
+        // The last one ends the rows.
         if left.is_over() {
-            self.pieces[index].end_walk();
+            self.pieces[index].end_rows();
         }
         let Some(segment) = segment else { return false };
         let piece = &self.pieces[index];
@@ -133,7 +133,7 @@ impl Controller {
     }
 
     /// Make the next operation on `len` sectors of a set from `at`, the position of the piece's `split`, and advance
-    /// `split`. If the extent must be processed by rows, make none, and give the piece its walk.
+    /// `split`. If the extent must be processed by rows, make none, and give the piece its progress.
     fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
         let set = self.sets.get(set_id);
         let from = self.pieces[index].split();
@@ -142,9 +142,9 @@ impl Controller {
             let whole = set.is_whole() && !set.has_bad();
             if !is_read || !whole || self.pieces[index].reading() == Some(Reading::ByRows) {
                 let rows_max = Sectors(u64::from(set.rows_max()));
-                let walk = parity.split(at, len, rows_max);
-                self.pieces[index].begin_walk(len);
-                self.walks[index as usize] = Some(Walk { left: walk, base: (set_id, at), from });
+                let rows = parity.split(at, len, rows_max);
+                self.pieces[index].begin_rows(len);
+                self.row_progress[index as usize] = Some(RowProgress { left: rows, base: (set_id, at), from });
                 return;
             }
         }

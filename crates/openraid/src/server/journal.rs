@@ -217,9 +217,9 @@ impl Server {
             })?,
         };
         let known = request.devices.contains(&device);
-        let mut join = JoinRequest { device, controller: request.controller, fresh: overwrite, open: request.open };
+        let mut join = JoinRequest { device, controller: request.controller, overwrite, open: request.open };
         if !known && !overwrite {
-            join.fresh = self.is_blank(&join.device)?;
+            join.overwrite = self.is_blank(&join.device)?;
         }
         self.handle.join_journal(&join)?;
         let name = join.device.text.clone();

@@ -106,7 +106,7 @@ bugs! {
     /// The bitmap on disk has no bits set.
     BitmapEarly = "bitmap-early", "the bits of the write-intent bitmap are cleared before the writes are made", 100;
     /// The failure of a member is not recorded.
-    FailureUnrecorded = "failure-unrecorded", "no superblock says that a member has failed", 200;
+    FailureNotRecorded = "failure-not-recorded", "no superblock says that a member has failed", 200;
     /// Partly old superblocks are accepted.
     TornSuperblock = "torn-superblock", "one superblock in two has the roles of the one before it, and is taken for whole", 200;
     /// The clean mark is on disk at all times.
@@ -304,7 +304,7 @@ impl Planted {
                     None => Fate::Do,
                 }
             }
-            Bug::FailureUnrecorded | Bug::CleanEarly | Bug::CheckpointAhead | Bug::TornSuperblock => {
+            Bug::FailureNotRecorded | Bug::CleanEarly | Bug::CheckpointAhead | Bug::TornSuperblock => {
                 self.superblock(drive, lba, bytes)
             }
             _ => Fate::Do,
@@ -317,7 +317,7 @@ impl Planted {
         let decoded = here.filter_map(|minor| Superblock::decode(bytes, minor, capacity).ok()).next();
         let Some(mut superblock) = decoded else { return Fate::Do };
         match self.bug {
-            Bug::FailureUnrecorded => {
+            Bug::FailureNotRecorded => {
                 let slots = usize::from(superblock.raid_disks);
                 let seen = (0..superblock.roles.len()).filter(|place| {
                     matches!(superblock.roles.iter().nth(*place), Some(Role::Active(slot)) if slot.index() < slots)

@@ -145,7 +145,7 @@ const BUFFER_BYTES: usize = 64 << 10;
 const _: () = assert!(BUFFER_BYTES >= ClientTransmission::BUFFER_MIN);
 
 impl Link {
-    pub(super) fn fresh() -> Self {
+    pub(super) fn new() -> Self {
         Self::Down { retry_at: Instant::ZERO, pause: RECONNECT_PAUSE_MIN, next: 0, why: None }
     }
 }
@@ -278,7 +278,7 @@ impl Remote {
             self.lost = self.info.is_some().then(|| error.clone());
             return Err(error);
         }
-        let Link::Making(making) = std::mem::replace(&mut self.link, Link::fresh()) else { return Ok(()) };
+        let Link::Making(making) = std::mem::replace(&mut self.link, Link::new()) else { return Ok(()) };
         let Making { socket, mut registered, .. } = *making;
         let _ = socket.set_buffers(crate::limits::SOCKET_BUFFER_BYTES, crate::limits::SOCKET_BUFFER_BYTES);
         register(&socket, &mut registered, Interest::READ, around);

@@ -142,7 +142,7 @@ impl Remote {
             options,
             addresses,
             export,
-            link: Link::fresh(),
+            link: Link::new(),
             info: None,
             flags: ExportFlags::NONE,
             payload_max: 0,

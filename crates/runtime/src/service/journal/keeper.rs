@@ -159,7 +159,7 @@ impl Keeping {
             return;
         }
         let device = away[0].clone();
-        let join = JoinRequest { device, controller: request.controller, fresh: false, open: request.open };
+        let join = JoinRequest { device, controller: request.controller, overwrite: false, open: request.open };
         let joined = self.handle.join_journal(&join);
         if joined.is_ok() {
             self.device.came();

@@ -21,7 +21,7 @@ pub struct JoinRequest {
     /// The controller that the journal belongs to.
     pub controller: Uuid,
     /// Its content may be lost: it was checked before.
-    pub fresh: bool,
+    pub overwrite: bool,
     /// How to open it.
     pub open: OpenOptions,
 }
@@ -76,12 +76,12 @@ fn check(
             own.check_controller(request.controller)
                 .map_err(|error| JournalStartError::Device { device: device(), error })?;
             let has_been_alone = own.mirrors == 1 || own.epoch >= status.epoch;
-            if !own.unfinished && has_been_alone && !request.fresh {
+            if !own.unfinished && has_been_alone && !request.overwrite {
                 return Err(JournalStartError::MayHoldMore(device()));
             }
             Ok((own.generation, own.epoch))
         }
-        _ if request.fresh => Ok((0, 0)),
+        _ if request.overwrite => Ok((0, 0)),
         Ok(own) => {
             let error = JournalError::NotMirrors { one: status.uuid, other: own.journal };
             Err(JournalStartError::Device { device: device(), error })

@@ -34,7 +34,7 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
         Flaw::CheckpointUnflushed => 91,
         Flaw::BitmapLate => 123,
         Flaw::DestageBeforeEntry => 367,
-        Flaw::BehindUnsaid => 407,
+        Flaw::StaleJournalUnmarked => 407,
         Flaw::BitClearedOverWrite => 472,
         Flaw::SessionMarkLate => 661,
         Flaw::WriteGateOpen => 4170,
