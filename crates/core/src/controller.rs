@@ -26,7 +26,8 @@ use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
 use crate::io::ended::{Ended, EndedFor, EndedOps};
 use crate::io::lock::Locks;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::OpKind;
+use crate::io::ops::Ops;
 use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
@@ -71,7 +72,7 @@ pub struct Controller {
     pub(crate) pieces: Slab<Piece>,
     /// The progress of each piece that is processed by rows.
     pub(crate) row_progress: Vec<Option<RowProgress>>,
-    pub(crate) ops: Slab<Op>,
+    pub(crate) ops: Ops,
     /// Operations that have ended and were not handed on yet.
     pub(crate) ended: EndedOps,
     pub(crate) locks: Locks,
@@ -86,14 +87,10 @@ pub struct Controller {
     /// Pieces that wait for the cache or for the journal.
     pub(crate) cache_waiters: Waiters,
     pub(crate) journal: Journal,
-    /// Operations that wait for room in the journal.
-    pub(crate) journal_ops: Queue,
     /// Is the notice that the journal is full still to be sent?
     pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
-    /// Operations that can continue.
-    pub(crate) ready: Queue,
     /// Requests that need pieces; pieces that need operations; pieces that need other frames; requests without payload
     /// that need operations.
     pub(crate) wanting: Queue,
@@ -102,14 +99,6 @@ pub struct Controller {
     /// The time since which a request waits for frames that only hung drives can release.
     pub(crate) starved_since: Option<Instant>,
     pub(crate) plain: Queue,
-    /// Operations that wait for work frames, for commands, and for a state of their set.
-    pub(crate) wait_frames: Queue,
-    pub(crate) wait_commands: Queue,
-    pub(crate) wait_set: Queue,
-    /// Operations that wait until their rows are redone from the journal.
-    pub(crate) wait_redo: Queue,
-    /// Operations that a partial parity log refused: they end with an error.
-    pub(crate) refused: Queue,
     /// Did a background task find no room for an operation?
     pub(crate) background_waits: bool,
     /// Administrative commands that are not done.
@@ -139,7 +128,7 @@ impl Controller {
             requests: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
             pieces: Slab::new(limits.pieces_max),
             row_progress: alloc::vec![None; limits.pieces_max as usize],
-            ops: Slab::new(limits.ops_max),
+            ops: Ops::new(limits.ops_max),
             ended: EndedOps::new(limits.ops_max, limits.pieces_max),
             locks: Locks::new(limits.ops_max),
             channels: Channels::new(&limits),
@@ -150,21 +139,14 @@ impl Controller {
             ahead: Ahead::new(&limits),
             cache_waiters: Waiters::new(limits.pieces_max),
             journal: Journal::new(&limits),
-            journal_ops: Queue::new(limits.ops_max),
             journal_lost_notice: false,
             sets: Sets::new(),
             arrays: Arrays::new(),
-            ready: Queue::new(limits.ops_max),
             wanting: Queue::new(limits.requests_max),
             splitting: Queue::new(limits.pieces_max),
             restarting: Queue::new(limits.pieces_max),
             starved_since: None,
             plain: Queue::new(limits.requests_max),
-            wait_frames: Queue::new(limits.ops_max),
-            wait_commands: Queue::new(limits.ops_max),
-            wait_set: Queue::new(limits.ops_max),
-            wait_redo: Queue::new(limits.ops_max),
-            refused: Queue::new(limits.ops_max),
             background_waits: false,
             admin_waiting: Vec::new(),
             trace: Trace::new(limits.trace_entries),
@@ -344,7 +326,7 @@ impl Controller {
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
         let moved = self.pump_ppl(actions);
-        while let Some(op) = self.refused.pop() {
+        while let Some(op) = self.ops.next_refused() {
             self.fail_op(op, ReplyStatus::IoError, actions);
         }
         self.hand_on_ended(actions);
@@ -384,15 +366,18 @@ impl Controller {
 
     #[inline(never)]
     fn check_timeouts(&mut self, actions: &mut Actions) {
-        while let Some(command) = self.give_up_overdue(actions) {
-            self.command_ended(&command, Err(CommandError::Timeout), actions);
-            // One overdue command condemns the drive: the rest of its commands would wait as long again.
-            while let Some(command) = self.give_up_next_of(command.drive()) {
+        let mut condemned = None;
+        loop {
+            if let Some(command) = self.give_up_next(condemned, actions) {
                 self.command_ended(&command, Err(CommandError::Timeout), actions);
+                condemned = Some(command.drive());
+            } else if let Some(drive) = condemned.take() {
+                // Commands that the drive was never given end too: if the member was replaced during the wait, nothing
+                // else ends them.
+                self.end_queued(drive, actions);
+            } else {
+                return;
             }
-            // Commands that the drive never got end as well: if the member was replaced meanwhile, nothing else would
-            // end them.
-            self.end_queued(command.drive(), actions);
         }
     }
 
@@ -403,7 +388,7 @@ impl Controller {
                 self.more_to_do = true;
                 return;
             }
-            if let Some(op) = self.ready.pop() {
+            if let Some(op) = self.ops.next_ready() {
                 self.step_op(op, actions);
             } else if self.is_quiet() {
                 self.note_hurry();
@@ -469,7 +454,7 @@ impl Controller {
     #[inline(never)]
     fn run_waiting(&mut self, actions: &mut Actions) -> bool {
         while self.run_one_waiting(actions) {
-            if !self.ready.is_empty() || !actions.has_room() {
+            if self.ops.has_ready() || !actions.has_room() {
                 return true;
             }
         }
@@ -493,7 +478,7 @@ impl Controller {
     #[inline(always)]
     fn run_one_waiting(&mut self, actions: &mut Actions) -> bool {
         if self.sets.take_news() {
-            self.wake_changed();
+            self.ops.wake_changed(&mut self.sets);
             self.look_at_sets(actions);
             return true;
         }
@@ -529,7 +514,7 @@ impl Controller {
         if self.now < self.sets.due().0 && self.admin_waiting.is_empty() {
             return false;
         }
-        self.look_at_sets(actions) || self.sets.has_news() || !self.ready.is_empty()
+        self.look_at_sets(actions) || self.sets.has_news() || self.ops.has_ready()
     }
 
     /// Let every set do its due work, and answer the commands that waited for that; true if something changed.

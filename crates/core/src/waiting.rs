@@ -30,7 +30,7 @@ impl Controller {
         self.journal.write_state(out)?;
         let [lines, others] = self.cache_waiters.len();
         writeln!(out, "{lines} wait: for lines of the cache; {others} for the journal or a write past the cache")?;
-        for (name, queue) in self.queues().into_iter().filter(|(_, queue)| !queue.is_empty()) {
+        for (name, queue) in self.queues().filter(|(_, queue)| !queue.is_empty()) {
             writeln!(out, "{} wait: {name}", queue.len())?;
         }
         for (index, op) in self.ops.iter().take(LINES_MAX) {
@@ -42,18 +42,13 @@ impl Controller {
         Ok(())
     }
 
-    fn queues(&self) -> [(&'static str, &Queue); 9] {
-        [
-            ("for a turn", &self.ready),
-            ("for room in the journal", &self.journal_ops),
+    fn queues(&self) -> impl Iterator<Item = (&'static str, &Queue)> {
+        let pieces = [
             ("for a piece", &self.wanting),
             ("for operations", &self.splitting),
             ("for frames, again", &self.restarting),
-            ("for work frames", &self.wait_frames),
-            ("for commands", &self.wait_commands),
-            ("for a change of the set", &self.wait_set),
-            ("for redos", &self.wait_redo),
-        ]
+        ];
+        self.ops.queues().into_iter().chain(pieces)
     }
 }
 

@@ -202,7 +202,7 @@ impl Controller {
             }
             set.begin_op();
             let key = self.ops.put(op);
-            self.ready.push(key.index);
+            self.ops.wake(key.index);
         }
         self.checkpoint_task(id, actions) | moved
     }

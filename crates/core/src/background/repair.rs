@@ -36,7 +36,7 @@ impl Controller {
             set.tasks.begin_repair(rest);
             set.begin_op();
             let key = self.ops.put(op);
-            self.ready.push(key.index);
+            self.ops.wake(key.index);
         }
         moved
     }

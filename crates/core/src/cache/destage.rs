@@ -95,7 +95,7 @@ impl Controller {
     /// May one more dirty unit be in work? If operations wait for frames, the limit is the one for times without
     /// urgency, because a host may be waiting.
     fn may_destage(&self, places: Places) -> bool {
-        let most = if self.wait_frames.is_empty() { self.limits.destage_units_max } else { places.plain };
+        let most = if self.ops.are_frames_awaited() { places.plain } else { self.limits.destage_units_max };
         self.cache.writing < most && self.ops.may_make_background_op()
     }
 

@@ -370,9 +370,7 @@ impl Controller {
     /// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
     /// soon as its rows are redone? It would revoke data that was acknowledged before it.
     fn begins_direct_write(&self, range: LockRange) -> bool {
-        let waiting = [&self.journal_ops, &self.wait_redo, &self.ready];
-        waiting.into_iter().flat_map(crate::slab::Queue::iter).any(|index| {
-            let op = &self.ops[index];
+        self.ops.is_ready_or_awaits_journal(|op| {
             op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
         })
     }

@@ -53,11 +53,15 @@ impl Controller {
         self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions)
     }
 
-    /// Give up the next overdue command, and keep the frames that its drive may still access. The administrator is told
-    /// which drive did not answer.
-    pub(crate) fn give_up_overdue(&mut self, actions: &mut Actions) -> Option<Command> {
-        let command = self.channels.give_up_overdue(self.now)?;
-        if !matches!(command.owner, Owner::Journal(_)) {
+    /// Give up the next command, and keep the frames that its drive may still access: any command of the condemned drive,
+    /// if there is one, else one that is overdue. One overdue command condemns its drive: the other commands would wait as
+    /// long again. Reports to the administrator the drive that did not answer.
+    pub(crate) fn give_up_next(&mut self, condemned: Option<DriveId>, actions: &mut Actions) -> Option<Command> {
+        let command = match condemned {
+            Some(drive) => self.channels.give_up_issued(drive)?,
+            None => self.channels.give_up_overdue(self.now)?,
+        };
+        if condemned.is_none() && !matches!(command.owner, Owner::Journal(_)) {
             let (slot, drive) = (Some(command.slot), Some(command.drive));
             self.trace.notice(&self.sets, command.set, slot, drive, NoticeKind::Timeout, actions);
         }
@@ -65,17 +69,10 @@ impl Controller {
         Some(command)
     }
 
-    /// The same for the next command of a drive that counts as dead, overdue or not.
-    pub(crate) fn give_up_next_of(&mut self, drive: DriveId) -> Option<Command> {
-        let command = self.channels.give_up_issued(drive)?;
-        self.keep_frames(&command);
-        Some(command)
-    }
-
     fn keep_frames(&mut self, command: &Command) {
         match command.hold {
             Some(Hold::Host(run)) => _ = self.host_frames.give_up(run),
-            Some(Hold::Work(run)) if self.work_frames.give_up(run) => self.wake_frame_waiters(),
+            Some(Hold::Work(run)) if self.work_frames.give_up(run) => self.ops.wake_for_frames(),
             Some(Hold::Work(_)) => {}
             Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
             Some(Hold::Window) => self.journal.give_up_window(),
@@ -93,13 +90,13 @@ impl Controller {
             }
             Some(Hold::Work(run)) => {
                 self.work_frames.come_back(run);
-                self.wake_frame_waiters();
+                self.ops.wake_for_frames();
             }
             Some(Hold::Journal(buffer)) => self.journal.buffer_came_back(buffer),
             Some(Hold::Window) => self.journal.window_came_back(),
             None => {}
         }
-        self.wake_command_waiters();
+        self.ops.wake_for_commands();
         self.sets.look();
     }
 
@@ -142,7 +139,7 @@ impl Controller {
             member.note_written();
         }
         channels.forget(self.now, tag.index(), actions);
-        self.ops.command_ended(&mut self.ready, index);
+        self.ops.command_ended(index);
         true
     }
 
@@ -202,7 +199,7 @@ impl Controller {
             }
             Some(Failure::Unflushed) => self.ops[index].error = Some(ReplyStatus::IoError),
         }
-        self.ops.command_ended(&mut self.ready, index);
+        self.ops.command_ended(index);
     }
 
     #[cold]

@@ -7,6 +7,7 @@ pub(crate) mod ended;
 pub mod lock;
 pub(crate) mod mirror_read;
 pub(crate) mod op;
+pub(crate) mod ops;
 pub mod plan;
 
 mod background_op;

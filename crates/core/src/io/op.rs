@@ -25,7 +25,7 @@ use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::ppl::Partial;
 use crate::reason::Reason;
-use crate::slab::{Queue, Slab};
+use crate::slab::Slab;
 use crate::slots::SlotSet;
 
 /// The kind of an operation.
@@ -368,16 +368,6 @@ impl Slab<Op> {
     /// May an operation be made for a host? The last places are reserved.
     pub(crate) fn may_make_op(&self) -> bool {
         self.room() > CHILD_OPS + BACKGROUND_OPS
-    }
-
-    /// A command of an operation has ended. The operation advances after its last one.
-    #[inline(always)]
-    pub(crate) fn command_ended(&mut self, ready: &mut Queue, index: u32) {
-        let op = &mut self[index];
-        op.pending -= 1;
-        if op.pending == 0 {
-            ready.push(index);
-        }
     }
 
     /// May an operation be made for background work?

@@ -86,7 +86,7 @@ impl Controller {
         let most = REDOS_MAX.min(self.limits.ops_max / OPS_SHARE);
         match out {
             0 => self.ops.may_make_awaited_op(),
-            _ => out < most && self.ops.may_make_op() && self.wait_frames.is_empty(),
+            _ => out < most && self.ops.may_make_op() && !self.ops.are_frames_awaited(),
         }
     }
 
@@ -99,9 +99,8 @@ impl Controller {
     /// again.
     fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
-        for _ in 0..self.wait_redo.len() {
-            let waiting = self.wait_redo.pop().expect("counted");
-            self.wait_redo.push(waiting);
+        for _ in 0..self.ops.redo_waiters() {
+            let waiting = self.ops.next_redo_waiter().expect("counted");
             let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
             let number = self.journal.replay().number_of(set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
@@ -193,7 +192,7 @@ impl Controller {
         self.journal.give_up_redos(number);
         if let Some(run) = spare {
             self.work_frames.release(run);
-            self.wake_frame_waiters();
+            self.ops.wake_for_frames();
         }
         let set = self.sets.get_mut(id);
         let starts = set.journal.is_replaying();
@@ -337,7 +336,7 @@ impl Controller {
             backlog.fail(why);
             self.ops[index].frames_abandoned = true;
         }
-        self.ops.command_ended(&mut self.ready, index);
+        self.ops.command_ended(index);
     }
 
     /// Advance a redo: write the data that was read.
@@ -397,8 +396,6 @@ impl Controller {
 
     pub(crate) fn wake_redo_waiters(&mut self) {
         self.sets.look();
-        while let Some(op) = self.wait_redo.pop() {
-            self.ready.push(op);
-        }
+        self.ops.wake_for_redos();
     }
 }

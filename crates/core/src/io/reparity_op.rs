@@ -180,7 +180,7 @@ impl Controller {
         let op = &mut self.ops[index];
         op.pending -= 1;
         if op.pending == 0 {
-            self.ready.push(index);
+            self.ops.wake(index);
         }
     }
 

@@ -83,7 +83,7 @@ impl Controller {
         self.sets.get_mut(op.set).begin_op();
         let key = self.ops.put(op);
         self.trace_made(key.index);
-        self.ready.push(key.index);
+        self.ops.wake(key.index);
     }
 
     /// Record the step of a new operation.
@@ -301,7 +301,7 @@ impl Controller {
         // An operation that also waits for the journal continues after that.
         let through = op.pending == 0;
         if through && !op.entry.waits() {
-            self.ready.push(key.index);
+            self.ops.wake(key.index);
         }
         if through && computing {
             self.trace.op(&self.ops, key.index, || What::Computed);
@@ -311,7 +311,7 @@ impl Controller {
     pub(crate) fn release_work(&mut self, index: u32) {
         if let Some(run) = self.ops[index].work.take() {
             self.work_frames.release(run);
-            self.wake_frame_waiters();
+            self.ops.wake_for_frames();
         }
     }
 
@@ -320,12 +320,12 @@ impl Controller {
     pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
         debug_assert!(self.ops[index].work.is_none());
         let woken = core::mem::take(&mut self.ops[index].woken);
-        if woken || self.wait_frames.is_empty() {
+        if woken || !self.ops.are_frames_awaited() {
             if let Some(run) = self.work_frames.take(bytes) {
                 self.ops[index].work = Some(run);
                 // There may be enough frames for the next operation too.
                 if woken {
-                    self.wake_frame_waiters();
+                    self.ops.wake_for_frames();
                 }
                 return true;
             }
@@ -339,27 +339,8 @@ impl Controller {
             self.work_frames.free_frames(),
         );
         self.hold_op(index, Wait::Frames(bytes));
-        if woken {
-            self.wait_frames.push_front(index);
-        } else {
-            self.wait_frames.push(index);
-        }
+        self.ops.wait_for_frames(index, woken);
         false
-    }
-
-    /// There may be enough work frames for the operation that has waited longest.
-    pub(super) fn wake_frame_waiters(&mut self) {
-        if let Some(op) = self.wait_frames.pop() {
-            self.ops[op].woken = true;
-            self.ready.push(op);
-        }
-    }
-
-    /// The table of commands may have room for the operation that has waited longest.
-    pub(super) fn wake_command_waiters(&mut self) {
-        if let Some(waiting) = self.wait_commands.pop() {
-            self.ready.push(waiting);
-        }
     }
 
     pub(crate) fn wait_for_commands(&mut self, index: u32) {
@@ -393,8 +374,8 @@ impl Controller {
         let whole = if plain { None } else { Some(*op) };
         self.ops.free(index);
         if has_range {
-            let ready = &mut self.ready;
-            self.locks.release(index, |granted| ready.push(granted));
+            let ops = &mut self.ops;
+            self.locks.release(index, |granted| ops.wake(granted));
         }
         let set = self.sets.get_mut(set_id);
         set.end_op();
@@ -408,8 +389,8 @@ impl Controller {
         if core::mem::take(&mut self.background_waits) {
             self.sets.look();
         }
-        self.wake_command_waiters();
-        self.wake_frame_waiters();
+        self.ops.wake_for_commands();
+        self.ops.wake_for_frames();
         if let Some(data) = destaged {
             self.ended.push(Ended::new(EndedFor::Unit(set_id, data), error));
         } else if let Some(op) = whole {
@@ -448,7 +429,7 @@ impl Controller {
         parent.frames_abandoned |= child.frames_abandoned && child.error.is_some();
         parent.pending -= 1;
         if parent.pending == 0 {
-            self.ready.push(index);
+            self.ops.wake(index);
         }
     }
 

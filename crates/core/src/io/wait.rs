@@ -4,11 +4,12 @@
 //! queue of ready operations. In debug builds the engine checks, whenever it comes to rest, that no operation waits for
 //! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
-use crate::array::sets::{Change, Changes};
+use crate::array::sets::{Change, Changes, Sets};
 use crate::controller::Controller;
+use crate::io::footprint::narrow;
+use crate::io::ops::Ops;
 use crate::ppl::Partial;
 use crate::reason::Reason;
-use crate::slab::Queue;
 
 macro_rules! waits {
     ($($(#[$doc:meta])* $name:ident $(($kind:ty = $sample:expr))?,)*) => {
@@ -76,32 +77,33 @@ impl Wait {
     }
 }
 
-impl Controller {
+impl Ops {
     /// Call the operations that wait for a change which their set has had, in the order in which their waits began.
-    pub(crate) fn wake_changed(&mut self) {
-        for _ in 0..self.wait_set.len() {
-            let index = self.wait_set.pop().expect("counted");
-            let op = &self.ops[index];
+    pub(crate) fn wake_changed(&mut self, sets: &mut Sets) {
+        self.wake_for_sets(|op| {
             let wait = op.wait.expect("an operation in a queue says what it waits for");
-            if wait.ends_with_any(self.sets.get(op.set).changes()) {
-                self.ready.push(index);
-            } else {
-                self.wait_set.push(index);
-            }
-        }
-        self.sets.forget_changes();
+            wait.ends_with_any(sets.get(op.set).changes())
+        });
+        sets.forget_changes();
     }
+}
 
+impl Controller {
     /// Let an operation wait, in the queue of its wait.
     pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
         self.ops[index].wait = Some(wait);
         match wait {
             Wait::Session | Wait::ActiveMark | Wait::Bitmap | Wait::FailureMark | Wait::StaleMark | Wait::ReplyMark => {
-                self.wait_set.push(index)
+                self.ops.wait_for_set(index);
             }
-            Wait::JournalRoom(reason) => self.wait_for_journal(index, reason),
-            Wait::Redo => self.wait_redo.push(index),
-            Wait::Commands => self.wait_commands.push(index),
+            Wait::JournalRoom(reason) => {
+                let stripe = self.ops[index].stripe().map_or(0, |stripe| stripe.0);
+                let used = narrow(self.journal.used());
+                self.trace.note_op(&mut self.sets, &self.ops, index, reason, stripe, used);
+                self.ops.wait_for_journal(index);
+            }
+            Wait::Redo => self.ops.wait_for_redo(index),
+            Wait::Commands => self.ops.wait_for_commands(index),
             // The table of ranges, the queue for frames, the journal's group and the log know the operations that wait
             // for them.
             Wait::Range | Wait::Frames(_) | Wait::Entry | Wait::Record => {}
@@ -111,9 +113,7 @@ impl Controller {
     /// The first operation that waits for a condition which is met already. In the queues for work frames, for
     /// commands and for room in the journal only the first one counts: the others have their turn after it.
     pub(crate) fn find_forgotten(&self) -> Option<(u32, Wait)> {
-        let firsts = [&self.wait_frames, &self.wait_commands, &self.journal_ops].into_iter().filter_map(Queue::front);
-        let waiting = self.wait_set.iter().chain(self.wait_redo.iter()).chain(firsts);
-        let mut waiting = waiting.map(|index| {
+        let mut waiting = self.ops.waiting().map(|index| {
             let wait = self.ops[index].wait.expect("an operation in a queue says what it waits for");
             (index, wait)
         });
@@ -154,7 +154,7 @@ impl Controller {
             Wait::Entry => op.pending == 0 && !op.entry.waits(),
             Wait::Record => op.partial != Partial::Waiting,
             // Any other operation calls one that waits when it ends.
-            Wait::Commands => self.channels.may_issue() && self.wait_commands.len() as u64 == u64::from(self.ops.len()),
+            Wait::Commands => self.channels.may_issue() && self.ops.do_all_wait_for_commands(),
         }
     }
 }

@@ -19,7 +19,6 @@ use super::log::Entry;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::footprint::narrow;
 use crate::reason::Reason;
 use crate::requests::piece::PieceEntry;
 use crate::steps::What;
@@ -500,9 +499,7 @@ impl Controller {
     pub(crate) fn wake_journal_waiters(&mut self) {
         self.journal.asked = 0;
         self.cache_waiters.wake_others(&mut self.splitting);
-        while let Some(op) = self.journal_ops.pop() {
-            self.ready.push(op);
-        }
+        self.ops.wake_for_journal();
         self.wake_replay();
     }
 
@@ -510,13 +507,5 @@ impl Controller {
     pub(crate) fn wake_all_waiters(&mut self) {
         self.cache_waiters.wake_all(&mut self.splitting);
         self.wake_journal_waiters();
-    }
-
-    /// Hold an operation until the journal has room, for this reason.
-    pub(crate) fn wait_for_journal(&mut self, index: u32, reason: Reason) {
-        let (stripe, used) =
-            (self.ops[index].stripe().map_or(0, |stripe| stripe.0), narrow(Sectors(self.journal.log.used)));
-        self.trace.note_op(&mut self.sets, &self.ops, index, reason, stripe, used);
-        self.journal_ops.push(index);
     }
 }

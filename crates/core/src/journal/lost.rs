@@ -50,7 +50,7 @@ impl Controller {
             let Owner::Journal(work) = command.owner() else { unreachable!("the drive is the journal's alone") };
             if let JournalWork::Read(JournalRead::Redo(op)) = work {
                 self.ops[op].abandon_frames();
-                self.ops.command_ended(&mut self.ready, op);
+                self.ops.command_ended(op);
                 continue;
             }
             self.on_journal_command(work, &command, Err(CommandError::Drive(DriveError::Gone)), actions);

@@ -306,6 +306,11 @@ impl Journal {
         self.short = true;
     }
 
+    /// Sectors of the ring that entries take.
+    pub(crate) const fn used(&self) -> Sectors {
+        Sectors(self.log.used)
+    }
+
     /// Number of cache lines whose data is in the log.
     pub(crate) const fn logged_lines(&self) -> u32 {
         self.log.lines

@@ -182,7 +182,7 @@ impl Controller {
         let op = &mut self.ops[index];
         op.set_entry(op.entry().end_wait());
         if !op.has_pending() {
-            self.ready.push(index);
+            self.ops.wake(index);
         }
     }
 

@@ -81,7 +81,7 @@ impl Controller {
         let reserved = op.reserve(0);
         let frees = reserved > 0 || op.is_destage();
         self.journal.reserved -= u64::from(reserved);
-        if frees && !self.journal_ops.is_empty() {
+        if frees && self.ops.is_journal_awaited() {
             self.wake_journal_waiters();
         }
     }
@@ -105,7 +105,7 @@ impl Controller {
     /// none.
     pub(crate) fn may_room_come(&self) -> bool {
         let (mut destage, mut direct) = (0, 0);
-        for op in self.journal_ops.iter() {
+        for op in self.ops.journal_waiters() {
             destage += u32::from(self.ops[op].is_destage());
             direct += u32::from(self.ops[op].is_direct_write());
         }

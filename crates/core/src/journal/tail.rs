@@ -209,7 +209,7 @@ impl Controller {
             let op = Op::new(OpKind::Flush, id, Footprint::Set);
             let key = self.ops.put(op);
             self.sets.get_mut(id).begin_op();
-            self.ready.push(key.index);
+            self.ops.wake(key.index);
             self.journal.round.pending += 1;
         }
         true
@@ -277,7 +277,7 @@ impl Controller {
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
     /// other arrays continue without it.
     fn check_full(&mut self) -> bool {
-        let waited = !self.journal_ops.is_empty() || self.is_short_for_good();
+        let waited = self.ops.is_journal_awaited() || self.is_short_for_good();
         let journal = &self.journal;
         let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
         let logged = self.sets.values().any(|set| !set.has_failed() && set.journal.logged > 0);

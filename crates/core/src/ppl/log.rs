@@ -190,7 +190,7 @@ impl Controller {
         self.log_mut(id, slot).arm = false;
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
             self.ops[index].set_record(Partial::No);
-            self.ready.push(index);
+            self.ops.wake(index);
             moved = true;
         }
         moved
@@ -203,7 +203,7 @@ impl Controller {
         while let Some(index) = self.log_mut(id, slot).waiting.pop() {
             self.ops[index].set_record(Partial::No);
             self.trace.note(&mut self.sets, id, Reason::FlushFailed, 0, 0);
-            self.refused.push(index);
+            self.ops.refuse(index);
             moved = true;
         }
         moved
@@ -290,7 +290,7 @@ impl Controller {
         for index in flying.drain(..) {
             self.ops[index].set_record(Partial::Logged);
             self.trace.op(&self.ops, index, || What::Durable);
-            self.ready.push(index);
+            self.ops.wake(index);
         }
         let log = self.log_mut(id, slot);
         log.flying = flying;
@@ -468,8 +468,8 @@ mod tests {
         // Another one came while the log was being written: it needs the next write.
         log.waiting.push(op + 1);
         controller.log_is_durable(SET, Slot(1));
-        assert_eq!((controller.ops[op].record(), controller.ready.pop()), (Partial::Logged, Some(op)));
-        assert!(controller.ready.is_empty(), "the other one still waits");
+        assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::Logged, Some(op)));
+        assert!(!controller.ops.has_ready(), "the other one still waits");
         let log = controller.log_mut(SET, Slot(1));
         assert_eq!((log.state, log.covered, log.waiting.len()), (LogState::Covering, 1, 1));
     }
@@ -480,7 +480,7 @@ mod tests {
         let op = controller.ops.put(with_record(Partial::Waiting)).index;
         controller.log_mut(SET, Slot(1)).waiting.push(op);
         assert!(controller.release_waiting(SET, Slot(1)));
-        assert_eq!((controller.ops[op].record(), controller.ready.pop()), (Partial::No, Some(op)));
+        assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::No, Some(op)));
         assert!(!controller.release_waiting(SET, Slot(1)), "nothing waits any more");
     }
 }

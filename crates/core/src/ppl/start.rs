@@ -119,7 +119,7 @@ impl Controller {
             let op = Op::new(OpKind::Reparity, id, footprint).with(KindData::Reparity(entry.slot));
             let key = self.ops.put(op);
             self.sets.get_mut(id).begin_op();
-            self.ready.push(key.index);
+            self.ops.wake(key.index);
             return;
         }
         let set = self.sets.get_mut(id);

@@ -64,17 +64,17 @@ fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
             let mut controller = controller();
             let op = controller.ops.put(op(OpKind::RowWrite)).index;
             controller.hold_op(op, wait);
-            let in_queue = controller.wait_set.iter().any(|index| index == op);
+            let in_queue = controller.ops.queues()[4].1.iter().any(|index| index == op);
             assert_eq!(in_queue, !changes_that_end(wait).is_empty(), "{wait:?}");
             controller.sets.changed(SetId(1), change);
-            controller.wake_changed();
-            assert!(controller.ready.is_empty(), "{wait:?} ends with {change:?} of another set");
+            controller.ops.wake_changed(&mut controller.sets);
+            assert!(!controller.ops.has_ready(), "{wait:?} ends with {change:?} of another set");
             controller.sets.changed(SetId(0), change);
-            controller.wake_changed();
-            assert_eq!(controller.ready.pop(), ends.then_some(op), "{wait:?} and {change:?}");
+            controller.ops.wake_changed(&mut controller.sets);
+            assert_eq!(controller.ops.next_ready(), ends.then_some(op), "{wait:?} and {change:?}");
             // A change is reported once.
-            controller.wake_changed();
-            assert!(controller.ready.is_empty());
+            controller.ops.wake_changed(&mut controller.sets);
+            assert!(!controller.ops.has_ready());
         }
     }
 }
@@ -89,15 +89,15 @@ fn room_entries_and_redos_of_the_journal_call_the_operations_that_wait_for_them(
     };
     let room = hold(&mut controller, Wait::JournalRoom(Reason::WaitedForJournal));
     controller.wake_journal_waiters();
-    assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(room), None));
+    assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(room), None));
     let entry = hold(&mut controller, Wait::Entry);
     controller.ops[entry].entry = EntryState::InGroup(4);
     controller.logged_is_durable(entry);
-    assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(entry), None));
+    assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(entry), None));
     assert_eq!(controller.ops[entry].entry, EntryState::Through(4));
     let redo = hold(&mut controller, Wait::Redo);
     controller.wake_redo_waiters();
-    assert_eq!((controller.ready.pop(), controller.ready.pop()), (Some(redo), None));
+    assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(redo), None));
 }
 
 #[test]
@@ -110,12 +110,12 @@ fn operations_are_called_in_the_order_in_which_they_began_to_wait() {
         op
     });
     controller.sets.changed(SetId(0), Change::Marks);
-    controller.wake_changed();
-    let called: [_; 4] = core::array::from_fn(|_| controller.ready.pop());
+    controller.ops.wake_changed(&mut controller.sets);
+    let called: [_; 4] = core::array::from_fn(|_| controller.ops.next_ready());
     assert_eq!(called, [Some(ops[1]), Some(ops[2]), Some(ops[4]), None]);
     controller.sets.changed(SetId(0), Change::Life);
-    controller.wake_changed();
-    let called: [_; 3] = core::array::from_fn(|_| controller.ready.pop());
+    controller.ops.wake_changed(&mut controller.sets);
+    let called: [_; 3] = core::array::from_fn(|_| controller.ops.next_ready());
     assert_eq!(called, [Some(ops[0]), Some(ops[3]), None]);
 }
 
