@@ -1,11 +1,12 @@
-//! How far the parts of the core are apart: four numbers that may only fall.
+//! How far the parts of the core are apart: five numbers that may only fall.
 //!
 //! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
 //! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
 //! everything. The second counts those of them that go upward by the order of [`LAYERS`]: a lower part that calls a higher
 //! part knows what its news are for; it should leave a signal instead. The third counts functions that are named like questions (`is_`, `has_`, `may_` and the like) and take `&mut self`: a
 //! question that changes something hides an order of side effects. The fourth counts fields that more than the folder of
-//! their struct can reach: a rule about such a field holds by agreement only.
+//! their struct can reach: a rule about such a field holds by agreement only. The fifth counts uses of the controller's fields
+//! that hold the state of a higher folder (`self.cache.` in `journal/`): such a use is a call upward of another form.
 //!
 //! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
 //! that it cannot rise again.
@@ -27,11 +28,34 @@ const LAYERS: &[&str] = &["(root)", "admin", "requests", "cache", "io", "backgro
 const QUESTIONS: &[&str] = &["is_", "are_", "has_", "may_", "can_", "needs_", "waits_", "wants_", "ends_"];
 /// The file that keeps the numbers, from the root.
 const NUMBERS: &str = "xtask/layers.txt";
+/// Fields of the controller that hold the state of a folder.
+const HOMES: &[(&str, &str)] = &[
+    ("admin_waiting", "admin"),
+    ("requests", "requests"),
+    ("pieces", "requests"),
+    ("row_progress", "requests"),
+    ("wanting", "requests"),
+    ("splitting", "requests"),
+    ("restarting", "requests"),
+    ("plain", "requests"),
+    ("starved_since", "requests"),
+    ("submitted", "requests"),
+    ("cache", "cache"),
+    ("ahead", "cache"),
+    ("cache_waiters", "cache"),
+    ("ops", "io"),
+    ("ended", "io"),
+    ("locks", "io"),
+    ("background_waits", "background"),
+    ("journal", "journal"),
+    ("journal_lost_notice", "journal"),
+];
 /// The names of the numbers in that file.
 const CALLS: &str = "cross-folder calls";
 const UPWARD: &str = "upward calls";
 const ACTING: &str = "questions with &mut self";
 const OPEN: &str = "open fields";
+const REACHING: &str = "uses of a higher folder's state";
 
 /// From a folder to a folder: calls.
 type Matrix = BTreeMap<(String, String), usize>;
@@ -43,6 +67,7 @@ pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
     complaints.extend(ratchet(&known, CALLS, matrix.values().sum()));
     complaints.extend(ratchet(&known, UPWARD, upward(&matrix)));
+    complaints.extend(ratchet(&known, REACHING, upward(&reaching(files))));
     complaints.extend(ratchet(&known, OPEN, open_fields(files).values().sum()));
     let rises = ratchet(&known, ACTING, acting.len());
     if rises.is_some() {
@@ -62,6 +87,11 @@ pub fn print() -> Outcome {
     println!("{:5}  {CALLS}", matrix.values().sum::<usize>());
     println!("{:5}  {UPWARD}", upward(&matrix));
     println!("{:5}  {ACTING}", acting_questions(&files).len());
+    let reaching = reaching(&files);
+    for ((from, to), count) in reaching.iter().filter(|((from, to), _)| is_upward(from, to)) {
+        println!("{count:5}  {from} uses the state of {to}");
+    }
+    println!("{:5}  {REACHING}", upward(&reaching));
     let open = open_fields(&files);
     for (name, count) in &open {
         println!("{count:5}  open fields of {name}");
@@ -122,6 +152,21 @@ fn cross_folder_calls(files: &[Entry]) -> Matrix {
             let called = own_calls(body).into_iter().filter_map(|name| homes.get(&name).copied());
             for home in called.filter(|home| *home != folder) {
                 *matrix.entry((folder.clone(), home.clone())).or_default() += 1;
+            }
+        }
+    }
+    matrix
+}
+
+/// From a folder to the folder whose state it uses through a field of the controller: uses of `self.field` in
+/// `impl Controller`. Channels and sets lie below all folders that use them and are not counted.
+fn reaching(files: &[Entry]) -> Matrix {
+    let mut matrix = Matrix::new();
+    for (folder, code) in core_sources(files) {
+        for body in bodies(&code, OWNER) {
+            let homes = own_fields(body).into_iter().filter_map(|name| HOMES.iter().find(|(field, _)| *field == name));
+            for (_, home) in homes.filter(|(_, home)| *home != folder) {
+                *matrix.entry((folder.clone(), (*home).to_owned())).or_default() += 1;
             }
         }
     }
@@ -240,6 +285,16 @@ fn methods(code: &[char]) -> impl Iterator<Item = Method> + '_ {
 
 /// The names in `self.name(...)`.
 fn own_calls(code: &[char]) -> Vec<String> {
+    own_names(code).into_iter().filter_map(|(name, is_call)| is_call.then_some(name)).collect()
+}
+
+/// The names in `self.name` that are not called.
+fn own_fields(code: &[char]) -> Vec<String> {
+    own_names(code).into_iter().filter_map(|(name, is_call)| (!is_call).then_some(name)).collect()
+}
+
+/// The names in `self.name`, and whether each is called.
+fn own_names(code: &[char]) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (start, _) in words(code).filter(|(_, word)| word == "self") {
         let blank = |at: usize| at + code[at..].iter().take_while(|c| c.is_whitespace()).count();
@@ -250,8 +305,8 @@ fn own_calls(code: &[char]) -> Vec<String> {
         let Some((at, name)) = words(&code[dot + 1..]).next() else { continue };
         let end = dot + 1 + at + name.len();
         let is_next = code[dot + 1..dot + 1 + at].iter().all(|c| c.is_whitespace());
-        if is_next && code.get(end) == Some(&'(') {
-            found.push(name);
+        if is_next {
+            found.push((name, code.get(end) == Some(&'(')));
         }
     }
     found
@@ -289,6 +344,17 @@ mod tests {
         let found: Vec<_> = matrix.iter().map(|((from, to), n)| (from.as_str(), to.as_str(), *n)).collect();
         assert_eq!(found, [("(root)", "io", 1), ("io", "array", 1)]);
         assert_eq!(upward(&matrix), 0);
+    }
+
+    #[test]
+    fn a_use_of_the_state_of_a_higher_folder_is_counted() {
+        let files = [
+            entry("controller.rs", "impl Controller {\n    fn a(&mut self) { self.ops.wake(1); self.cache.b(); }\n}\n"),
+            entry("io/a.rs", "impl Controller {\n    fn a(&mut self) { self.ops.a(); self.cache.b(); self.pieces[self.x()].c = 1; self.journal.d(); }\n}\nimpl A { fn a(&self) { self.cache.b() } }\n"),
+            entry("journal/a.rs", "impl Controller {\n    fn a(&mut self) { self\n        .ops[1] = 2; self.ops(); self.journal.d() }\n}\n"),
+        ];
+        let matrix = reaching(&files);
+        assert_eq!((matrix.values().sum::<usize>(), upward(&matrix)), (6, 3), "{matrix:?}");
     }
 
     #[test]
