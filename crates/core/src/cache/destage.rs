@@ -455,3 +455,18 @@ fn side_by_side(columns: SlotSet) -> SlotSet {
     let Some(first) = columns.first() else { return columns };
     columns.iter().zip(first.0..).take_while(|(column, beside)| column.0 == *beside).map(|(column, _)| column).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::Slot;
+
+    use super::*;
+
+    #[test]
+    fn a_turn_takes_the_first_dirty_column_and_those_next_to_it() {
+        let of = |columns: &[u16]| columns.iter().map(|column| Slot(*column)).collect::<SlotSet>();
+        for (dirty, taken) in [(&[0, 1, 2][..], &[0, 1, 2][..]), (&[1, 2, 4], &[1, 2]), (&[3, 5], &[3]), (&[], &[])] {
+            assert_eq!(side_by_side(of(dirty)), of(taken), "{dirty:?}");
+        }
+    }
+}

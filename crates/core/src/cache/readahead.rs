@@ -290,3 +290,24 @@ impl Controller {
         super::CacheCounters { ahead_wasted, crowded, ..self.cache.counters }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_windows_together_are_a_share_of_the_cache_and_no_window_is_longer_than_the_policy_says() {
+        let limits = Limits { cache: Bytes::mib(4), pool: Bytes::mib(8), ..Limits::small() };
+        let mut ahead = Ahead::new(&limits);
+        let quarter = Bytes::mib(1).sectors_floor().get();
+        assert_eq!(ahead.window_max(Sectors(u64::MAX)), quarter);
+        assert_eq!(ahead.window_max(Sectors(64)), 64);
+        ahead.active = 4;
+        assert_eq!(ahead.window_max(Sectors(u64::MAX)), quarter / 4);
+        // Streams end without notice: several are counted again after a second, one is not.
+        let later = Instant::ZERO + COUNT_AGAIN;
+        assert!(ahead.is_count_old(later));
+        ahead.active = 1;
+        assert!(!ahead.is_count_old(later));
+    }
+}

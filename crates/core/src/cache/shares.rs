@@ -320,3 +320,50 @@ impl Cache {
         first
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::Bytes;
+
+    use super::*;
+    use crate::limits::Limits;
+
+    fn cache() -> Cache {
+        let limits = Limits { cache: Bytes::mib(4), pool: Bytes::mib(8), ..Limits::small() };
+        let mut cache = Cache::new(&limits);
+        (0..3).for_each(|number| cache.make_room_for(SetId(number)));
+        cache
+    }
+
+    #[test]
+    fn each_set_that_collects_writes_has_an_equal_part_of_the_places_and_at_least_one() {
+        let mut cache = cache();
+        cache.set_collectors(|set| set.0 < 2);
+        for _ in 0..2 {
+            assert!(cache.has_place(SetId(0), 4));
+            cache.begin_writing(Instant::ZERO, SetId(0), 1);
+        }
+        assert!(!cache.has_place(SetId(0), 4) && cache.has_place(SetId(1), 4));
+        cache.end_writing(Instant::ZERO, SetId(0), 1);
+        assert!(cache.has_place(SetId(0), 4));
+        assert!(cache.has_place(SetId(1), 1), "a set has one place, however few there are");
+    }
+
+    #[test]
+    fn room_above_the_high_mark_is_kept_for_the_sets_that_have_not_used_their_part() {
+        let mut cache = cache();
+        cache.set_collectors(|set| set.0 < 2);
+        let part = (cache.dirty_max - cache.high) / 2;
+        assert!(part > 1);
+        // Set 0 has all dirty lines: it leaves the part of set 1, and no more.
+        for dirty in [cache.dirty_max - part - 1, cache.dirty_max - part] {
+            cache.dirty = dirty;
+            cache.shares.of(SetId(0)).dirty = dirty;
+            assert_eq!(cache.has_dirty_room(SetId(0)), dirty < cache.dirty_max - part);
+            assert!(cache.has_dirty_room(SetId(1)));
+        }
+        // A set that is alone may use everything.
+        cache.set_collectors(|set| set.0 < 1);
+        assert!(cache.has_dirty_room(SetId(0)));
+    }
+}

@@ -497,3 +497,49 @@ fn mirror_first(
         .find(|copy| set.readable(copy.lba, MemberLba(copy.lba.get() + len.get())).contains(copy.slot))
         .map(|copy| (copy.slot, copy.lba))
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::Token;
+
+    use crate::actions::{DriveOp, NoticeKind, ReplyStatus};
+    use crate::events::DriveError;
+    use crate::io::bench::Drives;
+    use crate::reason::FailReason;
+
+    #[test]
+    fn a_refused_write_fails_the_member_and_not_the_request_until_the_array_needs_the_member() {
+        let mut drives = Drives::new();
+        for (number, status) in [(1, ReplyStatus::Ok), (2, ReplyStatus::IoError)] {
+            drives.write(Token(number), 0);
+            let mut failed = None;
+            while !drives.out.is_empty() {
+                let is_write = |c: &crate::actions::DriveCommand| {
+                    matches!(c.op, DriveOp::Write { .. }) && c.class == crate::actions::IoClass::Foreground
+                };
+                let first = drives.out.iter().find(|c| is_write(c) && failed.is_none_or(|drive| drive == c.drive));
+                failed = failed.or(first.map(|command| command.drive));
+                let tag = first.map(|command| command.tag);
+                drives.answer(|c| if Some(c.tag) == tag { Err(DriveError::Protocol) } else { Ok(()) });
+            }
+            assert_eq!(drives.replies.pop(), Some((Token(number), status)));
+        }
+    }
+
+    #[test]
+    fn one_silent_command_condemns_its_drive_and_the_administrator_is_told_once() {
+        let mut drives = Drives::new();
+        drives.write(Token(1), 0);
+        drives.answer_all();
+        (2..6).for_each(|number| drives.write(Token(number), number * 4096));
+        assert!(drives.out.len() >= 4);
+        let silent = drives.out[0].drive;
+        drives.out.retain(|command| command.drive != silent);
+        drives.answer_all();
+        drives.now = drives.now + crate::limits::Limits::small().command_timeout;
+        drives.actions.clear();
+        drives.controller.advance(drives.now, &mut drives.actions);
+        let count = |kind| drives.actions.notices.iter().filter(|notice| notice.kind == kind).count();
+        assert_eq!([count(NoticeKind::Timeout), count(NoticeKind::Fail(FailReason::Timeout))], [1, 1]);
+    }
+}

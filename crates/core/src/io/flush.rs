@@ -48,3 +48,51 @@ impl Controller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use openraid_units::Token;
+
+    use crate::actions::{DriveOp, ReplyStatus};
+    use crate::events::{DriveError, RequestKind};
+    use crate::io::bench::Drives;
+
+    #[test]
+    fn a_flush_goes_once_to_each_member_that_was_written_since_the_last_one() {
+        let mut drives = Drives::new();
+        // The first flush also covers metadata of all members.
+        for (token, count) in [(Token(1), 3), (Token(2), 2), (Token(3), 0)] {
+            if count > 0 {
+                drives.write(Token(10), 0);
+                drives.answer_all();
+            }
+            drives.request(token, RequestKind::Flush, 0, 0);
+            let flushed: Vec<_> = drives.out.iter().filter(|c| c.op == DriveOp::Flush).map(|c| c.drive).collect();
+            assert_eq!(flushed.len(), count, "a write of one block goes to its member and to parity: {flushed:?}");
+            drives.answer_all();
+            assert_eq!(drives.replies.pop(), Some((token, ReplyStatus::Ok)));
+        }
+    }
+
+    #[test]
+    fn a_failed_flush_fails_its_member_and_then_succeeds_but_not_if_the_array_needs_the_member() {
+        let mut drives = Drives::new();
+        for (number, status) in [(1, ReplyStatus::Ok), (2, ReplyStatus::IoError), (3, ReplyStatus::IoError)] {
+            drives.write(Token(10), 0);
+            drives.answer_all();
+            drives.request(Token(number), RequestKind::Flush, 0, 0);
+            let mut failed = false;
+            while !drives.out.is_empty() {
+                let is_flush = |op| op == DriveOp::Flush && !failed;
+                let first = drives.out.iter().find(|command| is_flush(command.op)).map(|command| command.tag);
+                failed |= first.is_some();
+                drives.answer(|c| if Some(c.tag) == first { Err(DriveError::FlushFailed) } else { Ok(()) });
+            }
+            assert_eq!(drives.replies.pop(), Some((Token(number), status)), "flush {number}");
+        }
+    }
+}

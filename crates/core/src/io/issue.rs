@@ -248,3 +248,25 @@ impl Controller {
         self.trace.op(&self.ops, index, || step);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::SetId;
+
+    use super::*;
+    use crate::io::footprint::Footprint;
+    use crate::io::op::{KindData, RedoData};
+
+    #[test]
+    fn work_for_hosts_goes_before_destage_and_destage_before_rebuild() {
+        let class = |kind| Controller::class_of(&Op::new(kind, SetId(0), Footprint::Set));
+        let kinds = [OpKind::Read, OpKind::RowWrite, OpKind::Flush, OpKind::RowDestage, OpKind::Rebuild, OpKind::Scrub];
+        let (host, destage) = (IoClass::Foreground, IoClass::Destage);
+        assert_eq!(kinds.map(class), [host, host, host, destage, IoClass::Rebuild, IoClass::Scrub]);
+        // A redo goes with destage until an operation waits for it.
+        for (is_awaited, wanted) in [(false, destage), (true, host)] {
+            let data = KindData::Redo(RedoData { first: 0, count: 1, failed_reads: 0, is_awaited });
+            assert_eq!(Controller::class_of(&Op::new(OpKind::Redo, SetId(0), Footprint::Set).with(data)), wanted);
+        }
+    }
+}

@@ -11,6 +11,8 @@ pub(crate) mod ops;
 pub mod plan;
 
 mod background_op;
+#[cfg(test)]
+mod bench;
 pub(crate) mod command_errors;
 mod extent;
 mod flush;

@@ -515,3 +515,41 @@ impl Controller {
         Rows::Held
     }
 }
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::vec::Vec;
+
+    use openraid_units::Token;
+
+    use crate::actions::{DriveOp, ReplyStatus};
+    use crate::events::RequestKind;
+    use crate::io::bench::Drives;
+
+    /// All commands of one write to payload areas, as reads and writes.
+    fn commands(offset: u64, len: u64) -> [usize; 2] {
+        let mut drives = Drives::new();
+        drives.request(Token(1), RequestKind::Write { fua: false }, offset, len);
+        let mut ops = Vec::new();
+        while !drives.out.is_empty() {
+            let is_payload = |c: &&crate::actions::DriveCommand| c.class == crate::actions::IoClass::Foreground;
+            ops.extend(drives.out.iter().filter(is_payload).map(|command| command.op));
+            drives.answer(|_| Ok(()));
+        }
+        assert_eq!(drives.replies, [(Token(1), ReplyStatus::Ok)]);
+        [
+            ops.iter().filter(|op| **op == DriveOp::Read).count(),
+            ops.iter().filter(|op| matches!(op, DriveOp::Write { .. })).count(),
+        ]
+    }
+
+    /// The limits allow 16 KiB of rows at a time: a chunk of 64 KiB takes four turns.
+    #[test]
+    fn a_full_stripe_is_written_without_reads_and_a_part_of_three_members_reads_the_other_column() {
+        assert_eq!(commands(0, 128 << 10), [0, 4 * 3]);
+        assert_eq!(commands(0, 64 << 10), [4, 4 * 2]);
+        assert_eq!(commands(0, 4096), [1, 2]);
+    }
+}

@@ -407,3 +407,19 @@ impl Controller {
         self.check_copied();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_copying_holds_the_tail_and_only_a_later_superblock_goes_to_the_device_that_joins() {
+        let at = |state| Join { state, sequence: 7, ..Join::default() };
+        let states = [JoinState::Idle, JoinState::Copying, JoinState::Announcing(5), JoinState::Finishing(5)];
+        assert_eq!(states.map(|state| at(state).holds_tail()), [u64::MAX, 7, u64::MAX, u64::MAX]);
+        let takes = |state| [4, 5, 6].map(|generation| at(state).takes_superblock(generation));
+        assert_eq!(takes(JoinState::Finishing(5)), [false, true, true]);
+        assert_eq!(takes(JoinState::Announcing(5)), [false; 3]);
+        assert!(!at(JoinState::Idle).is_active() && at(JoinState::Copying).is_copying());
+    }
+}

@@ -448,3 +448,21 @@ pub(crate) fn is_protectable(geometry: &Geometry) -> bool {
         Geometry::Linear(_) | Geometry::Striped(_) => true,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Level, SetSpec};
+
+    #[test]
+    fn every_level_is_protected_but_mirrors_of_more_copies_than_a_record_can_name_are_not() {
+        let member_size = Sectors(512);
+        let of = |level, members: u16| {
+            let sizes = alloc::vec![member_size; members.into()];
+            let spec = SetSpec { level, members, chunk: Sectors(8), layout: 2, member_size, member_sizes: &sizes };
+            is_protectable(&Geometry::new(&spec).expect("a layout of md"))
+        };
+        assert!(of(Level::Raid5, 4) && of(Level::Raid6, 5));
+        assert!(of(Level::Raid1, 16) && !of(Level::Raid1, 17));
+    }
+}

@@ -526,3 +526,33 @@ impl Set {
         self.journal.is_replaying()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_format::Uuid;
+
+    use super::*;
+
+    fn loaded(sequence: u64, tail: u64, position: u64) -> Loaded {
+        let at = DriveLba(1000 + position);
+        Loaded { sequence, tail, position: RingSector(position), sectors: Sectors(8), at, records: Vec::new() }
+    }
+
+    #[test]
+    fn bytes_of_an_earlier_entry_are_found_where_the_entry_is_now_unless_the_tail_had_passed_it() {
+        let ring = JournalRing { journal: Uuid([1; 16]), start: DriveLba(1000), sectors: Sectors(32) };
+        // The ring has 32 sectors: the fourth entry begins at its start again.
+        let entries = [loaded(5, 5, 8), loaded(6, 5, 16), loaded(7, 6, 24), loaded(8, 6, 0)];
+        let mut replay = Replay { entries: entries.into(), ..Replay::default() };
+        let find = |replay: &Replay, by: usize, at| {
+            let found = replay.find_referred(&ring, &replay.entries[by], RingSector(at));
+            found.map(|source| (source.sequence, source.from.get()))
+        };
+        assert_eq!(find(&replay, 3, 27), Some((7, 1027)));
+        assert_eq!(find(&replay, 3, 18), Some((6, 1018)));
+        assert_eq!(find(&replay, 3, 9), None, "the tail had passed entry 5 when entry 8 was written");
+        assert_eq!(find(&replay, 1, 9), Some((5, 1009)));
+        replay.entry_moved(6, DriveLba(16));
+        assert_eq!(find(&replay, 3, 18), Some((6, 18)));
+    }
+}

@@ -5,18 +5,16 @@ extern crate std;
 use std::vec::Vec;
 
 use super::*;
-use crate::actions::{Actions, DriveCommand, ReplyStatus};
-use crate::events::{BlockRequest, Completion, DriveError, RequestKind, Verdict};
+use crate::actions::ReplyStatus;
+use crate::events::DriveError;
 use crate::geometry::{Geometry, Level, SetSpec};
-use crate::io::command::{Command, Owner};
+use crate::io::bench::Drives;
 use crate::io::footprint::{Columns, Footprint, StripeRows};
-use crate::io::gate::tests::array_at_rest;
 use crate::io::op::Phase;
 use crate::io::op::{EntryState, Op, OpKind};
 use crate::io::search::Part;
 use crate::limits::Limits;
-use crate::limits::MEMBERS_MAX;
-use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveId, Instant, Sectors, SetId, Slot, StripeIndex, Token};
+use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex, Token};
 
 /// The changes of its set that end a wait. The other waits end when another operation, the journal or a log releases
 /// something: their events follow below.
@@ -119,98 +117,8 @@ fn operations_are_called_in_the_order_in_which_they_began_to_wait() {
     assert_eq!(called, [Some(ops[0]), Some(ops[3]), None]);
 }
 
-/// An array whose drives answer when the test lets them. Transfers and computations end at once.
-struct Drives {
-    controller: Controller,
-    actions: Actions,
-    now: Instant,
-    /// Commands without an answer.
-    out: Vec<DriveCommand>,
-    replies: Vec<(Token, ReplyStatus)>,
-}
-
 const FIRST: Token = Token(10);
 const SECOND: Token = Token(11);
-
-impl Drives {
-    fn new() -> Self {
-        let (controller, actions) = array_at_rest();
-        Self { controller, actions, now: Instant::ZERO, out: Vec::new(), replies: Vec::new() }
-    }
-
-    /// A host writes one block.
-    fn write(&mut self, token: Token, offset: u64) {
-        let kind = RequestKind::Write { fua: false };
-        let request = BlockRequest { token, array: ArrayId(0), kind, offset: ArrayOffset(offset), len: 4096 };
-        self.controller.submit(request).unwrap();
-        self.rest();
-    }
-
-    /// Advance until nothing happens without a drive.
-    fn rest(&mut self) {
-        loop {
-            self.actions.clear();
-            self.controller.advance(self.now, &mut self.actions);
-            self.out.extend_from_slice(&self.actions.drive);
-            self.replies.extend(self.actions.replies.iter().map(|reply| (reply.token, reply.status)));
-            if self.actions.transfers.is_empty() && self.actions.jobs.is_empty() {
-                return;
-            }
-            for transfer in &self.actions.transfers {
-                self.controller.complete(Completion::Transfer { tag: transfer.tag, result: Ok(()) });
-            }
-            for job in &self.actions.jobs {
-                self.controller.complete(Completion::Job { tag: job.tag, verdict: Verdict::Done });
-            }
-        }
-    }
-
-    /// The drives answer the commands that they have now.
-    fn answer(&mut self, result: impl Fn(&DriveCommand) -> Result<(), DriveError>) {
-        for command in core::mem::take(&mut self.out) {
-            self.controller.complete(Completion::Drive { tag: command.tag, result: result(&command) });
-        }
-        self.rest();
-    }
-
-    /// All drives answer until no command is left.
-    fn answer_all(&mut self) {
-        while !self.out.is_empty() {
-            self.answer(|_| Ok(()));
-        }
-    }
-
-    /// The waits of the operations now.
-    fn waits(&self) -> Vec<Wait> {
-        self.controller.ops.iter().filter_map(|(_, op)| op.wait).collect()
-    }
-
-    /// Let the command timeout pass without an answer of the first drive that has a command. The other drives answer.
-    /// Returns the commands that were given up.
-    fn give_up(&mut self) -> Vec<DriveCommand> {
-        let silent = self.out[0].drive;
-        let (kept, others): (Vec<_>, Vec<_>) = self.out.drain(..).partition(|command| command.drive == silent);
-        self.out = others;
-        self.answer_all();
-        self.now = self.now + Limits::small().command_timeout;
-        self.rest();
-        self.answer_all();
-        kept
-    }
-
-    /// Take all work frames that are left.
-    fn take_frames(&mut self) {
-        while self.controller.work_frames.take(1).is_some() {}
-    }
-
-    /// Fill the table of commands until it lacks one place for an operation.
-    fn fill_commands(&mut self) {
-        let commands = &mut self.controller.channels.commands;
-        while commands.room() >= 2 * u32::from(MEMBERS_MAX) {
-            commands.put(Command::new(Owner::Quarantined, SetId(0), 0, Slot(0), DriveId(0)));
-        }
-    }
-}
 
 #[test]
 fn a_write_waits_for_the_active_mark_and_one_of_another_region_for_the_bitmap_until_they_are_durable() {
