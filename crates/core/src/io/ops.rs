@@ -1,4 +1,4 @@
-//! The table of operations, with the queues in which they stand: those that can continue, and those that wait.
+//! The table of operations, and their queues: one for operations that can continue, one for each wait.
 //!
 //! An operation is in one queue at most. A lower layer that ends a wait calls the operation by the function for that wait
 //! and knows nothing of the queue.
