@@ -167,6 +167,19 @@ pub fn json(policy: &Policy) -> Map<String, Json> {
     all
 }
 
+/// Settings from `--json` in one line, with the names and words that `set` takes. Sizes and rates are in bytes.
+pub fn line(settings: &Map<String, Json>) -> String {
+    let word = |(key, value): (&String, &Json)| {
+        let name = names().into_iter().find(|name| json_key(name) == *key).unwrap_or(key);
+        match value {
+            Json::Bool(on) => format!("{name}={}", if *on { "on" } else { "off" }),
+            Json::String(word) => format!("{name}={word}"),
+            other => format!("{name}={other}"),
+        }
+    };
+    settings.iter().map(word).collect::<Vec<_>>().join(", ")
+}
+
 /// Add one of the settings that are not in the engine's table.
 pub fn add_json(settings: &mut Map<String, Json>, name: &str, word: &str) {
     settings.insert(json_key(name), word.into());

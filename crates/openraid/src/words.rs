@@ -50,6 +50,7 @@ pub fn level(text: &str) -> Result<ArrayLevel, String> {
         "1e" => Ok(ArrayLevel::Raid1e),
         "50" | "5+0" => Ok(ArrayLevel::Raid50),
         "60" | "6+0" => Ok(ArrayLevel::Raid60),
+        "00" | "0+0" => Err("RAID 00 is a RAID 0 over all of its drives; give 0".into()),
         _ => level_from_word(&lower).map(from_md).ok_or_else(|| {
             format!("unknown level {text:?}; known levels: jbod, single, linear, 0, 1, 1e, 4, 5, 6, 10, 50, 60")
         }),

@@ -59,6 +59,8 @@ fn arrays_are_made_of_blank_members_measured_and_taken_apart() {
     assert!(before.iter().all(|known| after.contains(known)) && after.len() == before.len() + 2);
     let page = fs::read_to_string(lab.path("own").join("report.html")).expect("a report");
     assert!(page.contains("RAID 5 x3") && page.contains("in sync before the first cell"));
+    // The settings are named as `set` takes them.
+    assert!(page.contains("read-ahead=adaptive") && page.contains("sorting=on"), "{page}");
 }
 
 #[test]

@@ -68,6 +68,9 @@ impl fmt::Display for SubjectError {
                  60, N the number of drives), jbodxN, linearxN, slow_single, best15k, ssd2009, desktop_ssd, s3500 or s3700"
             ),
             Self::Array(word) => {
+                if word.starts_with("raid00x") {
+                    return write!(f, "RAID 00 is a RAID 0 over all of its drives; write raid0x and their number");
+                }
                 write!(f, "{word:?} is not an array; write the level, an x and the number of drives, as in raid5x4")
             }
             Self::Members { word, level } => {

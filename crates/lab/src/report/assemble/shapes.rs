@@ -419,7 +419,11 @@ pub fn scores(section: &mut Section, all: &[&Trial]) {
         let name = program.words();
         let sizes = grouped(&trials, |spec| spec.axes.cache_mib);
         let Some((_, largest)) = sizes.last() else { continue };
-        push(section, format!("Which array scores best: {name}?"), bars_of(largest, Figure::Score));
+        let with = match sizes.as_slice() {
+            [_, .., (Some(mib), _)] => format!(", {mib} MiB of cache"),
+            _ => String::new(),
+        };
+        push(section, format!("Which array scores best: {name}{with}?"), bars_of(largest, Figure::Score));
         let [(Some(less), few), (Some(more), many)] = sizes.as_slice() else { continue };
         let mut own: Vec<(f64, String)> = Vec::new();
         let rows = grouped(&trials, subject).into_iter().map(|(array, _)| {

@@ -29,6 +29,8 @@ const USUAL_LEVELS: [Level; 6] =
 const MIRROR_DRIVES_MAX: u16 = 3;
 /// Maximum number of machines in one answer.
 const MACHINES_MAX: usize = 64;
+/// Number of requests of a trace below which the answer warns: every hundredth request decides the 99th percentile.
+const TRACE_LEAST: usize = 1000;
 
 /// Predicted figures of arrays of these drives.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -161,6 +163,10 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         let body = Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices)? };
         texts.push(text::text(&body, &prices));
         plans.push(body);
+    }
+    if let Some(few) = trace.as_ref().map(|trace| trace.records().len()).filter(|count| *count < TRACE_LEAST) {
+        let count = counted(few as u64, "request", "requests");
+        context.output.warn(&format!("the trace has {count}: too few for figures to rely on; record for longer"));
     }
     let Some((first, more)) = plans.split_first() else { return Err(Failure::usage("--drives: give a number")) };
     let possible = plans.iter().any(|body| advice::possible(&body.levels).next().is_some());

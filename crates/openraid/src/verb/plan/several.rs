@@ -145,17 +145,42 @@ impl Machine {
 /// The gain of more drives for each level, and the gain of another drive or bus for the recommended level.
 pub(super) fn across(machines: &[Machine]) -> Vec<String> {
     let mut lines = Vec::new();
+    let several = |of: fn(&Machine) -> &String| machines.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
+    let told = Told { drive: several(|own| &own.drive), bus: several(|own| &own.bus) };
     for own in machines {
         let alike = |other: &&Machine| other.drive == own.drive && other.bus == own.bus && other.drives > own.drives;
         let next = machines.iter().filter(alike).min_by_key(|other| other.drives);
-        lines.extend(next.into_iter().flat_map(|next| more_drives(own, next)));
+        let words = told.words(own, true, true);
+        lines.extend(next.into_iter().flat_map(|next| more_drives(own, next)).map(|line| format!("{words}{line}")));
     }
     for (number, own) in machines.iter().enumerate() {
         let others = machines[number + 1..].iter().filter(|other| other.drives == own.drives);
         let others = others.filter(|other| (other.drive == own.drive) != (other.bus == own.bus));
-        lines.extend(others.filter_map(|other| instead(own, other)));
+        let line = |other: &Machine| {
+            let words = told.words(own, other.drive == own.drive, other.bus == own.bus);
+            instead(own, other).map(|line| format!("{words}{line}"))
+        };
+        lines.extend(others.filter_map(line));
     }
     lines
+}
+
+/// Which parts of a machine a line must name, because the answer has machines with other ones.
+struct Told {
+    drive: bool,
+    bus: bool,
+}
+
+impl Told {
+    /// The words before a line about this machine. `drive` and `bus` say that the line is about machines with the same.
+    fn words(&self, own: &Machine, drive: bool, bus: bool) -> String {
+        match (self.drive && drive, self.bus && bus) {
+            (true, true) => format!("{} on {}: ", own.drive, own.bus),
+            (true, false) => format!("{}: ", own.drive),
+            (false, true) => format!("{}: ", own.bus),
+            (false, false) => String::new(),
+        }
+    }
 }
 
 fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
@@ -175,9 +200,10 @@ fn more_drives(fewer: &Machine, more: &Machine) -> Vec<String> {
     fewer.possible().filter_map(gain).collect()
 }
 
-/// The gain of another drive or another bus for the recommended level.
+/// The gain of another drive or another bus for the recommended level; without one, for the fastest.
 fn instead(own: &Machine, other: &Machine) -> Option<String> {
-    let plan = own.chosen()?;
+    let fastest = || own.possible().max_by(|a, b| a.merit().total_cmp(&b.merit()));
+    let plan = own.chosen().or_else(fastest)?;
     let its = other.possible().find(|its| its.array == plan.array)?;
     let percent = (its.merit() / plan.merit() - 1.0) * 100.0;
     let what = if own.bus == other.bus { (&other.drive, &own.drive) } else { (&other.bus, &own.bus) };
@@ -247,8 +273,8 @@ mod tests {
         assert_eq!(
             found,
             [
-                "raid6x4 to raid6x6: +2 %: more drives bring no speed; the bus is busy for 97 % of the time",
-                "raid6x6 to raid6x8: -16 %: more drives cost speed",
+                "dmi2: raid6x4 to raid6x6: +2 %: more drives bring no speed; the bus is busy for 97 % of the time",
+                "pcie3_x8: raid6x6 to raid6x8: -16 %: more drives cost speed",
                 "raid6x6: pcie3_x8 instead of dmi2: +50 %",
             ]
         );

@@ -46,9 +46,10 @@ use crate::exit::Failure;
 use crate::in_process::InProcess;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options, written_spec};
-use crate::model::{ArrayModel, HealthWord};
+use crate::model::HealthWord;
 use crate::output::progress::Progress;
 use crate::quantity::human;
+use crate::settings;
 use crate::trial::quiet_service;
 use crate::wiping;
 use crate::words;
@@ -301,15 +302,6 @@ fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<()
     Ok(())
 }
 
-/// All settings of an array in one line: the report gives the policies of the measurement.
-fn policies(array: &ArrayModel) -> String {
-    let words = |(key, value): (&String, &serde_json::Value)| {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        format!("{}={value}", key.replace('_', "."))
-    };
-    array.settings.iter().map(words).collect::<Vec<_>>().join(", ")
-}
-
 impl Bench<'_> {
     /// The lines of the test bed that all arrays share.
     fn common(&self) -> Vec<String> {
@@ -493,7 +485,7 @@ impl Stand<'_> {
         let array = Array::make(self.bench, wanted, &shape)?;
         self.synced = true;
         if wanted == self.plain {
-            let settings = policies(&array.host.server.array(&array.name)?);
+            let settings = settings::line(&array.host.server.array(&array.name)?.settings);
             let line = format!("policies of {}: {settings}", wanted.key());
             self.bench.policies.borrow_mut().insert(wanted.key(), line);
         }
