@@ -43,6 +43,8 @@ fn a_plan_has_several_drive_counts_prices_five_years_and_a_recommendation() {
 #[test]
 fn mixed_drives_go_as_the_slowest_and_are_checked() {
     let lab = Lab::new("mixed");
+    let two = "plan --drives 4 --levels 10 --effort quick --drive exos_x18_18tb,wdredplus_4tb";
+    lab.line(&format!("{two} --price 280")).refused(64, &["1 price for 2 drive profiles", "a price for each"]);
     let line = "plan --drives 4 --levels 5 --load web-server --depth 16 --effort quick --json";
     let mixed = lab.line(&format!("{line} --drive 3xexos_x18_18tb+1xwdredplus_4tb")).expect(0).json();
     let plan = &mixed["levels"][0]["possible"];
