@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_hold_any_more_is_counted_and_not_excused() {
+    fn a_claim_that_does_not_hold_any_more_is_counted_and_not_excused() {
         let (ends, _) = ends("order", None, "iops(raid0x4, rd=0) < 250");
         let fell: Vec<&str> = ends.iter().filter(|(_, word)| word == "fails").map(|(name, _)| name.as_str()).collect();
         assert_eq!(fell, ["6 drives", "8 drives", "half the block size"]);

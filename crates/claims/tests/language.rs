@@ -292,7 +292,7 @@ fn an_expected_falsehood_passes_and_its_truth_fails() {
 }
 
 #[test]
-fn what_has_no_meaning_makes_the_claim_not_applicable() {
+fn a_metric_without_meaning_makes_the_claim_not_applicable() {
     for (check, words) in [
         ("lin(single, pos='begin') > 0", "lin(single, pos='begin'): this fake draws no graph"),
         ("gain(single, app='winmark99') > 0", "not a number"),

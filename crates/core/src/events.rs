@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_copies_only_one_against_a_majority_is_named() {
+    fn a_faulty_copy_is_named_only_by_a_majority() {
         for (copies, expected) in [
             (&["a", "a"][..], Match),
             (&["a", "b"], Unknown),

@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_member_has_wrong_is_a_range_of_its_own() {
+    fn the_mismatches_of_one_member_are_a_separate_range() {
         let mut scrub = scrub();
         for (from, slot) in [(8, None), (9, Some(Slot(1))), (10, Some(Slot(1))), (11, Some(Slot(2)))] {
             scrub.note(MismatchRange { slot, ..sector(from) });

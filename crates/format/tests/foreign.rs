@@ -76,7 +76,7 @@ const MAKERS: [(&str, &[&str], u64); 22] = [
 ];
 
 #[test]
-fn what_other_tools_make_is_recognised_as_wipefs_does() {
+fn content_of_other_tools_is_recognised_as_wipefs_does() {
     let folder = Folder::new("foreign");
     let mut seen = 0;
     for (index, (line, expected, mib)) in MAKERS.iter().enumerate() {

@@ -419,7 +419,7 @@ fn a_log_that_fills_the_whole_ring_ends_where_it_began() {
 }
 
 #[test]
-fn of_two_superblocks_the_newer_good_one_counts() {
+fn the_newer_of_two_good_superblocks_counts() {
     let read = |device: &[u8]| {
         let first = JournalSuperblock::decode(&device[..4096], SuperblockCopy::First);
         JournalSuperblock::newest(first, JournalSuperblock::decode(&device[16_376 * 512..], SuperblockCopy::Last))

@@ -362,7 +362,7 @@ fn mirror_of(superblock: &JournalSuperblock) -> (JournalSuperblock, JournalSuper
 }
 
 #[test]
-fn of_two_mirrors_the_one_that_reaches_further_counts_and_damage_on_one_costs_nothing() {
+fn the_mirror_whose_log_reaches_further_counts_and_damage_on_one_costs_nothing() {
     let mut helped = 0;
     for seed in 0..400 {
         let mut model = Model::new(200, seed);
@@ -416,7 +416,7 @@ fn a_mirror_that_knows_of_a_promise_convicts_one_that_does_not_have_it() {
 /// A start with both devices raised the epoch on only one of them, and wrote an entry there that was never
 /// acknowledged. The next start had only the other device, and gave its epoch the same number.
 #[test]
-fn of_the_same_epoch_the_device_that_was_used_alone_counts() {
+fn at_the_same_epoch_the_device_that_was_used_alone_counts() {
     let mut model = Model::new(200, 5);
     while model.log.len() < 4 {
         model.write(1);

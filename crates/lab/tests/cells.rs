@@ -201,7 +201,7 @@ fn the_transfer_graph_of_an_array_is_what_its_drives_deliver() {
 }
 
 #[test]
-fn what_cannot_be_has_its_reason() {
+fn an_impossible_cell_has_a_reason() {
     let library = Library::builtin();
     let refused = |subject: &str, pattern: Pattern, axes: Axes| run_cell(&library, &cell(subject, pattern, axes));
     let error = refused("raid6x4", Pattern::Database, Axes::default()).unwrap_err();

@@ -240,7 +240,7 @@ fn a_folder_replaces_built_in_profiles_or_gives_its_errors() {
 }
 
 #[test]
-fn what_does_not_fit_between_files_has_file_and_line() {
+fn a_contradiction_between_files_is_reported_with_file_and_line() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("between");
     let wrong = |kind: &str, name: &str, changes: &[(&str, &str)]| {
         let _ = std::fs::remove_dir_all(&folder);

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_honoured_is_refused_with_its_reason() {
+    fn an_unsupported_uri_is_refused_with_a_reason() {
         for (text, expected) in [
             ("nbds://h/x", UriError::Tls("nbds".into())),
             ("nbds+unix:///x?socket=s", UriError::Tls("nbds+unix".into())),

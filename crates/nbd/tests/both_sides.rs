@@ -155,7 +155,7 @@ fn extents_tell_zeroes_where_the_disk_has_them() {
 }
 
 #[test]
-fn what_the_client_learns_is_what_the_server_advertised() {
+fn the_client_gets_the_values_that_the_server_advertised() {
     for structured in [false, true] {
         let disk = Arc::new(Disk::new(SIZE));
         let export = export("disk", SIZE);

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_failures_an_array_that_does_not_start_weighs_most() {
+    fn an_array_that_does_not_start_is_the_most_severe_failure() {
         let all = [Failure::refused("a"), Failure::array_failed("b"), Failure::failed("c")];
         assert_eq!(Failure::joined(&all, Exit::Refused), Failure::array_failed("a\n  b\n  c"));
         assert_eq!(Failure::joined(&all[..1], Exit::Error).exit, Exit::Refused);

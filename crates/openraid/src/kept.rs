@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_cannot_do_is_said() {
+    fn a_server_reports_settings_that_it_cannot_use() {
         let volatile = kept("write.cache=volatile");
         let set = plan(&volatile, None, NONE, None);
         assert_eq!(set.policy.write_cache, WriteCache::Through);

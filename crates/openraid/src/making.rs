@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_together_is_wrong_usage() {
+    fn contradictory_options_are_wrong_usage() {
         let (two, five, none) = (strings(&["a", "b"]), strings(&["a", "b", "c", "d", "e"]), Vec::new());
         let refused = |options: CreateOptions<'_>| Shape::of(&options).expect_err("refused").text;
         assert!(refused(options("6", &two, &none)).contains("at least 4 members"));

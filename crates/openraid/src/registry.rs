@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_journal_the_last_use_is_remembered_and_the_devices_that_it_had() {
+    fn the_registry_keeps_the_last_use_and_the_devices_of_each_journal() {
         let folder = folder("journals");
         let registry = Registry::at(Some(&folder.join("registry.json")));
         let used = |journal, epoch, devices| LastUse { journal: Uuid([journal; 16]), epoch, devices };

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_for_a_class_of_drives_can_be_set_and_is_no_default() {
+    fn the_values_offered_for_a_class_of_drives_can_be_set_and_are_no_defaults() {
         let first = Policy::default();
         for OfferModel { setting, value, class, .. } in offers() {
             let mut policy = Policy::default();

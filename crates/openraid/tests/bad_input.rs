@@ -179,7 +179,7 @@ fn create_refused(lab: &Lab, members: &[&str], line: &str, code: i32, words: &[&
 }
 
 #[test]
-fn what_cannot_be_created_is_refused_before_the_first_write() {
+fn an_impossible_array_is_refused_before_the_first_write() {
     let lab = Lab::new("create");
     let names = ["a", "b", "c", "d"];
     lab.drives(&names, 8);

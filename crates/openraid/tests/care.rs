@@ -49,7 +49,7 @@ fn wait_for_end(lab: &Lab, event: &str) {
 }
 
 #[test]
-fn what_drives_say_of_their_health_is_shown_and_raises_alarms() {
+fn the_health_that_drives_report_is_shown_and_raises_alarms() {
     let lab = array("health");
     // As smartctl is called: --json --all --nocheck=standby DEVICE.
     script(&lab, "smartctl", "[ \"$1 $2 $3\" = '--json --all --nocheck=standby' ] && cat \"$4.health\"");

@@ -31,7 +31,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn what_goes_in_comes_out_on_every_level_whole_and_degraded() {
+fn copies_in_and_out_agree_on_every_level_complete_and_degraded() {
     for (nth, (options, count, losses)) in CASES.iter().enumerate() {
         let lab = Lab::new("copies");
         let names: Vec<String> = (0..*count).map(|n| format!("d{n}")).collect();

@@ -36,7 +36,7 @@ fn lines_that_make_no_sense_end_as_usage() {
 }
 
 #[test]
-fn what_does_not_fit_the_state_is_refused_and_what_breaks_is_an_error() {
+fn a_command_that_does_not_fit_the_state_is_refused_and_a_failure_is_an_error() {
     let lab = Lab::new("exit-state");
     lab.drives(&["a", "b", "c", "full"], 8);
     lab.drives(&["empty"], 0);

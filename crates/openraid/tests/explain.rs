@@ -228,7 +228,7 @@ fn stories_are_followed_as_they_end_and_nothing_is_recorded_without_a_follower()
 }
 
 #[test]
-fn what_limits_an_array_is_said_with_its_figures() {
+fn explain_names_the_limit_of_an_array_with_its_figures() {
     let lab = Lab::new("explain-limit");
     let (server, _) = served(&lab, &[]);
     let limit = || lab.line("explain data --json").expect(0).json()["limit"].clone();

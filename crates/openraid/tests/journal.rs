@@ -138,7 +138,7 @@ fn another_journal_that_knows_the_array_from_earlier_is_refused() {
 }
 
 #[test]
-fn what_a_journal_holds_can_be_given_up_by_name() {
+fn the_entries_of_an_array_can_be_discarded_by_name() {
     if !has_tools() {
         return;
     }
@@ -202,7 +202,7 @@ fn what_a_journal_holds_can_be_given_up_by_name() {
 }
 
 #[test]
-fn of_two_devices_either_is_enough_and_the_one_that_was_away_catches_up() {
+fn either_of_two_devices_is_enough_and_the_missing_one_is_brought_up_to_date() {
     if !has_tools() {
         return;
     }
@@ -367,7 +367,7 @@ fn cut(lab: &Lab, name: &str, bytes: u64) {
 }
 
 #[test]
-fn of_a_device_that_was_cut_off_it_is_said_that_the_other_one_is_whole_and_how_to_go_on() {
+fn for_a_truncated_device_the_message_names_the_complete_one_and_the_remedy() {
     if !has_tools() {
         return;
     }

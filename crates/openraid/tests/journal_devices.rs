@@ -285,7 +285,7 @@ fn a_dropped_device_is_refused_if_the_one_that_continued_without_it_is_dead() {
 }
 
 #[test]
-fn what_only_the_current_of_two_devices_knows_can_be_given_up() {
+fn entries_that_only_the_newer_of_two_devices_has_can_be_discarded() {
     if !has_tools() {
         return;
     }

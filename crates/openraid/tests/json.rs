@@ -304,7 +304,7 @@ fn every_verb_answers_in_the_form_that_is_written_down() {
 }
 
 #[test]
-fn what_the_page_does_not_allow_is_found() {
+fn keys_that_the_page_does_not_have_are_found() {
     let page = Page::read();
     let spare = serde_json::json!({ "array": "data", "spares": [] });
     assert_eq!(page.check("openraid/spare/1", &spare, ""), Ok(()));

@@ -54,7 +54,7 @@ fn a_trace_accepts_options_of_the_machine_and_none_of_the_load() {
 }
 
 #[test]
-fn what_was_named_and_is_not_there_or_is_something_else_is_wrong_usage() {
+fn a_named_target_that_is_missing_or_of_another_kind_is_wrong_usage() {
     let lab = Lab::new("named");
     fs::write(lab.path("notes"), "buy drives\n").expect("written");
     fs::create_dir(lab.path("folder")).expect("made");

@@ -62,7 +62,7 @@ fn it_is_refused_by_name_for_serving_and_read_by_copy_out_and_nothing_is_written
 }
 
 #[test]
-fn what_cannot_be_trusted_is_said() {
+fn copy_out_reports_data_that_cannot_be_trusted() {
     let lab = Lab::new("lockless-dirty");
     let image = made(&lab, "5");
     // Unwritten, clean, dirty, to be synced, being synced.

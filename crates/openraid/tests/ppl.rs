@@ -34,7 +34,7 @@ fn an_array_with_a_partial_parity_log_is_made_shown_killed_and_served_again() {
 }
 
 #[test]
-fn what_a_partial_parity_log_does_not_go_with_is_said() {
+fn options_that_exclude_a_partial_parity_log_are_refused() {
     let lab = Lab::new("ppl-not");
     for (options, word) in [
         ("--level 6 --consistency-policy ppl", "RAID 5 and 50 only"),

@@ -118,7 +118,7 @@ fn a_volume_is_made_of_free_drives_checked_changed_and_deleted_without_losing_it
 }
 
 #[test]
-fn what_a_volume_cannot_be_is_refused_by_the_name_of_its_property() {
+fn an_impossible_volume_is_refused_with_the_name_of_the_property() {
     let lab = Lab::new("redfish-bad");
     let (server, web) = serve(&lab);
     let spare = free(&web);

@@ -77,7 +77,7 @@ fn a_check_that_ends_early_never_shows_the_result_of_the_one_before() {
 }
 
 #[test]
-fn where_nothing_can_be_compared_that_is_said() {
+fn a_check_that_cannot_compare_says_it() {
     for (options, members) in [("--level 0", "d0 d1 d2"), ("--level linear", "d0 d1"), ("--level single", "d0")] {
         let lab = Lab::new("scrub");
         let chunk = if options.ends_with("0") { "--chunk 64K" } else { "" };
@@ -188,7 +188,7 @@ fn mismatches_have_an_exit_code_are_reported_once_and_are_known_after_a_restart(
 }
 
 #[test]
-fn what_was_found_is_not_forgotten_by_a_check_that_cannot_compare() {
+fn a_check_that_cannot_compare_keeps_earlier_findings() {
     let (lab, server, _) = served("--level 5", "d0 d1 d2");
     server.stop();
     support::write_at(&lab.path("d2"), INSIDE, &noise(9, 4096));
@@ -230,7 +230,7 @@ fn mismatches_in_a_row_on_one_member_of_a_raid_10_are_one_line_and_a_repair_copi
 }
 
 #[test]
-fn of_two_copies_a_repair_that_trusts_the_data_takes_the_first() {
+fn a_repair_that_trusts_the_data_takes_the_first_of_two_copies() {
     let lab = Lab::new("scrub");
     lab.line("create data --level 1 --file-size 16M d0 d1").expect(0);
     let image = noise(3, 12 << 20);

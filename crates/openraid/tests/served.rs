@@ -320,7 +320,7 @@ fn explain_counts_the_requests_of_clients_and_the_reasons_of_decisions() {
 }
 
 #[test]
-fn what_the_program_reads_of_an_array_by_itself_is_no_request_of_a_host() {
+fn the_programs_own_reads_of_an_array_are_no_requests_of_a_host() {
     let figures = |state: &Value| {
         let host = &state["host"];
         [&host["reads"], &host["read_bytes"], &host["writes"], &host["flushes"]]

@@ -81,7 +81,7 @@ fn the_judge_of_words_sees_what_is_wrong() {
 }
 
 #[test]
-fn what_the_verbs_say_in_many_states_reads_well() {
+fn the_output_of_verbs_in_many_states_reads_well() {
     let lab = Lab::new("words");
     lab.drives(&["x", "y"], 8);
     read_well(

@@ -105,7 +105,7 @@ fn an_index_in_neither_list_is_a_block_of_zeroes() {
 }
 
 #[test]
-fn what_cannot_be_recovered_is_refused_and_untouched() {
+fn an_impossible_recovery_is_refused_and_changes_nothing() {
     let kernels = Kernels::detect();
     let p = [1; 8];
     let [mut a, mut b, mut c] = [[9; 8]; 3];

@@ -172,7 +172,7 @@ fn a_journal_whose_only_device_hung_is_back_when_it_answers_again() {
 }
 
 #[test]
-fn of_two_devices_the_one_that_carried_the_journal_alone_is_used_while_the_other_one_hangs() {
+fn the_device_that_carried_the_journal_alone_is_used_while_the_other_one_hangs() {
     let dir = TempDir::quick();
     let (Some(frozen), Some(small)) = (Frozen::make(&dir), Small::make(&dir, 20)) else { return };
     let rig = Rig::new("hang-one", &[journal_on(&frozen), small.file("j", JOURNAL_BYTES)]);

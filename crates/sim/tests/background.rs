@@ -329,7 +329,7 @@ fn a_rebuild_or_the_loss_of_a_member_aborts_a_check_with_a_notice() {
 }
 
 #[test]
-fn where_the_guilty_one_can_be_named_a_repair_corrects_it() {
+fn a_repair_corrects_the_guilty_member_if_it_can_be_named() {
     for seed in seeds(2, 20) {
         for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3), Shape::raid10(0x103, 5, Sectors::kib(16))] {
             let _case = Case::new(seed, shape);

@@ -51,7 +51,7 @@ fn every_level_holds_what_was_written_into_the_cache() {
 }
 
 #[test]
-fn what_was_flushed_survives_a_power_cut_and_the_rest_is_old_or_new() {
+fn flushed_data_survives_a_power_cut_and_other_data_is_old_or_new() {
     for seed in seeds(2, 30) {
         let shapes: Vec<_> = Shape::all().into_iter().filter(|shape| !shape.is_passthrough()).collect();
         for shape in Shape::some(shapes, seed, 16) {
@@ -270,7 +270,7 @@ fn data_read_from_another_copy_does_not_outlive_the_resync() {
 
 /// A bit flips, hosts read it, and a patrol follows: hosts then read the corrected data.
 #[test]
-fn what_was_read_wrong_is_right_when_a_patrol_has_corrected_it() {
+fn data_that_was_read_wrong_is_right_after_a_check_has_corrected_it() {
     const RIGHT: [u8; 512] = [7; 512];
     for shape in [Shape::raid6(6, Sectors::kib(16)), Shape::raid1(3)] {
         let _case = Case::new(4, shape);

@@ -273,7 +273,7 @@ fn a_discard_that_a_mirrored_member_refuses_leaves_copies_that_fit() {
 
 /// Drives whose content after a discard is unknown.
 #[test]
-fn what_drives_hold_after_a_discard_need_not_be_known() {
+fn the_content_of_drives_after_a_discard_need_not_be_known() {
     let options = |seed| RigOptions { discard_zeroes: false, ..RigOptions::new(seed) };
     judge_discards(seeds(12, 100), options, |_, _| Health::Optimal);
 }

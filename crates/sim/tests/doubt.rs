@@ -144,7 +144,7 @@ fn no_member_is_filled_from_one_whose_flush_failed_while_the_journal_holds_its_d
 /// The mark that an array is active did not reach the only member. A crash would not be detected, so no data is
 /// written.
 #[test]
-fn what_the_last_member_does_not_record_is_not_relied_on() {
+fn a_record_that_the_last_member_refuses_does_not_count() {
     for shape in [Shape::raid5(3, CHUNK), Shape::raid1(2)] {
         let _case = Case::new(1, shape);
         let mut rig = Rig::new(shape, RigOptions::new(1));

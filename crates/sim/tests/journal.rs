@@ -143,7 +143,7 @@ fn without_its_device_the_journal_keeps_its_word_and_writes_go_through() {
 }
 
 #[test]
-fn of_two_devices_either_is_enough() {
+fn either_of_two_devices_is_enough() {
     for seed in seeds(2, 40) {
         for shape in Shape::some(protectable(), seed, 8) {
             let _case = Case::new(seed, shape);

@@ -69,7 +69,7 @@ fn a_journal_that_comes_back_protects_again_and_nothing_old_comes_back_with_it()
 /// An array without redundancy loses a member with its unflushed data just before the end of its session. The journal
 /// keeps that data until the member returns.
 #[test]
-fn what_a_lost_member_had_not_flushed_stays_in_the_journal() {
+fn unflushed_data_of_a_lost_member_stays_in_the_journal() {
     for seed in seeds(8, 100) {
         for shape in [Shape::new(Level::Raid0, 0, 3, CHUNK), Shape::new(Level::Linear, 0, 2, CHUNK)] {
             let _case = Case::new(seed, shape);
@@ -113,7 +113,7 @@ fn what_a_lost_member_had_not_flushed_stays_in_the_journal() {
 /// Rows that are written after the loss of the journal are not in the journal. The power may fail at any moment after
 /// that. After the return of the journal, no acknowledged data is lost, and redundancy matches in the end.
 #[test]
-fn what_was_half_written_without_the_journal_is_made_consistent() {
+fn rows_half_written_without_the_journal_are_made_consistent() {
     let (mut behind, mut resyncs) = (0, 0);
     for seed in seeds(12, 300) {
         for shape in shapes() {

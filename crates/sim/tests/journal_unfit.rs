@@ -125,7 +125,7 @@ fn a_device_that_is_shorter_than_it_was_is_refused_and_so_is_one_that_is_too_sho
 }
 
 #[test]
-fn what_another_version_wrote_is_refused() {
+fn a_log_of_another_version_is_refused() {
     for version in [0_u32, 2, u32::MAX] {
         let mut machine = promised(shapes()[0], 1);
         let world = &mut machine.rig.world;

@@ -41,7 +41,7 @@ fn complaint(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn what_was_lost_once_is_not_lost_again() {
+fn kept_runs_lose_nothing_again() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
     let files = std::fs::read_dir(&folder).expect("the corpus").map(|entry| entry.expect("a file").path());
     let mut files: Vec<_> = files.collect();

@@ -108,7 +108,7 @@ fn one_bad_sector_of_a_degraded_array_is_lost_and_nothing_else() {
 /// A cut has torn rows, and one sector of them cannot be read. Its neighbours on that member can be read, and must not
 /// be computed from inconsistent parity. In one run the resync reads them first, in the other a host does.
 #[test]
-fn of_rows_that_may_not_fit_only_the_bad_sector_is_recovered() {
+fn if_parity_may_not_match_only_the_bad_sector_is_recovered() {
     for shape in [Shape::raid5(4, CHUNK), Shape::raid6(5, CHUNK)] {
         for looks in [false, true] {
             let _case = Case::new(u64::from(looks), shape);
@@ -310,7 +310,7 @@ fn a_drive_that_hangs_is_given_up_and_requests_end() {
 }
 
 #[test]
-fn what_a_silent_drive_keeps_leaves_enough_for_all_others() {
+fn a_silent_drive_leaves_enough_frames_for_all_others() {
     for seed in seeds(4, 40) {
         let shape = Shape { blocks: Blocks::Large, layout: 8, ..Shape::raid6(6, Sectors::kib(64)) };
         let _case = Case::new(seed, shape);

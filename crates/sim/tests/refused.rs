@@ -106,7 +106,7 @@ fn a_cache_full_of_refused_data_delays_no_acknowledged_write() {
 }
 
 #[test]
-fn of_an_array_that_is_stopped_everything_dirty_is_tried_once() {
+fn a_stopped_array_tries_all_dirty_data_once() {
     let mut rig = with_something_refused(2);
     let first = rig.drives[0];
     for stripe in 2..10 {

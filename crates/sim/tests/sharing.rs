@@ -135,7 +135,7 @@ fn members_that_hang_keep_the_other_arrays_hosts_at_their_full_rate() {
 
 /// A drain has put more units in work than the limit for times without urgency. Then their members stop answering.
 #[test]
-fn what_a_drain_left_in_work_keeps_no_other_array_from_being_written() {
+fn units_left_in_work_by_a_drain_do_not_block_other_arrays() {
     let mut machine = Machine::new(1);
     for array in [machine.rig.array, machine.other.array] {
         machine.collect(array);

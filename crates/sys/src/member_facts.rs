@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_the_root_device_is_named() {
+    fn the_holder_of_the_root_device_is_named() {
         let Ok(root) = fs::metadata("/") else { return };
         let Some(sysfs) = Sysfs::of(root.dev()) else {
             println!("skipped: the root file system has no block device here");

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_no_bound() {
+    fn an_unreadable_limit_counts_as_no_limit() {
         assert_eq!(told(&[]), None);
         assert_eq!(told(&[("/proc/meminfo", "MemAvailable: lots"), ("/proc/self/cgroup", "nonsense\n::\n")]), None);
     }

@@ -26,7 +26,7 @@ fn says(error: &MemberError, words: &[&str]) {
 }
 
 #[test]
-fn what_cannot_be_a_member_is_refused_by_its_name_without_waiting() {
+fn a_file_that_cannot_be_a_member_is_refused_by_name_without_waiting() {
     let dir = TempDir::on_disk();
     let fifo = dir.path("fifo");
     assert!(run("mkfifo", &[fifo.to_str().expect("ASCII")]).is_some());

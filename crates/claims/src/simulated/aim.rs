@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_claims_own_method_has_no_use_for_describes_the_test_and_is_no_axis() {
+    fn a_value_that_the_method_of_a_claim_does_not_use_describes_the_test_and_is_no_axis() {
         let all = json!({
             "block": 65536, "op": "read", "read_pct": 100, "streams": 3, "workers": 3, "users": 2, "duration_s": 60,
             "warm_s": 5, "zone": "full", "set": "iso", "fs": "ntfs", "app": "business", "cache": "wb", "cache_mib": 64,
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_means_nothing_is_not_passed_over() {
+    fn a_value_without_meaning_is_reported() {
         let jbod = Target::Subject(Subject::Jbod(4));
         let load = json!({"pattern": "database", "fs": "ntfs"});
         let refused = |metric, target: &Target, axes: Axes| {

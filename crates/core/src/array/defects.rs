@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_defects_than_there_is_room_for_the_oldest_is_forgotten() {
+    fn a_defect_beyond_the_limit_replaces_the_oldest_one() {
         let mut defects = Defects::new();
         let places = (0..DEFECTS_MAX as u64 + 1).map(|number| number * 1000);
         assert!(places.clone().all(|at| meet(&mut defects, at, at + 1)));

@@ -135,7 +135,7 @@ mod tests {
 
     /// Against a plain list, with a table that is as full as allowed, and few numbers so that many repeat.
     #[test]
-    fn what_was_put_in_is_found_until_it_is_taken_out() {
+    fn an_inserted_entry_is_found_until_it_is_removed() {
         const COUNT: u32 = 16;
         let mut places = Places::new(COUNT);
         let mut plain: [Option<(SetId, u64)>; COUNT as usize] = [None; COUNT as usize];

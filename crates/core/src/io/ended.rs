@@ -129,7 +129,7 @@ mod tests {
     use openraid_units::{ArrayId, BlockSize, StripeIndex};
 
     #[test]
-    fn what_was_written_past_the_cache_is_named_by_kind() {
+    fn the_range_written_past_the_cache_is_known_for_each_kind() {
         let member_size = Sectors(512);
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };

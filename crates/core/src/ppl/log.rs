@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_its_record_writes_when_the_log_is_durable() {
+    fn an_operation_that_waits_for_its_record_writes_when_the_log_is_durable() {
         let mut controller = controller();
         let op = controller.ops.put(with_record(Partial::Waiting)).index;
         controller.hold_op(op, Wait::Record);

@@ -17,7 +17,7 @@ const LEVELS: [Level; 8] = [
 ];
 
 #[test]
-fn what_md_refuses_is_refused() {
+fn sets_that_md_refuses_are_refused() {
     let many = CHUNK * 100;
     let members = |level, members| matches!(equal(level, members, 2, many), Err(GeometryError::Members { .. }));
     assert!(members(Level::Raid6, 3) && !members(Level::Raid6, 4));

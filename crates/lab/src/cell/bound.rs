@@ -303,7 +303,7 @@ mod tests {
     const DEGRADED: ArrayState = ArrayState::Degraded(1);
 
     #[test]
-    fn of_whole_stripes_the_members_that_are_there_carry_all() {
+    fn the_present_members_carry_whole_stripes() {
         // 270 MB/s for each drive in the outermost zone.
         for (subject, state, read, write) in [
             ("raid5x4", HEALTHY, 4.0, 3.0),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn of_mixed_members_the_slowest_one_sets_the_pace_of_a_stripe() {
+    fn the_slowest_of_mixed_members_limits_a_stripe() {
         // The rates of the drives are 72 and 270 MB/s.
         for (subject, state, by_hand) in [
             ("raid0x4", HEALTHY, [4.0 * 72.0, 4.0 * 72.0]),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_part_that_carries_both_ways_in_turn_the_shares_add_up() {
+    fn shares_add_up_for_a_part_that_carries_both_directions_in_turn() {
         let part = |shared| Ceiling { name: "bus".into(), read_mbps: 200.0, write_mbps: 100.0, shared };
         // 120 of 200 and 60 of 100 need 120 % of the resource.
         let [Flag::AboveCeiling { way, mbps, ceiling_mbps, .. }] = &above(&part(true), 120.0, 60.0)[..] else {

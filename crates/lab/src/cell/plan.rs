@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_not_applicable() {
+    fn an_axis_without_meaning_is_not_applicable() {
         let first = Axes { zone: Some(ZoneChoice::First32g), ..Axes::default() };
         let cell = CellSpec::new("x", "single".parse().unwrap(), Pattern::Workstation).with(first);
         assert!(Plan::of(&cell, 32_000_004_096, 512).is_ok());

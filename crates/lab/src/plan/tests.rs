@@ -30,7 +30,7 @@ fn possible(planned: &Planned) -> &LevelPlan {
 }
 
 #[test]
-fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() {
+fn the_time_of_the_host_makes_the_answer_uncertain_if_the_host_is_the_limit() {
     let told = Mutex::new(Vec::new());
     let progress = |done, all| told.lock().unwrap().push((done, all));
     let plans = request(Level::Raid0).run(&Library::builtin(), 2, progress).unwrap();
@@ -56,7 +56,7 @@ fn what_the_host_costs_makes_the_answer_uncertain_where_the_host_is_the_limit() 
 }
 
 #[test]
-fn what_firmware_does_makes_the_answer_uncertain_where_it_is_the_limit() {
+fn the_time_of_firmware_makes_the_answer_uncertain_if_firmware_is_the_limit() {
     let request = PlanRequest {
         system: "3ware-9650se".into(),
         drive: None,
@@ -84,7 +84,7 @@ fn what_firmware_does_makes_the_answer_uncertain_where_it_is_the_limit() {
 }
 
 #[test]
-fn what_a_shared_channel_carries_makes_the_answer_uncertain_where_it_is_the_limit() {
+fn the_rate_of_a_shared_channel_makes_the_answer_uncertain_if_the_channel_is_the_limit() {
     let sequential = Axes { op: Some(crate::cell::Direction::Read), qd: Some(64), ..Axes::default() };
     let request = PlanRequest {
         system: "icp-9024ro".into(),

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_on_an_axis_is_not_drawable() {
+    fn a_value_without_a_place_on_the_axis_is_not_drawn() {
         assert!(!drawable(f64::NAN, Scale::Linear) && !drawable(1e16, Scale::Linear));
         assert!(!drawable(0.0, Scale::Log2) && !drawable(-1.0, Scale::Log10) && !drawable(100.1, Scale::Nines));
         assert!(drawable(0.0, Scale::Linear) && drawable(100.0, Scale::Nines));

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_forced_stays_until_it_is_acknowledged_and_is_not_raised_again_by_the_same_start() {
+    fn a_forced_start_is_an_alarm_until_acknowledged_and_is_not_raised_twice() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
         let forced = Condition { until_acknowledged: true, ..condition("ForcedStart", Level::Critical) };
         book.observe(&data, 10, std::slice::from_ref(&forced));

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_changes_nothing() {
+    fn a_text_that_is_too_long_changes_nothing() {
         let (folder, store) = store("large");
         store.change(|_: Vec<u64>| vec![1]).unwrap();
         assert!(store.change(|_: Vec<u64>| vec![u64::MAX; HALF_BYTES / 20]).is_err());

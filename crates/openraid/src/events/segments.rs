@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_appended_is_read_in_order_and_acknowledged_once() {
+    fn appended_events_are_read_in_order_and_acknowledged_once() {
         let folder = Folder::new("order");
         let log = folder.log(4);
         assert_eq!(log.read().unwrap(), Content::default());

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_the_first_step_is_not_whole_and_its_operations_are_left_out() {
+    fn a_story_that_began_before_the_first_step_is_incomplete_and_has_no_operations() {
         let told = assemble(
             &steps(&[
                 (Who::Op(OpName(1)), What::Granted),

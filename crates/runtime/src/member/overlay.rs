@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_and_everything_else_is_the_members_own() {
+    fn written_sectors_are_read_back_and_all_others_come_from_the_member() {
         let mut overlay = Overlay::default();
         let mut model = vec![0xee; 64 * SECTOR];
         let writes = [(3, 2, 1), (7, 10, 2), (60, 4, 3), (8, 1, 4), (0, 1, 5)];

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_in_words() {
+    fn an_impossible_paced_member_is_refused_with_a_reason() {
         for (text, words) in [
             ("model:wd9999", "there is no drive profile 'wd9999'; known are: "),
             ("model:wd740gd,size=100T", "is more than the"),

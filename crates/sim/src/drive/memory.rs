@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_or_forced_survives_every_cut_and_the_rest_is_old_or_new() {
+    fn flushed_and_fua_data_survives_every_cut_and_other_data_is_old_or_new() {
         let (mut old, mut new) = (0, 0);
         for seed in 0..200 {
             let mut bench = Bench::new(seed, spec());

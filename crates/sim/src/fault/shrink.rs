@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_failure_does_not_need_is_left_out() {
+    fn steps_that_a_failure_does_not_need_are_removed() {
         let scenario = Scenario::draw(1);
         let steps: Vec<Step> = (0..40).map(|seed| Step { seed, action: Action::Ask(100) }).collect();
         let scenario = Scenario { steps, ..scenario };

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_moments_the_first_station_comes_first() {
+    fn events_at_the_same_time_are_ordered_by_station() {
         let mut calendar = Calendar::new();
         for _ in 0..9 {
             calendar.add();

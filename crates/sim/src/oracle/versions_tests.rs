@@ -70,7 +70,7 @@ fn while_a_write_runs_each_sector_is_old_or_new_and_nothing_else() {
 }
 
 #[test]
-fn of_two_writes_at_once_either_may_be_last_and_the_first_look_decides() {
+fn either_of_two_overlapping_writes_may_be_last_and_the_first_read_decides() {
     let mut bench = Bench::new(true);
     let one = bench.0.begin_write(0..1024, Content::Stamp(1));
     let two = bench.0.begin_write(0..1024, Content::Stamp(2));

@@ -181,7 +181,7 @@ fn a_drive_that_does_not_answer_delays_only_its_own_commands() {
 }
 
 #[test]
-fn what_waits_for_a_drive_that_is_gone_comes_out_once() {
+fn commands_that_wait_for_a_missing_drive_are_returned_once() {
     let (mut channels, mut actions) = channels(1, true);
     for (number, class) in (0..).zip([IoClass::Foreground, IoClass::Rebuild, IoClass::Foreground]) {
         push(&mut channels, Instant::ZERO, class, number, &mut actions);

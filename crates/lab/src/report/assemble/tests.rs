@@ -519,7 +519,7 @@ fn cache_sweep(subjects: &[&str]) -> Chapter {
 }
 
 #[test]
-fn what_was_not_steady_is_marked_in_charts_and_tables() {
+fn unsteady_results_are_marked_in_charts_and_tables() {
     let sweep = cache_sweep(&["single"]);
     let found = section(&sweep, &[]);
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };

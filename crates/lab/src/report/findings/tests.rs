@@ -338,7 +338,7 @@ fn unsteady_at(name: &str, ys: &[f64], places: &[f64]) -> Series {
 }
 
 #[test]
-fn what_was_not_steady_is_in_no_sentence_while_there_is_something_else() {
+fn sentences_use_unsteady_results_only_if_there_is_no_other() {
     let steady = vec![plain("raid0x2", &[100.0, 150.0]), plain("raid5x4", &[90.0, 140.0, 150.0])];
     let fallen = vec![plain("raid0x2", &[100.0, 150.0]), unsteady_at("raid5x4", &[90.0, 140.0, 150.0, 90.0], &[8.0])];
     let [steady, fallen] = [steady, fallen].map(|series| Chart::Lines(lines(series)));

@@ -109,7 +109,7 @@ fn flags_of_other_commands_are_invalid() {
 }
 
 #[test]
-fn what_was_not_advertised_is_invalid() {
+fn a_command_that_was_not_advertised_is_invalid() {
     let plain = Session { flags: ExportFlags::HAS_FLAGS, contexts: ContextSet::NONE, ..session() };
     for kind in [4, 5, 6] {
         assert_eq!(reason(&one(&plain, 0, kind, 0, 512)), (Reason::NotAdvertised, NbdError::Invalid));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_known_until_it_answers_and_what_others_use_does_not_hang() {
+    fn a_hanging_device_is_known_until_it_answers_and_a_device_in_use_does_not_hang() {
         let hanging = Hanging::default();
         hanging.known().drives.push((DriveId(0), "j0".into()));
         let (answers, hangs) = mpsc::channel::<()>();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_thread_hangs_on_the_way_to_a_device_no_other_one_is_sent() {
+    fn no_second_thread_is_started_for_a_device_on_which_one_hangs() {
         let held = Held::default();
         let (spec, other): (MemberSpec, MemberSpec) = ("j0".parse().expect("a name"), "j1".parse().expect("a name"));
         let (opens, is_open) = mpsc::channel::<()>();

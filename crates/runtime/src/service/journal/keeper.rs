@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_brought_back_ever_less_often_until_it_stays() {
+    fn a_device_that_comes_and_goes_is_attached_ever_less_often_until_it_stays() {
         let mut pace = Pace::default();
         assert_eq!(tried(&mut pace, 40), [0, 2, 5, 10, 19, 36]);
         // For less than it was waited for.
@@ -282,14 +282,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_is_brought_back_once_in_a_while_however_often_it_went() {
+    fn a_device_that_comes_and_goes_is_attached_from_time_to_time_however_often_it_left() {
         let tried = tried(&mut Pace::default(), 2000);
         let pauses = tried.windows(2).map(|pair| pair[1] - pair[0]);
         assert_eq!(pauses.max(), Some(JOURNAL_RETRY_LOOKS_MAX + 1));
     }
 
     #[test]
-    fn what_stays_away_is_tried_with_each_look() {
+    fn a_device_that_stays_away_is_tried_at_each_check() {
         let mut pace = Pace::default();
         assert!((0..100).all(|_| pace.count_look()));
     }

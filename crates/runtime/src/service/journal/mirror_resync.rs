@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_used_where_the_better_device_does_not_answer() {
+    fn if_the_better_device_does_not_answer_no_device_is_used() {
         let (pair, resynced) = while_hangs("heal-best", 1);
         let Err(error) = resynced else { panic!("no other thread has it") };
         assert_eq!(error, JournalStartError::Silent(pair.specs[1].text.clone(), Nanos::ZERO));
