@@ -121,9 +121,9 @@ impl Ops {
         }
     }
 
-    /// Does every operation wait for room in the table of commands, so that none of them will end?
-    pub(super) fn do_all_wait_for_commands(&self) -> bool {
-        self.for_commands.len() as u64 == u64::from(self.table.len())
+    /// Does every operation wait for work frames or for room in the table of commands, so that none of them will end?
+    pub(super) fn is_none_at_work(&self) -> bool {
+        (self.for_commands.len() + self.for_frames.len()) as u64 == u64::from(self.table.len())
     }
 
     /// The operation waits for a change of its set.

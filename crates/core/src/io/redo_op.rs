@@ -240,12 +240,10 @@ impl Controller {
         true
     }
 
-    /// Is a redo of the rows of an operation pending, and will be tried?
-    pub(super) fn is_redo_pending(&self, op: &Op) -> bool {
-        let number = self.journal.replay().number_of(op.set);
-        let (Some(number), Some((from, to))) = (number, self.member_rows_of(op)) else { return false };
-        let backlog = self.journal.replay().backlog(number);
-        !backlog.is_over() && backlog.pending(from, to).next().is_some()
+    /// Does a set have a backlog that is not over?
+    pub(super) fn has_backlog(&self, set: SetId) -> bool {
+        let replay = self.journal.replay();
+        replay.number_of(set).is_some_and(|number| !replay.backlog(number).is_over())
     }
 
     /// The rows of a parity set's members that an operation touches.

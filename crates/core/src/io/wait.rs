@@ -147,14 +147,15 @@ impl Controller {
                 is_marked || !set.journal.is_on() || set.has_failed_flush() || set.is_lost()
             }
             Wait::Range => self.locks.is_granted(index),
-            Wait::Frames(bytes) => self.work_frames.has_run(bytes),
-            Wait::Redo => !self.is_redo_pending(op),
+            // Any other operation calls one that waits for frames or commands when it ends.
+            Wait::Frames(bytes) => self.work_frames.has_run(bytes) && self.ops.is_none_at_work(),
+            // The end of a backlog calls all operations that still wait for it.
+            Wait::Redo => !self.has_backlog(op.set),
             // The state of the ring decides more than this.
             Wait::JournalRoom(_) => !self.journal.is_live(),
             Wait::Entry => op.pending == 0 && !op.entry.waits(),
             Wait::Record => op.partial != Partial::Waiting,
-            // Any other operation calls one that waits when it ends.
-            Wait::Commands => self.channels.may_issue() && self.ops.do_all_wait_for_commands(),
+            Wait::Commands => self.channels.may_issue() && self.ops.is_none_at_work(),
         }
     }
 }
