@@ -75,7 +75,7 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
         QuirkKind::Number,
         "time for which each stripe that a write fills in part keeps all other writes away from an array with parity",
     ),
-    ("nested_qd_cap", QuirkKind::Number, "requests that a nested array works on at once"),
+    ("nested_qd_cap", QuirkKind::Number, "requests that each span of a nested array works on at once"),
     ("write_pipeline_depth", QuirkKind::Number, "destage commands outstanding for each member"),
     ("adapt_mode_state", QuirkKind::Text, "the caching policy changes with the load"),
     ("adapt_after_requests", QuirkKind::Number, "requests after which it changes"),

@@ -177,11 +177,13 @@ impl<D: DriveModel> Machine<D> {
     }
 
     fn enter(&mut self, slot: u32) {
-        if self.entered >= self.parts.requests_max {
-            self.door.push_back(slot);
-            return;
+        if self.door.enter(slot, self.inside[slot as usize].io.offset) {
+            self.go_in(slot);
         }
-        self.entered += 1;
+    }
+
+    /// The request has a slot of the controller.
+    fn go_in(&mut self, slot: u32) {
         let io = self.inside[slot as usize].io;
         let passage = self.gate.look(&io, self.now);
         if passage == Passage::Held {
@@ -227,12 +229,11 @@ impl<D: DriveModel> Machine<D> {
             self.gate.leave(self.now);
             self.next_part();
         }
-        self.entered -= 1;
         self.inside[slot as usize].status = status;
-        if let Some(next) = self.door.pop_front() {
-            self.enter(next);
-        }
         let io = self.inside[slot as usize].io;
+        if let Some(next) = self.door.leave(io.offset) {
+            self.go_in(next);
+        }
         let worker = self.worker(io.worker);
         let time = self.inside[slot as usize].host + self.payload_cost(&io, IoKind::Read);
         if self.host_is_free {

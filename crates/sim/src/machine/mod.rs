@@ -15,6 +15,7 @@
 mod array;
 mod calendar;
 mod counters;
+mod door;
 mod error;
 mod flow;
 mod gate;
@@ -36,6 +37,7 @@ use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 use crate::digest::Digest;
 use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
 use calendar::{Calendar, Entry, Lines};
+use door::Door;
 use flow::{Event, Inside, What};
 use gate::Gate;
 use journal::Journal;
@@ -161,9 +163,7 @@ pub struct Machine<D = AnyDrive> {
     host_servers: Vec<Server>,
     inside: Vec<Inside>,
     free: Vec<u32>,
-    /// Requests in the engine, and requests that wait before it.
-    entered: u32,
-    door: VecDeque<u32>,
+    door: Door,
     gate: Gate,
     journal: Option<Journal>,
     /// The time at which the last payload reaches the host.
@@ -304,8 +304,7 @@ impl<D: DriveModel> Machine<D> {
             host_servers: vec![Server::default(); parts.host.processors.max(1) as usize],
             inside: Vec::new(),
             free: Vec::new(),
-            entered: 0,
-            door: VecDeque::new(),
+            door: Door::new(array.spans(), parts.span_turn, parts.requests_max),
             gate: Gate::new(parts.adapts_after, parts.taught, parts.through_below),
             journal: own,
             to_host_last: Instant::ZERO,

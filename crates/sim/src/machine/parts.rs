@@ -106,8 +106,10 @@ pub struct MachineParts {
     /// Channels that several members share (U320, a port of an expander). Members are assigned to channels in turn. The
     /// list is empty if each member has a link of its own.
     pub channels: Vec<WayCost>,
-    /// Requests that the controller works on at once; more requests wait before it.
+    /// Requests that the controller works on at once, for each span of an array; more requests wait before it.
     pub requests_max: u32,
+    /// Bytes after which the next span of a nested array begins.
+    pub span_turn: Bytes,
     /// Commands that one member gets at once.
     pub depth_max: u32,
     /// Size of the cache; zero for no cache.
@@ -186,6 +188,7 @@ impl Default for MachineParts {
             copy_picos: 0,
             channels: Vec::new(),
             requests_max: REQUESTS_MAX,
+            span_turn: Bytes::ZERO,
             depth_max: 32,
             cache: Bytes::ZERO,
             journal: Bytes::ZERO,

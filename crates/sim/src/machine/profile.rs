@@ -245,6 +245,7 @@ impl MachineSpec {
             },
             memory: controller.memory.as_ref().map_or(0, |rate| Rate::new(rate.value.0, Nanos::ZERO).picos),
             requests_max: self.requests_max(),
+            span_turn: self.chunk() * u64::from(self.array.data_columns()),
             depth_max: self.depth_max(),
             cache,
             journal: if self.journal.is_empty() { Bytes::ZERO } else { JOURNAL_DEVICE },
@@ -436,12 +437,12 @@ impl MachineSpec {
         if let Some(slots) = quirk(controller, "command_slots") {
             most = most.min(slots);
         }
-        // The limit is on slots of each span; pairs of drives are not spans.
+        // Each span has these slots; pairs of drives are not spans.
         let spans = matches!(self.array.level, ArrayLevel::Raid50 | ArrayLevel::Raid60);
         if let (true, Some(cap)) = (spans, quirk(controller, "nested_qd_cap")) {
             most = most.min(cap);
         }
-        whole(most).clamp(1, REQUESTS_MAX)
+        whole(most).clamp(1, REQUESTS_MAX / u32::from(self.array.spans()))
     }
 
     /// Commands that a member gets at once: limited by the controller and by the drive.
