@@ -2,8 +2,7 @@
 //! recorded in `models/validation/results.json`.
 //!
 //! `cargo run --release -p openraid-claims --example record -- 8506- 9650se-096` evaluates the claims whose ids begin so,
-//! with `--effort quick`; `--perturb` before them also evaluates the claims that hold with other drives, blocks and
-//! seeds.
+//! with `--effort quick`; `--perturb` before them asks each claim that holds with other drives, blocks and seeds, too.
 
 use openraid_claims::perturb::{perturb, Ended};
 use openraid_claims::{decide, read, RunOptions, Simulated, Store, REVIEWS};

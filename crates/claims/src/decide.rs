@@ -11,9 +11,13 @@ use crate::axes::{Axis, AxisValue};
 use crate::claim::Claim;
 use crate::evaluate::{evaluate_changed, Outcome, Verdict};
 use crate::metric::{MetricCall, MetricValue, Metrics, NotApplicable};
+use crate::run::{each, RunOptions};
 
 /// Seeds of a group.
 const GROUP: u64 = 3;
+/// The axis `rep` has this value plus [`SEEDS_APART`] for each further seed, so that no seed is that of another `rep`.
+const SEEDS_FROM: u64 = 300;
+const SEEDS_APART: u64 = 20;
 
 /// A verdict with the runs that it rests on.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,7 +55,7 @@ fn drawn(call: &MetricCall, seed: u64) -> MetricCall {
     let mut call = call.clone();
     if seed > 0 {
         #[allow(clippy::cast_precision_loss)] // small numbers
-        let rep = (call.axes.whole(Axis::Rep).unwrap_or(0) + 200 * seed) as f64;
+        let rep = (call.axes.whole(Axis::Rep).unwrap_or(0) + SEEDS_FROM + SEEDS_APART * seed) as f64;
         call.axes = call.axes.with(Axis::Rep, AxisValue::Number(rep));
     }
     call
@@ -75,6 +79,11 @@ pub fn decide(claim: &Claim, metrics: &dyn Metrics) -> Decision {
     Decision { outcome: by(0..3 * GROUP), seeds: 3 * GROUP, decided }
 }
 
+/// Decide many claims on several threads. Decisions are in the order of the claims.
+pub fn decide_all(claims: &[Claim], metrics: &dyn Metrics, options: RunOptions) -> Vec<Decision> {
+    each(claims, options, |claim| decide(claim, metrics), &|_, _| {})
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,7 +96,7 @@ mod tests {
 
     impl<F: Fn(u64) -> f64 + Sync> Metrics for Seeds<F> {
         fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
-            let seed = call.axes.whole(Axis::Rep).unwrap_or(0) / 200;
+            let seed = call.axes.whole(Axis::Rep).unwrap_or(0).saturating_sub(SEEDS_FROM) / SEEDS_APART;
             self.1.lock().unwrap().insert(seed);
             Ok(MetricValue::Number(self.0(seed)))
         }
