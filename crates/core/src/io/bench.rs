@@ -1,8 +1,6 @@
 //! An array for tests of operations: the engine's messages, without a world.
 
-extern crate std;
-
-use std::vec::Vec;
+use alloc::vec::Vec;
 
 use openraid_units::{ArrayId, ArrayOffset, DriveId, Instant, SetId, Slot, Token};
 
