@@ -4,6 +4,7 @@
 //! rotation. The firmware keeps a margin: a sector that it would reach with less than the margin counts as one turn
 //! away.
 
+use super::segments::Lookup;
 use super::{DestageOrder, Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache around the head that are compared.
@@ -107,11 +108,10 @@ impl Disk {
             return false;
         }
         let Some(hold) = self.segments.hold(&self.tables.geometry, least) else { return false };
+        self.hand_to_stream(now);
         // A command that continues the stream does not wait for reading on, nor does one that skips a part of the
         // stream.
-        let goes_on =
-            |lba: u64| lba >= self.last && self.segments.continues(lba) && !self.segments.is_past_visit(lba, least);
-        if self.window.iter().any(|waiting| !waiting.write && goes_on(waiting.lba)) {
+        if self.window.iter().any(|waiting| !waiting.write && self.goes_on(waiting.lba)) {
             return false;
         }
         if hold > now {
@@ -120,6 +120,36 @@ impl Disk {
         }
         self.answer_reached(now);
         false
+    }
+
+    /// Whether a read continues the stream at the head, and may be read now. If other commands wait, it may not after
+    /// the end of the visit.
+    fn goes_on(&self, lba: u64) -> bool {
+        let may_stay = !self.do_others_wait() || !self.segments.is_past_visit(lba, self.tables.ahead_least);
+        lba >= self.last && self.segments.continues(lba) && may_stay
+    }
+
+    /// Whether commands wait that do not continue the stream at the head.
+    pub(super) fn do_others_wait(&self) -> bool {
+        self.window.iter().any(|waiting| waiting.write || !self.segments.continues(waiting.lba))
+    }
+
+    /// Reads that continue the stream, and that the firmware has not processed when the head reaches them, get their
+    /// sectors from reading on. A new start of the medium would lose a turn for them.
+    fn hand_to_stream(&mut self, now: u64) {
+        loop {
+            let stream = self.window.iter().enumerate().filter(|(_, w)| !w.write && self.goes_on(w.lba));
+            let Some((index, waiting)) = stream.min_by_key(|(_, waiting)| waiting.lba) else { return };
+            let Waiting { tag, lba, len, ready, .. } = *waiting;
+            if ready <= now {
+                return;
+            }
+            let rotation = self.rotation(now);
+            let found = self.segments.lookup(&self.tables.geometry, now, rotation, lba, len);
+            let Lookup::Hit { begins, ready } = found else { return };
+            self.window.remove(index);
+            self.answer_hit(now, tag, (begins, ready), len);
+        }
     }
 
     /// Answer waiting commands whose sectors reading on has read.

@@ -313,6 +313,15 @@ impl Disk {
         end
     }
 
+    /// Answer a read from the buffer. The medium reads its first sector at `begins` and its last one at `ready`. The link
+    /// transfers data while the medium reads it. No sector is sent before it is read.
+    fn answer_hit(&mut self, now: u64, tag: Tag, (begins, ready): (u64, u64), sectors: u64) {
+        let command = self.tables.cached_command;
+        let end = self.answer(now, command, begins, sectors).max(ready + self.tables.last_transfer);
+        self.link_free = end;
+        self.outbox.push(Instant(end), tag);
+    }
+
     /// Take a command from the host.
     fn take(&mut self, now: u64, command: &DriveCommand) {
         let (lba, len) = (command.lba.0, command.len.0);
@@ -343,11 +352,7 @@ impl Disk {
         };
         match found {
             Lookup::Hit { begins, ready } => {
-                // The link transfers data while the medium reads it. No sector is sent before it is read.
-                let command = self.tables.cached_command;
-                let end = self.answer(now, command, begins, len).max(ready + self.tables.last_transfer);
-                self.link_free = end;
-                return self.outbox.push(Instant(end), tag);
+                return self.answer_hit(now, tag, (begins, ready), len);
             }
             Lookup::Part { from } => {
                 // The buffered part is sent at once.
@@ -362,12 +367,13 @@ impl Disk {
         self.window.push(Waiting { tag, write: false, lba: first, len, place, arrived: now, ready, data: now });
     }
 
-    /// Whether a read continues the stream that the arm visits, past the end of the visit, while other commands wait.
+    /// Whether a read continues the stream that the arm visits, past the end of the visit, while commands for other
+    /// places wait.
     /// Reading on ends before such a read.
     fn waits_for_visit(&self, now: u64, lba: u64, end: u64) -> bool {
         let least = self.tables.ahead_least;
-        !self.window.is_empty()
-            && least > 0
+        least > 0
+            && self.do_others_wait()
             && self.segments.continues(lba)
             && self.segments.is_past_visit(lba, least)
             && self.segments.is_ahead(&self.tables.geometry, now, end)
