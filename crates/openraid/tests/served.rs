@@ -152,7 +152,7 @@ fn a_check_finds_what_does_not_fit_and_can_be_paused_and_ended() {
     assert_eq!(lab.show("data")["last_check_mismatches"], 0);
     lab.line("set data scrub.rate=1M").expect(0);
     lab.line("check data").expect(0);
-    lab.line("check data").refused(65, &["another task"]);
+    lab.line("check data").refused(65, &["a check runs", "openraid check data --stop"]);
     lab.line("pause data").expect(0);
     let paused = lab.wait_for("data", |array| array["task"]["paused"] == true);
     thread::sleep(Duration::from_millis(300));

@@ -188,7 +188,8 @@ fn grid(m: &mut Markup, lines: &Lines, frame: &Frame) {
     let bottom = px(CANVAS_HEIGHT - 6.0);
     let name = fitting(&axis_name(&lines.x), frame.right - frame.left);
     m.text("text", &[("class", "quiet"), ("x", &middle), ("y", &bottom), ("text-anchor", "middle")], &name);
-    let name = fitting(&axis_name(&lines.y), CANVAS_WIDTH - 8.0);
+    // The reader's font may be wider than the one of the estimate.
+    let name = fitting(&axis_name(&lines.y), CANVAS_WIDTH * 0.95 - 8.0);
     m.text("text", &[("class", "quiet"), ("x", "4"), ("y", "14")], &name);
 }
 
