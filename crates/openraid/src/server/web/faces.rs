@@ -329,12 +329,24 @@ fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str)
     }
 }
 
+/// Copy the console's scripts, and mark them as modules: Node of Debian 12 takes a `.js` file for a module only if a
+/// `package.json` says so.
+fn copy_modules(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("room");
+    fs::write(to.join("package.json"), r#"{"type":"module"}"#).expect("room");
+    for entry in fs::read_dir(from).expect("the folder of the console") {
+        let file = entry.expect("an entry");
+        fs::copy(file.path(), to.join(file.file_name())).expect("room");
+    }
+}
+
 /// What the console writes for each array: by the array's name, the texts of its pages. `None` without Node.
 fn console(arrays: &Value) -> Option<Value> {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/web/faces.mjs");
-    let modules = concat!(env!("CARGO_MANIFEST_DIR"), "/../management/console");
+    let modules = std::env::temp_dir().join(format!("openraid-faces-{}", std::process::id()));
+    copy_modules(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../management/console")), &modules);
     let mut node = Program::new("node");
-    node.args(["--no-warnings", here, modules]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    node.args(["--no-warnings", here]).arg(&modules).stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut child) = node.spawn() else {
         assert!(std::env::var_os("OPENRAID_REQUIRE_PEERS").is_none(), "node is missing (package node-typescript)");
         return None;
@@ -342,6 +354,7 @@ fn console(arrays: &Value) -> Option<Value> {
     // It reads all before it writes.
     child.stdin.take().expect("a pipe").write_all(arrays.to_string().as_bytes()).expect("it reads");
     let done = child.wait_with_output().expect("it ends");
+    fs::remove_dir_all(&modules).expect("the copy is ours");
     assert!(done.status.success(), "the console's modules: {}", done.status);
     Some(serde_json::from_slice(&done.stdout).expect("JSON"))
 }
