@@ -255,6 +255,8 @@ mod tests {
             return;
         };
         let holder = holder_of_device(root.dev(), &sysfs.own).expect("the device of / is in use");
-        assert!(holder == SYSTEM || holder.contains("is built on"), "{holder}");
+        // In a changed root, `/` is no mount of its own: then the device is named by a mount that can be seen.
+        let known = [SYSTEM, "is built on", "mounted on"];
+        assert!(known.iter().any(|words| holder.contains(words)), "{holder}");
     }
 }
