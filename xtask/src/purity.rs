@@ -74,7 +74,7 @@ const TABLE: &[Imports] = &[
     // The HTTP libraries stay in this crate.
     Imports {
         package: "openraid-management",
-        own: &["openraid-status"],
+        own: &["openraid-nbd", "openraid-status"],
         external: &[
             "argon2",
             "getrandom",

@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use openraid_nbd::server::before_tls::{self, GREETING_BYTES, OPTION_BYTES};
+use openraid_nbd::server::CloseReason;
 use tokio::io::{copy_bidirectional_with_sizes, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::{Builder, Runtime};
@@ -27,18 +29,6 @@ use crate::http::listen::StartError;
 use crate::http::tls;
 use crate::limits::{TUNNELS_MAX, TUNNEL_BYTES, TUNNEL_END_TIME_MAX, TUNNEL_HANDSHAKE_TIME_MAX, TUNNEL_OPTIONS_MAX};
 
-const MAGIC_SERVER: u64 = 0x4e42_444d_4147_4943;
-const MAGIC_OPTION: u64 = 0x4948_4156_454f_5054;
-const MAGIC_REPLY: u64 = 0x0003_e889_0455_65a9;
-/// Fixed newstyle, and no zeroes after `EXPORT_NAME`: both sides' flags have the same values.
-const FLAGS: u16 = 3;
-const GREETING_BYTES: usize = 18;
-const OPTION_EXPORT_NAME: u32 = 1;
-const OPTION_ABORT: u32 = 2;
-const OPTION_START_TLS: u32 = 5;
-const REPLY_ACK: u32 = 1;
-const REPLY_TLS_REQUIRED: u32 = (1 << 31) + 5;
-const REPLY_INVALID: u32 = (1 << 31) + 3;
 /// The longest payload of an option that is skipped: the name of an export has at most 4096 bytes.
 const OPTION_BYTES_MAX: u32 = 16 << 10;
 /// Clients that wait to be accepted.
@@ -177,52 +167,32 @@ async fn serve(
     Ok(())
 }
 
-fn broken(what: &str) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, what)
+fn broken(reason: CloseReason) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, reason)
 }
 
 /// Greet a client, and refuse its options until it begins TLS. Returns its flags.
 async fn negotiate<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<u32> {
     let mut greeting = Vec::with_capacity(GREETING_BYTES);
-    greeting.extend(MAGIC_SERVER.to_be_bytes());
-    greeting.extend(MAGIC_OPTION.to_be_bytes());
-    greeting.extend(FLAGS.to_be_bytes());
+    before_tls::greet(&mut greeting);
     stream.write_all(&greeting).await?;
     let flags = stream.read_u32().await?;
-    if flags & !u32::from(FLAGS) != 0 {
-        return Err(broken("unknown flags"));
-    }
+    before_tls::check_flags(flags).map_err(broken)?;
     for _ in 0..TUNNEL_OPTIONS_MAX {
-        if stream.read_u64().await? != MAGIC_OPTION {
-            return Err(broken("no option of NBD"));
-        }
-        let (option, length) = (stream.read_u32().await?, stream.read_u32().await?);
+        let mut header = [0; OPTION_BYTES];
+        stream.read_exact(&mut header).await?;
+        let (option, length) = before_tls::header(&header).map_err(broken)?;
         if length > OPTION_BYTES_MAX {
-            return Err(broken("an option that is too long"));
+            return Err(broken(CloseReason::OptionTooLong(option, length)));
         }
         let mut payload = vec![0; length as usize];
         stream.read_exact(&mut payload).await?;
-        let answer = match option {
-            OPTION_START_TLS if length == 0 => REPLY_ACK,
-            OPTION_START_TLS => REPLY_INVALID,
-            OPTION_ABORT => REPLY_ACK,
-            // The protocol has no answer for a refusal of this one.
-            OPTION_EXPORT_NAME => return Err(broken("an export without TLS")),
-            _ => REPLY_TLS_REQUIRED,
-        };
-        let text: &[u8] = if answer == REPLY_TLS_REQUIRED { b"this address wants TLS: nbds://" } else { b"" };
         let mut reply = Vec::new();
-        reply.extend(MAGIC_REPLY.to_be_bytes());
-        reply.extend(option.to_be_bytes());
-        reply.extend(answer.to_be_bytes());
-        reply.extend(u32::try_from(text.len()).unwrap_or_default().to_be_bytes());
-        reply.extend(text);
+        let answered = before_tls::answer(option, length, &mut reply);
         stream.write_all(&reply).await?;
-        match (option, answer) {
-            (OPTION_START_TLS, REPLY_ACK) => return Ok(flags),
-            (OPTION_ABORT, _) => return Err(broken("the client ended the negotiation")),
-            _ => {}
+        if answered.map_err(broken)? {
+            return Ok(flags);
         }
     }
-    Err(broken("too many options before TLS"))
+    Err(broken(CloseReason::TooManyOptions))
 }

@@ -18,7 +18,8 @@
 //! Source of all numbers: the NBD protocol document (`doc/proto.md` of the NBD project, 2026-05) and, for addresses of
 //! exports, its `doc/uri.md`. Supported: fixed newstyle negotiation with `EXPORT_NAME`, `ABORT`, `LIST`, `INFO`, `GO`,
 //! `STRUCTURED_REPLY` and metadata contexts; simple and structured replies; every standard command. Not supported: TLS
-//! and extended headers (both are refused as the protocol requires).
+//! and extended headers (both are refused as the protocol requires). [`server::before_tls`] has the negotiation of an address
+//! that has TLS only; the owner of the socket encrypts.
 
 #![forbid(unsafe_code)]
 

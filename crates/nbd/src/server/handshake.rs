@@ -10,12 +10,11 @@
 //! It must never keep more than one option ([`OPTION_PAYLOAD_MAX`]) and never produce the answers of two options in
 //! one call: the output of a call is bounded by the longest answer, which is the list of exports.
 
+use super::before_tls;
 use super::options::{Negotiation, Outcome, Session};
 use crate::export::ExportInfo;
 use crate::limits::{OPTIONS_MAX, OPTION_PAYLOAD_MAX, OPTION_SKIP_MAX};
-use crate::wire::{
-    hold, option, to_usize, Reader, FLAG_FIXED_NEWSTYLE, FLAG_NO_ZEROES, MAGIC_OPTION, MAGIC_SERVER, OPTION_BYTES,
-};
+use crate::wire::{hold, option, to_usize, Reader, FLAG_NO_ZEROES, OPTION_BYTES};
 use core::fmt;
 
 /// The server's settings for negotiations, except the exports.
@@ -126,9 +125,7 @@ impl Handshake {
     /// Starts a negotiation and appends the greeting to `out`. The server sends first.
     #[must_use]
     pub fn start(policy: Policy, out: &mut Vec<u8>) -> Self {
-        out.extend_from_slice(&MAGIC_SERVER.to_be_bytes());
-        out.extend_from_slice(&MAGIC_OPTION.to_be_bytes());
-        out.extend_from_slice(&(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES).to_be_bytes());
+        before_tls::greet(out);
         Self { state: State::ClientFlags, held: Vec::new(), options: 0, negotiation: Negotiation::new(policy) }
     }
 
@@ -197,8 +194,8 @@ impl Handshake {
 
     fn on_client_flags(&mut self, held: &[u8]) -> Option<HandshakeEvent> {
         let flags = Reader::new(held).u32().expect("four bytes are held");
-        if flags & !u32::from(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES) != 0 {
-            return Some(self.close(CloseReason::UnknownClientFlags(flags)));
+        if let Err(reason) = before_tls::check_flags(flags) {
+            return Some(self.close(reason));
         }
         self.negotiation.no_zeroes = flags & u32::from(FLAG_NO_ZEROES) != 0;
         self.state = State::Header;
@@ -206,13 +203,10 @@ impl Handshake {
     }
 
     fn on_header(&mut self, held: &[u8]) -> Option<HandshakeEvent> {
-        let mut reader = Reader::new(held);
-        let magic = reader.u64().expect("an option header is held");
-        let option = reader.u32().expect("an option header is held");
-        let length = reader.u32().expect("an option header is held");
-        if magic != MAGIC_OPTION {
-            return Some(self.close(CloseReason::BadOptionMagic(magic)));
-        }
+        let (option, length) = match before_tls::header(held) {
+            Ok(both) => both,
+            Err(reason) => return Some(self.close(reason)),
+        };
         if self.options == OPTIONS_MAX {
             return Some(self.close(CloseReason::TooManyOptions));
         }

@@ -1,5 +1,6 @@
 //! The server's side: negotiation, requests, replies.
 
+pub mod before_tls;
 mod handshake;
 mod options;
 mod reply;

@@ -50,7 +50,7 @@ pub struct Negotiation {
 }
 
 /// A refusal of one option: type of the reply, and a message for the client's user.
-struct Refused(u32, &'static str);
+pub(super) struct Refused(pub u32, pub &'static str);
 
 const NO_PAYLOAD: Refused = Refused(rep::ERR_INVALID, "this option takes no data");
 const MALFORMED: Refused = Refused(rep::ERR_INVALID, "the lengths in the option do not fit together");
@@ -275,7 +275,7 @@ fn matches_query(context: MetaContext, query: &[u8], wildcard: bool) -> bool {
     query == name || (wildcard && query.ends_with(b":") && name.starts_with(query))
 }
 
-fn push_reply(out: &mut Vec<u8>, option: u32, kind: u32, parts: &[&[u8]]) {
+pub(super) fn push_reply(out: &mut Vec<u8>, option: u32, kind: u32, parts: &[&[u8]]) {
     let length = parts.iter().map(|part| part.len()).sum();
     out.extend_from_slice(&MAGIC_OPTION_REPLY.to_be_bytes());
     out.extend_from_slice(&option.to_be_bytes());
@@ -292,6 +292,6 @@ fn push_info(out: &mut Vec<u8>, option: u32, kind: u16, parts: &[&[u8]]) {
     push_reply(out, option, rep::INFO, &all[..=parts.len()]);
 }
 
-fn push_refusal(out: &mut Vec<u8>, option: u32, refused: &Refused) {
+pub(super) fn push_refusal(out: &mut Vec<u8>, option: u32, refused: &Refused) {
     push_reply(out, option, refused.0, &[refused.1.as_bytes()]);
 }
