@@ -75,9 +75,9 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 }
 
 /// The authorities of clients.
-fn authorities(path: &Path) -> Result<RootCertStore, String> {
+fn authorities(path: &Path, all: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for own in certificates(path)? {
+    for own in all {
         roots.add(own).map_err(|error| wrong(path, format_args!("no certificate of an authority: {error}")))?;
     }
     Ok(roots)
@@ -98,7 +98,8 @@ pub fn acceptor(certificate: &Certificate, client_ca: Option<&Path>) -> Result<T
     let config = match client_ca {
         None => config.with_no_client_auth(),
         Some(path) => {
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(authorities(path)?), provider).build();
+            let roots = authorities(path, certificates(path)?)?;
+            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
             config.with_client_cert_verifier(verifier.map_err(|error| wrong(path, error))?)
         }
     };
@@ -144,11 +145,11 @@ pub fn flaws(certificate: Option<(&Path, &Path)>, client_ca: Option<&Path>) -> V
     }
     if let Some(path) = client_ca {
         match certificates(path) {
-            Ok(all) => found.extend(untimely(path, &all, &now).map(|why| (TlsFile::ClientAuthorities, why))),
+            Ok(all) => {
+                let faults = [untimely(path, &all, &now), authorities(path, all).err()];
+                found.extend(faults.into_iter().flatten().map(|why| (TlsFile::ClientAuthorities, why)));
+            }
             Err(why) => found.push((TlsFile::ClientAuthorities, why)),
-        }
-        if certificates(path).is_ok() {
-            found.extend(authorities(path).err().map(|why| (TlsFile::ClientAuthorities, why)));
         }
     }
     found

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::storage::{
     drive_id, drive_named, drives, has_property, volume_reply, LEVELS, READ_AHEADS, VOLUMES, WRITE_CACHES,
 };
-use super::{no_operation, object, oem, property, refused, tasks, text};
+use super::{no_operation, number, object, oem, property, refused, tasks, text};
 use crate::api::manage::{target, told};
 use crate::controller::Creation;
 use crate::http::reply::{Problem, Reply};
@@ -28,16 +28,13 @@ struct VolumeChange {
     settings: Settings,
 }
 
+const NOT_ABOVE_0: &str = "it is not a number above 0";
+
 /// Settings by their names.
 type Settings = Vec<(String, String)>;
 
 fn wrong(name: &str, why: impl AsRef<str>) -> Problem {
     property("property-value", name, why.as_ref())
-}
-
-fn number(name: &str, value: &Value) -> Result<u64, Problem> {
-    let word = if value.is_number() { "property-range" } else { "property-type" };
-    value.as_u64().filter(|number| *number > 0).ok_or_else(|| refused(word, name, value, "it is not a number above 0"))
 }
 
 /// The value of a setting for a word of Redfish.
@@ -128,14 +125,14 @@ fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, P
                 change.level = Some(level.ok_or_else(unknown)?.1);
             }
             "Links" => links(request, value, &mut change)?,
-            "CapacityBytes" => change.capacity = Some(number(key, value)?),
+            "CapacityBytes" => change.capacity = Some(number(key, value, 1.., NOT_ABOVE_0)?),
             "MediaSpanCount" => {
-                let spans = u16::try_from(number(key, value)?);
+                let spans = u16::try_from(number(key, value, 1.., NOT_ABOVE_0)?);
                 let too_many = |_| refused("property-range", key, value, "more spans than an array may have");
                 change.spans = Some(spans.map_err(too_many)?);
             }
             "VolumeUsage" if value == "Data" => {}
-            "StripSizeBytes" => change.chunk = Some(number(key, value)?),
+            "StripSizeBytes" => change.chunk = Some(number(key, value, 1.., NOT_ABOVE_0)?),
             "WriteCachePolicy" => {
                 change.settings.push(("write.cache".into(), setting(key, value, &WRITE_CACHES)?));
             }

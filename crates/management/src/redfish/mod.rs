@@ -21,7 +21,9 @@ pub mod time;
 
 pub use routes::ROUTES;
 
-use serde_json::{json, Value};
+use std::ops::RangeBounds;
+
+use serde_json::{json, Map, Value};
 
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -208,7 +210,7 @@ fn check_version(request: &Request, document: &Value) -> Result<(), Problem> {
 }
 
 /// The body as an object, without OData's own words for it.
-fn object(request: &Request) -> Result<serde_json::Map<String, Value>, Problem> {
+fn object(request: &Request) -> Result<Map<String, Value>, Problem> {
     match request.input()? {
         Value::Object(mut map) => {
             map.retain(|key, _| !key.starts_with("@odata."));
@@ -227,6 +229,17 @@ fn no_operation(hint: &str) -> Problem {
 fn text(name: &str, value: &Value) -> Result<String, Problem> {
     let text = value.as_str().map(str::to_owned);
     text.ok_or_else(|| refused("property-type", name, value, "it is not a string"))
+}
+
+/// A number of this range. `why` is told if it is not one.
+fn number(name: &str, value: &Value, range: impl RangeBounds<u64>, why: &str) -> Result<u64, Problem> {
+    let word = if value.is_number() { "property-range" } else { "property-type" };
+    value.as_u64().filter(|number| range.contains(number)).ok_or_else(|| refused(word, name, value, why))
+}
+
+/// The members of an object.
+fn members<'a>(name: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Problem> {
+    value.as_object().ok_or_else(|| refused("property-type", name, value, "it is not an object"))
 }
 
 /// A document, with the address of its schema.

@@ -4,7 +4,7 @@
 use openraid_status::{ArrayModel, MemberModel};
 use serde_json::{json, Map, Value};
 
-use super::{changes, described, found, link, object, property, refused, resource, storage, with};
+use super::{changes, described, found, link, members, number, object, property, refused, resource, storage, with};
 use crate::api::arrays::named;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -128,10 +128,9 @@ pub fn asked(request: &Request, value: &Value) -> Result<Change, Problem> {
 /// Settings, by the names that a document has for them.
 fn settings(request: &Request, value: &Value) -> Result<Vec<(String, String)>, Problem> {
     let name = "Oem.Openraid.Settings";
-    let all = value.as_object().ok_or_else(|| refused("property-type", name, value, "it is not an object"))?;
     let known = request.state.controller.known_settings();
     let mut found = Vec::new();
-    for (key, value) in all {
+    for (key, value) in members(name, value)? {
         let name = format!("{name}.{key}");
         let own = known.iter().find(|own| own.name == *key || own.name.replace(['.', '-'], "_") == *key);
         let Some(own) = own else { return Err(property("property-unknown", &name, "see /api/v1/settings/known")) };
@@ -207,11 +206,8 @@ pub fn locate(request: &Request) -> Result<Reply, Problem> {
             Problem::new(400, "parameter-missing", format!("{action}: OffsetBytes is missing: a byte of the volume"));
         return Err(Problem { arguments: vec![action.into(), "OffsetBytes".into()], ..missing });
     };
-    let Some(offset) = value.as_u64().filter(|own| *own < array.size_bytes) else {
-        let word = if value.is_number() { "property-range" } else { "property-type" };
-        let why = format!("{} has {} bytes", array.name, array.size_bytes);
-        return Err(refused(word, "OffsetBytes", value, &why));
-    };
+    let why = format!("{} has {} bytes", array.name, array.size_bytes);
+    let offset = number("OffsetBytes", value, ..array.size_bytes, &why)?;
     let place = request.state.controller.place(&array.name, offset)?;
     let member = |own: &crate::place::LocationModel| json!({"Slot": own.slot, "Member": own.member, "Role": own.role, "OffsetBytes": own.member_offset_bytes});
     Ok(described(&json!({

@@ -4,9 +4,9 @@
 //! is without limit (decision 0145).
 
 use openraid_status::{ArrayModel, HealthWord};
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
-use super::{changes, check_version, no_operation, object, property, refused, storage};
+use super::{changes, check_version, members, no_operation, number, object, property, storage};
 use crate::controller::ScheduleInput;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -62,16 +62,6 @@ struct Asked {
     patrol: Option<u64>,
 }
 
-fn members<'a>(name: &str, value: &'a Value) -> Result<&'a Map<String, Value>, Problem> {
-    value.as_object().ok_or_else(|| refused("property-type", name, value, "it is not an object"))
-}
-
-/// A number from 1 to `max`.
-fn number(name: &str, value: &Value, max: u64, why: &str) -> Result<u64, Problem> {
-    let word = if value.is_number() { "property-range" } else { "property-type" };
-    value.as_u64().filter(|own| (1..=max).contains(own)).ok_or_else(|| refused(word, name, value, why))
-}
-
 fn rates(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
     for (key, value) in members("ControllerRates", value)? {
         let name = format!("ControllerRates.{key}");
@@ -80,7 +70,7 @@ fn rates(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
             return Err(property("property-unknown", &name, why));
         };
         let why = "use 1 to 100, where 100 is without limit; `openraid pause` holds background work of an array";
-        let percent = number(&name, value, FULL, why)?;
+        let percent = number(&name, value, 1..=FULL, why)?;
         let bytes = if percent == FULL { 0 } else { percent * PERCENT_BYTES };
         asked.settings.push(((*setting).into(), bytes.to_string()));
     }
@@ -93,7 +83,7 @@ fn oem(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
         let name = format!("Oem.Openraid.{key}");
         match key.as_str() {
             "@odata.type" => {}
-            PATROL => asked.patrol = Some(number(&name, value, u64::MAX, "use bytes of each drive a second")?),
+            PATROL => asked.patrol = Some(number(&name, value, 1.., "use bytes of each drive a second")?),
             _ => return Err(property("property-unknown", &name, &format!("use {PATROL}"))),
         }
     }
