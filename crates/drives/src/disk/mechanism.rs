@@ -125,8 +125,8 @@ impl Disk {
     /// Whether a read continues the stream at the head, and may be read now. If other commands wait, it may not after
     /// the end of the visit.
     fn goes_on(&self, lba: u64) -> bool {
-        let may_stay = !self.do_others_wait() || !self.segments.is_past_visit(lba, self.tables.ahead_least);
-        lba >= self.last && self.segments.continues(lba) && may_stay
+        let may_stay = || !self.segments.is_past_visit(lba, self.tables.ahead_least) || !self.do_others_wait();
+        lba >= self.last && self.segments.continues(lba) && may_stay()
     }
 
     /// Whether commands wait that do not continue the stream at the head.

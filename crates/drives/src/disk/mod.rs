@@ -373,10 +373,10 @@ impl Disk {
     fn waits_for_visit(&self, now: u64, lba: u64, end: u64) -> bool {
         let least = self.tables.ahead_least;
         least > 0
-            && self.do_others_wait()
             && self.segments.continues(lba)
             && self.segments.is_past_visit(lba, least)
             && self.segments.is_ahead(&self.tables.geometry, now, end)
+            && self.do_others_wait()
     }
 
     fn take_write(&mut self, now: u64, tag: Tag, (lba, len): (u64, u64), fua: bool, payload: bool) {
