@@ -165,14 +165,23 @@ pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Comman
             return Err(unconfirmed());
         }
         context.output.warn(&format!("{text}. Type its name ({name}) to continue, anything else to stop:"));
-        let mut typed = String::new();
-        std::io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
+        let typed = typed_line()?;
         if typed.trim_end_matches(['\r', '\n']) != name {
             return Err(unconfirmed());
         }
         answer = server.ask(again)?;
     }
     print_done(context, &answer)
+}
+
+/// The line that the user types on the terminal, with its end.
+///
+/// # Errors
+/// Standard input cannot be read.
+pub fn typed_line() -> Result<String, Failure> {
+    let mut typed = String::new();
+    std::io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
+    Ok(typed)
 }
 
 /// The identity of the member that now has this slot or number. The server refuses the order if another member has it

@@ -12,7 +12,7 @@ use openraid_runtime::member::{MemberSpec, Place, ProbedMember};
 use openraid_runtime::service::random_uuid;
 use serde::{Deserialize, Serialize};
 
-use super::super::Context;
+use super::super::{typed_line, Context};
 use crate::arguments::ReviewArguments;
 use crate::exit::Failure;
 use crate::server::members::contents;
@@ -222,7 +222,5 @@ fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Contex
         return Ok(arguments.name.contains(&name));
     }
     context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to continue:", probed.spec));
-    let mut typed = String::new();
-    std::io::BufRead::read_line(&mut std::io::stdin().lock(), &mut typed).map_err(Failure::failed)?;
-    Ok(typed.trim() == name)
+    Ok(typed_line()?.trim() == name)
 }

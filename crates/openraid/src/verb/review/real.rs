@@ -2,7 +2,6 @@
 //! after the other.
 
 use std::fs;
-use std::io::{self, BufRead};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use openraid_lab::run::{generator_cost, program_digest, write_atomically, Store}
 use openraid_lab::target::{Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
 use openraid_units::Bytes;
 
-use super::super::Context;
+use super::super::{typed_line, Context};
 use super::drives::open_one;
 use super::{guard, target, Wanted};
 use crate::arguments::ReviewArguments;
@@ -187,7 +186,5 @@ pub(super) fn confirmed(
         "ALL DATA on {} will be lost. Type its name ({name}) to continue, anything else to stop:",
         target(arguments)
     ));
-    let mut typed = String::new();
-    io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
-    Destruction::confirmed(choice, &typed).map_err(Failure::refused)
+    Destruction::confirmed(choice, &typed_line()?).map_err(Failure::refused)
 }

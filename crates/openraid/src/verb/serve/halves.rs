@@ -1,10 +1,10 @@
 //! The question on a terminal: which half of a split array is to be served?
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 
-use super::super::Context;
+use super::super::{typed_line, Context};
 use crate::exit::Failure;
 use crate::halves::Halves;
 use crate::sets;
@@ -24,8 +24,7 @@ pub fn choose(context: &Context, opened: &mut Vec<(OpenedMember, ProbedMember)>,
         context.output.warn(&format!(
             "{state}. Type the name of a member of the half to serve ({answers}), anything else to stop:"
         ));
-        let mut typed = String::new();
-        std::io::stdin().lock().read_line(&mut typed).map_err(Failure::failed)?;
+        let typed = typed_line()?;
         let left_out = halves.left_out_for(typed.trim()).ok_or_else(|| Failure::refused(halves.text("serve")))?;
         opened.retain(|(_, probed)| !left_out.contains(&probed.spec.text));
     }
