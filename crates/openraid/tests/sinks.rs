@@ -1,5 +1,5 @@
-//! Sinks: the messages to a program, a web server, a mail server and the journal of systemd. The servers are small ones
-//! of the test.
+//! Sinks: the messages to a program, a web server, a mail server and the journal of systemd. The test has small
+//! servers of its own.
 
 mod support;
 

@@ -19,17 +19,23 @@ const WRITE: RequestKind = RequestKind::Write { fua: false };
 /// Requests that take all memory for payload, with any length.
 const MANY: u64 = 400;
 
-/// This number of arrays, each on one drive or a pair. A drive accepts one command for each frame of the memory.
-fn arrays(count: u64, members: u16) -> (Rig, Vec<(ArrayId, DriveId)>) {
-    let mut options = RigOptions::new(1);
-    options.world.limits = Limits {
+/// Limits for [`MANY`] requests at once, with this memory and these commands.
+fn crowded(pool: Bytes, commands_max: u32) -> Limits {
+    Limits {
+        pool,
         requests_max: 600,
         pieces_max: 600,
         ops_max: 1024,
-        commands_max: 4096,
+        commands_max,
         drive_depth_max: 512,
         ..Limits::small()
-    };
+    }
+}
+
+/// This number of arrays, each on one drive or a pair. A drive accepts one command for each frame of the memory.
+fn arrays(count: u64, members: u16) -> (Rig, Vec<(ArrayId, DriveId)>) {
+    let mut options = RigOptions::new(1);
+    options.world.limits = crowded(Limits::small().pool, 4096);
     let level = if members > 1 { Level::Raid1 } else { Level::Raid0 };
     let shape = Shape { data: DATA, ..Shape::new(level, 0, members, Sectors::kib(64)) };
     let shape = if members > 1 { Shape { data: DATA, ..Shape::raid1(members) } } else { Shape { layout: 2, ..shape } };
@@ -174,15 +180,7 @@ fn offsets_next_to_first_member() -> impl Iterator<Item = u64> {
 #[test]
 fn operations_without_work_memory_continue_after_a_silent_drive_has_answered() {
     let mut options = RigOptions::new(1);
-    options.world.limits = Limits {
-        pool: Bytes::mib(8),
-        requests_max: 600,
-        pieces_max: 600,
-        ops_max: 1024,
-        commands_max: 4096,
-        drive_depth_max: 512,
-        ..Limits::small()
-    };
+    options.world.limits = crowded(Bytes::mib(8), 4096);
     let shape = Shape { data: DATA, ..Shape::new(Level::Raid5, 2, 3, Sectors::kib(64)) };
     let mut rig = Rig::new(shape, options.clone());
     rig.rest();
@@ -220,15 +218,7 @@ fn operations_without_work_memory_continue_after_a_silent_drive_has_answered() {
 #[test]
 fn operations_without_commands_continue_after_a_silent_drive_has_answered() {
     let mut options = RigOptions::new(1);
-    options.world.limits = Limits {
-        pool: Bytes::mib(8),
-        requests_max: 600,
-        pieces_max: 600,
-        ops_max: 1024,
-        commands_max: 512,
-        drive_depth_max: 512,
-        ..Limits::small()
-    };
+    options.world.limits = crowded(Bytes::mib(8), 512);
     let mut rig = Rig::new(Shape { data: DATA, ..Shape::raid1(2) }, options);
     rig.rest();
     let timeout = rig.world.limits().command_timeout;

@@ -64,7 +64,7 @@ pub fn listen(asked: Option<&Path>, answerer: Arc<dyn Answerer>) -> Result<(Path
     Ok((path, listener))
 }
 
-/// The folder of this user's control sockets, which is made if it is not there.
+/// The folder of this user's control sockets. It is made if it does not exist.
 ///
 /// # Errors
 /// It cannot be made.

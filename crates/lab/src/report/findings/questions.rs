@@ -1,5 +1,4 @@
-//! Answers to other questions than that of the best array: the useful cache size, the spread of repetitions, the effect
-//! of a change.
+//! Answers besides the best array: the useful cache size, the spread of repetitions, the effect of a change.
 
 use super::super::data::{Bar, Bars, Better, Lines, Point, Series};
 use super::super::format::{change, fixed, list, percent, place, value};
