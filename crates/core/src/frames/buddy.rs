@@ -69,6 +69,12 @@ impl ReadyRuns {
     }
 }
 
+/// The order of the smallest run with at least `bytes` bytes.
+#[inline(always)]
+fn order_of(bytes: u64) -> u32 {
+    bytes.div_ceil(FRAME_BYTES).max(1).next_power_of_two().trailing_zeros()
+}
+
 /// One zone of the pool.
 #[derive(Debug)]
 pub(super) struct Buddy {
@@ -152,8 +158,7 @@ impl Buddy {
     /// A run of at least `bytes` bytes, with one holder; `None` if no such run is free.
     #[allow(clippy::cast_possible_truncation)] // bounded by ORDER_MAX
     pub fn take(&mut self, bytes: u64) -> Option<Run> {
-        let frames = bytes.div_ceil(FRAME_BYTES).max(1);
-        let order = frames.next_power_of_two().trailing_zeros();
+        let order = order_of(bytes);
         assert!(order <= ORDER_MAX, "no run is larger than 32 MiB");
         let ready = self.ready.get_mut(order as usize).and_then(ReadyRuns::take);
         let frame = match ready {
@@ -167,7 +172,7 @@ impl Buddy {
 
     /// Is a run of at least `bytes` bytes free, without merging others?
     pub fn has_run(&self, bytes: u64) -> bool {
-        let order = bytes.div_ceil(FRAME_BYTES).max(1).next_power_of_two().trailing_zeros() as usize;
+        let order = order_of(bytes) as usize;
         let is_ready = self.ready.get(order).is_some_and(|ready| ready.len > 0);
         is_ready || self.heads[order..].iter().any(|head| *head != NONE)
     }
