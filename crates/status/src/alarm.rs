@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::event_name::EventName;
+
 /// How much an event matters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -26,42 +28,10 @@ impl Level {
         }
     }
 
-    /// The level of an event, by its name. `DegradedArray` has it if the remaining redundancy is not known.
+    /// The level of an event, by its name; `Info` if the name is not known (an old log may have such a name).
     #[must_use]
     pub fn of(event: &str) -> Self {
-        match event {
-            "Fail" | "FailedArray" | "SectorLost" | "DirtyLost" | "JournalLost" | "JournalFull" | "FlushFailed"
-            | "ForcedStart" | "StopFailed" => Self::Critical,
-            "DegradedArray"
-            | "FailSpare"
-            | "Timeout"
-            | "RowMismatch"
-            | "JournalDegraded"
-            | "JournalUnreadable"
-            | "JournalTableFull"
-            | "JournalAway"
-            | "RebuildStopped"
-            | "ResyncStopped"
-            | "CheckStopped"
-            | "SpareRefused"
-            | "MemberStaysOut"
-            | "DriveSilent"
-            | "DrivePredictiveFailure"
-            | "DriveErrorsGrow"
-            | "DriveWorn"
-            | "DriveHot"
-            | "DriveSlow"
-            | "ErrorBudget"
-            | "PatrolFound"
-            | "ConfigurationRefused"
-            | "NoticesLost"
-            | "EventsLost"
-            | "StoodStill"
-            | "LeftOut"
-            | "StartProblem"
-            | "SinkFailed" => Self::Warning,
-            _ => Self::Info,
-        }
+        EventName::named(event).map_or(Self::Info, EventName::level)
     }
 
     /// All levels, the least important first.
@@ -112,12 +82,12 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// A state of the server itself.
+    /// A state of the server itself, with the level of its name.
     #[must_use]
-    pub fn of_server(event: &str, level: Level, text: String) -> Self {
+    pub fn of_server(event: EventName, text: String) -> Self {
         Self {
-            event: event.into(),
-            level,
+            event: event.word().into(),
+            level: event.level(),
             array: None,
             uuid: None,
             span: None,

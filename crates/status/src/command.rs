@@ -37,7 +37,6 @@ pub enum Command {
         /// The member.
         member: String,
         /// For which span of a nested array.
-        #[serde(alias = "leg")]
         span: Option<usize>,
         /// Whatever is on it may be lost.
         overwrite: bool,

@@ -15,10 +15,12 @@ pub mod care;
 pub mod check;
 mod command;
 mod event;
+mod event_name;
 mod exit;
 mod model;
 
 pub use command::Command;
 pub use event::EventModel;
+pub use event_name::EventName;
 pub use exit::Exit;
 pub use model::*;

@@ -3,6 +3,7 @@
 //! Everything here is plain data with names of its own, so that the engine's types can change without the schema
 //! changing. Sizes are in bytes, rates in bytes a second.
 
+use openraid_core::admin::TaskKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -60,19 +61,37 @@ pub enum TaskWord {
 }
 
 impl TaskWord {
-    /// For people.
-    pub const fn text(self) -> &'static str {
+    /// The engine's kind of task.
+    const fn kind(self) -> TaskKind {
         match self {
-            Self::Rebuild => "rebuild",
-            Self::Replace => "replacement",
-            Self::Resync => "resync",
-            Self::Check => "check",
-            Self::Repair => "repair",
+            Self::Rebuild => TaskKind::Rebuild,
+            Self::Replace => TaskKind::Replace,
+            Self::Resync => TaskKind::Resync,
+            Self::Check => TaskKind::Check,
+            Self::Repair => TaskKind::Repair,
         }
     }
+
+    /// For people: the engine's word.
+    pub const fn text(self) -> &'static str {
+        self.kind().name()
+    }
+
     /// Does it compare?
     pub const fn is_check(self) -> bool {
         matches!(self, Self::Check | Self::Repair)
+    }
+}
+
+impl From<TaskKind> for TaskWord {
+    fn from(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::Rebuild => Self::Rebuild,
+            TaskKind::Replace => Self::Replace,
+            TaskKind::Resync => Self::Resync,
+            TaskKind::Check => Self::Check,
+            TaskKind::Repair => Self::Repair,
+        }
     }
 }
 
@@ -629,7 +648,6 @@ pub struct ArrayModel {
     /// Members by slot, then spares and failed ones; none for a nested array.
     pub members: Vec<MemberModel>,
     /// The spans of a nested array, each in the form of an array.
-    #[serde(alias = "legs")]
     #[schema(no_recursion)]
     pub spans: Vec<ArrayModel>,
     /// Settings by their names, with `_` in place of `.` and `-`; rates in bytes a second, sizes in bytes.

@@ -44,6 +44,27 @@ pub struct Facts {
     pub bay: Option<String>,
 }
 
+/// The kernel's names for a drive. Files and memory have none.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct KernelNames {
+    /// The model's name.
+    pub model: Option<String>,
+    /// The serial number.
+    pub serial: Option<String>,
+    /// Place of the drive in an enclosure.
+    pub bay: Option<String>,
+}
+
+impl KernelNames {
+    /// The names of the block device at this path, which is not opened. All are absent if it is none, or is not there.
+    #[must_use]
+    pub fn of(path: &Path) -> Self {
+        let device = fs::metadata(path).ok().filter(|own| own.file_type().is_block_device()).map(|own| own.rdev());
+        let Some(sysfs) = device.and_then(Sysfs::of) else { return Self::default() };
+        Self { model: sysfs.model(), serial: sysfs.serial(), bay: sysfs.bay() }
+    }
+}
+
 /// The folders of sysfs for a block device and for its disk. Both are the same for a whole disk.
 pub(crate) struct Sysfs {
     own: PathBuf,

@@ -343,3 +343,18 @@ pub fn known_settings(request: &Request) -> Result<Reply, Problem> {
 pub fn settings(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.settings()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_former_name_of_a_span_is_accepted() {
+        for word in ["span", "leg"] {
+            let input: AddInput =
+                serde_json::from_str(&format!(r#"{{"member": "/dev/sdb", "{word}": 1}}"#)).expect("a body");
+            assert_eq!(input.span, Some(1), "{word}");
+        }
+        assert!(serde_json::from_str::<AddInput>(r#"{"member": "/dev/sdb", "foot": 1}"#).is_err());
+    }
+}

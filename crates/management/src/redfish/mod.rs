@@ -7,7 +7,6 @@ pub mod accounts;
 pub mod changes;
 pub mod events;
 pub mod managers;
-mod messages;
 pub mod oem;
 pub mod rates;
 pub mod registries;

@@ -1,9 +1,9 @@
 //! Registries of messages, and places of schemas.
 
 use openraid_status::alarm::Level;
+use openraid_status::EventName;
 use serde_json::{json, Map, Value};
 
-use super::messages::MESSAGES;
 use super::{collection, found, resource, with, TYPES};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -45,10 +45,12 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     )))
 }
 
+/// Our own registry: a message for each event or alarm. The text of the event is its only argument.
 fn own() -> Value {
     let mut messages = Map::new();
-    for (event, about) in MESSAGES {
-        let severity = match Level::of(event) {
+    for event in EventName::ALL {
+        let about = event.about();
+        let severity = match event.level() {
             Level::Critical => "Critical",
             Level::Warning => "Warning",
             Level::Info => "OK",
@@ -64,7 +66,7 @@ fn own() -> Value {
             "ArgDescriptions": ["The event, in words."],
             "Resolution": if severity == "OK" { "None." } else { "See `openraid alarms`, which names the command that helps." },
         });
-        messages.insert((*event).into(), message);
+        messages.insert(event.word().into(), message);
     }
     json!({
         "@odata.type": "#MessageRegistry.v1_6_2.MessageRegistry",

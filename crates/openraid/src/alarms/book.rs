@@ -265,12 +265,14 @@ fn shortened(condition: &Condition) -> Condition {
 
 #[cfg(test)]
 mod tests {
+    use openraid_status::EventName;
+
     use super::*;
 
-    fn condition(event: &str, level: Level) -> Condition {
+    fn condition(event: EventName, level: Level) -> Condition {
         let array = Some("data".to_owned());
         let uuid = Some("1".to_owned());
-        Condition { array, uuid, ..Condition::of_server(event, level, format!("data: {event}")) }
+        Condition { array, uuid, level, ..Condition::of_server(event, format!("data: {}", event.word())) }
     }
 
     fn told(book: &Book) -> Vec<(String, u64, Option<u64>, Option<u64>)> {
@@ -280,7 +282,7 @@ mod tests {
     #[test]
     fn a_state_has_a_beginning_and_an_end_and_comes_back_as_another_alarm() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
-        let degraded = condition("DegradedArray", Level::Warning);
+        let degraded = condition(EventName::DegradedArray, Level::Warning);
         assert!(book.observe(&data, 10, std::slice::from_ref(&degraded)));
         assert!(!book.observe(&data, 20, std::slice::from_ref(&degraded)), "nothing new");
         assert!(book.observe(&data, 30, &[]));
@@ -294,10 +296,10 @@ mod tests {
     #[test]
     fn an_alarm_follows_its_array_through_a_new_name_and_is_open_again_when_it_gets_worse() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
-        book.observe(&data, 10, &[condition("DegradedArray", Level::Warning)]);
+        book.observe(&data, 10, &[condition(EventName::DegradedArray, Level::Warning)]);
         assert_eq!(book.acknowledge(11, |_| true), ["data:DegradedArray"]);
         assert_eq!(book.acknowledge(12, |_| true), [""; 0], "once");
-        let renamed = Condition { array: Some("new".into()), ..condition("DegradedArray", Level::Warning) };
+        let renamed = Condition { array: Some("new".into()), ..condition(EventName::DegradedArray, Level::Warning) };
         book.observe(&data, 20, std::slice::from_ref(&renamed));
         assert_eq!(told(&book), [("new:DegradedArray".into(), 10, None, Some(11))]);
         book.observe(&data, 30, &[Condition { level: Level::Critical, ..renamed }]);
@@ -307,7 +309,7 @@ mod tests {
     #[test]
     fn a_forced_start_is_an_alarm_until_acknowledged_and_is_not_raised_twice() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
-        let forced = Condition { until_acknowledged: true, ..condition("ForcedStart", Level::Critical) };
+        let forced = Condition { until_acknowledged: true, ..condition(EventName::ForcedStart, Level::Critical) };
         book.observe(&data, 10, std::slice::from_ref(&forced));
         book.observe(&data, 20, &[]);
         assert_eq!(told(&book), [("data:ForcedStart".into(), 10, None, None)], "the next start was clean");
@@ -323,9 +325,9 @@ mod tests {
     fn subjects_are_separate_and_a_server_takes_over_the_alarms_of_ended_servers() {
         let mut book = Book::default();
         let server = |name: &str| Subject::Server(name.into());
-        let lost = Condition::of_server("JournalLost", Level::Critical, "lost".into());
+        let lost = Condition::of_server(EventName::JournalLost, "lost".into());
         book.observe(&server("7"), 10, std::slice::from_ref(&lost));
-        book.observe(&Subject::Array("1".into()), 10, &[condition("Fail", Level::Critical)]);
+        book.observe(&Subject::Array("1".into()), 10, &[condition(EventName::Fail, Level::Critical)]);
         book.observe(&server("8"), 20, &[]);
         assert_eq!(book.alarms.iter().filter(|own| own.until.is_none()).count(), 2);
         book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
@@ -343,13 +345,13 @@ mod tests {
             let pending = book.pending("mail", Level::Warning, |_| true);
             pending.into_iter().map(|own| (own.what.event, own.until)).collect()
         };
-        let fail = condition("Fail", Level::Warning);
+        let fail = condition(EventName::Fail, Level::Warning);
         book.observe(&data, 10, std::slice::from_ref(&fail));
         book.observe(&data, 11, &[]);
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
         assert_eq!(pending(&book), [], "it ended before there was a sink");
-        let degraded = condition("DegradedArray", Level::Warning);
-        book.observe(&data, 20, &[degraded.clone(), condition("RebuildStarted", Level::Info)]);
+        let degraded = condition(EventName::DegradedArray, Level::Warning);
+        book.observe(&data, 20, &[degraded.clone(), condition(EventName::RebuildStarted, Level::Info)]);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
         let sent = book.pending("mail", Level::Warning, |_| true);
         // It becomes worse while the message is being sent: that is another message.
@@ -378,7 +380,8 @@ mod tests {
     #[test]
     fn a_book_is_bounded_and_the_important_alarms_stay() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
-        let member = |nth: usize, level| Condition { member: Some(nth.to_string()), ..condition("Fail", level) };
+        let member =
+            |nth: usize, level| Condition { member: Some(nth.to_string()), ..condition(EventName::Fail, level) };
         let many: Vec<Condition> = (0..600).map(|nth| member(nth, Level::Info)).collect();
         book.observe(&data, 1, &many);
         assert_eq!(book.alarms.len(), ACTIVE_MAX);
@@ -391,5 +394,14 @@ mod tests {
         let long = Condition { text: "\u{e9}".repeat(TEXT_BYTES_MAX), ..member(1, Level::Info) };
         book.observe(&data, 4, &[long]);
         assert_eq!(book.of(&data)[0].what.text.len(), TEXT_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_alarm_that_was_stored_with_the_former_name_of_a_span_is_read() {
+        let own = Condition { span: Some(1), ..condition(EventName::Fail, Level::Critical) };
+        let now = serde_json::to_string(&own).expect("JSON");
+        let before = now.replace("\"span\"", "\"leg\"");
+        assert_ne!(now, before);
+        assert_eq!(serde_json::from_str::<Condition>(&before).expect("it is read"), own);
     }
 }

@@ -5,45 +5,46 @@ use crate::model::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord,
 use crate::output::array::{mismatches_text, state_line};
 use crate::quantity::counted;
 use openraid_status::alarm::Condition;
+use openraid_status::EventName;
 
 /// All states of an array that need attention.
 pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
     let mut found = Vec::new();
     let name = &array.name;
-    let of = |event: &str, level, text: String| Condition {
+    let of = |event: EventName, text: String| Condition {
         array: Some(name.clone()),
         uuid: array.uuid.clone(),
-        ..Condition::of_server(event, level, format!("{name}: {text}"))
+        ..Condition::of_server(event, format!("{name}: {text}"))
     };
     let with = |next: String, condition: Condition| Condition { next_step: Some(next), ..condition };
     found.extend(health(array, &of));
     if let Some(forced) = &array.forced {
         let text = format!("started by force: {}", forced.trim_end_matches([';', ' ']));
-        let condition = Condition { until_acknowledged: true, ..of("ForcedStart", Level::Critical, text) };
+        let condition = Condition { until_acknowledged: true, ..of(EventName::ForcedStart, text) };
         let next = format!("openraid alarms acknowledge {}", condition.id());
         found.push(with(next, condition));
     }
     if let Some(text) = mismatches_text(array) {
         let next = format!("openraid repair {name}");
-        found.push(with(next, of("MismatchesFound", Level::Warning, text)));
+        found.push(with(next, of(EventName::MismatchesFound, text)));
     }
     if let Some(reason) = array.journal.as_ref().and_then(|journal| journal.reason.as_ref()) {
         if array.consistency_policy.as_deref() == Some("controller-journal") && array.health != HealthWord::Failed {
             let text = format!("its writes are not protected by a journal: {reason}");
-            found.push(with("openraid journal show".into(), of("NotProtected", Level::Warning, text)));
+            found.push(with("openraid journal show".into(), of(EventName::NotProtected, text)));
         }
     }
     for (span, set) in array.sets().into_iter().enumerate() {
         let span = (!array.spans.is_empty()).then_some(span);
         let place = span.map_or_else(String::new, |span| format!("span {span}, "));
         found.extend(set.members.iter().filter_map(|member| {
-            let of = |event: &str, level, text: String| {
+            let of = |event: EventName, text: String| {
                 let text = format!("{place}{text}");
                 Condition {
                     span,
                     slot: member.slot.or(member.left_slot),
                     member: member.member.clone(),
-                    ..of(event, level, text)
+                    ..of(event, text)
                 }
             };
             failed(array, member, &of)
@@ -53,31 +54,31 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             let ranges = counted(member.bad_ranges.into(), "bad range is", "bad ranges are");
             let text =
                 format!("{place}{ranges} recorded on {drive}: reads there fail until the blocks are written again");
-            let condition = of("SectorLost", Level::Warning, text);
+            let condition = of(EventName::SectorLost, text);
             Condition { span, slot: member.slot, member: member.member.clone(), ..condition }
         }));
         found.extend(set.task.as_ref().and_then(|task| {
             let event = match task.kind {
-                TaskWord::Rebuild | TaskWord::Replace => "RebuildStarted",
-                TaskWord::Resync => "ResyncStarted",
+                TaskWord::Rebuild | TaskWord::Replace => EventName::RebuildStarted,
+                TaskWord::Resync => EventName::ResyncStarted,
                 TaskWord::Check | TaskWord::Repair => return None,
             };
             let paused = if task.paused { " is paused" } else { " runs" };
-            let condition = of(event, Level::Info, format!("{place}{}{paused}", task.kind.text()));
+            let condition = of(event, format!("{place}{}{paused}", task.kind.text()));
             Some(Condition { span, ..with(format!("openraid show {name} --follow"), condition) })
         }));
     }
     found
 }
 
-fn health(array: &ArrayModel, of: &dyn Fn(&str, Level, String) -> Condition) -> Option<Condition> {
+fn health(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
     let name = &array.name;
     match array.health {
         HealthWord::Optimal => None,
         HealthWord::Failed => {
             let text = "FAILED: its data cannot be read".into();
             let next = format!("openraid doctor {name}");
-            Some(Condition { next_step: Some(next), ..of("FailedArray", Level::Critical, text) })
+            Some(Condition { next_step: Some(next), ..of(EventName::FailedArray, text) })
         }
         HealthWord::Degraded => {
             let level = Level::of_degraded(array.survives);
@@ -88,47 +89,43 @@ fn health(array: &ArrayModel, of: &dyn Fn(&str, Level, String) -> Condition) -> 
             if array.survives == 0 {
                 text.push_str("; the loss of one more member loses data");
             }
-            Some(Condition { next_step: Some(next), ..of("DegradedArray", level, text) })
+            Some(Condition { next_step: Some(next), level, ..of(EventName::DegradedArray, text) })
         }
     }
 }
 
-fn failed(
-    array: &ArrayModel,
-    member: &MemberModel,
-    of: &dyn Fn(&str, Level, String) -> Condition,
-) -> Option<Condition> {
+fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
     if !matches!(member.state, StateWord::Faulty | StateWord::Failing) {
         return None;
     }
     let drive = member.member.as_deref().unwrap_or("a drive");
     let (event, place) = match member.slot.or(member.left_slot) {
-        Some(slot) => ("Fail", format!("slot {slot} ({drive})")),
-        None => ("FailSpare", format!("the spare {drive}")),
+        Some(slot) => (EventName::Fail, format!("slot {slot} ({drive})")),
+        None => (EventName::FailSpare, format!("the spare {drive}")),
     };
     // The event's level, until a spare has taken its slot.
-    let level = if array.health == HealthWord::Optimal { Level::Warning } else { Level::of(event) };
+    let level = if array.health == HealthWord::Optimal { Level::Warning } else { event.level() };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     let next = member.drive.map(|number| format!("openraid remove {} drive:{number}", array.name));
-    Some(Condition { next_step: next, ..of(event, level, format!("{place} failed: {reason}")) })
+    Some(Condition { next_step: next, level, ..of(event, format!("{place} failed: {reason}")) })
 }
 
 /// Faults of a server's journal.
 pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
     let why = journal.trouble.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-    let of = |event, level, text: String| Condition {
+    let of = |event, text: String| Condition {
         next_step: Some("openraid journal show".into()),
-        ..Condition::of_server(event, level, text)
+        ..Condition::of_server(event, text)
     };
     match journal.state.as_str() {
         "lost" => {
             let text =
                 format!("no device of the journal works: writes are acknowledged when they are on the members{why}");
-            vec![of("JournalLost", Level::Critical, text)]
+            vec![of(EventName::JournalLost, text)]
         }
         "full" => {
             let text = "the journal is full of entries of arrays that are not served".into();
-            vec![of("JournalFull", Level::Critical, text)]
+            vec![of(EventName::JournalFull, text)]
         }
         _ => {
             let away = journal.devices.iter().filter(|device| !device.works);
@@ -136,8 +133,7 @@ pub fn of_journal(journal: &JournalModel) -> Vec<Condition> {
                 member: Some(device.device.clone()),
                 next_step: Some("openraid journal attach DEVICE".into()),
                 ..of(
-                    "JournalDegraded",
-                    Level::Warning,
+                    EventName::JournalDegraded,
                     format!(
                         "the journal device {} does not work; the other one carries the journal alone{why}",
                         device.device

@@ -5,10 +5,10 @@ use std::thread;
 use openraid_config::DesiredSink;
 
 use super::sinks::{host, send, Batch};
-use crate::events::Level;
 use crate::exit::Failure;
 use openraid_status::alarm::{AlarmModel, Condition};
 pub use openraid_status::care::TestModel;
+use openraid_status::EventName;
 
 /// Send a test alarm to the sink with this name, or to all at the same time.
 ///
@@ -26,7 +26,7 @@ pub fn test(sinks: &[DesiredSink], name: Option<&str>) -> Result<Vec<TestModel>,
             _ => "the configuration file has no sinks; see docs/config.md for [sinks.NAME]".into(),
         }));
     }
-    let what = Condition::of_server("TestMessage", Level::Info, "this is a test of the way that alarms take".into());
+    let what = Condition::of_server(EventName::TestMessage, "this is a test of the way that alarms take".into());
     let since_seconds = openraid_sys::clock::wall_seconds();
     let (id, message_id) = (what.id(), what.message_id());
     let alarm = AlarmModel { id, message_id, what, since_seconds, until_seconds: None, acknowledged_seconds: None };

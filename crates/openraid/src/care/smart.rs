@@ -7,6 +7,7 @@
 
 use openraid_status::alarm::Level;
 use openraid_status::care::SmartModel;
+use openraid_status::EventName;
 use serde_json::Value;
 
 /// From this percentage on a drive is worn.
@@ -94,7 +95,7 @@ fn used(root: &Value) -> Option<u64> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The event's name.
-    pub event: &'static str,
+    pub event: EventName,
     /// Its severity.
     pub level: Level,
     /// In words.
@@ -104,17 +105,17 @@ pub struct Finding {
 /// Faults of a drive. `first` is the state in which it was seen first.
 pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<Finding> {
     let mut found = Vec::new();
-    let mut add = |event, level, text: String| found.push(Finding { event, level, text });
+    let mut add = |event: EventName, level, text: String| found.push(Finding { event, level, text });
     if now.passed == Some(false) {
         let text = "the drive says of itself that it is failing (SMART status); replace it";
-        add("DrivePredictiveFailure", Level::Critical, text.into());
+        add(EventName::DrivePredictiveFailure, Level::Critical, text.into());
     } else if let Some(bits) = now.critical_warning.map(|bits| bits & NVME_FAILING).filter(|bits| *bits > 0) {
         let text = format!("the drive gives a critical warning (bits {bits:#x}); replace it");
-        add("DrivePredictiveFailure", Level::Critical, text);
+        add(EventName::DrivePredictiveFailure, Level::Critical, text);
     } else if !now.failing_attributes.is_empty() {
         let names = now.failing_attributes.join(", ");
         add(
-            "DrivePredictiveFailure",
+            EventName::DrivePredictiveFailure,
             Level::Warning,
             format!("below the vendor's threshold: {names}; replace it soon"),
         );
@@ -131,20 +132,20 @@ pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<Finding> {
     });
     let grown: Vec<String> = grown.collect();
     if !grown.is_empty() {
-        add("DriveErrorsGrow", Level::Warning, grown.join("; "));
+        add(EventName::DriveErrorsGrow, Level::Warning, grown.join("; "));
     }
     match now.used_percent {
         Some(used) if used >= SPENT_PERCENT => {
-            add("DriveWorn", Level::Critical, format!("{used} % of its rated writes are used: replace it"));
+            add(EventName::DriveWorn, Level::Critical, format!("{used} % of its rated writes are used: replace it"));
         }
         Some(used) if used >= WORN_PERCENT => {
-            add("DriveWorn", Level::Warning, format!("{used} % of its rated writes are used"));
+            add(EventName::DriveWorn, Level::Warning, format!("{used} % of its rated writes are used"));
         }
         _ => {}
     }
     let hot = if now.rotating == Some(true) { DISK_HOT } else { FLASH_HOT };
     if let Some(now) = now.temperature_celsius.filter(|now| *now >= hot) {
-        add("DriveHot", Level::Warning, format!("{now} degrees Celsius; {hot} is too warm"));
+        add(EventName::DriveHot, Level::Warning, format!("{now} degrees Celsius; {hot} is too warm"));
     }
     found
 }
@@ -170,7 +171,7 @@ mod tests {
         parse(text.as_bytes(), "exit status: 0", 7).expect("it is good")
     }
 
-    fn events(text: &str, first: &str) -> Vec<(&'static str, Level)> {
+    fn events(text: &str, first: &str) -> Vec<(EventName, Level)> {
         judge(&read(text), &read(first)).into_iter().map(|own| (own.event, own.level)).collect()
     }
 
@@ -186,22 +187,26 @@ mod tests {
         assert_eq!(disk.serial.as_deref(), Some("WD-WCC7K1234567"));
         assert_eq!(events(DISK, DISK), [], "three pending sectors that were there before are no news");
         let more = DISK.replace("\"value\": 3", "\"value\": 4");
-        assert_eq!(events(&more, DISK), [("DriveErrorsGrow", Level::Warning)]);
+        assert_eq!(events(&more, DISK), [(EventName::DriveErrorsGrow, Level::Warning)]);
         let bad = DISK.replace("true", "false").replace("34", "61");
-        let wanted = [("DrivePredictiveFailure", Level::Critical), ("DriveHot", Level::Warning)];
+        let wanted = [(EventName::DrivePredictiveFailure, Level::Critical), (EventName::DriveHot, Level::Warning)];
         assert_eq!(events(&bad, DISK), wanted);
         let below = DISK.replacen("\"when_failed\": \"\"", "\"when_failed\": \"now\"", 1);
-        assert_eq!(events(&below, DISK), [("DrivePredictiveFailure", Level::Warning)]);
-        assert_eq!(events(NVME, NVME), [("DriveWorn", Level::Warning)]);
+        assert_eq!(events(&below, DISK), [(EventName::DrivePredictiveFailure, Level::Warning)]);
+        assert_eq!(events(NVME, NVME), [(EventName::DriveWorn, Level::Warning)]);
         let spent = NVME.replace("93", "101").replace("\"critical_warning\": 0", "\"critical_warning\": 4");
-        let wanted = [("DrivePredictiveFailure", Level::Critical), ("DriveWorn", Level::Critical)];
+        let wanted = [(EventName::DrivePredictiveFailure, Level::Critical), (EventName::DriveWorn, Level::Critical)];
         assert_eq!(events(&spent, NVME), wanted);
         let hot = NVME.replace("\"critical_warning\": 0", "\"critical_warning\": 2");
-        assert_eq!(events(&hot, NVME), [("DriveWorn", Level::Warning)], "the temperature has an alarm of its own");
+        assert_eq!(
+            events(&hot, NVME),
+            [(EventName::DriveWorn, Level::Warning)],
+            "the temperature has an alarm of its own"
+        );
     }
 
     #[test]
-    fn output_that_is_none_says_what_is_wrong() {
+    fn output_that_cannot_be_read_has_a_reason() {
         let why = |text: &str| parse(text.as_bytes(), "exit status: 2", 7).expect_err(text);
         for garbage in ["", "smartctl 6.6 2017-11-05", "{\"a\": ", "\u{0}\u{1}"] {
             assert!(why(garbage).contains("no JSON (exit status: 2)"), "{garbage:?}");

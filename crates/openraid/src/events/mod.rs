@@ -9,6 +9,8 @@
 //! Servers and commands of one user share a log; each writes under its lock. The log must never delay a server, and
 //! never grow beyond [`segments::SEGMENTS_MAX`] files of [`segments::SEGMENT_BYTES`].
 
+#[cfg(test)]
+mod names;
 pub mod record;
 pub mod segments;
 pub mod when;

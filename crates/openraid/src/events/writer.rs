@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::record::Draft;
 use super::segments::{Entry, Log};
 use crate::output;
+use openraid_status::EventName;
 
 /// Maximum number of events in the queue to the thread.
 const QUEUE_MAX: usize = 1024;
@@ -102,7 +103,7 @@ fn write(log: &Log, drafts: &Receiver<Draft>, not_queued: &AtomicU64) {
 fn events_lost(count: u64) -> Draft {
     Draft {
         at_seconds: openraid_sys::clock::wall_seconds(),
-        event: "EventsLost".into(),
+        event: EventName::EventsLost.word().into(),
         text: format!("{count} events were lost while the log could not be written"),
         ..Draft::default()
     }

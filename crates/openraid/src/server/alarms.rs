@@ -15,6 +15,7 @@ use crate::exit::Failure;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
+use openraid_status::EventName;
 
 /// Faults of a server that its status does not show.
 #[derive(Debug, Default)]
@@ -47,27 +48,35 @@ impl Server {
         let arrays = self.arrays().unwrap_or_default();
         self.server_alarms();
         let count = counted(arrays.len() as u64, "array", "arrays");
-        let mut news = vec![plain("ServerStarted", format!("the server has started with {count}"))];
+        let mut news = vec![plain(EventName::ServerStarted, format!("the server has started with {count}"))];
         for array in &arrays {
             let of = |event, text: String| {
                 let text = format!("{}: {text}", array.name);
                 News { array: Some(array.name.clone()), ..plain(event, text) }
             };
             if let Some(forced) = &array.forced {
-                news.push(of("ForcedStart", format!("started by force: {}", forced.trim_end_matches([';', ' ']))));
+                news.push(of(
+                    EventName::ForcedStart,
+                    format!("started by force: {}", forced.trim_end_matches([';', ' '])),
+                ));
             }
             match array.health {
                 HealthWord::Optimal => {}
                 HealthWord::Degraded => {
                     let level = Some(Level::of_degraded(array.survives));
-                    news.push(News { level, ..of("DegradedArray", format!("at the start {}", state_line(array))) });
+                    news.push(News {
+                        level,
+                        ..of(EventName::DegradedArray, format!("at the start {}", state_line(array)))
+                    });
                 }
-                HealthWord::Failed => news.push(of("FailedArray", format!("at the start {}", state_line(array)))),
+                HealthWord::Failed => {
+                    news.push(of(EventName::FailedArray, format!("at the start {}", state_line(array))))
+                }
             }
         }
-        news.extend(taken.recovered.iter().map(|line| plain("Recovered", line.clone())));
-        news.extend(taken.left_out.iter().map(|member| plain("LeftOut", member.to_string())));
-        news.extend(problems().map(|text| plain("StartProblem", text.clone())));
+        news.extend(taken.recovered.iter().map(|line| plain(EventName::Recovered, line.clone())));
+        news.extend(taken.left_out.iter().map(|member| plain(EventName::LeftOut, member.to_string())));
+        news.extend(problems().map(|text| plain(EventName::StartProblem, text.clone())));
         news
     }
 
@@ -100,11 +109,11 @@ impl Server {
             let state = self.state();
             found.extend(state.troubles.start.iter().map(|why| Condition {
                 member: Some(why.split_once(": ").map_or(why.as_str(), |(what, _)| what).to_owned()),
-                ..Condition::of_server("StartProblem", Level::Warning, why.clone())
+                ..Condition::of_server(EventName::StartProblem, why.clone())
             }));
             found.extend(state.troubles.configuration.iter().map(|why| Condition {
                 next_step: Some("openraid config check".into()),
-                ..Condition::of_server("ConfigurationRefused", Level::Warning, why.clone())
+                ..Condition::of_server(EventName::ConfigurationRefused, why.clone())
             }));
             found.extend(super::care::of_server(&state));
             let missing = state
@@ -116,17 +125,17 @@ impl Server {
                 array: Some(name.clone()),
                 uuid: uuid.clone(),
                 next_step: Some(format!("openraid doctor {name}")),
-                ..Condition::of_server("DeviceDisappeared", Level::Critical, format!("{name}: the array is not there"))
+                ..Condition::of_server(EventName::DeviceDisappeared, format!("{name}: the array is not there"))
             }));
         }
         found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {
             next_step: Some(format!("openraid alarms test {sink}")),
             member: Some(sink),
-            ..Condition::of_server("SinkFailed", Level::Warning, format!("alarms do not arrive: {why}"))
+            ..Condition::of_server(EventName::SinkFailed, format!("alarms do not arrive: {why}"))
         }));
         if self.alarms.fails() {
             let text = "alarms cannot be written down: they are lost if the server ends".into();
-            found.push(Condition::of_server("StateUnwritable", Level::Warning, text));
+            found.push(Condition::of_server(EventName::StateUnwritable, text));
         }
         self.alarms.observe_server(&found)
     }
@@ -143,8 +152,8 @@ impl Server {
     /// Check all states, so that alarms begin and end without a query. Returns all arrays.
     pub fn watch(&self) -> Vec<ArrayModel> {
         let news = self.alarms.sink_news().into_iter().map(|(sink, why)| match why {
-            Some(why) => plain("SinkFailed", format!("sink {sink}: {why}; it is tried again")),
-            None => plain("SinkBack", format!("sink {sink}: alarms arrive again")),
+            Some(why) => plain(EventName::SinkFailed, format!("sink {sink}: {why}; it is tried again")),
+            None => plain(EventName::SinkBack, format!("sink {sink}: alarms arrive again")),
         });
         self.add_told(news.collect());
         // An error means that the service is ending.
@@ -175,7 +184,7 @@ impl Server {
         self.watch();
         let known = self.alarms.acknowledge(which);
         if !known.is_empty() {
-            self.add_told(vec![plain("AlarmAcknowledged", format!("acknowledged: {}", known.join(", ")))]);
+            self.add_told(vec![plain(EventName::AlarmAcknowledged, format!("acknowledged: {}", known.join(", ")))]);
         }
         known
     }
@@ -205,7 +214,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
         uuid: model.uuid.clone(),
         member: Some(drive.to_owned()),
         next_step: Some(next),
-        ..Condition::of_server("SparesMissing", Level::Warning, format!("{}: {text}", model.name))
+        ..Condition::of_server(EventName::SparesMissing, format!("{}: {text}", model.name))
     };
     let mut found = Vec::new();
     for spare in &in_force.desired.spares {

@@ -26,6 +26,7 @@ use crate::events::Level;
 use crate::members::{options, spec};
 use crate::model::{ArrayModel, MemberModel, StateWord};
 use crate::output;
+use openraid_status::EventName;
 
 /// Interval of the checks for due work.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -173,7 +174,7 @@ impl Server {
                 Some(why) => format!("{member}: it is idle, and cannot be read: {why}"),
                 None => format!("{member}: it can be read again"),
             };
-            let event = if text.ends_with("again") { "DriveAnswers" } else { "DriveSilent" };
+            let event = if text.ends_with("again") { EventName::DriveAnswers } else { EventName::DriveSilent };
             self.add_told(vec![News { member: Some(member.to_owned()), ..plain(event, text) }]);
         }
     }
@@ -288,7 +289,7 @@ impl Server {
             }
             let slot = slot.map_or_else(|| "-".into(), |slot| slot.to_string());
             if let Err(why) = program::run(program, &[light, name, array, &slot], LED_TIME_MAX) {
-                self.add_told(vec![plain("LightFailed", format!("the light of {name} is not set: {why}"))]);
+                self.add_told(vec![plain(EventName::LightFailed, format!("the light of {name} is not set: {why}"))]);
             }
         }
         self.state().care.lights = wanted.into_iter().map(|(name, (light, ..))| (name, light)).collect();
@@ -349,19 +350,20 @@ pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &Sta
         let span = (!model.spans.is_empty()).then_some(place);
         for member in &set.members {
             let Some(name) = &member.member else { continue };
-            let of = |event: &str, level, text: String| Condition {
+            let of = |event: EventName, level, text: String| Condition {
                 array: Some(model.name.clone()),
                 uuid: model.uuid.clone(),
                 span,
                 slot: member.slot,
                 member: Some(name.clone()),
                 next_step: Some(format!("openraid replace {} {name}", model.name)),
-                ..Condition::of_server(event, level, format!("{}: {name}: {text}", model.name))
+                level,
+                ..Condition::of_server(event, format!("{}: {name}: {text}", model.name))
             };
             found.extend(of_member(member, name, status, state).into_iter().map(|(event, level, text)| {
                 let condition = of(event, level, text);
                 // A spare is not copied, and a silent drive cannot be: add another drive instead.
-                let is_spare = member.state == StateWord::Spare || event == "DriveSilent";
+                let is_spare = member.state == StateWord::Spare || event == EventName::DriveSilent;
                 let next_step =
                     if is_spare { Some(format!("openraid show {}", model.name)) } else { condition.next_step };
                 Condition { next_step, ..condition }
@@ -376,7 +378,8 @@ fn of_member(
     name: &str,
     status: &ServiceStatus,
     state: &State,
-) -> Vec<(&'static str, Level, String)> {
+) -> Vec<(EventName, Level, String)> {
+    let of = |event: EventName, text| (event, event.level(), text);
     let mut found = Vec::new();
     let care = &state.care;
     if let Some(own) = care.health.get(name) {
@@ -384,11 +387,11 @@ fn of_member(
             found.extend(smart::judge(now, first).into_iter().map(|own| (own.event, own.level, own.text)));
         }
         found.extend(
-            own.trouble.iter().map(|why| ("HealthUnknown", Level::Info, format!("its health is not known: {why}"))),
+            own.trouble.iter().map(|why| of(EventName::HealthUnknown, format!("its health is not known: {why}"))),
         );
     }
     if let Some(why) = care.idle.get(name).and_then(|own| own.trouble.as_ref()) {
-        found.push(("DriveSilent", Level::Warning, format!("it is idle, and cannot be read: {why}")));
+        found.push(of(EventName::DriveSilent, format!("it is idle, and cannot be read: {why}")));
     }
     if let Some(own) = care.slow.get(name).filter(|own| own.windows >= WINDOWS) {
         let millis = |ns: u64| format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10);
@@ -397,17 +400,17 @@ fn of_member(
             millis(own.mean_ns),
             millis(own.median_ns)
         );
-        found.push(("DriveSlow", Level::Warning, text));
+        found.push(of(EventName::DriveSlow, text));
     }
     let budget = Limits::default().media_errors_max;
     let works = matches!(member.state, StateWord::InSync | StateWord::Rebuilding);
     if works && member.media_errors >= budget / 2 {
         let text = format!("{} of {budget} media errors since the start; with more it fails", member.media_errors);
-        found.push(("ErrorBudget", Level::Warning, text));
+        found.push(of(EventName::ErrorBudget, text));
     }
     let names = status.drives.iter().find(|view| view.member == name).map(|view| &view.names);
     if let Some(text) = names.and_then(|own| shingled::warning(own.model.as_deref(), own.zoned.as_deref())) {
-        found.push(("DriveShingled", Level::Info, text));
+        found.push(of(EventName::DriveShingled, text));
     }
     found
 }
@@ -416,5 +419,5 @@ fn of_member(
 pub(super) fn of_server(state: &State) -> Option<Condition> {
     let text = "smartctl is not installed, so the health of drives is unknown; install smartmontools, or write \
                 smart = \"never\" into [care] of the configuration file";
-    state.care.has_no_smartctl.then(|| Condition::of_server("HealthUnknown", Level::Info, text.into()))
+    state.care.has_no_smartctl.then(|| Condition::of_server(EventName::HealthUnknown, text.into()))
 }

@@ -11,10 +11,10 @@ use super::view::Served;
 use super::{Server, State};
 use crate::alarms::Condition;
 use crate::departed::{note, Departed, Why};
-use crate::events::Level;
 use crate::members::spec;
 use crate::model::{ArrayModel, StateWord};
 use crate::output;
+use openraid_status::EventName;
 
 /// Members that left, by the array's UUID.
 pub(super) type AllDeparted = BTreeMap<String, Vec<Departed>>;
@@ -135,8 +135,7 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
             member: Some(own.member.clone()),
             next_step: Some(format!("openraid add {} {}", model.name, own.member)),
             ..Condition::of_server(
-                "MemberStaysOut",
-                Level::Warning,
+                EventName::MemberStaysOut,
                 format!("{}: the former member {} has returned, and stays out: {why}", model.name, own.member),
             )
         })

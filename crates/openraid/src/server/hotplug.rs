@@ -28,6 +28,7 @@ use crate::departed::{note_return, Departed};
 use crate::kept::Readd;
 use crate::members::{options, spec};
 use crate::model::ArrayModel;
+use openraid_status::EventName;
 
 /// Interval of the search for drives.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -155,7 +156,7 @@ impl Server {
                     served.name, own.member
                 );
                 let array = Some(served.name.clone());
-                news.push(News { array, member: Some(own.member.clone()), ..plain("MemberReturned", text) });
+                news.push(News { array, member: Some(own.member.clone()), ..plain(EventName::MemberReturned, text) });
             }
         }
         news
@@ -246,7 +247,7 @@ impl Server {
             entry.members.iter().for_each(|member| self.state().plugs.note(member, refused.clone()));
             if started.is_ok() {
                 let text = format!("{name}: all its members have returned, and it is served");
-                news.push(News { array: Some(name), ..plain("NewArray", text) });
+                news.push(News { array: Some(name), ..plain(EventName::NewArray, text) });
             }
         }
         news

@@ -23,6 +23,7 @@ use crate::model::{
 };
 use crate::output::loss::Loss;
 use crate::quantity::counted;
+use openraid_status::EventName;
 
 /// The journal that a server was started with.
 #[derive(Debug)]
@@ -80,12 +81,14 @@ impl Server {
             JournalNews::Back(mut notes) => {
                 notes.extend(self.remember_journal().err().map(|failure| failure.text));
                 let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
-                plain("JournalBack", format!("the journal is back and active again{notes}"))
+                plain(EventName::JournalBack, format!("the journal is back and active again{notes}"))
             }
             JournalNews::DeviceAway(why) => {
-                plain("JournalAway", format!("the other device of the journal cannot be brought back: {why}"))
+                plain(EventName::JournalAway, format!("the other device of the journal cannot be brought back: {why}"))
             }
-            JournalNews::StillAway(why) => plain("JournalAway", format!("the journal cannot be brought back: {why}")),
+            JournalNews::StillAway(why) => {
+                plain(EventName::JournalAway, format!("the journal cannot be brought back: {why}"))
+            }
         });
         news.collect()
     }

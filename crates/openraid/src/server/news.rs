@@ -12,6 +12,7 @@ use crate::events::Level;
 use crate::model::{ChangeModel, StateWord};
 use crate::output;
 use crate::quantity::counted;
+use openraid_status::EventName;
 
 /// A piece of news.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
@@ -41,15 +42,17 @@ impl Server {
     pub fn news(&self, event: &ServiceEvent) -> Option<News> {
         match event {
             ServiceEvent::Notice(notice) => self.notice(notice),
-            ServiceEvent::NoticesLost(count) => Some(plain("NoticesLost", format!("{count} notices were lost"))),
+            ServiceEvent::NoticesLost(count) => {
+                Some(plain(EventName::NoticesLost, format!("{count} notices were lost")))
+            }
             ServiceEvent::StopFailed(array, error) => {
                 let name = self.name_of(*array).map_or_else(|| array.to_string(), |(name, _)| name);
-                Some(plain("StopFailed", format!("{name} did not stop cleanly: {error}")))
+                Some(plain(EventName::StopFailed, format!("{name} did not stop cleanly: {error}")))
             }
             ServiceEvent::StoodStill(time) => {
                 let seconds = time.as_secs();
                 let why = "the process was stopped, or the machine was suspended; time limits of members were extended";
-                Some(plain("StoodStill", format!("the server did not run for {seconds} s: {why}")))
+                Some(plain(EventName::StoodStill, format!("the server did not run for {seconds} s: {why}")))
             }
             ServiceEvent::Remote(drive, news) => Some(self.remote(*drive, news)),
             ServiceEvent::Signal(_) | ServiceEvent::Stopped => None,
@@ -80,13 +83,13 @@ impl Server {
         let member = self.member_name(drive);
         let (event, what) = match news {
             RemoteNews::Lost(why) => {
-                ("RemoteLost", format!("connection lost: {why}; reconnecting, commands wait meanwhile"))
+                (EventName::RemoteLost, format!("connection lost: {why}; reconnecting, commands wait meanwhile"))
             }
             RemoteNews::Back { after, repeated } => {
                 let writes = counted(*repeated, "write", "writes");
                 let seconds = after.get() / 1_000_000_000;
                 let tenths = after.get() / 100_000_000 % 10;
-                ("RemoteBack", format!("connected again after {seconds}.{tenths} s, {writes} repeated"))
+                (EventName::RemoteBack, format!("connected again after {seconds}.{tenths} s, {writes} repeated"))
             }
         };
         let place: Vec<&str> = array.as_deref().into_iter().chain(member.as_deref()).collect();
@@ -140,7 +143,7 @@ impl Server {
         }
         let text = format!("{place}: {}", notice.kind);
         let (event, level) = match notice.kind {
-            NoticeKind::Fail(_) if notice.slot.is_none() => ("FailSpare", None),
+            NoticeKind::Fail(_) if notice.slot.is_none() => (EventName::FailSpare.word(), None),
             NoticeKind::Degraded { tolerated } => (notice.kind.event(), Some(Level::of_degraded(tolerated.into()))),
             _ => (notice.kind.event(), None),
         };
@@ -154,6 +157,15 @@ impl Server {
 }
 
 /// A piece of news about the server itself.
-pub fn plain(event: &'static str, text: String) -> News {
-    News { event, array: None, span: None, slot: None, member: None, changes: Vec::new(), text, level: None }
+pub fn plain(event: EventName, text: String) -> News {
+    News {
+        event: event.word(),
+        array: None,
+        span: None,
+        slot: None,
+        member: None,
+        changes: Vec::new(),
+        text,
+        level: None,
+    }
 }

@@ -19,11 +19,11 @@ use super::news::{plain, News};
 use super::{Access, Server, State};
 use crate::alarms::Condition;
 use crate::care::patrol::{self, Found, Next};
-use crate::events::Level;
 use crate::members::{options, spec, spins};
 use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
 use crate::patrol_history;
 use crate::quantity::counted;
+use openraid_status::EventName;
 
 /// Interval at which a waiting patrol checks whether it may continue.
 const WAIT: Duration = Duration::from_millis(500);
@@ -83,7 +83,7 @@ impl Server {
     }
 
     fn log_patrol(&self, array: &str, text: &str) {
-        let news = News { array: Some(array.to_owned()), ..plain("Schedule", format!("{array}: {text}")) };
+        let news = News { array: Some(array.to_owned()), ..plain(EventName::Schedule, format!("{array}: {text}")) };
         self.add_told(vec![news]);
     }
 
@@ -218,7 +218,7 @@ pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
             slot: own.slot,
             member: Some(own.member.clone()),
             next_step: Some(format!("openraid check {}", model.name)),
-            ..Condition::of_server("PatrolFound", Level::Warning, text)
+            ..Condition::of_server(EventName::PatrolFound, text)
         }
     });
     conditions.collect()

@@ -11,6 +11,7 @@ use super::Server;
 use crate::checks::{CheckWord, OutcomeModel};
 use crate::control::Command;
 use crate::model::{ArrayModel, HealthWord, TaskModel};
+use openraid_status::EventName;
 
 /// Pause after an incomplete check: a day, or less if the schedule is shorter.
 const AFTER_ABORT_SECONDS: u64 = 86_400;
@@ -99,7 +100,7 @@ impl Server {
         } else {
             scheduled.refused.insert(name.clone(), now);
         }
-        Some(News { array: Some(name), ..plain("Schedule", text) })
+        Some(News { array: Some(name), ..plain(EventName::Schedule, text) })
     }
 }
 

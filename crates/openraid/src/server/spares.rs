@@ -18,6 +18,7 @@ use super::news::{plain, News};
 use super::view::Served;
 use super::{Access, Server};
 use crate::quantity::counted;
+use openraid_status::EventName;
 
 /// A drive that could not be added is tried again after this time.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
@@ -171,12 +172,12 @@ impl Server {
             match taken {
                 Ok(()) => {
                     let text = format!("{}: the spare {} for all arrays is taken in", served.name, spare.member);
-                    news.push(News { array: Some(served.name), ..plain("SpareTaken", text) });
+                    news.push(News { array: Some(served.name), ..plain(EventName::SpareTaken, text) });
                     break;
                 }
                 Err(why) => {
                     let text = format!("{}: a member is missing, and {why}", served.name);
-                    news.push(News { array: Some(served.name.clone()), ..plain("SpareRefused", text) });
+                    news.push(News { array: Some(served.name.clone()), ..plain(EventName::SpareRefused, text) });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use openraid_config::Access;
 use openraid_core::admin::{
-    ArrayStatus, BitmapStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskKind, TaskStatus,
+    ArrayStatus, BitmapStatus, CacheFigures, Health, MemberState, MemberStatus, Policy, Session, TaskStatus,
     Unprotected, WriteCache,
 };
 use openraid_core::geometry::{Geometry, Level, SetSpec};
@@ -19,7 +19,7 @@ use crate::consistency::ConsistencyWord;
 use crate::kept::Readd;
 use crate::model::{
     ArrayModel, BitmapModel, CacheModel, ChangeModel, DegradedModel, HealthWord, HostModel, MemberModel, ProfileModel,
-    ProtectionModel, ReasonModel, StateWord, TaskModel, TaskWord,
+    ProtectionModel, ReasonModel, StateWord, TaskModel,
 };
 use crate::quantity::eta_seconds;
 use crate::sets;
@@ -336,13 +336,7 @@ const fn health(health: Health) -> HealthWord {
 fn task_model(task: &TaskStatus, rate: u64) -> TaskModel {
     let (done, total) = (task.done.bytes().get(), task.total.bytes().get());
     TaskModel {
-        kind: match task.kind {
-            TaskKind::Rebuild => TaskWord::Rebuild,
-            TaskKind::Replace => TaskWord::Replace,
-            TaskKind::Resync => TaskWord::Resync,
-            TaskKind::Check => TaskWord::Check,
-            TaskKind::Repair => TaskWord::Repair,
-        },
+        kind: task.kind.into(),
         done_bytes: done,
         total_bytes: total,
         paused: task.paused,

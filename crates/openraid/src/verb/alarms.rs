@@ -18,6 +18,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
 use crate::quantity::{counted, one_line, utc};
 use crate::server::news::plain;
+use openraid_status::EventName;
 
 /// Alarms.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -133,7 +134,7 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
     }
     if !others.is_empty() {
         let log = Log::at(context.registry.folder_beside("events"));
-        let draft = Draft::now(&plain("AlarmAcknowledged", format!("acknowledged: {}", others.join(", "))));
+        let draft = Draft::now(&plain(EventName::AlarmAcknowledged, format!("acknowledged: {}", others.join(", "))));
         // The alarms themselves are stored, so a failure to log the event is ignored.
         let _ = log.append(&[Entry::Event(draft)]);
     }

@@ -1,7 +1,9 @@
 //! `openraid list`: lists the arrays that are recorded or served.
 
 use std::fmt::Write;
+use std::path::Path;
 
+use openraid_sys::KernelNames;
 use openraid_units::Bytes;
 use serde::Serialize;
 
@@ -97,13 +99,14 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         let state = "offline".into();
         table.row([entry.name.clone(), entry.level.clone(), "-".into(), state, entry.members.len().to_string()]);
     }
-    table.text() + &drives_text(served)
+    table.text() + &drives_text(served, remembered, &|member| KernelNames::of(Path::new(member)))
 }
 
-/// The drives of served arrays by the kernel's names for them. Files, memory and remote members have none.
-fn drives_text(served: &[ArrayModel]) -> String {
+/// The drives of all arrays by the kernel's names for them. Files, memory and remote members have none.
+fn drives_text(served: &[ArrayModel], remembered: &[Entry], names_of: &dyn Fn(&str) -> KernelNames) -> String {
     let mut table = Table::new(&["ARRAY", "SLOT", "MEMBER", "STATE", "SERIAL", "MODEL", "BAY"]);
     let mut count = 0;
+    let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
     for array in served {
         for member in array.sets().into_iter().flat_map(|set| &set.members) {
             let names = [&member.serial, &member.model, &member.bay];
@@ -111,14 +114,48 @@ fn drives_text(served: &[ArrayModel]) -> String {
                 continue;
             }
             count += 1;
-            let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
             let slot = member.slot.map_or_else(|| "-".into(), |slot| slot.to_string());
             let [serial, model, bay] = names.map(cell);
             table.row([array.name.clone(), slot, cell(&member.member), state_text(member), serial, model, bay]);
         }
     }
+    for (entry, member) in remembered.iter().flat_map(|entry| entry.members.iter().map(move |member| (entry, member))) {
+        let names = names_of(member);
+        let names = [&names.serial, &names.model, &names.bay];
+        if names.iter().all(|name| name.is_none()) {
+            continue;
+        }
+        count += 1;
+        let [serial, model, bay] = names.map(cell);
+        // The slot is in the member's metadata, which `list` does not read.
+        table.row([entry.name.clone(), "-".into(), member.clone(), "offline".into(), serial, model, bay]);
+    }
     if count == 0 {
         return String::new();
     }
     format!("\n{}", table.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_of_offline_arrays_have_their_serial_numbers() {
+        let entry = Entry {
+            name: "data".into(),
+            uuid: None,
+            level: "raid1".into(),
+            members: vec!["/dev/sdb".into(), "/srv/file".into()],
+            kept: crate::kept::Kept::default(),
+        };
+        let names = |member: &str| match member {
+            "/dev/sdb" => KernelNames { serial: Some("WD-1".into()), ..KernelNames::default() },
+            _ => KernelNames::default(),
+        };
+        let text = drives_text(&[], std::slice::from_ref(&entry), &names);
+        let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows, [["data", "-", "/dev/sdb", "offline", "WD-1", "-", "-"]], "{text}");
+        assert_eq!(drives_text(&[], &[entry], &|_| KernelNames::default()), "");
+    }
 }

@@ -7,6 +7,7 @@ mod lost;
 mod options;
 pub mod sizes;
 mod tls;
+mod unnamed;
 mod wanted;
 
 use std::fs::File;
@@ -46,6 +47,7 @@ use crate::server::start::{Taken, Taking};
 use crate::server::{Access, Listening, Server, ServerOptions};
 use attend::{Attendance, Line};
 use openraid_models::ArrayLevel;
+use openraid_status::EventName;
 use sizes::limits_of;
 use wanted::{is_service, wanted, Wanted};
 
@@ -120,7 +122,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let (exit, mut voice) = attendance.until_the_end();
     service.stop();
     drop(tls);
-    events.note(Draft::now(&plain("ServerStopped", "the server has stopped".into())));
+    events.note(Draft::now(&plain(EventName::ServerStopped, "the server has stopped".into())));
     for failure in server.restore_all_drive_caches() {
         context.output.warn(&failure);
     }

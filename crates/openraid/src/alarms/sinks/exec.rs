@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use openraid_status::EventName;
+
 use super::{line, Batch, SEND_TIME_MAX, SINGLES_MAX};
 use crate::alarms::AlarmModel;
 
@@ -21,7 +23,9 @@ pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {
         let summary = batch.summary();
         return call(
             program,
-            Command::new(program).args(["AlarmSummary", "server", &summary]).env("OPENRAID_TEXT", &summary),
+            Command::new(program)
+                .args([EventName::AlarmSummary.word(), "server", &summary])
+                .env("OPENRAID_TEXT", &summary),
         );
     }
     for (event, alarm) in calls {
@@ -40,9 +44,9 @@ pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {
 /// The word for the beginning of a state, or for its end.
 fn event(alarm: &AlarmModel) -> Option<&str> {
     match (alarm.until_seconds, alarm.what.event.as_str()) {
-        (None, "ResyncStarted") => Some("RebuildStarted"),
+        (None, "ResyncStarted") => Some(EventName::RebuildStarted.word()),
         (None, event) => Some(event),
-        (Some(_), "RebuildStarted" | "ResyncStarted") => Some("RebuildFinished"),
+        (Some(_), "RebuildStarted" | "ResyncStarted") => Some(EventName::RebuildFinished.word()),
         (Some(_), _) => None,
     }
 }

@@ -36,6 +36,7 @@ use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
 use crate::settings;
 use crate::verb::explain;
+use openraid_status::EventName;
 
 /// Events as they were read, and the times of the files then.
 #[derive(Default)]
@@ -290,7 +291,7 @@ impl Controller for Web {
     }
 
     fn audit(&self, array: Option<&str>, text: String) {
-        let news = News { array: array.map(str::to_owned), ..plain("Changed", text) };
+        let news = News { array: array.map(str::to_owned), ..plain(EventName::Changed, text) };
         self.server.add_told(vec![news]);
     }
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::super::Context;
 use super::lost::Lost;
+use super::unnamed::Unnamed;
 use crate::control::{Answer, Answerer, Command};
 use crate::events::{Draft, Writer};
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ use crate::output::voice::Voice;
 use crate::quantity::{counted, utc};
 use crate::server::news::{plain, News};
 use crate::server::Server;
+use openraid_status::EventName;
 
 /// Time between two samples of tasks, and between two updates of the state on the terminal.
 const TICK: Duration = Duration::from_millis(500);
@@ -80,10 +82,15 @@ impl Attendance<'_> {
         let mut next = Instant::now();
         let mut status = String::new();
         let mut lost = Lost::default();
+        let mut unnamed = Unnamed::default();
         loop {
+            for event in unnamed.take(|array| self.server.name_of(array).is_some()) {
+                self.print_event(&event, &mut lost);
+            }
             match self.service.events().recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(ServiceEvent::Stopped) | Err(RecvTimeoutError::Disconnected) => {
                     // Notices since the last tick are also printed.
+                    unnamed.take(|_| true).iter().for_each(|event| self.print_event(event, &mut lost));
                     lost.take().iter().for_each(|news| self.print_news(news));
                     self.print_collected_news();
                     return (exit, self.voice);
@@ -95,17 +102,14 @@ impl Attendance<'_> {
                         ServiceEvent::Signal(_) => notifier.stopping(),
                         _ => {}
                     }
-                    let news = self.server.news(&event);
-                    let news = news.and_then(|news| match &event {
-                        ServiceEvent::Notice(notice) => lost.collect(notice, news),
-                        _ => Some(news),
-                    });
-                    if let Some(news) = news {
-                        self.print_news(&news);
+                    let is_named = |array| self.server.name_of(array).is_some();
+                    if let Some(event) = unnamed.hold(event, is_named) {
+                        self.print_event(&event, &mut lost);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     next = Instant::now() + tick;
+                    unnamed.tick();
                     // The shard has answered. A shard that does not answer is not reported as alive. An error means
                     // that the service is ending; the event follows.
                     if self.server.sample().is_ok() {
@@ -129,6 +133,17 @@ impl Attendance<'_> {
         }
     }
 
+    /// Prints an event that is news; a lost sector waits in `lost` for its neighbours.
+    fn print_event(&mut self, event: &ServiceEvent, lost: &mut Lost) {
+        let news = self.server.news(event).and_then(|news| match event {
+            ServiceEvent::Notice(notice) => lost.collect(notice, news),
+            _ => Some(news),
+        });
+        if let Some(news) = news {
+            self.print_news(&news);
+        }
+    }
+
     fn show(&mut self, arrays: &[ArrayModel], before: &mut String) {
         self.voice.show(arrays);
         let now = self.server.summary();
@@ -143,9 +158,9 @@ impl Attendance<'_> {
         let server = Arc::clone(self.server);
         let reload = move || {
             let news = match server.answer(Command::Reload) {
-                Ok(Answer::Reloaded(model)) => plain("ConfigurationRead", model.text()),
+                Ok(Answer::Reloaded(model)) => plain(EventName::ConfigurationRead, model.text()),
                 Ok(_) => return,
-                Err(failure) => plain("ConfigurationRefused", failure.text),
+                Err(failure) => plain(EventName::ConfigurationRefused, failure.text),
             };
             server.add_told(vec![news]);
         };

@@ -4,10 +4,11 @@ use openraid_core::actions::{Notice, NoticeKind};
 
 use crate::server::news::News;
 
-/// A range of lost sectors of one member, and the news of its first sector.
+/// A range of lost sectors of one member.
 #[derive(Debug)]
 struct Range {
     notice: Notice,
+    /// The news of its first sector. Its text is only the place: array, slot and member.
     news: News,
     from: u64,
     /// The last sector.
@@ -31,27 +32,33 @@ impl Lost {
         let next = self.ranges.iter_mut().filter(same).find(|own| own.to + 1 == lba || own.from == lba + 1);
         match next {
             Some(range) => (range.from, range.to) = (range.from.min(lba), range.to.max(lba)),
-            None => self.ranges.push(Range { notice: *notice, news, from: lba, to: lba }),
+            None => {
+                let place = news.text.strip_suffix(&notice.kind.to_string()).unwrap_or_default().to_owned();
+                let news = News { text: place, ..news };
+                self.ranges.push(Range { notice: *notice, news, from: lba, to: lba });
+            }
         }
         None
     }
 
     /// The news of all ranges.
     pub fn take(&mut self) -> Vec<News> {
-        let told = |range: Range| {
+        let news = |range: Range| {
             let Range { notice, mut news, from, to } = range;
-            if from < to {
-                let all = format!("sectors {from} to {to} are lost: no redundancy was left to restore them");
-                news.text = news.text.replace(&notice.kind.to_string(), &all);
-            }
+            news.text.push_str(&if from == to {
+                notice.kind.to_string()
+            } else {
+                format!("sectors {from} to {to} are lost: no redundancy was left to restore them")
+            });
             news
         };
-        self.ranges.drain(..).map(told).collect()
+        self.ranges.drain(..).map(news).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use openraid_status::EventName;
     use openraid_units::{ArrayId, DriveId, DriveLba, Instant, Slot};
 
     use super::*;
@@ -61,7 +68,7 @@ mod tests {
         let kind = NoticeKind::SectorLost(DriveLba(lba));
         let (own, drive) = (Some(Slot(slot)), Some(DriveId(slot)));
         let notice = Notice { at: Instant::ZERO, array: ArrayId(0), slot: own, drive, kind };
-        (notice, plain("SectorLost", format!("data, slot {slot}: {kind}")))
+        (notice, plain(EventName::SectorLost, format!("data, slot {slot}: {kind}")))
     }
 
     #[test]
@@ -76,11 +83,11 @@ mod tests {
         let (notice, news) = lost(0, 7);
         let other = Notice { kind: NoticeKind::Failed, ..notice };
         assert_eq!(all.collect(&other, news.clone()), Some(news));
-        let told: Vec<String> = all.take().into_iter().map(|news| news.text).collect();
+        let texts: Vec<String> = all.take().into_iter().map(|news| news.text).collect();
         let range =
             |slot| format!("data, slot {slot}: sectors 39 to 42 are lost: no redundancy was left to restore them");
         let one = |slot| format!("data, slot {slot}: sector 90 is lost: no redundancy was left to restore it");
-        assert_eq!(told, [range(0), range(1), one(0), one(1)]);
+        assert_eq!(texts, [range(0), range(1), one(0), one(1)]);
         assert!(all.take().is_empty());
     }
 }

@@ -1,0 +1,93 @@
+//! The tables of events and alarms: each name is used, each name that is used is in the table, and the pages agree.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use openraid_status::EventName;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The engine's notices.
+const NOTICES: &str = include_str!("../../../core/src/news.rs");
+
+/// The names that the engine's notices have.
+fn of_engine() -> Vec<&'static str> {
+    let (_, body) = NOTICES.split_once("pub const fn event(&self)").expect("the function");
+    let (body, _) = body.split_once("\n    }\n").expect("its end");
+    body.split('"').skip(1).step_by(2).collect()
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.path().is_dir() {
+            sources(&entry.path(), found);
+        } else if entry.path().extension().is_some_and(|own| own == "rs") {
+            found.push(entry.path());
+        }
+    }
+}
+
+/// The names that the program gives to events and alarms outside of its tests.
+fn of_program() -> Vec<String> {
+    let mut files = Vec::new();
+    sources(&Path::new(ROOT).join("crates/openraid/src"), &mut files);
+    let mut found = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(file).expect("a file");
+        let text = text.split("#[cfg(test)]\nmod tests").next().expect("a part");
+        let is_part = |c: char| !c.is_alphanumeric();
+        found.extend(
+            text.split("EventName::").skip(1).map(|rest| rest.split(is_part).next().expect("a word").to_owned()),
+        );
+    }
+    found
+}
+
+#[test]
+fn each_event_is_in_the_table_and_each_name_of_the_table_is_used() {
+    let (engine, program) = (of_engine(), of_program());
+    assert!(engine.len() > 20 && program.len() > 20, "the names are found: {engine:?}, {program:?}");
+    for name in &engine {
+        assert!(EventName::named(name).is_some(), "the engine's event {name} is not in the table");
+    }
+    for name in EventName::ALL.iter().map(|name| name.word()) {
+        let is_used = engine.contains(&name) || program.iter().any(|own| own == name);
+        assert!(is_used, "{name} is in the table, but no code produces it");
+    }
+}
+
+#[test]
+fn the_page_of_events_has_the_table() {
+    const BEGIN: &str = "<!-- events: begin -->\n";
+    const END: &str = "<!-- events: end -->\n";
+    let path = format!("{ROOT}/docs/events.md");
+    let page = fs::read_to_string(&path).expect("the page");
+    let (head, rest) = page.split_once(BEGIN).expect("the table begins");
+    let (table, tail) = rest.split_once(END).expect("the table ends");
+    let rows = EventName::ALL.iter();
+    let rows = rows.map(|name| format!("| `{}` | {} | {} |\n", name.word(), name.level().word(), name.about()));
+    let wanted = format!("\n| Name | Level | Meaning |\n| --- | --- | --- |\n{}\n", rows.collect::<String>());
+    if std::env::var_os("OPENRAID_BLESS").is_some() {
+        fs::write(path, format!("{head}{BEGIN}{wanted}{END}{tail}")).expect("it can be written");
+    } else {
+        assert_eq!(table, wanted, "docs/events.md is stale; run this test with OPENRAID_BLESS=1");
+    }
+}
+
+/// The table of alarms is written by hand: names and levels must be the ones of the program.
+#[test]
+fn the_page_of_serving_names_alarms_and_levels_that_exist() {
+    let page = fs::read_to_string(format!("{ROOT}/docs/serving.md")).expect("the page");
+    let (_, rest) = page.split_once("| Alarm | Level | State |\n").expect("the table");
+    let rows = rest.lines().skip(1).take_while(|line| line.starts_with('|'));
+    let mut checked = 0;
+    for row in rows {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let levels: Vec<&str> = cells[2].split("; ").collect();
+        for word in cells[1].split('`').skip(1).step_by(2) {
+            let name = EventName::named(word).unwrap_or_else(|| panic!("no alarm has the name {word}"));
+            assert!(levels.iter().any(|own| own.starts_with(name.level().word())), "{word}: {levels:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 15, "{checked} names");
+}
