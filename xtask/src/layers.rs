@@ -30,25 +30,13 @@ const QUESTIONS: &[&str] = &["is_", "are_", "has_", "may_", "can_", "needs_", "w
 const NUMBERS: &str = "xtask/layers.txt";
 /// Fields of the controller that hold the state of a folder.
 const HOMES: &[(&str, &str)] = &[
-    ("admin_waiting", "admin"),
+    ("admin", "admin"),
     ("requests", "requests"),
-    ("pieces", "requests"),
-    ("row_progress", "requests"),
-    ("wanting", "requests"),
-    ("splitting", "requests"),
-    ("restarting", "requests"),
-    ("plain", "requests"),
-    ("starved_since", "requests"),
-    ("submitted", "requests"),
     ("cache", "cache"),
-    ("ahead", "cache"),
-    ("cache_waiters", "cache"),
     ("ops", "io"),
     ("ended", "io"),
     ("locks", "io"),
-    ("background_waits", "background"),
     ("journal", "journal"),
-    ("journal_lost_notice", "journal"),
 ];
 /// The names of the numbers in that file.
 const CALLS: &str = "cross-folder calls";
@@ -350,7 +338,7 @@ mod tests {
     fn a_use_of_the_state_of_a_higher_folder_is_counted() {
         let files = [
             entry("controller.rs", "impl Controller {\n    fn a(&mut self) { self.ops.wake(1); self.cache.b(); }\n}\n"),
-            entry("io/a.rs", "impl Controller {\n    fn a(&mut self) { self.ops.a(); self.cache.b(); self.pieces[self.x()].c = 1; self.journal.d(); }\n}\nimpl A { fn a(&self) { self.cache.b() } }\n"),
+            entry("io/a.rs", "impl Controller {\n    fn a(&mut self) { self.ops.a(); self.cache.b(); self.requests.x() = 1; self.journal.d(); }\n}\nimpl A { fn a(&self) { self.cache.b() } }\n"),
             entry("journal/a.rs", "impl Controller {\n    fn a(&mut self) { self\n        .ops[1] = 2; self.ops(); self.journal.d() }\n}\n"),
         ];
         let matrix = reaching(&files);

@@ -5,6 +5,7 @@
 
 mod carry_out;
 mod members;
+mod queue;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,7 +25,7 @@ use crate::reason::{FailReason, Reason};
 use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
 
 pub use crate::settings::Policy;
-pub(crate) use carry_out::Waiting;
+pub(crate) use queue::AdminQueue;
 
 /// How the engine chooses the method for a write of part of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -10,18 +10,16 @@
 //! arrival, then commands, then new requests, then work that is due by time, and then lets every operation that can
 //! continue do so. Equal events at equal times give equal actions, byte for byte.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
 use crate::actions::{Actions, ReplyStatus};
-use crate::admin::AdminCommand;
+use crate::admin::{AdminCommand, AdminQueue};
 use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
-use crate::cache::readahead::{Ahead, AHEAD_REQUESTS_MAX};
 use crate::cache::Cache;
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
-use crate::frames::Frames;
+use crate::frames::Pool;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
 use crate::io::ended::{Ended, EndedFor, EndedOps};
@@ -30,14 +28,11 @@ use crate::io::op::OpKind;
 use crate::io::ops::Ops;
 use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::{Journal, JournalState};
-use crate::limits::{Limits, LimitsError, ZERO_REGION_BYTES};
+use crate::limits::{Limits, LimitsError};
 use crate::planted::Planted;
 use crate::reason::TraceEntry;
-use crate::requests::piece::{Piece, RowProgress};
-use crate::requests::progress::Request;
-use crate::slab::{Queue, Slab};
+use crate::requests::Requests;
 use crate::trace::Trace;
-use crate::waiters::Waiters;
 
 /// The reason for the next call of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,47 +61,20 @@ pub struct Controller {
     /// Time since 1970 at `Instant::ZERO`.
     pub(crate) wall_clock: Nanos,
     inbox: Vec<Completion>,
-    pub(crate) submitted: VecDeque<BlockRequest>,
-    commanded: VecDeque<(Token, AdminCommand)>,
-    pub(crate) requests: Slab<Request>,
-    pub(crate) pieces: Slab<Piece>,
-    /// The progress of each piece that is processed by rows.
-    pub(crate) row_progress: Vec<Option<RowProgress>>,
+    pub(crate) admin: AdminQueue,
+    pub(crate) requests: Requests,
     pub(crate) ops: Ops,
     /// Operations that have ended and were not handed on yet.
     pub(crate) ended: EndedOps,
     pub(crate) locks: Locks,
     pub(crate) channels: Channels,
-    pub(crate) host_frames: Frames,
-    pub(crate) work_frames: Frames,
-    /// The start of the work area in the pool.
-    pub(crate) work_from: u64,
+    pub(crate) pool: Pool,
     pub(crate) cache: Cache,
-    /// The read-ahead of all arrays.
-    pub(crate) ahead: Ahead,
-    /// Pieces that wait for the cache or for the journal.
-    pub(crate) cache_waiters: Waiters,
     pub(crate) journal: Journal,
-    /// Is the notice that the journal is full still to be sent?
-    pub(crate) journal_lost_notice: bool,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
-    /// Requests that need pieces; pieces that need operations; pieces that need other frames; requests without payload
-    /// that need operations.
-    pub(crate) wanting: Queue,
-    pub(crate) splitting: Queue,
-    pub(crate) restarting: Queue,
-    /// The time since which a request waits for frames that only hung drives can release.
-    pub(crate) starved_since: Option<Instant>,
-    pub(crate) plain: Queue,
-    /// Did a background task find no room for an operation?
-    pub(crate) background_waits: bool,
-    /// Administrative commands that are not done.
-    pub(crate) admin_waiting: Vec<(Token, crate::admin::Waiting)>,
     /// The engine writes this for readers and never reads it.
     pub(crate) trace: Trace,
-    /// Number of host requests so far.
-    pub(crate) asked: u64,
     pub(crate) more_to_do: bool,
     pub(crate) planted: Planted,
 }
@@ -118,39 +86,22 @@ impl Controller {
     /// A relation between the limits that does not hold.
     pub fn new(limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
-        let host = limits.host_bytes().get();
         Ok(Self {
             now: Instant::ZERO,
             wall_clock: Nanos::ZERO,
             inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
-            submitted: VecDeque::with_capacity(limits.requests_max as usize),
-            commanded: VecDeque::new(),
-            requests: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
-            pieces: Slab::new(limits.pieces_max),
-            row_progress: alloc::vec![None; limits.pieces_max as usize],
+            admin: AdminQueue::default(),
+            requests: Requests::new(&limits),
             ops: Ops::new(limits.ops_max),
             ended: EndedOps::new(limits.ops_max, limits.pieces_max),
             locks: Locks::new(limits.ops_max),
             channels: Channels::new(&limits),
-            host_frames: Frames::new(ZERO_REGION_BYTES, host),
-            work_frames: Frames::new(ZERO_REGION_BYTES + host, limits.work.get()),
-            work_from: ZERO_REGION_BYTES + host,
+            pool: Pool::new(&limits),
             cache: Cache::new(&limits),
-            ahead: Ahead::new(&limits),
-            cache_waiters: Waiters::new(limits.pieces_max),
             journal: Journal::new(&limits),
-            journal_lost_notice: false,
             sets: Sets::new(),
             arrays: Arrays::new(),
-            wanting: Queue::new(limits.requests_max),
-            splitting: Queue::new(limits.pieces_max),
-            restarting: Queue::new(limits.pieces_max),
-            starved_since: None,
-            plain: Queue::new(limits.requests_max),
-            background_waits: false,
-            admin_waiting: Vec::new(),
             trace: Trace::new(limits.trace_entries),
-            asked: 0,
             more_to_do: false,
             planted: Planted::default(),
             limits,
@@ -182,12 +133,7 @@ impl Controller {
     /// # Errors
     /// [`QueueFull`] with the request if the limit is reached.
     pub fn submit(&mut self, request: BlockRequest) -> Result<(), QueueFull> {
-        let inside = self.requests.len() - self.ahead.requests();
-        if self.submitted.len() as u64 + u64::from(inside) >= u64::from(self.limits.requests_max) {
-            return Err(QueueFull(request));
-        }
-        self.submitted.push_back(request);
-        Ok(())
+        self.requests.submit(request)
     }
 
     /// Hand in the end of an action.
@@ -197,7 +143,7 @@ impl Controller {
 
     /// Hand in a command of the administrator; answered by [`Actions::admin`] with the same token.
     pub fn admin(&mut self, token: Token, command: AdminCommand) {
-        self.commanded.push_back((token, command));
+        self.admin.push(token, command);
     }
 
     /// Handle all events and advance everything that can continue. `now` never goes back.
@@ -211,18 +157,16 @@ impl Controller {
             self.on_completion(completion, actions);
         }
         self.inbox.clear();
-        while let Some((token, command)) = self.commanded.pop_front() {
+        while let Some((token, command)) = self.admin.next() {
             self.on_admin(token, command, actions);
             self.hand_on(actions);
         }
-        if self.submitted.len() > 1 && self.cache.is_on() {
+        if self.requests.submitted().len() > 1 && self.cache.is_on() {
             self.glance_at_requests();
         }
-        while let Some(request) = self.submitted.pop_front() {
+        while let Some(request) = self.requests.next_submitted() {
             self.admit(request, actions);
         }
-        // It starts at its beginning again, as [`Queue`] does.
-        self.submitted.clear();
         if self.channels.may_be_overdue(self.now) {
             self.check_timeouts(actions);
         }
@@ -346,7 +290,7 @@ impl Controller {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
                 Signal::CopyLost(set) => self.cache.invalidate_set(set),
-                Signal::FlushFailed => self.cache_waiters.wake_all(&mut self.splitting),
+                Signal::FlushFailed => self.requests.wake_all(),
                 Signal::Ended(set) => {
                     self.wait_for_set_to_return(set);
                     self.cache.end_rest(set);
@@ -440,7 +384,7 @@ impl Controller {
             }
             match owner {
                 EndedFor::Piece(piece) => {
-                    self.pieces[piece].note_error(error);
+                    self.requests.piece_mut(piece).note_error(error);
                     self.ended.push_piece(piece);
                 }
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
@@ -468,11 +412,12 @@ impl Controller {
         if self.cache.is_on() || self.journal.state() != JournalState::None {
             return false;
         }
-        let pieces = self.splitting.len() | self.wanting.len() | self.restarting.len();
-        let waits = pieces | self.plain.len() | self.admin_waiting.len();
-        let is_due =
-            self.sets.has_news() | self.sets.are_logs_due() | self.ahead.is_wanted() | (self.now >= self.sets.due().0);
-        !(waits != 0 || is_due)
+        let waits = !self.requests.are_quiet() | !self.admin.is_none_waiting();
+        let is_due = self.sets.has_news()
+            | self.sets.are_logs_due()
+            | self.cache.wants_ahead()
+            | (self.now >= self.sets.due().0);
+        !(waits || is_due)
     }
 
     #[inline(always)]
@@ -482,23 +427,20 @@ impl Controller {
             self.look_at_sets(actions);
             return true;
         }
-        if !self.restarting.is_empty() {
-            self.retry_restarts();
-        }
-        if !self.plain.is_empty() && self.run_plain(actions) {
+        self.requests.retry_restarts(self.pool.host_mut());
+        if self.requests.plain_len() > 0 && self.run_plain(actions) {
             return true;
         }
-        let splits = !self.splitting.is_empty() || self.cache_waiters.are_asked();
-        if splits && self.ops.may_make_op() && self.split_next(actions) {
+        if self.requests.wants_ops() && self.ops.may_make_op() && self.split_next(actions) {
             return true;
         }
-        if !self.wanting.is_empty() && self.cut_pieces(actions) {
+        if self.requests.wants_pieces() && self.cut_pieces(actions) {
             return true;
         }
-        if (!self.wanting.is_empty() || !self.restarting.is_empty()) && self.end_starved(actions) {
+        if self.requests.may_starve() && self.end_starved(actions) {
             return true;
         }
-        if self.ahead.is_wanted() && self.pump_read_ahead() {
+        if self.cache.wants_ahead() && self.pump_read_ahead() {
             return true;
         }
         self.note_hurry();
@@ -511,7 +453,7 @@ impl Controller {
         if self.sets.are_logs_due() && self.pump_logs(actions) {
             return true;
         }
-        if self.now < self.sets.due().0 && self.admin_waiting.is_empty() {
+        if self.now < self.sets.due().0 && self.admin.is_none_waiting() {
             return false;
         }
         self.look_at_sets(actions) || self.sets.has_news() || self.ops.has_ready()
@@ -538,9 +480,7 @@ impl Controller {
             }
         };
         consider(self.channels.next_deadline(), Wake::CommandTimeout);
-        if self.starved_since.is_some() {
-            consider(self.starved_deadline(), Wake::CommandTimeout);
-        }
+        consider(self.requests.starved_deadline(self.limits.command_timeout), Wake::CommandTimeout);
         if self.cache.is_on() {
             consider(self.destage_deadline(), Wake::Destage);
         }
@@ -559,7 +499,7 @@ impl Controller {
     /// Is no work of a host in progress?
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.requests.len() == self.ahead.requests() && self.submitted.is_empty()
+        self.requests.is_idle()
     }
 
     /// The last decisions, oldest first.

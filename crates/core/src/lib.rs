@@ -33,7 +33,6 @@ mod slab;
 pub mod slots;
 pub mod steps;
 mod trace;
-mod waiters;
 mod waiting;
 
 pub use actions::Actions;

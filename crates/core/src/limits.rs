@@ -11,6 +11,8 @@ pub const MEMBERS_MAX: u16 = 128;
 pub const FRAME_BYTES: u64 = 4096;
 /// The start of the pool that is always zero: the source of written zeroes.
 pub const ZERO_REGION_BYTES: u64 = 256 << 10;
+/// The same in sectors: the longest write of zeroes without frames.
+pub(crate) const ZERO_SECTORS: Sectors = Bytes(ZERO_REGION_BYTES).sectors_floor();
 /// The largest pool: 4 TiB.
 pub const POOL_BYTES_MAX: Bytes = Bytes(1 << 42);
 /// Minimum number of lines of a cache that may be dirty.

@@ -10,8 +10,7 @@ use crate::actions::{Actions, Notice, NoticeKind};
 use crate::array::sets::Sets;
 use crate::io::op::Op;
 use crate::reason::{Reason, TraceEntry};
-use crate::requests::piece::Piece;
-use crate::requests::progress::Request;
+use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
 
@@ -99,23 +98,17 @@ impl Trace {
 
     /// A step of a host request, named by its place in the table. Read-ahead has none.
     #[inline(always)]
-    pub(crate) fn request(&mut self, requests: &Slab<Request>, request: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() && !requests[request].is_ahead() {
-            self.step(Who::Request(requests[request].number()), what());
+    pub(crate) fn request(&mut self, requests: &Requests, request: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() && !requests.get(request).is_ahead() {
+            self.step(Who::Request(requests.get(request).number()), what());
         }
     }
 
     /// A step of the request of a piece.
     #[inline(always)]
-    pub(crate) fn piece(
-        &mut self,
-        requests: &Slab<Request>,
-        pieces: &Slab<Piece>,
-        piece: u32,
-        what: impl FnOnce() -> What,
-    ) {
+    pub(crate) fn piece(&mut self, requests: &Requests, piece: u32, what: impl FnOnce() -> What) {
         if self.steps.is_on() {
-            self.request(requests, pieces[piece].request(), what);
+            self.request(requests, requests.piece(piece).request(), what);
         }
     }
 

@@ -20,7 +20,7 @@ impl Controller {
     /// # Errors
     /// Those of the writer.
     pub fn write_waiting(&self, out: &mut dyn Write) -> Result {
-        for (token, waiting) in &self.admin_waiting {
+        for (token, waiting) in self.admin.waiting() {
             writeln!(out, "command {token:?}: {waiting:?}")?;
         }
         for (SetId(number), set) in self.sets.iter() {
@@ -28,7 +28,7 @@ impl Controller {
         }
         self.cache.write_state(out)?;
         self.journal.write_state(out)?;
-        let [lines, others] = self.cache_waiters.len();
+        let [lines, others] = self.requests.waiting();
         writeln!(out, "{lines} wait: for lines of the cache; {others} for the journal or a write past the cache")?;
         for (name, queue) in self.queues().filter(|(_, queue)| !queue.is_empty()) {
             writeln!(out, "{} wait: {name}", queue.len())?;
@@ -36,19 +36,11 @@ impl Controller {
         for (index, op) in self.ops.iter().take(LINES_MAX) {
             writeln!(out, "operation {index}: {op}")?;
         }
-        for (index, piece) in self.pieces.iter().take(LINES_MAX) {
-            writeln!(out, "piece {index} of {:?}: {piece}", self.requests[piece.request()].token(),)?;
-        }
-        Ok(())
+        self.requests.write_state(out, LINES_MAX)
     }
 
     fn queues(&self) -> impl Iterator<Item = (&'static str, &Queue)> {
-        let pieces = [
-            ("for a piece", &self.wanting),
-            ("for operations", &self.splitting),
-            ("for frames, again", &self.restarting),
-        ];
-        self.ops.queues().into_iter().chain(pieces)
+        self.ops.queues().into_iter().chain(self.requests.queues())
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use openraid_format::SetName;
 use openraid_units::{ArrayId, DriveId, Sectors, SetId, Token};
 
+use super::queue::Waiting;
 use super::{AdminCommand, AdminError, AdminOutcome, AdminReply, Policy, WriteCache};
 use crate::actions::{Actions, NoticeKind};
 use crate::adaptive::Tuning;
@@ -19,19 +20,6 @@ use crate::io::command::Owner;
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);
 
-/// A command that is not done yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Waiting {
-    /// Until the superblocks of a new set are durable.
-    Start(ArrayId, SetId),
-    /// Until an array has finished its work and is marked clean.
-    Stop(ArrayId),
-    /// Until the journal's last superblocks are durable.
-    DetachJournal,
-    /// Until this generation of the journal's superblocks, with the discard, is durable.
-    Discard(u64),
-}
-
 impl Controller {
     pub(crate) fn on_admin(&mut self, token: Token, command: AdminCommand, actions: &mut Actions) {
         self.sets.all_changed(Change::Session);
@@ -40,7 +28,7 @@ impl Controller {
             AdminCommand::DetachDrive { drive } => self.detach(drive),
             AdminCommand::StartSet(assembly) => match self.start_set(&assembly) {
                 Ok((array, set)) => {
-                    self.admin_waiting.push((token, Waiting::Start(array, set)));
+                    self.admin.wait(token, Waiting::Start(array, set));
                     return;
                 }
                 Err(error) => Err(error),
@@ -49,7 +37,7 @@ impl Controller {
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => match self.begin_stop(array) {
                 Ok(()) => {
-                    self.admin_waiting.push((token, Waiting::Stop(array)));
+                    self.admin.wait(token, Waiting::Stop(array));
                     return;
                 }
                 Err(error) => Err(error),
@@ -65,7 +53,7 @@ impl Controller {
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
             AdminCommand::DetachJournal => match self.begin_detach_journal() {
                 Ok(()) => {
-                    self.admin_waiting.push((token, Waiting::DetachJournal));
+                    self.admin.wait(token, Waiting::DetachJournal);
                     return;
                 }
                 Err(error) => Err(error),
@@ -74,7 +62,7 @@ impl Controller {
             AdminCommand::ReleaseJournalDevice => self.release_journal_device(),
             AdminCommand::DiscardJournalled { set_uuid } => match self.begin_discard(set_uuid) {
                 Ok(generation) => {
-                    self.admin_waiting.push((token, Waiting::Discard(generation)));
+                    self.admin.wait(token, Waiting::Discard(generation));
                     return;
                 }
                 Err(error) => Err(error),
@@ -153,38 +141,29 @@ impl Controller {
     /// Answer commands that were waiting.
     pub(crate) fn answer_admin(&mut self, actions: &mut Actions) {
         let mut at = 0;
-        while at < self.admin_waiting.len() {
-            let (token, waiting) = self.admin_waiting[at];
+        while let Some((_, waiting)) = self.admin.waiting().get(at).copied() {
             let result = match waiting {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
                 Waiting::DetachJournal => self.check_detached(),
                 Waiting::Discard(generation) => self.check_discarded(generation),
             };
-            match result {
-                Some(result) => {
-                    self.admin_waiting.remove(at);
-                    match waiting {
-                        Waiting::Stop(_) => self.answer_others(waiting, &result, actions),
-                        // The start was undone: a command that asked to stop the array is complete.
-                        Waiting::Start(array, _) if self.arrays.find(array).is_none() => {
-                            self.answer_others(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
-                            at = 0;
-                        }
-                        _ => {}
-                    }
-                    actions.admin.push(AdminReply { token, result });
+            let Some(result) = result else {
+                at += 1;
+                continue;
+            };
+            let token = self.admin.take(at);
+            match waiting {
+                Waiting::Stop(_) => self.admin.answer_all(waiting, &result, actions),
+                // The start was undone: a command that asked to stop the array is complete.
+                Waiting::Start(array, _) if self.arrays.find(array).is_none() => {
+                    self.admin.answer_all(Waiting::Stop(array), &Ok(AdminOutcome::Done), actions);
+                    at = 0;
                 }
-                None => at += 1,
+                _ => {}
             }
+            actions.admin.push(AdminReply { token, result });
         }
-    }
-
-    /// Commands that wait for the same thing get the same answer: the array is gone, and a later query would find
-    /// nothing.
-    fn answer_others(&mut self, same: Waiting, result: &Result<AdminOutcome, AdminError>, actions: &mut Actions) {
-        let others = self.admin_waiting.extract_if(.., |(_, waiting)| *waiting == same);
-        actions.admin.extend(others.map(|(token, _)| AdminReply { token, result: result.clone() }));
     }
 
     fn attach(&mut self, drive: DriveId, info: DriveInfo) -> Result<AdminOutcome, AdminError> {
@@ -259,7 +238,7 @@ impl Controller {
 
     fn check_stopped(&mut self, id: ArrayId, actions: &mut Actions) -> Option<Result<AdminOutcome, AdminError>> {
         let array = self.arrays.find(id)?;
-        if self.requests.iter().any(|(_, r)| r.array() == id) {
+        if self.requests.iter().any(|request| request.array() == id) {
             return None;
         }
         if let Volume::Striped { spans, .. } = array.volume() {
@@ -289,7 +268,7 @@ impl Controller {
         if lost > 0 && !preserved {
             self.trace.notice(&self.sets, set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }
-        self.cache_waiters.wake_all(&mut self.splitting);
+        self.requests.wake_all();
         self.cache.wait_changed();
         self.end_hurry(set_id);
         self.journal.replay_mut().forget_backlog(set_id);

@@ -217,7 +217,7 @@ impl Controller {
     /// The next unit of a set's task, if it may begin now.
     fn next_unit(&mut self, id: SetId) -> Option<u64> {
         if !self.ops.may_make_background_op() {
-            self.background_waits = true;
+            self.ops.wait_in_background();
             return None;
         }
         let set = self.sets.get(id);

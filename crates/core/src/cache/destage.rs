@@ -69,7 +69,7 @@ impl Controller {
     /// Note whether something waits for destage.
     #[inline]
     pub(crate) fn note_hurry(&mut self) {
-        let waited = !self.cache_waiters.is_empty() | self.journal.is_short();
+        let waited = !self.requests.is_none_waiting() | self.journal.is_short();
         let hurries = waited | self.cache.draining | (self.journal.presses() > 0);
         self.channels.set_destage_hurries(hurries);
         if core::mem::take(&mut self.cache.awaited_changed) {
@@ -419,14 +419,8 @@ impl Controller {
 
     /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
     fn release_waiters(&mut self, unit: u32, error: Option<ReplyStatus>) {
-        let mut piece = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
-        while piece != NONE {
-            let entry = &mut self.pieces[piece];
-            entry.note_error(error);
-            let next = entry.take_next_waiter();
-            self.splitting.push(piece);
-            piece = next;
-        }
+        let first = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
+        self.requests.release_chain(first, error);
     }
 
     /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
@@ -445,7 +439,7 @@ impl Controller {
         let dirty = &mut self.sets.get_mut(entry.set).dirty;
         dirty.hold_unit(entry.epoch);
         self.release_waiters(unit, Some(ReplyStatus::IoError));
-        self.cache_waiters.wake_all(&mut self.splitting);
+        self.requests.wake_all();
     }
 }
 

@@ -25,7 +25,7 @@ impl Controller {
         let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
         let (mut count, mut writes) = (0, 0);
         let geometry_of = |set: SetId| self.sets.get(set).geometry();
-        for request in self.submitted.iter().take(GLANCES_MAX) {
+        for request in self.requests.submitted().take(GLANCES_MAX) {
             let Some(array) = self.arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();
             if at >= array.capacity() {

@@ -32,6 +32,7 @@ use crate::array::set::Set;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use lines::{lines_of, Lines, Mask, LINE_SECTORS};
+use readahead::Ahead;
 use shares::Shares;
 use units::{UnitState, Units};
 
@@ -100,6 +101,8 @@ pub(crate) struct Cache {
     pub(super) dirty_max: u32,
     high: u32,
     low: u32,
+    /// The read-ahead of all arrays.
+    ahead: Ahead,
     pub(super) counters: CacheCounters,
 }
 
@@ -165,6 +168,7 @@ impl Cache {
             dirty_max: share(limits.dirty_max_percent),
             high: share(limits.dirty_high_percent),
             low: share(limits.dirty_low_percent),
+            ahead: Ahead::new(limits),
             counters: CacheCounters::default(),
             lines,
         }

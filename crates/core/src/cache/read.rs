@@ -50,8 +50,8 @@ impl Controller {
             }
             Found::Here => self.cache.counters.read_hits += run.get(),
         }
-        let from = self.pieces[piece].split();
-        let base = self.pieces[piece].frames_at();
+        let from = self.requests.piece(piece).split();
+        let base = self.requests.piece(piece).frames_at();
         let mut done = Sectors::ZERO;
         while done < run {
             let columns = actions.columns.len();
@@ -74,11 +74,11 @@ impl Controller {
             }
             self.push_piece_copy(piece, columns, bytes, actions);
         }
-        self.pieces[piece].split_off(run);
+        self.requests.piece_mut(piece).split_off(run);
         let own = self.sets.get_mut(set);
         own.reasons.count(Reason::ReadCached);
         own.cached.0.read_hits += run.get();
-        self.trace.piece(&self.requests, &self.pieces, piece, || What::Found { len: run });
+        self.trace.piece(&self.requests, piece, || What::Found { len: run });
         Cached::Taken
     }
 
@@ -135,7 +135,7 @@ impl Controller {
             let wanted = Mask::range(first, last).without(line.valid);
             if line.filling.is_empty() && !wanted.is_empty() {
                 (line.filling, line.filler) = (wanted, piece);
-                self.pieces[piece].begin_fill();
+                self.requests.piece_mut(piece).begin_fill();
             } else {
                 self.cache.release_unless_used(index);
             }
@@ -144,12 +144,12 @@ impl Controller {
 
     /// A read has all its bytes: keep the data that its lines still need.
     pub(crate) fn end_fill(&mut self, piece: u32, keep: bool, actions: &mut Actions) {
-        if !self.pieces[piece].end_fill() {
+        if !self.requests.piece_mut(piece).end_fill() {
             return;
         }
-        let (first, last) = self.pieces[piece].range();
+        let (first, last) = self.requests.piece(piece).range();
         let mut at = first;
-        let array = self.requests[self.pieces[piece].request()].array();
+        let array = self.requests.of_piece(piece).array();
         while at < last {
             let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
             let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
@@ -170,7 +170,7 @@ impl Controller {
         keep: bool,
         actions: &mut Actions,
     ) {
-        let base = self.pieces[piece].run().map(|run| run.at).filter(|_| keep);
+        let base = self.requests.piece(piece).run().map(|run| run.at).filter(|_| keep);
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let Some(index) = self.cache.lines.find(set, number) else { continue };

@@ -13,6 +13,7 @@ use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::streams::Event;
 use super::write::Cached;
+use super::Cache;
 use crate::admin::ReadAhead;
 use crate::array::set::Set;
 use crate::controller::Controller;
@@ -22,8 +23,6 @@ use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::reason::Reason;
 use crate::requests::piece::Piece;
-use crate::requests::progress::Request;
-use crate::slab::NONE;
 
 /// Maximum number of read-ahead requests in work.
 pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
@@ -36,9 +35,8 @@ const STEP_MAX: u64 = 512;
 
 /// The read-ahead of all arrays.
 #[derive(Debug)]
-pub(crate) struct Ahead {
-    /// Number of its requests, and the bytes of their frames.
-    requests: u32,
+pub(super) struct Ahead {
+    /// Bytes of the frames of its requests.
     bytes: u64,
     bytes_max: u64,
     /// Does a stream perhaps need more read-ahead?
@@ -55,24 +53,12 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Number of read-ahead requests.
-    pub(crate) const fn requests(&self) -> u32 {
-        self.requests
-    }
-
-    /// May there be something to read ahead?
-    #[inline(always)]
-    pub(crate) const fn is_wanted(&self) -> bool {
-        self.wanted
-    }
-
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits) -> Self {
         let bytes_max = limits.host_bytes_in_use().get() / SHARE;
         let piece = limits.piece_bytes_max.get().min(bytes_max / 2);
         let share = limits.cache.sectors_floor().get() / SHARE;
         let step = Bytes(piece).sectors_floor().get().min(STEP_MAX).min(share);
         Self {
-            requests: 0,
             bytes: 0,
             bytes_max,
             wanted: false,
@@ -95,6 +81,20 @@ impl Ahead {
     }
 }
 
+impl Cache {
+    /// May there be something to read ahead?
+    #[inline(always)]
+    pub(crate) const fn wants_ahead(&self) -> bool {
+        self.ahead.wanted
+    }
+
+    /// A read-ahead request has ended, with or without an error.
+    pub(crate) fn ahead_ended(&mut self, request: &BlockRequest) {
+        self.ahead.bytes -= request.len;
+        self.ahead.wanted = true;
+    }
+}
+
 /// The first sector of a request and the sector after its last one, with partial blocks counted in full.
 fn covered(request: &BlockRequest, block: Bytes) -> (u64, u64) {
     let mask = block.get() - 1;
@@ -111,14 +111,14 @@ fn asks_for_ends(set: &Set) -> bool {
 impl Controller {
     /// A host reads: note the read for the streams, and start or extend read-ahead.
     pub(crate) fn note_read(&mut self, request: &BlockRequest) {
-        if self.ahead.is_count_old(self.now) {
+        if self.cache.ahead.is_count_old(self.now) {
             self.count_streams();
         }
         let array = self.arrays.get_mut(request.array);
         let set_id = array.volume().set(0);
         let set = self.sets.get(set_id);
         let mode = set.mirror_reads.tuning().read_ahead;
-        let longest = self.ahead.window_max(set.policy().read_ahead_max);
+        let longest = self.cache.ahead.window_max(set.policy().read_ahead_max);
         let ahead = self.cache.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
         if !ahead && !asks_for_ends(set) {
             return;
@@ -126,7 +126,7 @@ impl Controller {
         let limit = if ahead { longest } else { 0 };
         let (first, last) = covered(request, array.block().bytes());
         let (event, stopped) = array.streams_mut().note((first, last), self.now, mode, limit);
-        self.ahead.wanted |= ahead;
+        self.cache.ahead.wanted |= ahead;
         let began = match event {
             Event::None => None,
             Event::Started(window) => Some((Reason::ReadAheadStarted, window)),
@@ -141,8 +141,8 @@ impl Controller {
     }
 
     fn count_streams(&mut self) {
-        self.ahead.active = self.arrays.values().map(|array| array.streams().active(self.now)).sum();
-        self.ahead.counted = self.now;
+        self.cache.ahead.active = self.arrays.values().map(|array| array.streams().active(self.now)).sum();
+        self.cache.ahead.counted = self.now;
     }
 
     /// A read of a host has ended. Only the rule for long reads of mirrors needs this.
@@ -159,12 +159,14 @@ impl Controller {
     pub(crate) fn pump_read_ahead(&mut self) -> bool {
         let arrays = self.arrays.numbers_len();
         for _ in 0..arrays {
-            let at = self.ahead.turn % arrays;
+            let at = self.cache.ahead.turn % arrays;
             let id = ArrayId(u16::try_from(at).expect("few arrays"));
-            self.ahead.turn = at + 1;
+            self.cache.ahead.turn = at + 1;
             let Some(array) = self.arrays.find_mut(id).filter(|array| !array.is_stopping()) else { continue };
             let capacity = array.capacity().get();
-            let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.ahead.step) else { continue };
+            let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.cache.ahead.step) else {
+                continue;
+            };
             let Some(run) = self.take_ahead(Sectors(to - from)) else {
                 // This function is called again when a request ends, or when a host reads.
                 break;
@@ -173,7 +175,7 @@ impl Controller {
             self.arrays.get_mut(id).streams_mut().asked(stream, to);
             return true;
         }
-        self.ahead.wanted = false;
+        self.cache.ahead.wanted = false;
         false
     }
 
@@ -181,33 +183,22 @@ impl Controller {
     fn take_ahead(&mut self, len: Sectors) -> Option<Run> {
         let bytes = len.bytes().get();
         let lines = u64::from(self.cache.lines.room());
-        let enough = self.ahead.requests < AHEAD_REQUESTS_MAX
-            && self.ahead.bytes + bytes <= self.ahead.bytes_max
-            && self.pieces.room() > self.limits.pieces_max / 2
+        let enough = self.requests.ahead() < AHEAD_REQUESTS_MAX
+            && self.cache.ahead.bytes + bytes <= self.cache.ahead.bytes_max
+            && self.requests.room_for_pieces() > self.limits.pieces_max / 2
             && lines > len.get().div_ceil(LINE_SECTORS) + u64::from(self.cache.lines.len()) / SHARE / 2;
         if !enough {
             return None;
         }
-        self.host_frames.take(bytes)
+        self.pool.host_mut().take(bytes)
     }
 
     fn start_ahead(&mut self, array: ArrayId, from: u64, to: u64, run: Run) {
         let len = Sectors(to - from).bytes().get();
         let offset = ArrayOffset(Sectors(from).bytes().get());
         let request = BlockRequest { token: Token(u64::MAX), array, kind: RequestKind::Read, offset, len };
-        let request = self.requests.insert(Request::ahead(request)).expect("places are kept for them").index;
-        let piece = Piece::ahead(request, Sectors(from), Sectors(to), run);
-        let Ok(key) = self.pieces.insert(piece) else { panic!("asked for room") };
-        self.ahead.requests += 1;
-        self.ahead.bytes += len;
-        self.pieces.want_ops(&mut self.splitting, key.index);
-    }
-
-    /// A read-ahead request has ended, with or without an error.
-    pub(crate) fn ahead_ended(&mut self, request: &BlockRequest) {
-        self.ahead.requests -= 1;
-        self.ahead.bytes -= request.len;
-        self.ahead.wanted = true;
+        self.cache.ahead.bytes += len;
+        self.requests.insert_ahead(request, |request| Piece::ahead(request, Sectors(from), Sectors(to), run));
     }
 
     /// Reserve lines for the first part of an extent that is read ahead. Data that is in lines, or that a host is
@@ -231,16 +222,16 @@ impl Controller {
         }
         match reads {
             Some(true) => {
-                self.pieces[piece].begin_fill();
+                self.requests.piece_mut(piece).begin_fill();
                 Cached::Past(run)
             }
             Some(false) => {
-                self.pieces[piece].split_off(run);
+                self.requests.piece_mut(piece).split_off(run);
                 Cached::Taken
             }
             // No line is available.
             None => {
-                self.pieces[piece].split_off(len);
+                self.requests.piece_mut(piece).split_off(len);
                 Cached::Taken
             }
         }
@@ -258,19 +249,8 @@ impl Controller {
 
     /// A read waits until a read-ahead request has ended.
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
-        let first = self.pieces[ahead].put_waiter(piece);
-        self.pieces[piece].set_next_waiter(first);
+        self.requests.wait_for_ahead(piece, ahead);
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
-    }
-
-    /// Read-ahead has filled its lines, or failed: the waiting pieces try again.
-    pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
-        let mut piece = self.pieces[ahead].put_waiter(NONE);
-        while piece != NONE {
-            let next = self.pieces[piece].take_next_waiter();
-            self.splitting.push(piece);
-            piece = next;
-        }
     }
 
     /// A host has requested a line.

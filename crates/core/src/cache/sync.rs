@@ -157,22 +157,22 @@ impl Controller {
     /// Bring all data of a set that a flush covers to the members; true when it is there. Until then the flush is
     /// called again.
     pub(crate) fn sync_set(&mut self, request: u32, set: SetId) -> bool {
-        if !self.requests[request].is_syncing() {
+        if !self.requests.get(request).is_syncing() {
             if self.sets.get(set).is_promised(&self.journal) {
                 return true;
             }
-            let (number, asked) = (self.requests[request].number(), self.asked);
+            let (number, asked) = (self.requests.get(request).number(), self.requests.admitted());
             match self.sets.get_mut(set).dirty.begin_flush(number, asked) {
                 FlushTurn::NothingDirty => return true,
                 FlushTurn::Later => return false,
                 FlushTurn::EndsEpoch => self.cache.units.end_rest(set),
                 FlushTurn::Joins => {}
             }
-            self.requests[request].begin_sync();
+            self.requests.begin_sync(request);
             self.cache.awaited_changed = true;
         }
         let Some(failed) = self.sets.get_mut(set).dirty.end_flush() else { return false };
-        self.requests[request].end_sync(failed);
+        self.requests.end_sync(request, failed);
         self.cache.awaited_changed = true;
         true
     }

@@ -4,7 +4,7 @@
 //! until they are on the members. Clean lines drop its range, before it begins and when it ends: a read may bring old
 //! data meanwhile.
 
-use openraid_units::{Instant, Sectors, SetId, SetLba, Tag, TagKind};
+use openraid_units::{Instant, Sectors, SetId, SetLba};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::units::UnitState;
@@ -109,7 +109,7 @@ impl Controller {
         actions: &mut Actions,
     ) -> Cached {
         if is_read {
-            if self.requests[self.pieces[piece].request()].is_ahead() {
+            if self.requests.of_piece(piece).is_ahead() {
                 return self.reserve_ahead(piece, set, at, len);
             }
             return self.read_from_cache(piece, set, at, len, actions);
@@ -123,18 +123,18 @@ impl Controller {
         }
         if let Some(reason) = self.session_wait(set, promises) {
             self.note_wait(piece, set, reason, at);
-            self.cache_waiters.push_other(piece);
+            self.requests.wait_for_others(piece);
             return Cached::Waits;
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
             // It will not end. A crash would replay the journal over the data that is written now.
-            self.pieces[piece].note_error(Some(ReplyStatus::IoError));
+            self.requests.piece_mut(piece).note_error(Some(ReplyStatus::IoError));
             return Cached::Taken;
         }
         match promise {
-            Promise::Volatile | Promise::Journal if self.is_behind_starved(piece) => {
+            Promise::Volatile | Promise::Journal if self.requests.is_behind_starved(piece) => {
                 self.note_wait(piece, set, Reason::WaitedForDestage, at);
-                self.cache_waiters.push_other(piece);
+                self.requests.wait_for_others(piece);
                 Cached::Waits
             }
             Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
@@ -170,17 +170,15 @@ impl Controller {
     fn pass_cache(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
         match self.dirty_unit_below(set, at, len) {
             Some(unit) => {
-                self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason {
-                    reason: Reason::WaitedForDestage,
-                    figure: 0,
-                });
+                self.trace
+                    .piece(&self.requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
                 let waiters = &mut self.cache.units.get_mut(unit).waiters;
-                self.pieces[piece].set_next_waiter(core::mem::replace(waiters, piece));
-                self.count_turn(piece);
+                *waiters = self.requests.wait_in_chain(piece, *waiters);
+                self.requests.count_turn(piece);
                 Cached::Waits
             }
             None => {
-                self.end_turns(piece);
+                self.requests.end_turns(piece);
                 Cached::Past(len)
             }
         }
@@ -189,8 +187,8 @@ impl Controller {
     /// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
     /// `promises` says whether the journal is to protect writes of the set.
     fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
-        let entry = &self.pieces[piece];
-        let RequestKind::Write { fua } = self.requests[entry.request()].kind() else { return Promise::Through };
+        let entry = self.requests.piece(piece);
+        let RequestKind::Write { fua } = self.requests.get(entry.request()).kind() else { return Promise::Through };
         let set = self.sets.get(id);
         let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
         match set.policy().write_cache {
@@ -261,8 +259,8 @@ impl Controller {
         promise: Promise,
         actions: &mut Actions,
     ) -> Cached {
-        let from = self.pieces[piece].split();
-        let base = self.pieces[piece].frames_at();
+        let from = self.requests.piece(piece).split();
+        let base = self.requests.piece(piece).frames_at();
         let (number, _) = unit_at(self.sets.get(set).geometry(), at);
         let (start, sectors) = unit_extent(self.sets.get(set).geometry(), number);
         let len = len.min((start + sectors) - at);
@@ -313,25 +311,25 @@ impl Controller {
         self.note_cached(set, taken, self.cache.counters.overwritten - merged);
         let bytes = taken.bytes().get().min(FRAME_BYTES);
         self.push_piece_copy(piece, columns, bytes, actions);
-        self.pieces[piece].split_off(taken);
-        self.pieces[piece].end_wait();
+        self.requests.piece_mut(piece).split_off(taken);
+        self.requests.piece_mut(piece).end_wait();
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
-        self.trace.piece(&self.requests, &self.pieces, piece, || What::Cached { set, unit: number, len: taken, entry });
+        self.trace.piece(&self.requests, piece, || What::Cached { set, unit: number, len: taken, entry });
         Cached::Taken
     }
 
     /// Note the reason for which a piece waits.
     pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
         self.trace.note(&mut self.sets, set, reason, unit, figure);
-        self.trace.piece(&self.requests, &self.pieces, piece, || What::Reason { reason, figure });
+        self.trace.piece(&self.requests, piece, || What::Reason { reason, figure });
     }
 
     /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
     /// one wait.
     fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
-        if self.pieces[piece].begin_wait(reason) {
+        if self.requests.piece_mut(piece).begin_wait(reason) {
             self.note_piece(piece, set, reason, at.get(), self.cache.dirty);
         }
     }
@@ -341,8 +339,8 @@ impl Controller {
         self.note_wait(piece, set, reason, at);
         self.cache.draining = true;
         match reason {
-            Reason::WaitedForCache => self.cache_waiters.push_line(piece, self.cache.has_room()),
-            _ => self.cache_waiters.push_other(piece),
+            Reason::WaitedForCache => self.requests.wait_for_lines(piece, self.cache.has_room()),
+            _ => self.requests.wait_for_others(piece),
         }
         Cached::Waits
     }
@@ -429,9 +427,9 @@ impl Controller {
 
     /// Issue copies for a piece: the columns of the arena from `columns` on.
     pub(crate) fn push_piece_copy(&mut self, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
-        self.pieces[piece].begin_op();
+        self.requests.piece_mut(piece).begin_op();
         actions.jobs.push(ParityJob {
-            tag: Tag::new(TagKind::Transfer, piece, self.pieces.generation(piece)),
+            tag: self.requests.piece_tag(piece),
             kind: JobKind::Copy,
             len: u32::try_from(bytes).expect("at most a line"),
             columns_start: u32::try_from(columns).expect("the arena is small"),

@@ -5,10 +5,12 @@
 //! others can continue. A zone is closed again when all given-up commands have come back.
 
 mod buddy;
+mod pool;
 
 use buddy::Buddy;
 pub use buddy::Run;
 pub(crate) use buddy::RUN_BYTES_MAX;
+pub(crate) use pool::Pool;
 
 use crate::limits::FRAME_BYTES;
 

@@ -94,7 +94,7 @@ impl Drives {
 
     /// Take all work frames that are left.
     pub fn take_frames(&mut self) {
-        while self.controller.work_frames.take(1).is_some() {}
+        while self.controller.pool.work_mut().take(1).is_some() {}
     }
 
     /// Fill the table of commands until it lacks one place for an operation.

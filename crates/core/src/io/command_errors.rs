@@ -71,8 +71,8 @@ impl Controller {
 
     fn keep_frames(&mut self, command: &Command) {
         match command.hold {
-            Some(Hold::Host(run)) => _ = self.host_frames.give_up(run),
-            Some(Hold::Work(run)) if self.work_frames.give_up(run) => self.ops.wake_for_frames(),
+            Some(Hold::Host(run)) => _ = self.pool.host_mut().give_up(run),
+            Some(Hold::Work(run)) if self.pool.work_mut().give_up(run) => self.ops.wake_for_frames(),
             Some(Hold::Work(_)) => {}
             Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
             Some(Hold::Window) => self.journal.give_up_window(),
@@ -85,11 +85,11 @@ impl Controller {
     pub(crate) fn given_up_came_back(&mut self, command: &Command) {
         match command.hold {
             Some(Hold::Host(run)) => {
-                self.host_frames.come_back(run);
-                self.starved_since = None;
+                self.pool.host_mut().come_back(run);
+                self.requests.frames_came_back();
             }
             Some(Hold::Work(run)) => {
-                self.work_frames.come_back(run);
+                self.pool.work_mut().come_back(run);
                 self.ops.wake_for_frames();
             }
             Some(Hold::Journal(buffer)) => self.journal.buffer_came_back(buffer),
@@ -284,7 +284,7 @@ impl Controller {
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
                 let piece = piece.expect("just seen");
-                self.pieces[piece].read_again(error == CommandError::Timeout);
+                self.requests.piece_mut(piece).read_again(error == CommandError::Timeout);
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].error = Some(ReplyStatus::IoError),

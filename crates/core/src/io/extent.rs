@@ -47,7 +47,7 @@ impl Controller {
             let choice = self.choose_fragment(index, at, left);
             let Some((fragment, reason)) = choice else {
                 let piece = self.ops[index].piece();
-                if !piece.is_some_and(|piece| self.pieces[piece].is_read_again()) {
+                if !piece.is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
                     self.ops[index].error = Some(ReplyStatus::IoError);
                 }
                 return;
@@ -82,7 +82,7 @@ impl Controller {
                 let end = fragment.lba + fragment.len.min(left);
                 if !set.readable(fragment.lba, end).contains(slot) {
                     let piece = op.piece().expect("blocks of edges are read by rows");
-                    self.pieces[piece].read_again(false);
+                    self.requests.piece_mut(piece).read_again(false);
                     return None;
                 }
                 fragment

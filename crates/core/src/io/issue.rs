@@ -105,10 +105,10 @@ impl Controller {
     pub(super) fn issuer(&self, index: u32) -> Issuer {
         let op = &self.ops[index];
         let work = op.parent().map_or(op.work, |parent| op.work.or(self.ops[parent].work));
-        let host = op.piece().and_then(|piece| self.pieces[piece].run());
+        let host = op.piece().and_then(|piece| self.requests.piece(piece).run());
         let may_discard = op.payload == Payload::Zero { may_discard: true };
         let (set, class, fua) = (op.set, Self::class_of(op), op.fua);
-        Issuer { index, set, class, fua, may_discard, work, host, work_from: self.work_from }
+        Issuer { index, set, class, fua, may_discard, work, host, work_from: self.pool.work_from() }
     }
 
     /// Read from the member in a slot. The caller has chosen a readable slot.

@@ -279,7 +279,7 @@ impl Controller {
             return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
         }
         let Some(piece) = op.piece() else { return left.get() };
-        let request = self.requests[self.pieces[piece].request()].asked();
+        let request = self.requests.of_piece(piece).asked();
         let array = self.arrays.get(request.array);
         array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
     }

@@ -23,6 +23,8 @@ pub(crate) struct Ops {
     for_journal: Queue,
     /// Operations that a partial parity log refused: they end with an error.
     refused: Queue,
+    /// Did background work find no place in the table?
+    background_waits: bool,
 }
 
 impl Deref for Ops {
@@ -53,6 +55,7 @@ impl Ops {
             for_redo: queue(),
             for_journal: queue(),
             refused: queue(),
+            background_waits: false,
         }
     }
 
@@ -200,6 +203,17 @@ impl Ops {
         self.refused.pop()
     }
 
+    /// Background work waits until an operation ends, because it found no place in the table.
+    pub(crate) fn wait_in_background(&mut self) {
+        self.background_waits = true;
+    }
+
+    /// An operation has ended; true if background work waited for that.
+    #[inline(always)]
+    pub(super) fn end_background_wait(&mut self) -> bool {
+        core::mem::take(&mut self.background_waits)
+    }
+
     /// The operations that wait: all that wait for their set or for redos, and the first of each other queue.
     pub(super) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
         let firsts = [&self.for_frames, &self.for_commands, &self.for_journal].into_iter().filter_map(Queue::front);
@@ -257,6 +271,15 @@ mod tests {
         ops.wake_for_frames();
         ops.wake_for_frames();
         assert_eq!((called(&mut ops), ops.are_frames_awaited()), (alloc::vec![0, 1], false));
+    }
+
+    #[test]
+    fn background_work_without_a_place_waits_for_one_end() {
+        let mut ops = ops(1);
+        assert!(!ops.end_background_wait());
+        ops.wait_in_background();
+        ops.wait_in_background();
+        assert_eq!([ops.end_background_wait(), ops.end_background_wait()], [true, false]);
     }
 
     #[test]

@@ -69,7 +69,7 @@ impl Controller {
     fn prepare_redo(&mut self, number: usize) -> bool {
         let backlog = self.journal.replay_mut().backlog_mut(number);
         if backlog.needs_spare() {
-            backlog.keep_spare(self.work_frames.take(backlog.bytes_max()));
+            backlog.keep_spare(self.pool.work_mut().take(backlog.bytes_max()));
         }
         let (id, array) = backlog.owner();
         let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
@@ -135,7 +135,7 @@ impl Controller {
         let before = own.from().get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
         let backlog = self.journal.replay_mut().backlog_mut(number);
-        let (mut run, mut has_spare) = (self.work_frames.take(bytes.get()), false);
+        let (mut run, mut has_spare) = (self.pool.work_mut().take(bytes.get()), false);
         if run.is_none() {
             run = backlog.take_spare();
             has_spare = true;
@@ -191,7 +191,7 @@ impl Controller {
         let spare = backlog.take_spare();
         self.journal.give_up_redos(number);
         if let Some(run) = spare {
-            self.work_frames.release(run);
+            self.pool.work_mut().release(run);
             self.ops.wake_for_frames();
         }
         let set = self.sets.get_mut(id);
@@ -370,8 +370,8 @@ impl Controller {
         let backlog = self.journal.replay_mut().backlog_of(op.set);
         let backlog = backlog.expect("it is kept while redos are out");
         if let Some(run) = op.work.take_if(|_| backlog.spare_comes_back(index)) {
-            self.work_frames.release(run);
-            backlog.keep_spare(self.work_frames.take(backlog.bytes_max()));
+            self.pool.work_mut().release(run);
+            backlog.keep_spare(self.pool.work_mut().take(backlog.bytes_max()));
         }
         self.finish_op(index, actions);
     }

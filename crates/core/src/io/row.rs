@@ -144,7 +144,7 @@ impl Controller {
             return false;
         }
         if let Some(piece) = op.piece() {
-            self.pieces[piece].read_again(true);
+            self.requests.piece_mut(piece).read_again(true);
             self.finish_op(index, actions);
         } else {
             self.ops[index].frames_abandoned = true;

@@ -103,10 +103,8 @@ impl Controller {
                 let data = op.destage();
                 For::Unit(self.cache.number_of_unit(data.unit), data.why)
             }
-            WorksFor::Request(request) => For::Request(self.requests[request].number()),
-            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => {
-                For::Request(self.requests[self.pieces[piece].request()].number())
-            }
+            WorksFor::Request(request) => For::Request(self.requests.get(request).number()),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(self.requests.of_piece(piece).number()),
         };
         let Some(work) = work_of(&op) else { return };
         let place = match &op.footprint {
@@ -310,7 +308,7 @@ impl Controller {
 
     pub(crate) fn release_work(&mut self, index: u32) {
         if let Some(run) = self.ops[index].work.take() {
-            self.work_frames.release(run);
+            self.pool.work_mut().release(run);
             self.ops.wake_for_frames();
         }
     }
@@ -321,7 +319,7 @@ impl Controller {
         debug_assert!(self.ops[index].work.is_none());
         let woken = core::mem::take(&mut self.ops[index].woken);
         if woken || !self.ops.are_frames_awaited() {
-            if let Some(run) = self.work_frames.take(bytes) {
+            if let Some(run) = self.pool.work_mut().take(bytes) {
                 self.ops[index].work = Some(run);
                 // There may be enough frames for the next operation too.
                 if woken {
@@ -336,7 +334,7 @@ impl Controller {
             index,
             Reason::WaitedForFrames,
             u64::from(index),
-            self.work_frames.free_frames(),
+            self.pool.work().free_frames(),
         );
         self.hold_op(index, Wait::Frames(bytes));
         self.ops.wait_for_frames(index, woken);
@@ -383,10 +381,10 @@ impl Controller {
             set.end_direct_write();
             // Journalled writes may wait for its end.
             if set.journal.is_on() {
-                self.cache_waiters.wake_others(&mut self.splitting);
+                self.requests.wake_others();
             }
         }
-        if core::mem::take(&mut self.background_waits) {
+        if self.ops.end_background_wait() {
             self.sets.look();
         }
         self.ops.wake_for_commands();
@@ -398,7 +396,7 @@ impl Controller {
         } else {
             let piece = piece.expect("what else it may work for was seen before");
             if error.is_some() {
-                self.pieces[piece].note_error(error);
+                self.requests.piece_mut(piece).note_error(error);
             }
             self.ended.push_piece(piece);
         }

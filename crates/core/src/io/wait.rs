@@ -148,7 +148,7 @@ impl Controller {
             }
             Wait::Range => self.locks.is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
-            Wait::Frames(bytes) => self.work_frames.has_run(bytes) && self.ops.is_none_at_work(),
+            Wait::Frames(bytes) => self.pool.work().has_run(bytes) && self.ops.is_none_at_work(),
             // The end of a backlog calls all operations that still wait for it.
             Wait::Redo => !self.has_backlog(op.set),
             // The state of the ring decides more than this.

@@ -181,8 +181,8 @@ impl Controller {
             }
         }
         open.payload += len;
-        if self.pieces[piece].wait_for_entry(PieceEntry::Waits(open.sequence)) {
-            self.pieces[piece].begin_op();
+        if self.requests.piece_mut(piece).wait_for_entry(PieceEntry::Waits(open.sequence)) {
+            self.requests.piece_mut(piece).begin_op();
             open.pieces.push(piece);
         }
         let sequence = open.sequence;
@@ -498,14 +498,14 @@ impl Controller {
     /// Wake writes that found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
         self.journal.asked = 0;
-        self.cache_waiters.wake_others(&mut self.splitting);
+        self.requests.wake_others();
         self.ops.wake_for_journal();
         self.wake_replay();
     }
 
     /// A set has changed, or its relation to the journal: call all pieces and operations again that wait for either.
     pub(crate) fn wake_all_waiters(&mut self) {
-        self.cache_waiters.wake_all(&mut self.splitting);
+        self.requests.wake_all();
         self.wake_journal_waiters();
     }
 }

@@ -64,7 +64,7 @@ impl Controller {
         }
         self.journal.state = JournalState::Lost(why);
         self.leave_out();
-        self.journal_lost_notice = why == JournalLoss::Full;
+        self.journal.full_notice = why == JournalLoss::Full;
         self.orphan_groups();
         self.sets.all_changed(Change::Session);
         self.wake_all_waiters();
@@ -99,7 +99,7 @@ impl Controller {
     /// it can still end: until then a crash would replay older entries over what they wrote. Other arrays are not waited
     /// for, because they may always be busy. True if pieces were answered.
     pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
-        if core::mem::take(&mut self.journal_lost_notice) {
+        if core::mem::take(&mut self.journal.full_notice) {
             self.journal_notice(None, NoticeKind::JournalFull, actions);
         }
         if self.journal.orphans.is_empty() {
@@ -110,14 +110,14 @@ impl Controller {
         // Most of them are of the same array.
         let mut last = None;
         orphans.retain(|piece| {
-            let array = self.requests[self.pieces[*piece].request()].array();
+            let array = self.requests.of_piece(*piece).array();
             let end = match last {
                 Some((same, end)) if same == array => end,
                 _ => self.end_of_orphans(array),
             };
             last = Some((array, end));
             if let Some(end) = end {
-                self.pieces[*piece].note_error(end);
+                self.requests.piece_mut(*piece).note_error(end);
                 self.ended.push_piece(*piece);
             }
             end.is_none()

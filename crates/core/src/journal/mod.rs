@@ -183,6 +183,8 @@ pub(crate) struct Journal {
     pub(in crate::journal) spill: Spill,
     pub(in crate::journal) join: Join,
     pub(in crate::journal) replay: Replay,
+    /// Is the notice that it is full still to be sent?
+    full_notice: bool,
     /// Pieces whose entry was being written when the journal was lost.
     pub(in crate::journal) orphans: Vec<u32>,
     /// Time of the last record.
@@ -239,6 +241,7 @@ impl Journal {
             spill: Spill::default(),
             join: Join::default(),
             replay: Replay::default(),
+            full_notice: false,
             // In both groups, and once more for writes past the cache.
             orphans: Vec::with_capacity(3 * pieces as usize),
             last_append: Instant::ZERO,

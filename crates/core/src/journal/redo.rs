@@ -132,8 +132,9 @@ impl Controller {
         if !self.request_stale_mark(set) {
             return Gate::Waits(Wait::StaleMark);
         }
-        if let Some(piece) = piece.filter(|piece| self.pieces[*piece].wait_for_entry(PieceEntry::Orphaned)) {
-            self.pieces[piece].begin_op();
+        if let Some(piece) = piece.filter(|piece| self.requests.piece_mut(*piece).wait_for_entry(PieceEntry::Orphaned))
+        {
+            self.requests.piece_mut(piece).begin_op();
             self.journal.orphans.push(piece);
         }
         Gate::Open

@@ -516,7 +516,7 @@ impl Controller {
         let log = &mut self.journal.log;
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         self.sets.get_mut(id).dirty.forget_all();
-        self.cache_waiters.wake_all(&mut self.splitting);
+        self.requests.wake_all();
     }
 }
 

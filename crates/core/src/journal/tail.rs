@@ -85,7 +85,7 @@ impl Controller {
         let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
         // Kept entries may take all lines that a replay could load. Then a round makes no room.
         let full = journal.short
-            && !self.cache_waiters.is_empty()
+            && !self.requests.is_none_waiting()
             && self.cache.replay_lines(self.journal.log.lines).is_none();
         if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at {
             return false;
@@ -271,7 +271,7 @@ impl Controller {
         if !self.journal.short || self.sets_in_session().any(written) {
             return false;
         }
-        !self.cache_waiters.is_empty() || self.sets_in_session().any(|id| self.sets.get(id).dirty.is_refused())
+        !self.requests.is_none_waiting() || self.sets_in_session().any(|id| self.sets.get(id).dirty.is_refused())
     }
 
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The

@@ -64,7 +64,7 @@ impl Controller {
             return false;
         }
         if !self.channels.may_issue() || self.ops.room() == 0 || !actions.has_room() {
-            self.background_waits = true;
+            self.ops.wait_in_background();
             return false;
         }
         match ppl.stage {

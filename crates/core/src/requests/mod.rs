@@ -1,8 +1,175 @@
 //! Host requests: admission, pieces with frames, payload in and out, operations for them, replies.
+//!
+//! [`Requests`] owns the requests, their pieces, and every queue in which either stands. Other folders call its
+//! functions: one for each thing that happens to a piece, and one for each wait that ends. The files of this folder add
+//! those functions, by subject. A function of the controller is left where a request meets its array, the cache or an
+//! operation.
 
 pub(crate) mod piece;
 mod plain;
 pub(crate) mod progress;
+mod queues;
 pub(crate) mod request;
 mod split;
 mod starved;
+mod transfer;
+mod waits;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use openraid_units::Instant;
+
+use crate::cache::readahead::AHEAD_REQUESTS_MAX;
+use crate::events::{BlockRequest, QueueFull};
+use crate::limits::Limits;
+use crate::slab::{Queue, Slab};
+use piece::{Piece, RowProgress};
+use progress::Request;
+use queues::PieceQueues;
+
+/// See the module header.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// Requests that were handed in and not admitted yet.
+    submitted: VecDeque<BlockRequest>,
+    /// Maximum number of requests of hosts.
+    requests_max: u32,
+    table: Slab<Request>,
+    /// Number of requests in the table that are read-ahead.
+    ahead: u32,
+    /// Number of requests of hosts so far.
+    admitted: u64,
+    pieces: Slab<Piece>,
+    /// The progress of each piece that is processed by rows.
+    row_progress: Vec<Option<RowProgress>>,
+    queues: PieceQueues,
+    /// Requests that need pieces, and requests without payload that need operations.
+    wanting: Queue,
+    plain: Queue,
+    /// Pieces that need other frames.
+    restarting: Queue,
+    /// The time since which a request waits for frames that only hung drives can release.
+    starved_since: Option<Instant>,
+}
+
+impl Requests {
+    /// No requests, with memory for as many as the limits allow.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            submitted: VecDeque::with_capacity(limits.requests_max as usize),
+            requests_max: limits.requests_max,
+            table: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
+            ahead: 0,
+            admitted: 0,
+            pieces: Slab::new(limits.pieces_max),
+            row_progress: alloc::vec![None; limits.pieces_max as usize],
+            queues: PieceQueues::new(limits.pieces_max),
+            wanting: Queue::new(limits.requests_max),
+            plain: Queue::new(limits.requests_max),
+            restarting: Queue::new(limits.pieces_max),
+            starved_since: None,
+        }
+    }
+
+    /// Hand in a request of a host.
+    ///
+    /// # Errors
+    /// [`QueueFull`] with the request if there are as many as the limit allows.
+    pub(crate) fn submit(&mut self, request: BlockRequest) -> Result<(), QueueFull> {
+        let inside = self.table.len() - self.ahead;
+        if self.submitted.len() as u64 + u64::from(inside) >= u64::from(self.requests_max) {
+            return Err(QueueFull(request));
+        }
+        self.submitted.push_back(request);
+        Ok(())
+    }
+
+    /// The requests that are not admitted yet, in order.
+    pub(crate) fn submitted(&self) -> impl ExactSizeIterator<Item = &BlockRequest> {
+        self.submitted.iter()
+    }
+
+    /// The next request to admit.
+    pub(crate) fn next_submitted(&mut self) -> Option<BlockRequest> {
+        let next = self.submitted.pop_front();
+        if next.is_none() {
+            // It starts at its beginning again, as [`Queue`] does.
+            self.submitted.clear();
+        }
+        next
+    }
+
+    /// Is no work of a host in progress?
+    pub(crate) fn is_idle(&self) -> bool {
+        self.table.len() == self.ahead && self.submitted.is_empty()
+    }
+
+    /// Can no request or piece continue? Those that wait for something are called by whatever ends the wait.
+    #[inline(always)]
+    pub(crate) fn are_quiet(&self) -> bool {
+        let pieces = self.queues.splitting().len() | self.wanting.len() | self.restarting.len();
+        pieces | self.plain.len() == 0
+    }
+
+    /// Number of requests of hosts so far.
+    pub(crate) const fn admitted(&self) -> u64 {
+        self.admitted
+    }
+
+    /// Number of requests of read-ahead.
+    pub(crate) const fn ahead(&self) -> u32 {
+        self.ahead
+    }
+
+    /// Number of pieces for which there is room.
+    pub(crate) fn room_for_pieces(&self) -> u32 {
+        self.pieces.room()
+    }
+
+    /// A request. Panics if there is none at this place of the table.
+    #[inline(always)]
+    pub(crate) fn get(&self, request: u32) -> &Request {
+        &self.table[request]
+    }
+
+    /// All requests.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Request> {
+        self.table.iter().map(|(_, request)| request)
+    }
+
+    /// A piece. Panics if there is none at this place of the table.
+    #[inline(always)]
+    pub(crate) fn piece(&self, piece: u32) -> &Piece {
+        &self.pieces[piece]
+    }
+
+    /// As [`Requests::piece`].
+    #[inline(always)]
+    pub(crate) fn piece_mut(&mut self, piece: u32) -> &mut Piece {
+        &mut self.pieces[piece]
+    }
+
+    /// The request of a piece.
+    #[inline(always)]
+    pub(crate) fn of_piece(&self, piece: u32) -> &Request {
+        &self.table[self.pieces[piece].request()]
+    }
+
+    /// The pieces that are in work, at most `max` of them, for a list of all that is in work.
+    pub(crate) fn write_state(&self, out: &mut dyn fmt::Write, max: usize) -> fmt::Result {
+        for (index, piece) in self.pieces.iter().take(max) {
+            writeln!(out, "piece {index} of {:?}: {piece}", self.table[piece.request()].token())?;
+        }
+        Ok(())
+    }
+
+    /// The queues with their names, for a list of all that is in work.
+    pub(crate) fn queues(&self) -> [(&'static str, &Queue); 3] {
+        [
+            ("for a piece", &self.wanting),
+            ("for operations", self.queues.splitting()),
+            ("for frames, again", &self.restarting),
+        ]
+    }
+}

@@ -7,7 +7,7 @@ use crate::actions::ReplyStatus;
 use crate::frames::Run;
 use crate::geometry::Split;
 use crate::reason::Reason;
-use crate::slab::{Queue, Slab, NONE};
+use crate::slab::NONE;
 
 /// State of a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -313,6 +313,13 @@ impl Piece {
         self.queued
     }
 
+    /// It needs operations.
+    #[inline(always)]
+    pub(super) fn enter_queue(&mut self) {
+        self.queued = true;
+    }
+
+    /// It needs no more operations.
     #[inline(always)]
     pub(super) fn leave_queue(&mut self) {
         self.queued = false;
@@ -433,15 +440,6 @@ impl fmt::Display for Piece {
     }
 }
 
-impl Slab<Piece> {
-    /// Put a piece into the queue of pieces that need operations.
-    #[inline]
-    pub(crate) fn want_ops(&mut self, splitting: &mut Queue, index: u32) {
-        self[index].queued = true;
-        splitting.push(index);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -558,17 +556,5 @@ mod tests {
         read.begin_fill();
         assert_eq!((read.put_waiter(7), read.put_waiter(8)), (NONE, 7));
         assert!(read.is_filling() && read.end_fill() && !read.end_fill());
-    }
-
-    #[test]
-    fn a_piece_that_wants_operations_stands_in_the_queue_once_for_each_call() {
-        let (mut pieces, mut splitting) = (Slab::new(4), Queue::new(4));
-        let first = pieces.put(Piece::new(0, Way::READ)).index;
-        let second = pieces.put(piece(4096, 8192, 512)).index;
-        pieces.want_ops(&mut splitting, second);
-        pieces.want_ops(&mut splitting, first);
-        assert!(pieces[first].queued && pieces[second].queued);
-        assert_eq!([splitting.pop(), splitting.pop(), splitting.pop()], [Some(second), Some(first), None]);
-        assert_eq!(pieces[second].sectors(), Sectors(16));
     }
 }

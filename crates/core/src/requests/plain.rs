@@ -12,7 +12,33 @@ use crate::io::op::{Op, OpKind};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::steps::What;
+
+impl Requests {
+    /// Number of requests without payload that need operations.
+    #[inline(always)]
+    pub(crate) fn plain_len(&self) -> usize {
+        self.plain.len()
+    }
+
+    /// The first of them.
+    fn first_plain(&self) -> Option<u32> {
+        self.plain.front()
+    }
+
+    /// All operations of the first of them are made: it leaves the queue.
+    fn leave_plain(&mut self) {
+        self.plain.pop();
+    }
+
+    /// The first of them waits for the cache: the others have their turns before it.
+    fn end_plain_turn(&mut self) {
+        if let Some(first) = self.plain.pop() {
+            self.plain.push(first);
+        }
+    }
+}
 
 impl Controller {
     /// Make the next operation of the first request without payload (flush or discard); true if something changed.
@@ -20,9 +46,9 @@ impl Controller {
         if !self.ops.may_make_op() {
             return false;
         }
-        for _ in 0..self.plain.len() {
-            let Some(index) = self.plain.front() else { return false };
-            let moved = if self.requests[index].kind() == RequestKind::Flush {
+        for _ in 0..self.requests.plain_len() {
+            let Some(index) = self.requests.first_plain() else { return false };
+            let moved = if self.requests.get(index).kind() == RequestKind::Flush {
                 self.cut_flush(index, actions)
             } else {
                 self.cut_discard(index, actions)
@@ -31,23 +57,22 @@ impl Controller {
                 return true;
             }
             // It waits for the cache; others may continue.
-            self.plain.pop();
-            self.plain.push(index);
+            self.requests.end_plain_turn();
         }
         false
     }
 
     /// All operations of a request without payload are made.
     fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
-        self.plain.pop();
+        self.requests.leave_plain();
         self.end_request_op(index, None, actions);
         true
     }
 
     /// The next operation of a discard; false if it waits for the cache.
     fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let entry = self.requests[index];
-        let array = self.arrays.find(entry.array()).expect("requests belong to arrays");
+        let entry = self.requests.get(index);
+        let array = self.arrays.get(entry.array());
         let Some((at, left)) = entry.next_discard(array.block().bytes()) else { return self.end_plain(index, actions) };
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry().capacity());
@@ -62,9 +87,9 @@ impl Controller {
             // A discard is advisory, and the journal would have to record it.
             (len, None)
         };
-        self.requests[index].pass_discarded(skip.bytes());
+        self.requests.table[index].pass_discarded(skip.bytes());
         if let Some(op) = op {
-            self.requests[index].begin_op();
+            self.requests.table[index].begin_op();
             self.start_op(op);
         } else {
             let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
@@ -98,8 +123,8 @@ impl Controller {
 
     /// The flush of the next set of a request's array; false if it waits for the cache.
     fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let entry = self.requests[index];
-        let volume = self.arrays.find(entry.array()).expect("requests belong to arrays").volume();
+        let entry = self.requests.get(index);
+        let volume = self.arrays.get(entry.array()).volume();
         let number = entry.next_set();
         if number >= volume.set_count() {
             return self.end_plain(index, actions);
@@ -108,12 +133,12 @@ impl Controller {
         if self.cache.is_on() && !self.sync_set(index, set) {
             return false;
         }
-        self.requests[index].pass_set();
+        self.requests.table[index].pass_set();
         // A session of a set with a failed flush may have no mark on its members: then the journal is not replayed.
         if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
             return true;
         }
-        self.requests[index].begin_op();
+        self.requests.table[index].begin_op();
         let op = Op::new(OpKind::Flush, set, Footprint::Set).for_request(index);
         self.start_op(op);
         true

@@ -1,6 +1,7 @@
 //! The progress of a host request: the parts that are cut into pieces, in work and sent, and the way it ends.
 //!
-//! A request knows nothing of arrays, frames or queues. `request.rs` asks it what comes next and tells it what happened.
+//! A request knows nothing of arrays, frames or queues. [`Requests`](super::Requests) asks it what comes next and tells it
+//! what happened.
 
 use openraid_units::{ArrayId, Bytes, Token};
 

@@ -10,96 +10,30 @@
 use openraid_units::{Sectors, SetId, SetLba};
 
 use crate::actions::Actions;
+use crate::array::sets::Sets;
 use crate::cache::write::Cached;
 use crate::controller::Controller;
+use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
 use crate::io::search::Part;
-use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS};
+use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS, ZERO_SECTORS};
 use crate::requests::piece::{Piece, Reading, RowProgress};
+use crate::requests::Requests;
 
-impl Controller {
-    /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
-    /// engine checks for waiting pieces much more often than it finds one.
-    #[inline(never)]
-    pub(crate) fn split_next(&mut self, actions: &mut Actions) -> bool {
-        loop {
-            self.ask_next_waiter();
-            let Some(index) = self.splitting.front() else { return false };
-            let wants = !self.is_split(index);
-            if wants && (!self.split_once(index, actions) || !self.is_split(index)) {
-                return true;
-            }
-            self.pieces[index].leave_queue();
-            self.leave_splitting();
-            // As long as it has operations there is nothing to check, and the next piece has its turn at once.
-            if !self.pieces[index].has_ops() {
-                self.check_piece(index, actions);
-                return true;
-            }
-            if wants {
-                return true;
-            }
-        }
-    }
-
+impl Requests {
     /// Are all operations of a piece made, or are no more needed?
     #[inline]
     fn is_split(&self, index: u32) -> bool {
         self.pieces[index].is_split()
     }
 
-    /// Make the next operation of a piece; false if the piece waits for the cache instead and has left the queue.
+    /// The next row operation of a piece that is processed by rows, if there is one.
     #[inline(always)]
-    fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.pieces[index].is_by_rows() && self.make_row_op(index) {
-            return true;
-        }
-        let piece = &self.pieces[index];
-        let (first, last) = piece.range();
-        let at = first + piece.split();
-        if at >= last {
-            // The rows that just ended were the last ones.
-            return true;
-        }
-        let request = &self.requests[piece.request()];
-        let (array, is_read) = (request.array(), request.is_read());
-        let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
-        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
-        let mut len = run.min(last - at);
-        if self.cache.is_on() {
-            match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
-                Cached::Taken => return true,
-                Cached::Waits => {
-                    self.leave_splitting();
-                    return false;
-                }
-                Cached::Past(part) => len = part,
-            }
-            if !is_read && !self.limits.journal.is_zero() {
-                // A write past the cache must fit into one entry of the journal.
-                len = len.min(self.journal.payload_max());
-            }
-        }
-        self.make_extent_op(index, set, set_lba, len, is_read);
-        // If it is to be walked by rows, its first row is made at once, unless a changed set comes first.
-        if self.pieces[index].is_by_rows() && !self.sets.has_news() {
-            self.make_row_op(index);
-        }
-        true
-    }
-
-    /// Take the first piece out of the queue of pieces that need operations: it needs no more now, or waits.
-    fn leave_splitting(&mut self) {
-        self.splitting.pop();
-        self.cache_waiters.end_turn();
-    }
-
-    /// Make the next row operation of a piece that is processed by rows; false if there is none.
-    fn make_row_op(&mut self, index: u32) -> bool {
+    fn next_row_op(&mut self, index: u32, sets: &Sets) -> Option<Op> {
         if !self.pieces[index].is_by_rows() {
-            return false;
+            return None;
         }
         let RowProgress { left, base: (set, base), from: walk_start } =
             self.row_progress[index as usize].as_mut().expect("a piece that is processed by rows has its progress");
@@ -109,9 +43,9 @@ impl Controller {
         if left.is_over() {
             self.pieces[index].end_rows();
         }
-        let Some(segment) = segment else { return false };
+        let segment = segment?;
         let piece = &self.pieces[index];
-        let kind = if self.is_read(piece.request()) { OpKind::RowRead } else { OpKind::RowWrite };
+        let kind = if self.table[piece.request()].is_read() { OpKind::RowRead } else { OpKind::RowWrite };
         let from = walk_start + (segment.set_lba - base);
         let footprint = Footprint::Rows(StripeRows {
             stripe: segment.stripe,
@@ -120,22 +54,25 @@ impl Controller {
         });
         let mut op = self.piece_op(kind, set, footprint, index);
         op.bring(self.piece_payload(piece, from));
-        let parity = self.sets.get(set).parity();
+        let parity = sets.get(set).parity();
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
         op.set_data(self.edges_of_part(piece, from, end));
-        self.start_piece_op(index, op);
-        true
+        Some(op)
     }
 
-    pub(crate) fn is_read(&self, request: u32) -> bool {
-        self.requests[request].is_read()
-    }
-
-    /// Make the next operation on `len` sectors of a set from `at`, the position of the piece's `split`, and advance
-    /// `split`. If the extent must be processed by rows, make none, and give the piece its progress.
-    fn make_extent_op(&mut self, index: u32, set_id: SetId, at: SetLba, len: Sectors, is_read: bool) {
-        let set = self.sets.get(set_id);
+    /// The next operation on `len` sectors of a set from `at`, the position of the piece's `split`; advances `split`. If
+    /// the extent must be processed by rows, there is none, and the piece has its progress.
+    #[inline(always)]
+    fn next_extent_op(
+        &mut self,
+        index: u32,
+        sets: &Sets,
+        set_id: SetId,
+        (at, len): (SetLba, Sectors),
+        is_read: bool,
+    ) -> Option<Op> {
+        let set = sets.get(set_id);
         let from = self.pieces[index].split();
         let block = set.block().sectors();
         if let Geometry::Parity(parity) = set.geometry() {
@@ -145,7 +82,7 @@ impl Controller {
                 let rows = parity.split(at, len, rows_max);
                 self.pieces[index].begin_rows(len);
                 self.row_progress[index as usize] = Some(RowProgress { left: rows, base: (set_id, at), from });
-                return;
+                return None;
             }
         }
         let has_frames = self.pieces[index].run().is_some();
@@ -158,7 +95,35 @@ impl Controller {
         op.set_data(self.edges_of_part(piece, from, from + len));
         self.pieces[index].split_off(len);
         debug_assert!(op.payload() != Payload::None);
-        self.start_piece_op(index, op);
+        Some(op)
+    }
+
+    /// A new operation for a piece, with their common data.
+    #[inline(always)]
+    fn piece_op(&self, kind: OpKind, set: SetId, footprint: Footprint, index: u32) -> Op {
+        let request = self.of_piece(index);
+        Op::new(kind, set, footprint).for_piece(index, request.is_ahead(), request.is_fua_write())
+    }
+
+    /// The place of the payload of a piece, `from` sectors into it.
+    #[inline(always)]
+    fn piece_payload(&self, piece: &Piece, from: Sectors) -> Payload {
+        match piece.run() {
+            Some(run) => Payload::Host(run.at + from.bytes()),
+            None => {
+                let kind = self.table[piece.request()].kind();
+                Payload::Zero { may_discard: matches!(kind, RequestKind::WriteZeroes { may_discard: true, .. }) }
+            }
+        }
+    }
+
+    /// Number of bytes of the first and the last block of a piece that must be read before it can be written.
+    #[inline]
+    fn piece_edges(&self, piece: &Piece) -> (u16, u16) {
+        if piece.run().is_none() || self.table[piece.request()].is_read() {
+            return (0, 0);
+        }
+        piece.skips()
     }
 
     /// The edges of the part of a piece from `from` to `end`.
@@ -172,12 +137,85 @@ impl Controller {
             _ => KindData::Edges(Edges::new(head, tail)),
         }
     }
+}
+
+impl Controller {
+    /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
+    /// engine checks for waiting pieces much more often than it finds one.
+    #[inline(never)]
+    pub(crate) fn split_next(&mut self, actions: &mut Actions) -> bool {
+        loop {
+            self.call_next_waiter();
+            let Some(index) = self.requests.first_to_split() else { return false };
+            let wants = !self.requests.is_split(index);
+            if wants && (!self.split_once(index, actions) || !self.requests.is_split(index)) {
+                return true;
+            }
+            self.requests.end_splitting(index);
+            // As long as it has operations there is nothing to check, and the next piece has its turn at once.
+            if !self.requests.piece(index).has_ops() {
+                self.check_piece(index, actions);
+                return true;
+            }
+            if wants {
+                return true;
+            }
+        }
+    }
+
+    /// Make the next operation of a piece; false if the piece waits for the cache instead and has left the queue.
+    #[inline(always)]
+    fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
+        if self.make_row_op(index) {
+            return true;
+        }
+        let piece = self.requests.piece(index);
+        let (first, last) = piece.range();
+        let at = first + piece.split();
+        if at >= last {
+            // The rows that just ended were the last ones.
+            return true;
+        }
+        let request = self.requests.get(piece.request());
+        let (array, is_read) = (request.array(), request.is_read());
+        let volume = self.arrays.get(array).volume();
+        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
+        let mut len = run.min(last - at);
+        if self.cache.is_on() {
+            match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
+                Cached::Taken => return true,
+                Cached::Waits => {
+                    self.requests.leave_splitting();
+                    return false;
+                }
+                Cached::Past(part) => len = part,
+            }
+            if !is_read && !self.limits.journal.is_zero() {
+                // A write past the cache must fit into one entry of the journal.
+                len = len.min(self.journal.payload_max());
+            }
+        }
+        match self.requests.next_extent_op(index, &self.sets, set, (set_lba, len), is_read) {
+            Some(op) => self.start_piece_op(index, op),
+            // Its first row is made at once, unless a changed set comes first.
+            None if !self.sets.has_news() => _ = self.make_row_op(index),
+            None => {}
+        }
+        true
+    }
+
+    /// Make the next row operation of a piece that is processed by rows; false if there is none.
+    fn make_row_op(&mut self, index: u32) -> bool {
+        let Some(op) = self.requests.next_row_op(index, &self.sets) else { return false };
+        self.start_piece_op(index, op);
+        true
+    }
 
     /// Start an operation of a piece.
     #[inline(always)]
     fn start_piece_op(&mut self, piece: u32, op: Op) {
         self.sets.get_mut(op.set()).count_direct_write(op.is_direct_write());
-        self.pieces[piece].begin_op();
+        self.requests.piece_mut(piece).begin_op();
         self.start_op(op);
     }
 }
@@ -204,7 +242,7 @@ fn op_len(geometry: &Geometry, (at, len): (SetLba, Sectors), is_read: bool, has_
     if has_frames {
         len
     } else {
-        len.min(Controller::zero_sectors_max())
+        len.min(ZERO_SECTORS)
     }
 }
 

@@ -8,70 +8,107 @@
 //! Two things must never happen: frames are used to which such a command points; a request is refused while an
 //! operation under way will return frames.
 
+use super::piece::{Piece, PieceState};
+use super::Requests;
 use crate::actions::{Actions, ReplyStatus};
+use crate::array::volume::Array;
 use crate::controller::Controller;
-use crate::frames::Run;
+use crate::frames::{Frames, Run};
 use crate::geometry::Divisor;
 use crate::limits::FRAME_BYTES;
-use crate::requests::piece::PieceState;
-use openraid_units::Instant;
+use openraid_units::{Instant, Nanos};
 
-impl Controller {
+/// The work that has waited too long for frames.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Starved {
+    /// A piece that must be read again.
+    Piece(u32),
+    /// A request.
+    Request(u32),
+}
+
+impl Requests {
     /// Can frames come back only from drives that do not answer? Pieces that wait for their turn are sent after others
     /// of their request, which may wait for frames themselves.
-    fn no_frames_come_back(&self) -> bool {
-        let gives =
-            |piece: &crate::requests::piece::Piece| piece.run().is_some() && piece.state != PieceState::WaitTurn;
-        let suspected = self.host_frames.is_spent() || !self.restarting.is_empty();
+    fn no_frames_come_back(&self, host: &Frames) -> bool {
+        let gives = |piece: &Piece| piece.run().is_some() && piece.state != PieceState::WaitTurn;
+        let suspected = host.is_spent() || !self.restarting.is_empty();
         suspected && !self.pieces.iter().any(|(_, piece)| gives(piece))
     }
 
-    /// The largest piece of a request, in bytes, for which there are frames, and these frames. `None` if it must wait.
+    /// The largest piece of a request of this array, in bytes, for which there are frames, and these frames. `None` if it
+    /// must wait.
     #[cold]
-    pub(super) fn take_what_is_left(&mut self, request: u32) -> Option<(u64, Run)> {
-        if !self.host_frames.is_spent() || !self.no_frames_come_back() {
+    pub(super) fn take_what_is_left(&self, request: u32, array: &Array, host: &mut Frames) -> Option<(u64, Run)> {
+        if !host.is_spent() || !self.no_frames_come_back(host) {
             return None;
         }
-        let request = self.requests[request];
-        let array = self.arrays.find(request.array())?;
+        let request = self.table[request];
         let (block, mut most) = (array.block().bytes(), array.piece().by());
         while most > FRAME_BYTES {
             most = (most / 2).next_multiple_of(FRAME_BYTES);
             let (len, frames) = request.next_piece(block, Divisor::new(most));
-            if let Some(run) = self.host_frames.take(frames) {
+            if let Some(run) = host.take(frames) {
                 return Some((len, run));
             }
         }
         None
     }
 
+    /// Does a request or a piece wait for frames, or will it?
+    #[inline(always)]
+    pub(crate) fn may_starve(&self) -> bool {
+        !self.wanting.is_empty() || !self.restarting.is_empty()
+    }
+
+    /// The work that has waited longer than `patience` for frames that do not come back, if there is some. A piece has
+    /// left its queue.
+    fn take_starved(&mut self, host: &Frames, now: Instant, patience: Nanos) -> Option<Starved> {
+        if !self.no_frames_come_back(host) {
+            self.starved_since = None;
+            return None;
+        }
+        let since = *self.starved_since.get_or_insert(now);
+        if now < since + patience {
+            return None;
+        }
+        self.restarting.pop().map(Starved::Piece).or_else(|| self.wanting.front().map(Starved::Request))
+    }
+
+    /// A request that waits for frames fails: no piece of it is cut any more. Returns it if nothing of it is in work.
+    fn fail_waiting(&mut self, request: u32, host: &mut Frames) -> Option<u32> {
+        self.table[request].fail(ReplyStatus::IoError);
+        self.drop_waiting_pieces(request, host);
+        self.table[request].is_quiet().then_some(request)
+    }
+
+    /// Frames came back from a drive that had not answered.
+    pub(crate) fn frames_came_back(&mut self) {
+        self.starved_since = None;
+    }
+
+    /// The time at which a waiting request will have waited longer than `patience` for frames.
+    #[inline]
+    pub(crate) fn starved_deadline(&self, patience: Nanos) -> Option<Instant> {
+        self.starved_since.filter(|_| self.may_starve()).map(|since| since + patience)
+    }
+}
+
+impl Controller {
     /// A request that has waited too long for frames that do not come back ends with an error; true if one did.
     pub(crate) fn end_starved(&mut self, actions: &mut Actions) -> bool {
-        if !self.no_frames_come_back() {
-            self.starved_since = None;
-            return false;
-        }
-        let since = *self.starved_since.get_or_insert(self.now);
-        if self.now < since + self.limits.command_timeout {
-            return false;
-        }
-        if let Some(piece) = self.restarting.pop() {
-            self.pieces[piece].note_error(Some(ReplyStatus::IoError));
-            self.end_piece(piece, actions);
-            return true;
-        }
-        let Some(request) = self.wanting.front() else { return false };
-        self.requests[request].fail(ReplyStatus::IoError);
-        self.drop_waiting_pieces(request);
-        if self.requests[request].is_quiet() {
+        let patience = self.limits.command_timeout;
+        let Some(starved) = self.requests.take_starved(self.pool.host(), self.now, patience) else { return false };
+        let over = match starved {
+            Starved::Piece(piece) => {
+                self.requests.piece_mut(piece).note_error(Some(ReplyStatus::IoError));
+                self.requests.end_piece(piece, self.pool.host_mut())
+            }
+            Starved::Request(request) => self.requests.fail_waiting(request, self.pool.host_mut()),
+        };
+        if let Some(request) = over {
             self.finish_request(request, actions);
         }
         true
-    }
-
-    /// The time at which a waiting request will have waited too long for frames.
-    pub(crate) fn starved_deadline(&self) -> Option<Instant> {
-        let waits = !self.wanting.is_empty() || !self.restarting.is_empty();
-        self.starved_since.filter(|_| waits).map(|since| since + self.limits.command_timeout)
     }
 }

@@ -1,0 +1,158 @@
+//! Waits of pieces: for lines of the cache, for the journal, for a dirty unit, for the data of another piece; and the
+//! events that end them. `queues.rs` has the order.
+
+use super::queues::TURNS_MAX;
+use super::Requests;
+use crate::actions::ReplyStatus;
+use crate::slab::NONE;
+
+impl Requests {
+    /// A piece needs operations.
+    #[inline]
+    pub(super) fn want_ops(&mut self, piece: u32) {
+        self.pieces[piece].enter_queue();
+        self.queues.push_splitting(piece);
+    }
+
+    /// The first of the pieces that need operations.
+    #[inline(always)]
+    pub(super) fn first_to_split(&self) -> Option<u32> {
+        self.queues.first_splitting()
+    }
+
+    /// The first of the pieces that need operations needs no more.
+    #[inline(always)]
+    pub(super) fn end_splitting(&mut self, piece: u32) {
+        self.pieces[piece].leave_queue();
+        self.queues.pop_splitting();
+    }
+
+    /// The first of the pieces that need operations waits for something: it leaves the queue.
+    #[inline(always)]
+    pub(super) fn leave_splitting(&mut self) {
+        self.queues.pop_splitting();
+    }
+
+    /// Does a piece need operations, or are pieces called for lines one after the other?
+    #[inline(always)]
+    pub(crate) fn wants_ops(&self) -> bool {
+        !self.queues.splitting().is_empty() || self.queues.are_asked()
+    }
+
+    /// Does no piece wait for the cache or for the journal?
+    pub(crate) fn is_none_waiting(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Number of pieces that wait for lines, and for the journal or a write past the cache.
+    pub(crate) fn waiting(&self) -> [usize; 2] {
+        self.queues.len()
+    }
+
+    /// The piece waits for lines of the cache. `has_room`: may the cache give lines to other pieces?
+    pub(crate) fn wait_for_lines(&mut self, piece: u32, has_room: bool) {
+        self.queues.push_line(piece, has_room);
+    }
+
+    /// The piece waits for the journal, or for a write past the cache.
+    pub(crate) fn wait_for_others(&mut self, piece: u32) {
+        self.queues.push_other(piece);
+    }
+
+    /// Something other than lines changed: call the pieces that do not wait for lines.
+    pub(crate) fn wake_others(&mut self) {
+        self.queues.wake_others();
+    }
+
+    /// Call all pieces that wait for the cache or for the journal.
+    pub(crate) fn wake_all(&mut self) {
+        self.queues.wake_all();
+    }
+
+    /// There may be lines: call the pieces that wait for them one after the other.
+    pub(crate) fn call_for_lines(&mut self) {
+        self.queues.ask_for_lines();
+    }
+
+    /// Put the next piece that is called for lines in front of all others, if `has_room`: one more line may be dirty. False
+    /// if a piece should be called, and there is no room.
+    #[inline]
+    pub(crate) fn call_next(&mut self, has_room: impl FnOnce() -> bool) -> bool {
+        if !self.queues.has_next() {
+            return true;
+        }
+        let calls = has_room();
+        if calls {
+            self.queues.ask_next();
+        }
+        calls
+    }
+
+    /// A write past the cache waits once more for dirty data. After some turns the others give way to it, the oldest first.
+    pub(crate) fn count_turn(&mut self, piece: u32) {
+        let turns = self.pieces[piece].count_turn();
+        let starved = self.queues.starved();
+        let number = |piece: u32| self.of_piece(piece).number();
+        if turns >= TURNS_MAX && (starved == NONE || number(piece) < number(starved)) {
+            self.queues.set_starved(piece);
+        }
+    }
+
+    /// A write past the cache no longer meets dirty data, or is over.
+    #[inline]
+    pub(crate) fn end_turns(&mut self, piece: u32) {
+        self.pieces[piece].end_turns();
+        self.queues.end_starved(piece);
+    }
+
+    /// Would this piece dirty data for which a starved write past the cache waits?
+    #[inline]
+    pub(crate) fn is_behind_starved(&self, piece: u32) -> bool {
+        let starved = self.queues.starved();
+        if starved == NONE || starved == piece {
+            return false;
+        }
+        let (own, first) = (self.of_piece(piece), self.of_piece(starved));
+        own.array() == first.array() && self.pieces[piece].overlaps(&self.pieces[starved])
+    }
+
+    /// A piece waits for the dirty unit whose first waiting piece is `first`. Returns the one that is first now.
+    pub(crate) fn wait_in_chain(&mut self, piece: u32, first: u32) -> u32 {
+        self.pieces[piece].set_next_waiter(first);
+        piece
+    }
+
+    /// A dirty unit was written, or could not be: the pieces that wait for it continue, with the error if there is one.
+    pub(crate) fn release_chain(&mut self, first: u32, error: Option<ReplyStatus>) {
+        let mut piece = first;
+        while piece != NONE {
+            let entry = &mut self.pieces[piece];
+            entry.note_error(error);
+            let next = entry.take_next_waiter();
+            self.queues.push_splitting(piece);
+            piece = next;
+        }
+    }
+
+    /// A flush waits for the dirty data of the set whose turn it is.
+    pub(crate) fn begin_sync(&mut self, flush: u32) {
+        self.table[flush].begin_sync();
+    }
+
+    /// The data for which a flush waited is on the members, or could not be written.
+    pub(crate) fn end_sync(&mut self, flush: u32, has_failed: bool) {
+        self.table[flush].end_sync(has_failed);
+    }
+
+    /// A piece waits until a piece of read-ahead has its data.
+    pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32) {
+        let first = self.pieces[ahead].put_waiter(piece);
+        self.pieces[piece].set_next_waiter(first);
+    }
+
+    /// A piece of read-ahead has filled its lines, or failed: the pieces that wait for it try again.
+    pub(super) fn release_ahead_waiters(&mut self, ahead: u32) {
+        let first = self.pieces[ahead].put_waiter(NONE);
+        self.release_chain(first, None);
+    }
+}
