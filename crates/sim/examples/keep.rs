@@ -1,9 +1,11 @@
-//! Keeps a run as a file for a test: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, or `keep --renew FILE FIRST
-//! LAST`.
+//! Keeps a run as a file for a test: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, `keep --show FILE...`, or
+//! `keep --renew FILE FIRST LAST`.
 //!
 //! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss
 //! needs. A run that still loses data is shrunk before it is written. The conditions must then hold in the shrunk run.
 //! A run that no longer loses data is written whole, because its necessary steps are unknown.
+//!
+//! `--show` prints all conditions that kept runs meet, to choose others for their files.
 //!
 //! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
 //! first seed in the range that meets them.
@@ -26,6 +28,9 @@ fn main() -> ExitCode {
 fn keep(mut words: Vec<String>) -> Result<(), String> {
     if words.first().is_some_and(|word| word == "--renew") {
         return renew(&words[1..]);
+    }
+    if words.first().is_some_and(|word| word == "--show") {
+        return words[1..].iter().try_for_each(|file| show(file));
     }
     let aimed = words.first().is_some_and(|word| word == "--aimed");
     words.drain(..usize::from(aimed));
@@ -54,14 +59,26 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     write(file, &kept)
 }
 
+/// Prints the conditions that a kept run meets.
+fn show(file: &str) -> Result<(), String> {
+    let kept = read(file)?;
+    println!("{file}: {}", kept.why);
+    Condition::met(&report(&kept.scenario, None).counts).iter().for_each(|condition| println!("  {condition}"));
+    Ok(())
+}
+
+fn read(file: &str) -> Result<Kept, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    Kept::parse(&text).map_err(|error| format!("{file}: {error}"))
+}
+
 /// Replaces a kept run with the first one in a range of seeds that meets its conditions.
 fn renew(words: &[String]) -> Result<(), String> {
     let [file, first, last] = words else {
         return Err("--renew takes a file, the first seed and the last seed".into());
     };
     let number = |word: &String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
-    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    let old = Kept::parse(&text)?;
+    let old = read(file)?;
     for seed in number(first)?..=number(last)? {
         let drawn = if old.scenario.aimed { Scenario::aimed(seed) } else { Scenario::draw(seed) };
         let scenario = Scenario { seed, steps: drawn.steps, ..old.scenario.clone() };

@@ -11,6 +11,8 @@ use support::two_at_a_time;
 
 /// Number of known runs when files replaced seeds. A corpus never shrinks.
 const FILES_MIN: usize = 104;
+/// A fault in a phase, and another fault or a decision of the engine.
+const CONDITIONS_MIN: usize = 2;
 
 /// The error of a file, if it has one.
 fn complaint(path: &Path) -> Option<String> {
@@ -20,6 +22,11 @@ fn complaint(path: &Path) -> Option<String> {
         Ok(kept) => kept,
         Err(error) => return Some(format!("{name}: {error}")),
     };
+    if kept.meets.len() < CONDITIONS_MIN {
+        return Some(format!(
+            "{name}: one condition alone does not show that the run still meets its fault; `keep --show` lists others"
+        ));
+    }
     let report = report(&kept.scenario, None);
     if let Verdict::Lost(loss) = &report.verdict {
         return Some(format!(

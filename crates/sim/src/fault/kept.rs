@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_form_says_what_is_wrong() {
+    fn a_file_of_another_form_is_refused_with_a_reason() {
         let good = kept(Scenario::draw(7)).to_string();
         let bad = [
             (good.replace("steps:", "stages:"), "the line 'steps:' is missing"),

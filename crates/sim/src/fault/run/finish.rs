@@ -15,7 +15,7 @@ const REPAIRS_MAX: u32 = 8;
 impl Run<'_> {
     /// Repair all faults and judge the result.
     pub(super) fn finish(&mut self) -> Done {
-        self.tell(|| "the end: the faults of drives are removed, and everything comes to rest".into());
+        self.log(|| "the end: the faults of drives are removed, and everything comes to rest".into());
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
             self.world.release(drive);
             self.world.drive_mut(drive).faults.late = None;
@@ -26,7 +26,7 @@ impl Run<'_> {
                 self.make_whole(set)?;
             }
         }
-        self.tell(|| "a host reads everything, and flushes".into());
+        self.log(|| "a host reads everything, and flushes".into());
         self.look()?;
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;

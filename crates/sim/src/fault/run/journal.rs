@@ -214,14 +214,14 @@ impl Run<'_> {
             Ok(Resynced::All(found)) => found,
             Ok(Resynced::Part { done, steps, stale }) => {
                 let part = format!("{done} of {steps} steps");
-                self.tell(|| format!("  {} is brought up to date: {part}", self.name(stale)));
+                self.log(|| format!("  {} is brought up to date: {part}", self.name(stale)));
                 self.count(Fault::CutInMirrorResync);
                 self.journal.resyncs_cut += 1;
                 return Ok(false);
             }
             Err(fault) if self.bounded() => return Err(Stop::Lost(format!("the journal is refused: {fault}"))),
             Err(fault) => {
-                self.tell(|| format!("  the journal is refused: {fault}"));
+                self.log(|| format!("  the journal is refused: {fault}"));
                 return Ok(true);
             }
         };
@@ -235,7 +235,7 @@ impl Run<'_> {
             Begun::PowerGoes => Ok(false),
             Begun::Refused(error) if self.bounded() => Err(Stop::Lost(format!("the journal is not taken: {error}"))),
             Begun::Refused(error) => {
-                self.tell(|| format!("  the journal is not taken: {error}"));
+                self.log(|| format!("  the journal is not taken: {error}"));
                 Ok(true)
             }
             Begun::Done | Begun::Started(_) => Ok(true),
@@ -316,7 +316,7 @@ impl Run<'_> {
             return;
         }
         let drive = *self.random.pick(&working);
-        self.tell(|| format!("  {}", self.name(drive)));
+        self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::JournalLost);
         match how {
             Loss::Hanging => self.world.drive_mut(drive).faults.hang = true,
@@ -360,7 +360,7 @@ impl Run<'_> {
         let devices = self.journal.devices.clone();
         match self.world.attach_journal(&devices) {
             Ok(_) => self.journal.fresh = devices,
-            Err(fault) => self.tell(|| format!("  the journal is not taken: {fault}")),
+            Err(fault) => self.log(|| format!("  the journal is not taken: {fault}")),
         }
         self.session.hear(&mut self.world);
         Ok(())
@@ -385,10 +385,10 @@ impl Run<'_> {
         let ring = Sectors::mib(1).get();
         let places = [0, ring + self.random.below(used), ring + self.random.below(Sectors::mib(4).get())];
         let lba = DriveLba(*self.random.pick(&places) / 8 * 8);
-        self.tell(|| format!("  {}, sector {}", self.name(drive), lba.get()));
+        self.log(|| format!("  {}, sector {}", self.name(drive), lba.get()));
         if read_wrong {
             let Some(log) = self.find_whole(drive) else {
-                self.tell(|| "    its log does not say any more what stands there: left as it is".to_owned());
+                self.log(|| "    its log does not say any more what stands there: left as it is".to_owned());
                 return Ok(());
             };
             self.suspect_what_is_read_again(&log, lba);

@@ -54,7 +54,7 @@ impl Run<'_> {
         for _ in 0..count {
             if let Some((_, lba, row)) = self.some_place(set, slot) {
                 let block = self.world.drive(drive).spec().block.sectors();
-                self.tell(|| format!("  {}, sector {} of its data", self.name(drive), row.0));
+                self.log(|| format!("  {}, sector {} of its data", self.name(drive), row.0));
                 self.world.drive_mut(drive).faults.add_defects(lba, block, defect);
             }
         }
@@ -71,7 +71,7 @@ impl Run<'_> {
     /// Flip bits on a medium.
     pub(super) fn flip(&mut self) {
         let Some((drive, lba)) = self.somewhere() else { return };
-        self.tell(|| format!("  {}, sector {} of the drive", self.name(drive), lba.get()));
+        self.log(|| format!("  {}, sector {} of the drive", self.name(drive), lba.get()));
         self.count(Fault::Flip);
         let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
@@ -84,7 +84,7 @@ impl Run<'_> {
         let block = self.world.drive(drive).spec().block.sectors().get();
         let to = DriveLba(to.get() / block * block).max(superblock.data_offset);
         let silent = how(to, &mut self.random);
-        self.tell(|| {
+        self.log(|| {
             let what = match silent {
                 Silent::Lost => "the next write is lost".into(),
                 Silent::Misdirected { to } => format!("the next write goes to sector {} of the drive", to.get()),
@@ -114,7 +114,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.note_current(&self.world);
         }
-        self.tell(|| format!("  {}", self.name(drive)));
+        self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::FlipSuperblock);
         let (byte, mask) = (self.random.index(256), self.random.between(1, 255));
         self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));
@@ -201,7 +201,7 @@ impl Run<'_> {
                 continue;
             }
             rows.insert(row, Sectors(8));
-            self.tell(|| format!("  {}, sector {} of its data", self.name(drive), row.0));
+            self.log(|| format!("  {}, sector {} of its data", self.name(drive), row.0));
             self.count(Fault::Flip);
             let (byte, mask) = (self.random.index(512), self.random.between(1, 255));
             self.world.drive_mut(drive).flip(lba, byte, u8::try_from(mask).expect("a byte"));

@@ -52,7 +52,7 @@ impl Run<'_> {
     pub(super) fn lose(&mut self, how: Option<Loss>) -> Done {
         let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
         let array = self.sets[set].array;
-        self.tell(|| format!("  {}", self.name(drive)));
+        self.log(|| format!("  {}", self.name(drive)));
         self.open_hole(set, slot);
         self.lost.push(drive);
         self.count(match how {
@@ -101,7 +101,7 @@ impl Run<'_> {
     /// Return a lost drive without telling the controller: the next controller finds it.
     pub(super) fn put_back(&mut self) {
         let Some(drive) = self.given_up() else { return };
-        self.tell(|| format!("  {} is back", self.name(drive)));
+        self.log(|| format!("  {} is back", self.name(drive)));
         self.count(Fault::Stale);
         self.heal(drive);
         self.lost.retain(|lost| *lost != drive);
@@ -113,7 +113,7 @@ impl Run<'_> {
         let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return Ok(()) };
         let Some(set) = self.sets.iter().position(|set| set.uuid == Some(superblock.set_uuid)) else { return Ok(()) };
         let array = self.sets[set].array;
-        self.tell(|| format!("  {} comes back to {}", self.name(drive), self.set_name(set)));
+        self.log(|| format!("  {} comes back to {}", self.name(drive), self.set_name(set)));
         self.count(Fault::Stale);
         self.heal(drive);
         self.happen(20)?;
@@ -124,7 +124,7 @@ impl Run<'_> {
                 // The array writes to it all data that it lacks.
                 self.world.drive_mut(drive).faults.forget_torn();
             }
-            Err(error) => self.tell(|| format!("  refused: {error}")),
+            Err(error) => self.log(|| format!("  refused: {error}")),
         }
         Ok(())
     }
@@ -145,10 +145,10 @@ impl Run<'_> {
             return false;
         }
         let Some(drive) = self.new_drive() else { return false };
-        self.tell(|| format!("  drive {drive} is added to {}", self.set_name(set)));
+        self.log(|| format!("  drive {drive} is added to {}", self.set_name(set)));
         let result = self.world.add_member(array, drive);
         if let Err(error) = &result {
-            self.tell(|| format!("  refused: {error}"));
+            self.log(|| format!("  refused: {error}"));
         }
         result.is_ok()
     }
@@ -171,7 +171,7 @@ impl Run<'_> {
         let faults = &mut self.world.drive_mut(drive).faults;
         faults.late = if faults.late.is_some() { None } else { Some(late) };
         let word = if faults.late.is_some() { "late" } else { "in time" };
-        self.tell(|| format!("  {} is {word} from now on", self.name(drive)));
+        self.log(|| format!("  {} is {word} from now on", self.name(drive)));
         self.count(Fault::Late);
     }
 
@@ -188,7 +188,7 @@ impl Run<'_> {
         if self.world.drive(drive).faults.is_failing() {
             return Ok(());
         }
-        self.tell(|| format!("  {}", self.name(drive)));
+        self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::Late);
         self.world.drive_mut(drive).faults.hang = true;
         self.wait(time)?;

@@ -8,7 +8,7 @@ mod phase;
 mod power;
 mod read_again;
 mod stale;
-mod tell;
+mod story;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, step: Step) -> Done {
         self.random = Random::new(step.seed);
-        self.tell(|| step.action.to_string());
+        self.log(|| step.action.to_string());
         let (lines, asked) = (self.account.borrow().story.len(), self.session.history.len());
         match step.action {
             Action::Ask(count) => self.ask(count, step.seed)?,
@@ -262,10 +262,10 @@ impl<'a> Run<'a> {
             self.hit = None;
         }
         if matches!(step.action, Action::Ask(_) | Action::Until(..)) {
-            self.tell_asked(asked);
+            self.log_requests(asked);
         }
         self.after()?;
-        self.tell_passed_over(step.action, lines);
+        self.log_passed_over(step.action, lines);
         Ok(())
     }
 
@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
     fn hear_notices(&mut self) -> Done {
         let notices = self.world.take_notices();
         for notice in notices.iter().take(NOTICES_TOLD_MAX) {
-            self.tell_notice(notice);
+            self.log_notice(notice);
         }
         if notices.iter().any(|notice| matches!(notice.kind, NoticeKind::DirtyLost { .. })) {
             self.dirty_lost = self.session.versions_mut().next_id();
@@ -375,7 +375,7 @@ impl<'a> Run<'a> {
 
     fn excuse(&mut self, excuse: Excuse) {
         if self.excuses.insert(excuse) {
-            self.tell(|| format!("  not promised: {excuse}"));
+            self.log(|| format!("  not promised: {excuse}"));
         }
     }
 
@@ -385,9 +385,7 @@ impl<'a> Run<'a> {
         if sectors.is_empty() {
             return;
         }
-        self.tell(|| {
-            format!("  slot {slot} is not there, and {} of its sectors stand in rows in doubt", sectors.len())
-        });
+        self.log(|| format!("  slot {slot} is not there, and {} of its sectors stand in rows in doubt", sectors.len()));
         self.give_up_sectors(sectors);
     }
 
@@ -400,7 +398,7 @@ impl<'a> Run<'a> {
         if sectors.is_empty() {
             return;
         }
-        self.tell(|| format!("  sectors that cannot be read and stand in rows in doubt: {}", sectors.len()));
+        self.log(|| format!("  sectors that cannot be read and stand in rows in doubt: {}", sectors.len()));
         self.give_up_sectors(sectors);
     }
 
@@ -505,7 +503,7 @@ impl<'a> Run<'a> {
         let result = self.world.admin(command);
         self.session.hear(&mut self.world);
         if let Err(error) = &result {
-            self.tell(|| format!("  refused: {error}"));
+            self.log(|| format!("  refused: {error}"));
         }
         result
     }

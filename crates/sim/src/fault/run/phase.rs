@@ -130,7 +130,7 @@ impl Run<'_> {
             held = holds;
             if left == 0 {
                 self.hit = Some(phase);
-                self.tell(|| format!("  now: {phase}"));
+                self.log(|| format!("  now: {phase}"));
                 break;
             }
             if phases.contains(Phase::TaskEnded) || phases.contains(Phase::Failing) {

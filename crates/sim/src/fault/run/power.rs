@@ -50,7 +50,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
         }
-        self.tell(|| format!("  {} goes with the power", self.name(drive)));
+        self.log(|| format!("  {} goes with the power", self.name(drive)));
         self.count(Fault::CutAndLoss);
         self.count_end(End::Cut);
         self.lost.push(drive);
@@ -66,14 +66,14 @@ impl Run<'_> {
             set.suspect_what_went_wrong(&self.world);
         }
         if !self.prepare_end(Lost::ComeBack)? {
-            self.tell(|| "  passed over: the level does not promise to survive that now".into());
+            self.log(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
         self.give_up_beside_failures();
         self.count_end(End::Cut);
         self.go_down(End::Cut);
         for drive in std::mem::take(&mut self.lost) {
-            self.tell(|| format!("  {} is back", self.name(drive)));
+            self.log(|| format!("  {} is back", self.name(drive)));
             self.count(Fault::Stale);
             self.heal(drive);
         }
@@ -117,7 +117,7 @@ impl Run<'_> {
             }
             // A server that does not stop is killed.
         } else if !self.prepare_end(Lost::StayAway)? {
-            self.tell(|| "  passed over: the level does not promise to survive that now".into());
+            self.log(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
         self.count_end(end);
@@ -278,7 +278,7 @@ impl Run<'_> {
             let journalled = self.is_journalled(number) || self.is_recorded(number);
             if self.scenario.journal.is_some() {
                 let session = self.world.status(self.sets[number].array).map(|status| status.session);
-                self.tell(|| format!("  the journal {} {}", protects(session), self.set_name(number)));
+                self.log(|| format!("  the journal {} {}", protects(session), self.set_name(number)));
             }
             let set = &mut self.sets[number];
             set.journalled |= journalled;
@@ -291,19 +291,19 @@ impl Run<'_> {
         self.session.history.mark(self.world.now(), &end.to_string());
         match end {
             End::Cut => {
-                self.tell_in_doubt(|_| true);
+                self.log_unanswered(|_| true);
                 self.session.cut_power(&mut self.world);
             }
             End::CutInPart => {
                 let mask = self.random.bits();
                 let goes = |drive: DriveId| mask >> (drive.0 % 64) & 1 == 1;
-                self.tell_in_part(goes);
+                self.log_partial_cut(goes);
                 self.world.cut_power_of(goes);
                 self.session.forget();
                 self.session.versions_mut().cut_in_part();
             }
             End::Kill | End::Stop => {
-                self.tell_in_doubt(|_| false);
+                self.log_unanswered(|_| false);
                 self.world.kill();
                 self.session.forget();
                 if self.cached || self.has_dropped_writes() {
@@ -346,7 +346,7 @@ impl Run<'_> {
             let replay = self.sets.iter().any(|set| set.journalled);
             self.count(if replay { Fault::CutInReplay } else { Fault::CutInAssembly });
             self.account.borrow_mut().counts.cuts += 1;
-            self.tell(|| "  the power goes while the array is assembled".into());
+            self.log(|| "  the power goes while the array is assembled".into());
             self.go_down(End::Cut);
         }
         self.judge_replay()?;
@@ -451,7 +451,7 @@ impl Run<'_> {
             Begun::Started(array) => Ok(Some(array)),
             Begun::PowerGoes => Ok(None),
             Begun::Done | Begun::Refused(_) => {
-                self.tell(|| "  the journal is lost: what it had promised is given up".into());
+                self.log(|| "  the journal is lost: what it had promised is given up".into());
                 self.excuse(Excuse::Refused);
                 let capacity = self.session.capacity();
                 self.session.versions_mut().give_up(0..capacity);
@@ -493,7 +493,7 @@ impl Run<'_> {
     }
 
     fn refused(&self, text: &str) -> Stop {
-        self.tell(|| format!("  {text}"));
+        self.log(|| format!("  {text}"));
         match self.bounded() {
             true => Stop::Lost(text.into()),
             false => Stop::Over(Excuse::Refused),
@@ -523,7 +523,7 @@ impl Run<'_> {
         self.sets[set].unfit |= plan.resync_from.is_none();
         self.sets[set].note_start(&plan);
         if plan.has_forced() {
-            self.tell(|| "  stale members are taken by force: nothing is promised of what there is".into());
+            self.log(|| "  stale members are taken by force: nothing is promised of what there is".into());
             let capacity = self.session.capacity();
             self.session.versions_mut().give_up(0..capacity);
         }
@@ -533,11 +533,11 @@ impl Run<'_> {
     fn tell_plan(&self, plan: &Assembly) {
         let plain = |judged: &Judged| matches!(judged, Judged::Member(_) | Judged::Spare);
         for (drive, judged) in plan.verdicts.iter().filter(|(_, judged)| !plain(judged)) {
-            self.tell(|| format!("  {}: {judged}", self.name(*drive)));
+            self.log(|| format!("  {}: {judged}", self.name(*drive)));
         }
         if !plan.missing.is_empty() {
             let slots: Vec<String> = plan.missing.iter().map(|slot| format!("slot {slot}")).collect();
-            self.tell(|| format!("  without a member: {}", slots.join(", ")));
+            self.log(|| format!("  without a member: {}", slots.join(", ")));
         }
     }
 

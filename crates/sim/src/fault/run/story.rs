@@ -13,11 +13,11 @@ use crate::oracle::Mismatch;
 use crate::words::count;
 
 /// Limit of the reported errors in redundancy.
-const MISFITS_TOLD_MAX: usize = 8;
+const MISFITS_SHOWN_MAX: usize = 8;
 
 impl Run<'_> {
     /// Add a line to the story, with the present time.
-    pub(super) fn tell(&self, line: impl FnOnce() -> String) {
+    pub(super) fn log(&self, line: impl FnOnce() -> String) {
         let line = format!("{}  {}", at(self.world.now()), line());
         self.account.borrow_mut().story.push(line);
     }
@@ -47,8 +47,8 @@ impl Run<'_> {
     }
 
     /// Add the engine's notice, in its own words.
-    pub(super) fn tell_notice(&self, notice: &Notice) {
-        self.tell(|| {
+    pub(super) fn log_notice(&self, notice: &Notice) {
+        self.log(|| {
             let set = self.sets.iter().position(|set| set.array == notice.array).filter(|_| self.sets.len() > 1);
             let mut place: Vec<String> = Vec::new();
             if notice.kind.is_about_journal() {
@@ -59,24 +59,24 @@ impl Run<'_> {
             }
             place.extend(notice.drive.map(|drive| format!("drive {drive}")));
             let place = if place.is_empty() { "array".into() } else { place.join(", ") };
-            format!("  told: {place}: {}", notice.kind)
+            format!("  notice: {place}: {}", notice.kind)
         });
     }
 
     /// Add the hosts' requests of a step.
-    pub(super) fn tell_asked(&self, before: usize) {
+    pub(super) fn log_requests(&self, before: usize) {
         let asked = self.session.history.asked_since(before);
         if !asked.is_empty() {
             let open = match self.session.outstanding() {
                 0 => "all are answered".into(),
                 open => format!("{open} not answered yet"),
             };
-            self.tell(|| format!("  {asked}; {open}"));
+            self.log(|| format!("  {asked}; {open}"));
         }
     }
 
     /// Add a step that changed nothing.
-    pub(super) fn tell_passed_over(&self, action: Action, lines: usize) {
+    pub(super) fn log_passed_over(&self, action: Action, lines: usize) {
         let plain = matches!(
             action,
             Action::Ask(_)
@@ -89,13 +89,13 @@ impl Run<'_> {
                 | Action::Late
         );
         if !plain && self.account.borrow().story.len() == lines {
-            self.tell(|| "  passed over: it cannot be, or changes nothing".into());
+            self.log(|| "  passed over: it cannot be, or changes nothing".into());
         }
     }
 
     /// Add the writes that the end of a controller may undo, while all parts still run. `goes` says whether a drive
     /// loses its power.
-    pub(super) fn tell_in_doubt(&self, goes: impl Fn(DriveId) -> bool) {
+    pub(super) fn log_unanswered(&self, goes: impl Fn(DriveId) -> bool) {
         let parts = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
             let own = self.world.drive(drive);
             let writes = match goes(drive) {
@@ -107,24 +107,24 @@ impl Run<'_> {
         });
         let parts: Vec<String> = parts.collect();
         let open = u64::try_from(self.session.outstanding()).unwrap_or(u64::MAX);
-        self.tell(|| format!("  {} without an answer", count(open, "request is", "requests are")));
+        self.log(|| format!("  {} without an answer", count(open, "request is", "requests are")));
         if !parts.is_empty() {
-            self.tell(|| {
+            self.log(|| {
                 format!("  not flushed or under way, so each sector stays old or gets new: {}", parts.join("; "))
             });
         }
     }
 
     /// Add a power cut of some drives.
-    pub(super) fn tell_in_part(&self, goes: impl Fn(DriveId) -> bool) {
+    pub(super) fn log_partial_cut(&self, goes: impl Fn(DriveId) -> bool) {
         let (gone, kept): (Vec<DriveId>, Vec<DriveId>) =
             (0..self.world.drives_len()).map(drive_id).partition(|drive| goes(*drive));
         let names = |drives: &[DriveId]| match drives {
             [] => "none".into(),
             drives => drives.iter().map(|drive| self.name(*drive)).collect::<Vec<_>>().join(", "),
         };
-        self.tell(|| format!("  without power: {}; with power: {}", names(&gone), names(&kept)));
-        self.tell_in_doubt(goes);
+        self.log(|| format!("  without power: {}; with power: {}", names(&gone), names(&kept)));
+        self.log_unanswered(goes);
     }
 
     /// Add a loss. The engine's own lines are added to the details.
@@ -167,7 +167,7 @@ impl Run<'_> {
         let ranges: Vec<Range<u64>> =
             sectors.iter().map(|sector| sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES).collect();
         let mut text = self.with_story(head, &ranges, "that row");
-        for other in misfits.iter().take(MISFITS_TOLD_MAX).skip(1) {
+        for other in misfits.iter().take(MISFITS_SHOWN_MAX).skip(1) {
             text.push_str(&format!("\n  also: {}", other.text));
         }
         self.lost(text)
