@@ -1,10 +1,12 @@
-//! Plain English: counts patterns of the old style in comments and pages, folder by folder. A count may only fall.
+//! Plain English: counts patterns of the old style, folder by folder and by the kind of text: prose (comments and pages, the change log
+//! too), strings of the programs (help, notices, errors, reports), and names of tests. A count may only fall.
 //!
-//! The counts are in `xtask/plain-english.txt`, one folder to a line. `cargo xtask tidy` complains if a count has risen, and
+//! The counts are in `xtask/plain-english.txt`, one folder and kind to a line. `cargo xtask tidy` complains if a count has risen, and
 //! says so if one has fallen. `cargo xtask plain` shows the counts by pattern and lowers the stored ones; it raises none.
 //!
 //! Names in backticks are not counted, and neither is a member that is "one event behind", which is md's own word.
 
+use crate::rust::{strings, Code};
 use crate::step::{root, Outcome};
 use crate::tree::{files, Entry};
 use std::collections::BTreeMap;
@@ -12,7 +14,7 @@ use std::collections::BTreeMap;
 /// Where the counts are.
 const STORED: &str = "xtask/plain-english.txt";
 /// History is left as it was written, titles are counted in their pages, and another program's files are its own.
-const EXCLUDED: &[&str] = &["docs/log/", "docs/SUMMARY.md", "CHANGELOG.md", "/golden/", "/corpus/", "/snapshots/"];
+const EXCLUDED: &[&str] = &["docs/log/", "docs/SUMMARY.md", "/golden/", "/corpus/", "/snapshots/"];
 /// Words that are counted wherever they are.
 const WORDS: &[&str] = &["who", "whoever", "nobody", "somebody", "behind", "beside", "anew"];
 /// Two words in a row that are counted.
@@ -49,6 +51,11 @@ const NAMES: [&str; WORDS.len() + PAIRS.len() + 2] = [
 
 type Counts = [usize; NAMES.len()];
 
+/// Kinds of texts.
+const PROSE: &str = "prose";
+const STRINGS: &str = "strings";
+const TESTS: &str = "tests";
+
 /// Complain of each folder whose count has risen.
 pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
     let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).unwrap_or_default();
@@ -70,11 +77,11 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
 pub fn plain() -> Outcome {
     let files = files()?;
     let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).map(parse);
-    println!("{:24} {:>6}  {}", "folder", "all", NAMES.map(|name| format!("{name:>10}")).concat());
+    println!("{:32} {:>6}  {}", "folder and kind", "all", NAMES.map(|name| format!("{name:>10}")).concat());
     let mut text = String::new();
     for (folder, counts) in count(&files) {
         let found: usize = counts.iter().sum();
-        println!("{folder:24} {found:6}  {}", counts.map(|count| format!("{count:10}")).concat());
+        println!("{folder:32} {found:6}  {}", counts.map(|count| format!("{count:10}")).concat());
         // Without a file the counts of today are the first ones.
         let allowed = stored.as_ref().map_or(found, |stored| stored.get(&folder).copied().unwrap_or(0));
         if found.min(allowed) > 0 {
@@ -85,7 +92,7 @@ pub fn plain() -> Outcome {
 }
 
 fn parse(text: &str) -> BTreeMap<String, usize> {
-    let lines = text.lines().filter_map(|line| line.split_once(' '));
+    let lines = text.lines().filter_map(|line| line.rsplit_once(' '));
     lines.filter_map(|(folder, count)| Some((folder.to_owned(), count.parse().ok()?))).collect()
 }
 
@@ -95,12 +102,51 @@ fn count(files: &[Entry]) -> BTreeMap<String, Counts> {
         let Some(text) = file.text().filter(|_| !EXCLUDED.iter().any(|part| file.path.contains(part))) else {
             continue;
         };
-        let sums = all.entry(folder_of(&file.path)).or_default();
-        for paragraph in paragraphs(text, file.is("rs")) {
-            count_in(&paragraph, sums);
+        let folder = folder_of(&file.path);
+        let mut add = |kind: &str, texts: Vec<String>| {
+            let sums = all.entry(format!("{folder} {kind}")).or_default();
+            texts.iter().for_each(|text| count_in(text, sums));
+        };
+        add(PROSE, paragraphs(text, file.is("rs")));
+        if file.is("rs") {
+            add(TESTS, names_of_tests(text));
+            if !is_of_tests(&file.path) {
+                add(STRINGS, strings_of_program(text));
+            }
         }
     }
     all
+}
+
+/// Do users of the program not see its strings?
+fn is_of_tests(path: &str) -> bool {
+    ["/tests/", "/tests.rs", "/benches/", "xtask/", "crates/oracle/", "crates/interop/"]
+        .iter()
+        .any(|part| path.contains(part))
+}
+
+/// The strings of a file without its tests. A string without a blank is a name, and so is the text in braces.
+fn strings_of_program(text: &str) -> Vec<String> {
+    let program = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let prose = |text: &String| {
+        let parts = text.split('{').enumerate();
+        parts.map(|(n, part)| if n == 0 { part } else { part.split_once('}').map_or("", |(_, rest)| rest) }).collect()
+    };
+    strings(program)
+        .iter()
+        .filter(|text| text.contains(' '))
+        .map(prose)
+        .map(|text: String| without_names(&text))
+        .collect()
+}
+
+/// The names of the tests, as sentences.
+fn names_of_tests(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).collect::<Vec<_>>();
+    let is_test =
+        |line: usize| lines[..line].iter().rev().take_while(|line| line.starts_with("#[")).any(|own| *own == "#[test]");
+    let functions = Code::of(text).functions();
+    functions.into_iter().filter(|own| is_test(own.line - 1)).map(|own| own.name.replace('_', " ")).collect()
 }
 
 /// A crate, `docs/decisions`, another folder of the root, or the root itself.
@@ -200,10 +246,24 @@ mod tests {
 
     #[test]
     fn code_targets_of_links_and_history_are_not_counted() {
-        assert_eq!(of("crates/a/src/b.rs", "/// Somebody\n/// waits.\nlet nobody = \"who\"; // anew\n"), 1);
+        assert_eq!(of("crates/a/src/b.rs", "/// Somebody\n/// waits.\nlet nobody = 1; // anew\n"), 1);
         assert_eq!(of("crates/a/src/b.rs", "//! A\n//! ```text\n//! nobody\n//! ```\n//! behind it\n"), 1);
         assert_eq!(of("docs/a.md", "See [one](0043-redos-behind-the-start.md) and [other](b.md) behind.\n"), 1);
-        assert_eq!(of("docs/log/a.md", "nobody\n") + of("CHANGELOG.md", "nobody\n"), 0);
+        assert_eq!(of("docs/log/a.md", "nobody\n"), 0);
+        assert_eq!(of("CHANGELOG.md", "nobody\n"), 1);
+    }
+
+    #[test]
+    fn strings_of_programs_and_names_of_tests_are_counted_apart() {
+        let text = "fn nobody() { say(\"nobody waits\", r#\"it is behind\"#, \"a {behind}\", \"one-behind\", 'x', \"`who`\"); }\n#[cfg(test)]\nmod tests {\n    #[test]\n    \
+                    #[ignore]\n    fn whoever_waits() { check(\"nobody\") }\n    fn somebody() {}\n}\n";
+        let counts = |path: &str| {
+            let counts = count(&[Entry { path: path.into(), bytes: text.into() }]);
+            let sum = |(key, counts): (String, Counts)| (key, counts.iter().sum::<usize>());
+            counts.into_iter().map(sum).filter(|(_, sum)| *sum > 0).collect::<Vec<_>>()
+        };
+        assert_eq!(counts("crates/a/src/b.rs"), [("crates/a strings".into(), 2), ("crates/a tests".into(), 1)]);
+        assert_eq!(counts("crates/a/tests/b.rs"), [("crates/a tests".into(), 1)]);
     }
 
     #[test]
@@ -216,7 +276,9 @@ mod tests {
     #[test]
     fn a_count_that_rises_is_a_complaint_and_one_that_falls_is_none() {
         let entry = |path: &str, text: &str| Entry { path: path.into(), bytes: text.into() };
-        for (stored, complains) in [("docs 1\n", true), ("docs 2\n", false), ("docs 3\n", false), ("", true)] {
+        for (stored, complains) in
+            [("docs prose 1\n", true), ("docs prose 2\n", false), ("docs prose 3\n", false), ("", true)]
+        {
             let files = [entry("docs/a.md", "nobody, nobody\n"), entry(STORED, stored)];
             let mut complaints = Vec::new();
             check(&files, &mut complaints);

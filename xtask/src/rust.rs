@@ -109,6 +109,26 @@ impl Code {
     }
 }
 
+/// The insides of all strings, in order.
+pub fn strings(source: &str) -> Vec<String> {
+    let source: Vec<char> = source.chars().collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < source.len() {
+        let Some(end) = skip(&source, at).filter(|end| *end > at) else {
+            at += 1;
+            continue;
+        };
+        let text: String = source[at..end].iter().collect();
+        if !text.starts_with(['/', '\'']) {
+            let inside = text.trim_start_matches(['r', 'b', 'c', '#']).trim_end_matches('#');
+            found.push(inside.trim_matches('"').into());
+        }
+        at = end;
+    }
+    found
+}
+
 fn is_word(c: char) -> bool {
     c == '_' || c.is_alphanumeric()
 }

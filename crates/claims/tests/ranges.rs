@@ -171,7 +171,7 @@ fn predicted(figure: &Figure, metrics: &Simulated) -> f64 {
 /// Predicts all figures again. They may differ from the recorded ones within the variation between runs.
 #[test]
 #[ignore = "soak: every figure with quick effort"]
-fn the_models_say_what_is_recorded() {
+fn the_models_give_the_recorded_figures() {
     let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
     let mut list: Vec<Value> = serde_json::from_str(FIGURES).expect("a list");
     for (row, figure) in list.iter_mut().zip(figures()) {

@@ -345,7 +345,7 @@ impl Controller {
         if cfg!(debug_assertions) {
             assert!(!self.sets.has_signal() && self.ended.is_empty(), "news are handed on at once");
             let forgotten = self.find_forgotten();
-            assert!(forgotten.is_none(), "an operation waits for what is there already: {forgotten:?}");
+            assert!(forgotten.is_none(), "an operation waits for a state that has come: {forgotten:?}");
         }
     }
 

@@ -76,7 +76,7 @@ impl FeatureMap {
         (Self::MULTIPLE_PPLS, "multiple partial parity logs"),
         (Self::RAID0_LAYOUT, "raid0 layout"),
         (Self::CONTROLLER_JOURNAL, "openraid journal"),
-        (Self::JOURNAL_BEHIND, "openraid journal behind"),
+        (Self::JOURNAL_BEHIND, "openraid journal stale"),
     ];
 
     /// Are all bits of `other` set?

@@ -191,7 +191,7 @@ pub trait Controller: Send + Sync + 'static {
     /// Begin a job in a process of its own.
     ///
     /// # Errors
-    /// It makes no sense; another one runs; its report is there already.
+    /// It makes no sense; another one runs; its report exists already.
     fn begin_job(&self, input: &JobInput, user: &str) -> Result<JobModel, Refusal>;
     /// End a job; `None` if no such job runs.
     fn cancel_job(&self, number: u64) -> Option<JobModel>;

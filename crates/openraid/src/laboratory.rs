@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loads_that_are_offered_are_those_that_exist_and_that_the_help_names() {
+    fn the_offered_loads_exist_and_the_help_names_them() {
         use clap::CommandFactory;
         let of = |pattern: &Pattern| LOADS.iter().any(|(name, _)| *name == pattern.name());
         let other = |pattern: &Pattern| pattern.name().starts_with("rst-") || named(pattern.name()).is_none();

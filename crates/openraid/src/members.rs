@@ -324,13 +324,13 @@ pub fn looks_like_a_name(text: &str) -> bool {
 fn new_path<'a>(option: &str, spec: &'a MemberSpec) -> Result<&'a Path, Failure> {
     match &spec.place {
         Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => Ok(path),
-        _ => Err(Failure::usage(format!("{spec}: {option} is for files, and this is none"))),
+        _ => Err(Failure::usage(format!("{spec}: {option} is for files, and this is not a file"))),
     }
 }
 
 fn there_already(option: &str, spec: &MemberSpec) -> Failure {
     let remedy = format!("leave {option} out to use it as it is, or remove it first");
-    Failure::refused(format!("{spec}: it is there already; {remedy}"))
+    Failure::refused(format!("{spec}: it exists already; {remedy}"))
 }
 
 fn cannot_be_made(spec: &MemberSpec, error: &std::io::Error) -> Failure {

@@ -228,7 +228,7 @@ fn an_impossible_array_is_refused_before_the_first_write() {
     refused("--level 0 --spare c a b", 64, &["no redundancy"]);
     refused("--level 5 --size 100G a b c", 65, &["size"]);
     refused("--level jbod --chunk 64K a", 64, &["--chunk"]);
-    refused("--level 5 --file-size 8M new1 a", 65, &["a: it is there already"]);
+    refused("--level 5 --file-size 8M new1 a", 65, &["a: it exists already"]);
     assert!(!lab.path("new1").exists(), "a file that was made for a command that failed is removed");
     refused("--level 5", 64, &["MEMBER"]);
     lab.run(&["create", "a/b", "--level", "5", "a", "b", "c"]).refused(64, &["not an array name"]);

@@ -323,7 +323,7 @@ fn spares_of_the_file_are_taken_in_when_they_are_needed() {
     lab.line("spare remove other own").expect(0);
     server.stop();
     let (server, said) = serve(&lab, &[]);
-    assert!(said.contains("it was taken out by an order"), "{said}");
+    assert!(said.contains("it was removed by a command"), "{said}");
     assert!(!lab.line("spare list other").expect(0).text().contains("/own"));
     let alarms = lab.line("alarms --json --array other").expect(0).json();
     assert_eq!(alarms["alarms"][0]["event"], "SparesMissing");
@@ -342,7 +342,8 @@ fn a_member_of_a_known_array_is_recognised_by_its_superblock_and_by_its_path() {
     fs::rename(lab.path("d1"), lab.path("moved")).expect("the same folder");
     lab.line("config member moved").expect(0).says(&["data"]);
     lab.drives(&["stranger"], 8);
-    lab.line("config member stranger").refused(65, &["belongs to no array that is remembered or configured here"]);
+    lab.line("config member stranger")
+        .refused(65, &["does not belong to an array that is recorded or configured here"]);
     lab.line("config member nowhere").refused(65, &["belongs to no array"]);
     lab.line("create raw --level jbod stranger").expect(0);
     lab.line("config member stranger").expect(0).says(&["raw"]);

@@ -85,7 +85,7 @@ fn a_fault_found_at_a_start_is_an_event_and_a_kill_loses_none() {
 }
 
 #[test]
-fn a_forced_start_and_what_is_not_started_are_events() {
+fn a_forced_start_and_arrays_that_are_not_started_are_events() {
     let lab = array("forced");
     lab.line("create gone --level 1 --assume-clean --file-size 16M g0 g1").expect(0);
     let server = lab.serve(&["data"]);

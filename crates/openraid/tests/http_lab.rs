@@ -61,7 +61,7 @@ fn reviews_run_as_jobs_one_at_a_time_and_their_reports_are_read_compared_and_rem
     web.post(jobs, &review("one", &["single"])).expect(201);
     let job = ended(&web);
     assert_eq!((&job["state"], &job["name"]), (&"done".into(), &"one".into()), "{job:#}");
-    web.post(jobs, &review("one", &["single"])).refused(409, &["a report one is there already"]);
+    web.post(jobs, &review("one", &["single"])).refused(409, &["a report one exists already"]);
     web.post(jobs, &review("two", &["single"])).expect(201);
     // A second job while the first one runs. The first may be quick: then the answer is another one.
     let second = web.post(jobs, &review("three", &["single"]));

@@ -136,7 +136,7 @@ fn options_that_contradict_or_do_nothing_are_refused() {
 }
 
 #[test]
-fn drives_that_do_not_fit_the_ports_are_refused_with_those_that_do() {
+fn drives_that_do_not_fit_the_ports_are_refused_and_fitting_ones_are_named() {
     let lab = Lab::new("plugs");
     let out = "--methods response-time --arrays single --effort quick --out";
     let plan = "plan --effort quick --drives 4 --levels 5";

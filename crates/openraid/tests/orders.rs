@@ -178,7 +178,7 @@ fn a_half_of_a_split_mirror_is_named_and_not_overwritten_unasked() {
         let next = text.split("next: ").nth(1).unwrap_or_else(|| panic!("{text}"));
         let (d0, d1) = (lab.path("d0").display().to_string(), lab.path("d1").display().to_string());
         for words in
-            ["choose the half that stays", &format!("copy-out {d0}"), &format!("to keep {d1}: openraid serve {d1}")]
+            ["choose the half to keep", &format!("copy-out {d0}"), &format!("to keep {d1}: openraid serve {d1}")]
         {
             assert!(next.contains(words), "{words:?} is not in: {text}");
         }
@@ -216,7 +216,7 @@ fn doctor_on_one_half_of_a_split_mirror_tells_of_the_other_half_that_is_served()
         assert!(line.matches("event ").count() == 2 && line.matches(" UTC").count() == 2, "{line}");
         let next = text.split("next: ").nth(1).unwrap_or_else(|| panic!("{text}"));
         for words in [
-            format!("choose the half that stays. `openraid copy-out {other_path}`"),
+            format!("choose the half to keep. `openraid copy-out {other_path}`"),
             format!("to keep {path}: openraid add data {other_path} --yes; this overwrites {other_path}"),
             format!(
                 "to keep {other_path}: openraid stop data; openraid serve {other_path}; openraid add data {path} --yes; this overwrites {path}"

@@ -75,7 +75,7 @@ fn read_well(lab: &Lab, lines: &[&str]) {
 }
 
 #[test]
-fn the_judge_of_words_sees_what_is_wrong() {
+fn the_judge_of_words_sees_wrong_ones() {
     assert_eq!(odd_plural("raid5, 4 slots, 1 spares, chunk"), Some("1 spares,".into()));
     assert_eq!(odd_plural("1 array on 1 file or device (0 could not be read); 1 is there"), None);
 }

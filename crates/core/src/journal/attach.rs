@@ -277,7 +277,7 @@ impl Controller {
             set.metadata.as_ref().is_some_and(|m| m.common().set_uuid == set_uuid) && !set.has_failed()
         };
         if self.sets.values().any(runs) {
-            return Err(AdminError::NotPossible("the array is running: nothing has to be discarded"));
+            return Err(AdminError::NotPossible("the array is running: there is nothing to discard"));
         }
         if matches!(self.journal.state, JournalState::Lost(_)) {
             return Err(AdminError::NotPossible(LOST));

@@ -178,7 +178,7 @@ impl Controller {
             return Err(AdminError::NotPossible("the two devices of a journal must have the same size"));
         }
         if info.block.bytes() > superblock.block.bytes() {
-            return Err(AdminError::NotPossible("its blocks are larger than those that the journal was made for"));
+            return Err(AdminError::NotPossible("its blocks are larger than the journal's"));
         }
         Ok(place)
     }

@@ -130,7 +130,7 @@ impl PieceQueues {
     /// Put the next piece that waits for lines in front of all others.
     pub(super) fn ask_next(&mut self) {
         self.unasked -= 1;
-        self.asked = self.lines.pop().expect("those that were not asked wait");
+        self.asked = self.lines.pop().expect("a waiter was not asked yet");
         self.splitting.push_front(self.asked);
     }
 

@@ -186,7 +186,7 @@ impl Book {
     }
 
     /// A sink has accepted messages about these alarms, in this state.
-    pub fn note_told(&mut self, sink: &str, sent: &[Alarm]) {
+    pub fn note_sent(&mut self, sink: &str, sent: &[Alarm]) {
         for alarm in &mut self.alarms {
             let is_it = |sent: &&Alarm| sent.since == alarm.since && sent.what.is_same(&alarm.what);
             if let Some(sent) = sent.iter().find(is_it) {
@@ -356,9 +356,9 @@ mod tests {
         let sent = book.pending("mail", Level::Warning, |_| true);
         // It becomes worse while the message is being sent: that is another message.
         book.observe(&data, 21, &[Condition { level: Level::Critical, ..degraded.clone() }]);
-        book.note_told("mail", &sent);
+        book.note_sent("mail", &sent);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
-        book.note_told("mail", &book.pending("mail", Level::Warning, |_| true));
+        book.note_sent("mail", &book.pending("mail", Level::Warning, |_| true));
         assert_eq!(pending(&book), []);
         book.observe(&data, 30, &[]);
         assert_eq!(pending(&book), [("DegradedArray".into(), Some(30))]);

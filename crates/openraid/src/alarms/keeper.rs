@@ -51,7 +51,7 @@ impl Shared {
         let mut state = lock(&self.state);
         let before = match sent {
             Ok(()) => {
-                state.book.note_told(sink, alarms);
+                state.book.note_sent(sink, alarms);
                 state.is_new = true;
                 state.failures.remove(sink)
             }

@@ -190,7 +190,7 @@ pub enum Verb {
     Plan(Box<PlanArguments>),
     /// Check claims about arrays against the simulation; print verdicts and values
     Validate(ValidateArguments),
-    /// Cut the power thousands of times in a simulated machine, and check that no promised write is lost
+    /// Cut the power thousands of times in a simulated machine, and check that no acknowledged write is lost
     Torture(TortureArguments),
     /// Print a completion script for a shell
     Completions {

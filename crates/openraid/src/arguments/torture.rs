@@ -8,7 +8,7 @@ use clap::Args;
 Each seed is one run: an array, its settings, the hosts' load, and the faults with their times. The engine under test is the one \
 that serves arrays; drives, time and power are simulated. Nothing outside this process is touched.
 
-The exit code is 2 if a run lost a promised write or, with --planted, if no run found the bug. The seed of each losing run is \
+The exit code is 2 if a run lost an acknowledged write or, with --planted, if no run found the bug. The seed of each losing run is \
 printed at once; --replay SEED prints the run, shortened to the steps that matter. Ctrl-C and SIGTERM start no further runs and \
 print the results so far.
 
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_hold_both_ends_and_wrong_ones_say_what_is_wrong() {
+    fn ranges_hold_both_ends_and_wrong_ones_name_their_fault() {
         assert_eq!(seeds("3..5"), Ok(Seeds { first: 3, last: 5 }));
         assert_eq!(seeds("3..=5"), Ok(Seeds { first: 3, last: 5 }));
         assert_eq!(seeds("7"), Ok(Seeds { first: 1, last: 7 }));

@@ -107,7 +107,7 @@ pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut add = |event: EventName, level, text: String| found.push(Finding { event, level, text });
     if now.passed == Some(false) {
-        let text = "the drive says of itself that it is failing (SMART status); replace it";
+        let text = "the drive reports that it is failing (SMART status); replace it";
         add(EventName::DrivePredictiveFailure, Level::Critical, text.into());
     } else if let Some(bits) = now.critical_warning.map(|bits| bits & NVME_FAILING).filter(|bits| *bits > 0) {
         let text = format!("the drive gives a critical warning (bits {bits:#x}); replace it");

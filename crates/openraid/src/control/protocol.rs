@@ -122,7 +122,7 @@ pub fn write_request(command: &Command) -> String {
 pub fn read_request(line: &str) -> Result<Command, Failure> {
     check_version(line, "client")?;
     let request: Result<Request, _> = serde_json::from_str(line);
-    request.map(|request| request.command).map_err(|error| Failure::usage(format!("no request that is known: {error}")))
+    request.map(|request| request.command).map_err(|error| Failure::usage(format!("unknown request: {error}")))
 }
 
 /// An answer as a line.

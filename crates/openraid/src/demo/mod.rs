@@ -310,7 +310,7 @@ impl Demo<'_> {
     fn hear(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + TICK;
         self.server.sample()?;
-        for news in self.server.take_told() {
+        for news in self.server.take_news() {
             self.events.note(Draft::now(&news));
         }
         loop {

@@ -155,7 +155,7 @@ impl Server {
             Some(why) => plain(EventName::SinkFailed, format!("sink {sink}: {why}; it is tried again")),
             None => plain(EventName::SinkBack, format!("sink {sink}: alarms arrive again")),
         });
-        self.add_told(news.collect());
+        self.add_news(news.collect());
         // An error means that the service is ending.
         let arrays = self.arrays().unwrap_or_default();
         self.server_alarms();
@@ -184,7 +184,7 @@ impl Server {
         self.watch();
         let known = self.alarms.acknowledge(which);
         if !known.is_empty() {
-            self.add_told(vec![plain(EventName::AlarmAcknowledged, format!("acknowledged: {}", known.join(", ")))]);
+            self.add_news(vec![plain(EventName::AlarmAcknowledged, format!("acknowledged: {}", known.join(", ")))]);
         }
         known
     }

@@ -175,7 +175,7 @@ impl Server {
                 None => format!("{member}: it can be read again"),
             };
             let event = if text.ends_with("again") { EventName::DriveAnswers } else { EventName::DriveSilent };
-            self.add_told(vec![News { member: Some(member.to_owned()), ..plain(event, text) }]);
+            self.add_news(vec![News { member: Some(member.to_owned()), ..plain(event, text) }]);
         }
     }
 
@@ -289,7 +289,7 @@ impl Server {
             }
             let slot = slot.map_or_else(|| "-".into(), |slot| slot.to_string());
             if let Err(why) = program::run(program, &[light, name, array, &slot], LED_TIME_MAX) {
-                self.add_told(vec![plain(EventName::LightFailed, format!("the light of {name} is not set: {why}"))]);
+                self.add_news(vec![plain(EventName::LightFailed, format!("the light of {name} is not set: {why}"))]);
             }
         }
         self.state().care.lights = wanted.into_iter().map(|(name, (light, ..))| (name, light)).collect();

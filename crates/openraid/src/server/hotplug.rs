@@ -106,7 +106,7 @@ impl Server {
         let server = Arc::clone(self);
         let look = move || {
             let news = server.look_for_drives();
-            server.add_told(news);
+            server.add_news(news);
             server.looking.store(false, Ordering::Relaxed);
         };
         if thread::Builder::new().name("hot-plug".into()).spawn(look).is_err() {

@@ -278,14 +278,14 @@ impl Server {
         });
         if runs {
             return Err(Failure::refused(format!(
-                "{array} is running and has everything: nothing has to be discarded"
+                "{array} is running and has everything: there is nothing to discard"
             )));
         }
         let journal = status.journal.ok_or_else(|| Failure::failed("the journal is lost and was not found again"))?;
         let known: Vec<_> = journal.arrays.iter().filter(|known| uuids.contains(&known.set_uuid)).collect();
         if known.is_empty() {
             return Err(Failure::refused(format!(
-                "the journal holds nothing for array {array}; nothing has to be discarded"
+                "the journal holds nothing for array {array}; there is nothing to discard"
             )));
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();

@@ -9,7 +9,7 @@ use openraid_units::{ArrayId, DriveId, Slot};
 
 use super::members::{set_status, Joining};
 use super::named::{Found, Members};
-use super::orders::{told, wait_at_most, wait_while};
+use super::orders::{outcome_of, wait_at_most, wait_while};
 use super::view::Served;
 use super::Server;
 use crate::control::Answer;
@@ -83,7 +83,7 @@ impl Server {
         if let Err(ServiceError::Admin(error @ AdminError::NeededByUnsynced)) = &failed {
             return Err(Failure::refused(format!("{described}: {error}, or fail it all the same with --yes")));
         }
-        told(&described, failed)?;
+        outcome_of(&described, failed)?;
         // Its state was another one when it was described.
         self.done(format!("{placed} of {name} has failed; {remedy}"), name)
     }
@@ -154,7 +154,7 @@ impl Server {
         }
         let status = self.status()?;
         let own = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
-        told(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
+        outcome_of(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
         own.iter().for_each(|own| self.keep_out(&served, own));
         own.iter().for_each(|own| self.forget_departed(&served, own));
         let released = self.release(found.drive);
@@ -186,7 +186,7 @@ impl Server {
         let instead = if faulty.is_empty() {
             format!("no member of {name} is faulty")
         } else {
-            format!("faulty in {name}: {}; name the one that is to go", faulty.join(", "))
+            format!("faulty in {name}: {}; name the one to remove", faulty.join(", "))
         };
         Ok(Failure::refused(format!("{asked} of {name} holds {described}: it works, and is not removed; {instead}")))
     }
@@ -260,7 +260,7 @@ impl Server {
 
     /// A spare is not needed any more. Returns the error, if there is one.
     fn take_out_again(&self, name: &str, array: ArrayId, drive: DriveId) -> String {
-        let removed = told(name, self.handle.admin(AdminCommand::Remove { array, drive }));
+        let removed = outcome_of(name, self.handle.admin(AdminCommand::Remove { array, drive }));
         match removed.map(|()| self.release(drive)) {
             Ok(Ok(())) => String::new(),
             Ok(Err(second)) => {
@@ -275,7 +275,7 @@ impl Server {
         let is_busy = |replaced: &Result<_, _>| {
             matches!(replaced, Err(ServiceError::Admin(AdminError::CommandsOutstanding(_) | AdminError::PreparingLog)))
         };
-        told(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_busy)?)
+        outcome_of(name, wait_while(|| Ok(self.handle.admin(order.clone())), is_busy)?)
     }
 }
 

@@ -153,7 +153,7 @@ struct State {
     /// The configuration of the server.
     in_force: Option<Arc<InForce>>,
     /// News of other threads that are not reported yet.
-    told: Vec<News>,
+    news: Vec<News>,
     /// Spares for all arrays that were tried.
     tried_spares: spares::Tried,
     /// Members that left, by the array's UUID.
@@ -303,13 +303,13 @@ impl Server {
     }
 
     /// News of other threads since the last call.
-    pub fn take_told(&self) -> Vec<News> {
-        std::mem::take(&mut self.state().told)
+    pub fn take_news(&self) -> Vec<News> {
+        std::mem::take(&mut self.state().news)
     }
 
     /// Add news for the thread that reports them.
-    pub fn add_told(&self, news: Vec<News>) {
-        self.state().told.extend(news);
+    pub fn add_news(&self, news: Vec<News>) {
+        self.state().news.extend(news);
     }
 
     /// The desired state in force.

@@ -44,8 +44,8 @@ pub(super) fn wait_at_most<T>(
     }
 }
 
-/// The result of a command, said of the array or member that it was for.
-pub(super) fn told<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
+/// The result of a command; an error names its array or member.
+pub(super) fn outcome_of<T>(name: &str, done: Result<T, ServiceError>) -> Result<(), Failure> {
     done.map(drop).map_err(|error| Failure::from(error).of(name))
 }
 
@@ -135,7 +135,7 @@ impl Server {
     }
 
     fn admin(&self, name: &str, command: AdminCommand) -> Result<(), Failure> {
-        told(name, self.handle.admin(command))
+        outcome_of(name, self.handle.admin(command))
     }
 
     /// Send a command to every set of an array. If one refuses, the sets before it have carried it out.

@@ -84,7 +84,7 @@ impl Server {
 
     fn log_patrol(&self, array: &str, text: &str) {
         let news = News { array: Some(array.to_owned()), ..plain(EventName::Schedule, format!("{array}: {text}")) };
-        self.add_told(vec![news]);
+        self.add_news(vec![news]);
     }
 
     fn patrol(&self, schedule: &DesiredSchedule, array: &ArrayModel) {

@@ -28,24 +28,24 @@ impl Server {
     fn reload_from(&self, before: &InForce) -> Result<ReloadModel, Failure> {
         let desired = crate::desired::load(&before.path)?;
         let notes = desired.notes.iter().map(ToString::to_string).collect();
-        let mut told = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
+        let mut model = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
         let keys = before.desired.server.changed_keys(&desired.server);
-        told.restart.extend(keys.into_iter().map(|key| format!("server.{key}")));
+        model.restart.extend(keys.into_iter().map(|key| format!("server.{key}")));
         let keys = before.desired.management.changed_keys(&desired.management);
-        told.restart.extend(keys.into_iter().map(str::to_owned));
+        model.restart.extend(keys.into_iter().map(str::to_owned));
         let now = Arc::new(InForce { path: before.path.clone(), desired });
         self.state().in_force = Some(Arc::clone(&now));
         let all: Vec<Served> = self.state().arrays.clone();
         for served in all {
             let (old, new) = (before.desired_for(&served), now.desired_for(&served));
             if new.is_some() || old.is_some() {
-                self.follow_file(&served, new, &mut told)?;
+                self.follow_file(&served, new, &mut model)?;
             }
         }
-        self.take_new(before, &now, &mut told);
-        told.notes.extend(self.take_own_spares());
-        told.notes.extend(self.follow_sinks());
-        Ok(told)
+        self.take_new(before, &now, &mut model);
+        model.notes.extend(self.take_own_spares());
+        model.notes.extend(self.follow_sinks());
+        Ok(model)
     }
 
     /// Apply the file's present values to an array.
@@ -53,24 +53,24 @@ impl Server {
         &self,
         served: &Served,
         desired: Option<&DesiredArray>,
-        told: &mut ReloadModel,
+        model: &mut ReloadModel,
     ) -> Result<(), Failure> {
         let name = &served.name;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
         let (plan, notes) = self.plan_of(&status, served, None);
         let notes = notes.into_iter().chain(self.carry_out_plan(&status, served, &plan));
-        told.notes.extend(notes.map(|note| format!("{name}: {note}")));
-        told.applied.extend(before.changes_to(&plan.policy).map(|change| format!("{name}: {change}")));
+        model.notes.extend(notes.map(|note| format!("{name}: {note}")));
+        model.applied.extend(before.changes_to(&plan.policy).map(|change| format!("{name}: {change}")));
         self.change_served(name, |served| {
             served.profile.clone_from(&plan.profile);
             served.readd = plan.readd;
         });
         if plan.access != served.access {
             self.set_access(name, plan.access)?;
-            told.applied.push(format!("{name}: access {} -> {}", served.access.word(), plan.access.word()));
+            model.applied.push(format!("{name}: access {} -> {}", served.access.word(), plan.access.word()));
         }
-        self.follow_exports(name, desired, told)
+        self.follow_exports(name, desired, model)
     }
 
     /// Open new exports. A removed export accepts no new clients; its connected clients stay.
@@ -78,7 +78,7 @@ impl Server {
         &self,
         name: &str,
         desired: Option<&DesiredArray>,
-        told: &mut ReloadModel,
+        model: &mut ReloadModel,
     ) -> Result<(), Failure> {
         let served = self.find(name)?;
         let wanted = desired.map(|desired| desired.exports.clone()).filter(|exports| !exports.is_empty());
@@ -86,9 +86,9 @@ impl Server {
         for export in wanted.iter().filter(|export| !served.exports.contains(export)) {
             if served.access != openraid_config::Access::Blocked {
                 match self.open_export(&served, export) {
-                    Ok(()) => told.applied.push(format!("{name}: export {export} added")),
+                    Ok(()) => model.applied.push(format!("{name}: export {export} added")),
                     Err(failure) => {
-                        told.notes.push(failure.text);
+                        model.notes.push(failure.text);
                         continue;
                     }
                 }
@@ -103,13 +103,13 @@ impl Server {
             } else {
                 "its clients stay until they disconnect"
             };
-            told.applied.push(format!("{name}: export {export} removed; {clients}"));
+            model.applied.push(format!("{name}: export {export} removed; {clients}"));
         }
         Ok(())
     }
 
     /// Start arrays that are new in the file.
-    fn take_new(&self, before: &InForce, now: &InForce, told: &mut ReloadModel) {
+    fn take_new(&self, before: &InForce, now: &InForce, model: &mut ReloadModel) {
         let served: Vec<Served> = self.state().arrays.clone();
         for desired in &now.desired.arrays {
             let runs = served.iter().any(|served| now.desired_for(served).is_some_and(|own| own.id == desired.id));
@@ -120,13 +120,13 @@ impl Server {
             }
             let members = self.members_of(desired);
             if members.is_empty() {
-                told.notes.push(unknown(desired));
+                model.notes.push(unknown(desired));
                 continue;
             }
             match self.assemble(&members, false, false) {
-                Ok(Answer::Done { text, .. }) => told.applied.push(text),
+                Ok(Answer::Done { text, .. }) => model.applied.push(text),
                 Ok(_) => {}
-                Err(failure) => told.notes.push(format!("{}: {}", desired.id, failure.text)),
+                Err(failure) => model.notes.push(format!("{}: {}", desired.id, failure.text)),
             }
         }
     }

@@ -70,7 +70,7 @@ impl Server {
                 let step = step(array, schedule, paused, now);
                 let told = step.and_then(|step| self.carry_out_step(array, schedule, step, now));
                 if told.is_some() {
-                    self.add_told(told.into_iter().collect());
+                    self.add_news(told.into_iter().collect());
                     break;
                 }
                 if paused.is_some() && check_of(array).is_none() {

@@ -123,7 +123,7 @@ impl Server {
     fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), String> {
         if self.is_taken_out(member) {
             let order = format!("openraid spare add {} {member}", served.name);
-            return Err(format!("spare {member}: it was taken out by an order, and comes back by `{order}`"));
+            return Err(format!("spare {member}: it was removed by a command, and comes back by `{order}`"));
         }
         let consent = Consent { overwrite: false, split: false };
         match self.join(served, set, member, consent) {
@@ -145,7 +145,7 @@ impl Server {
         let server = Arc::clone(self);
         let give = move || {
             let news = server.give_spares();
-            server.add_told(news);
+            server.add_news(news);
             server.giving.store(false, Ordering::Relaxed);
         };
         if thread::Builder::new().name("spares".into()).spawn(give).is_err() {

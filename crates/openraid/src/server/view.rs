@@ -297,9 +297,9 @@ pub const fn unprotected(why: Unprotected) -> &'static str {
         Unprotected::NotConsistent => {
             "its parity or copies are not consistent yet: it is protected when the first sync or resync is over"
         }
-        Unprotected::Shape => "its chunks are no multiples of 4 KiB, or it has more than 60 members with parity or 16 copies",
+        Unprotected::Shape => "its chunks are not multiples of 4 KiB, or it has more than 60 members with parity or 16 copies",
         Unprotected::PartialParityLog => {
-            "it was made with a partial parity log, which closes the write hole by itself and excludes a journal"
+            "it was created with a partial parity log, which closes the write hole too and excludes a journal"
         }
         Unprotected::MetadataAtEnd => {
             "its metadata (1.0) is at the end of the members, so a member could be mounted without the writes in the journal; \

@@ -159,7 +159,9 @@ fn member(device: &Path, context: &Context) -> Outcome {
             let body = Member { device: &shown, array: &array.name };
             Ok(context.output.answer(Exit::Fine, &body, &array.name))
         }
-        None => Err(Failure::refused(format!("{shown} belongs to no array that is remembered or configured here"))),
+        None => {
+            Err(Failure::refused(format!("{shown} does not belong to an array that is recorded or configured here")))
+        }
     }
 }
 

@@ -238,7 +238,7 @@ fn choice_text(array: &ArrayModel, halves: &[String]) -> String {
     let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>();
     let (newer, other) = (kept.join(" "), halves.join(" "));
     [
-        format!("    next: choose the half that stays. The other one is overwritten when it is added: `openraid copy-out {other}`"),
+        format!("    next: choose the half to keep. The other one is overwritten when it is added: `openraid copy-out {other}`"),
         format!("      or `openraid serve --read-only {other}` shows what it holds"),
         format!("      to keep {newer}: openraid serve {newer}; {}", add_over(name, halves)),
         format!("      to keep {other}: openraid serve {other}; {}", add_over(name, &kept)),

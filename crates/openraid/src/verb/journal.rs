@@ -430,7 +430,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
     if known.is_empty() {
         let array = &arguments.array;
         return Err(Failure::refused(format!(
-            "the journal holds nothing for array {array}; nothing has to be discarded"
+            "the journal holds nothing for array {array}; there is nothing to discard"
         )));
     }
     let loss = Loss::of(&found.journal, &uuids);
@@ -514,7 +514,7 @@ fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcom
     let (exit, text) = if arguments.yes {
         (Exit::Fine, format!("journal {} belongs to this controller now", body.uuid))
     } else if is_own && !found.is_half() {
-        (Exit::Fine, format!("journal {} belongs to this controller already: nothing has to be done", body.uuid))
+        (Exit::Fine, format!("journal {} belongs to this controller already: nothing to do", body.uuid))
     } else if is_own {
         let text = format!(
             "journal {} belongs to this controller already; add --yes to use this device alone: the other one is then \

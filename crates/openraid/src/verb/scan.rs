@@ -59,7 +59,7 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
     )];
     lines.extend(arrays.iter().map(set_text));
     if !damaged.is_empty() {
-        lines.push("  members with a superblock that is not good".into());
+        lines.push("  members with a damaged superblock".into());
         lines.extend(damaged.iter().map(line));
     }
     if arrays.is_empty() && !failed.is_empty() {

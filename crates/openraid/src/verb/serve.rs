@@ -236,7 +236,7 @@ fn check_journal_options(arguments: &ServeArguments, chosen: &Chosen) -> Result<
             Err(Failure::usage("--consistency-policy controller-journal: say with --journal which journal"))
         }
         Some(policy @ (ConsistencyWord::Bitmap | ConsistencyWord::Ppl)) => Err(Failure::usage(format!(
-            "--consistency-policy {}: that is chosen when an array is created, and needs no word here",
+            "--consistency-policy {}: it is chosen when an array is created; leave it out",
             policy.text()
         ))),
         _ => Ok(()),

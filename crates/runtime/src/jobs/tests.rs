@@ -96,7 +96,7 @@ fn syndromes_are_generated_updated_and_checked_as_by_hand_on_few_and_many_column
 }
 
 #[test]
-fn lost_columns_come_back_from_what_is_left() {
+fn lost_columns_come_back_from_the_remaining_ones() {
     let kernels = Kernels::detect();
     let mut pool = pool(16);
     let columns = [column(0, 0, 0), column(1, 1, 0), column(2, 2, 0)];

@@ -134,9 +134,9 @@ fn why(first: &Entry, second: &Entry) -> String {
         words.extend(limits((a, point, of_a), (b, other, of_b)));
     }
     if words.is_empty() {
-        return format!("No counter tells why {b} is behind.");
+        return format!("No counter shows why {b} is slower.");
     }
-    format!("Where {b} is farthest behind, {place}: {}.", words.join("; "))
+    format!("At the largest lag of {b}, {place}: {}.", words.join("; "))
 }
 
 /// The decisions of the engine that differ most.
@@ -266,7 +266,7 @@ pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
             && others.iter().any(|entry| entry.subject.level.redundant())
     });
     if unsafe_wins {
-        lines.extend(wins(scenarios, "Best of those that survive the loss of a drive", |entry| {
+        lines.extend(wins(scenarios, "Best of the arrays that survive the loss of a drive", |entry| {
             entry.subject.level.redundant()
         }));
     }
@@ -330,7 +330,7 @@ mod tests {
             entry.value.unsteady = true;
         }
         let text = verdict(&scenario("File server", entries));
-        assert!(text.contains("No counter tells why RAID 5 x4 is behind."), "{text}");
+        assert!(text.contains("No counter shows why RAID 5 x4 is slower."), "{text}");
         assert!(text.ends_with("Distrust: results of RAID 10 x4 and RAID 5 x4 were not steady."), "{text}");
         let level = vec![entry("raid10x4", 300.0, 0.0), entry("raid5x4", 298.0, 0.0)];
         let text = verdict(&scenario("File server", level));
@@ -351,7 +351,7 @@ mod tests {
             [
                 "Order over 2 scenarios, by the mean share of the best: RAID 0 x4 100 %, RAID 5 x4 50 %.",
                 "Best. File server: RAID 0 x4; video server: RAID 0 x4 and RAID 5 x4.",
-                "Best of those that survive the loss of a drive. File server and video server: RAID 5 x4.",
+                "Best of the arrays that survive the loss of a drive. File server and video server: RAID 5 x4.",
             ]
         );
         assert_eq!(table(&all).unwrap().rows[1].cells[0], Cell::Text(percent(0.5)));

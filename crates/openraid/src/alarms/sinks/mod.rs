@@ -3,7 +3,7 @@
 //! ```text
 //!  Book --pending(sink)--> a thread for each sink --Batch--> exec | webhook | mail | journald
 //!    ^                          |
-//!    +------note_told-----------+   after the sink has taken it
+//!    +------note_sent-----------+   after the sink has taken it
 //! ```
 //!
 //! A sink gets the difference between the present states and the states that it has accepted. So one state is one

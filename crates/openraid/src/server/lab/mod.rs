@@ -75,7 +75,7 @@ impl Laboratory {
     /// Begin a job.
     ///
     /// # Errors
-    /// It makes no sense; another one runs; the report is there already.
+    /// It makes no sense; another one runs; the report exists already.
     pub fn begin(self: &Arc<Self>, input: &JobInput, user: &str) -> Result<JobModel, Failure> {
         let arguments = command_line::arguments(input, &self.folder)?;
         let (command, name) = (command_line::command(&arguments), input.name().to_owned());
@@ -91,7 +91,7 @@ impl Laboratory {
             let is_same = self.folder.origin(&name).is_some_and(|known| known.command == command);
             if report.kind != "part" || !is_same {
                 return Err(Failure::refused(format!(
-                    "a report {name} is there already; choose another name, or remove it"
+                    "a report {name} exists already; choose another name, or remove it"
                 )));
             }
         }

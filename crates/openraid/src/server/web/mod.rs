@@ -292,7 +292,7 @@ impl Controller for Web {
 
     fn audit(&self, array: Option<&str>, text: String) {
         let news = News { array: array.map(str::to_owned), ..plain(EventName::Changed, text) };
-        self.server.add_told(vec![news]);
+        self.server.add_news(vec![news]);
     }
 }
 

@@ -97,9 +97,7 @@ impl ServedArray {
     fn choice_text(&self, halves: &[&str]) -> String {
         let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
         [
-            format!(
-                "    next: choose the half that stays. `openraid copy-out {other}` reads the half that is not served"
-            ),
+            format!("    next: choose the half to keep. `openraid copy-out {other}` reads the half that is not served"),
             format!("      to keep {served}: {}; this overwrites {other}", super::add_over(name, halves)),
             format!(
                 "      to keep {other}: openraid stop {name}; openraid serve {other}; {}; this overwrites {served}",

@@ -98,7 +98,7 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
     ];
     if let Some((option, _, why)) = simulated_only.into_iter().find(|(_, given, _)| *given) {
         let target = target(arguments);
-        return Err(Failure::usage(format!("--{option} is for simulated targets; {target} is none: {why}")));
+        return Err(Failure::usage(format!("--{option} is for simulated targets; {target} is not one: {why}")));
     }
     if arguments.destroy_data && !choice.holds_data() {
         return Err(Failure::usage(format!("--destroy-data: {} holds no data; leave it out", target(arguments))));

@@ -162,7 +162,7 @@ impl Attendance<'_> {
                 Ok(_) => return,
                 Err(failure) => plain(EventName::ConfigurationRefused, failure.text),
             };
-            server.add_told(vec![news]);
+            server.add_news(vec![news]);
         };
         if let Err(error) = thread::Builder::new().name("reload".into()).spawn(reload) {
             self.context.output.warn(&format!("the configuration is not read: {error}"));
@@ -170,7 +170,7 @@ impl Attendance<'_> {
     }
 
     fn print_collected_news(&mut self) {
-        for news in self.server.journal_news().into_iter().chain(self.server.take_told()) {
+        for news in self.server.journal_news().into_iter().chain(self.server.take_news()) {
             self.print_news(&news);
         }
     }

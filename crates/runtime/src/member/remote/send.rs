@@ -34,7 +34,7 @@ impl Remote {
         self.flush_early();
         while self.outstanding < REMOTE_REQUESTS_MAX {
             let Some(key) = self.queue.front().copied() else { break };
-            let command = self.parts.get(key).expect("what is queued is there").pending.request().command;
+            let command = self.parts.get(key).expect("a queued command has its parts").pending.request().command;
             if command.is_write() && self.kept.is_full() {
                 break;
             }

@@ -161,7 +161,7 @@ impl fmt::Display for JournalStartError {
                  If nothing on it is needed, add --yes --overwrite"
             ),
             Self::NothingFor(array) => {
-                write!(f, "the journal holds nothing for array {array}; nothing has to be discarded")
+                write!(f, "the journal holds nothing for array {array}; there is nothing to discard")
             }
             Self::LostAtOnce => write!(f, "the journal cannot be written; check its device"),
             Self::Service(error) => write!(f, "{error}"),
