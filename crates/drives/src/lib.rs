@@ -90,6 +90,8 @@ pub enum DriveState {
 pub struct DriveOptions {
     /// Write cache on or off; `None` keeps the factory setting.
     pub write_cache: Option<bool>,
+    /// Read-ahead on or off; `None` keeps the factory setting. A drive that does not read ahead keeps what it has read.
+    pub read_ahead: Option<bool>,
     /// The fill state of an SSD.
     pub state: DriveState,
     /// The run's seed.

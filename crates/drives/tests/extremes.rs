@@ -9,7 +9,7 @@ use openraid_models::{DriveProfile, Edge, Edges, Library};
 fn works(profile: &DriveProfile, seed: u64) {
     let kit = DriveKit::new(profile);
     for (state, write_cache) in [(DriveState::Fresh, Some(true)), (DriveState::Steady, Some(false))] {
-        let mut drive = kit.build(&DriveOptions { write_cache, state, seed, index: 3 });
+        let mut drive = kit.build(&DriveOptions { write_cache, read_ahead: write_cache, state, seed, index: 3 });
         let sectors = drive.sectors();
         let mut random = Random::new(seed);
         let trial = trial::closed(&mut drive, 40, 10, 300, || {

@@ -7,7 +7,7 @@ use openraid_models::{DriveKind, DriveProfile, Library};
 
 /// Bytes a second of `requests` sequential reads of `sectors` each, with `depth` commands outstanding.
 fn rate(profile: &DriveProfile, depth: u32, sectors: u64, requests: u64) -> f64 {
-    let options = DriveOptions { write_cache: None, state: DriveState::Steady, seed: 5, index: 0 };
+    let options = DriveOptions { write_cache: None, read_ahead: None, state: DriveState::Steady, seed: 5, index: 0 };
     let mut drive = DriveKit::new(profile).build(&options);
     assert!(drive.sectors() > 4_000_000);
     let mut at = 1_000_000 / sectors * sectors;

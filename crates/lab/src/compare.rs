@@ -112,6 +112,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
     let size = all().all(|axes| axes.cache_mib == first.cache_mib);
     let journal = all().all(|axes| axes.journal == first.journal);
     let own_cache = all().all(|axes| axes.drive_cache == first.drive_cache);
+    let own_reads = all().all(|axes| axes.drive_read_ahead == first.drive_read_ahead);
     let fresh = all().all(|axes| axes.fresh == first.fresh);
     let compared = |known: &CellOutcome| {
         let mut cell = known.cell.clone();
@@ -120,6 +121,7 @@ fn cells(method: &MethodOutcome, subject: Option<Subject>) -> Vec<(CellSpec, &Ou
         axes.drive = axes.drive.take().filter(|_| !drive);
         axes.fresh = axes.fresh.filter(|_| !fresh);
         axes.drive_cache = axes.drive_cache.filter(|_| !own_cache);
+        axes.drive_read_ahead = axes.drive_read_ahead.filter(|_| !own_reads);
         axes.bus = axes.bus.take().filter(|_| !bus);
         axes.journal = axes.journal.take().filter(|_| !journal);
         axes.chunk = axes.chunk.filter(|_| !chunk);

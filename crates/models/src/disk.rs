@@ -61,6 +61,8 @@ pub struct DiskProfile {
     pub read_ahead: Sourced<Bytes>,
     /// Length that the drive reads ahead after a sequential read before it serves another waiting command.
     pub read_ahead_least: Sourced<Bytes>,
+    /// Whether the factory setting of read-ahead is on. If the profile does not say so, it is.
+    pub reads_ahead: bool,
     /// Whether the factory setting of the write cache is on.
     pub write_cache: bool,
     /// Greatest size of written data in the cache.
@@ -195,6 +197,7 @@ impl DiskProfile {
             segments: small(&cache.quantity("segments", Dimension::Count, 1, SEGMENTS_MAX)),
             read_ahead: cache.quantity("read_ahead", Dimension::Size, 0, 1 << 32).map(Bytes),
             read_ahead_least: cache.quantity("read_ahead_least", Dimension::Size, 0, 1 << 32).map(Bytes),
+            reads_ahead: cache.truth_or("reads_ahead", true),
             write_cache: cache.truth("write_cache"),
             dirty: cache.quantity("dirty", Dimension::Size, 0, 1 << 34).map(Bytes),
             dirty_extents: small(&cache.quantity("dirty_extents", Dimension::Count, 1, DIRTY_MAX)),
@@ -234,6 +237,15 @@ impl DiskProfile {
                 self.rate_inner.value, self.rate_outer.value
             );
             media.complain("rate_inner", &reason, "tracks are longer outside: swap the two, or check the sheet");
+        }
+        if self.rate_outer.value > self.link_rate.value {
+            let (outer, link) = (self.rate_outer.value, self.link_rate.value);
+            let reason = format!("the outer rate of {outer} is above the link's rate of {link}");
+            media.complain(
+                "rate_outer",
+                &reason,
+                "a disk cannot sustain what its link does not carry: check both rates",
+            );
         }
         if ![512, 4096].contains(&self.physical_block.value.0) {
             media.complain("physical_block", "a sector is 512 or 4096 bytes", "write one of the two");

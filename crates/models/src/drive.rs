@@ -160,6 +160,16 @@ impl DriveProfile {
         }
     }
 
+    /// Whether the factory setting of read-ahead is on.
+    #[must_use]
+    pub fn reads_ahead(&self) -> bool {
+        match &self.kind {
+            DriveKind::Disk(disk) => disk.reads_ahead,
+            DriveKind::Ssd(ssd) => ssd.reads_ahead,
+            DriveKind::Constant(_) => false,
+        }
+    }
+
     /// Whether the drive is rotational.
     #[must_use]
     pub const fn rotational(&self) -> bool {

@@ -483,6 +483,15 @@ impl<'r> Section<'r> {
         truth.unwrap_or_default()
     }
 
+    /// A truth value, or `default` if the file does not have it.
+    pub(crate) fn truth_or(&self, key: &str, default: bool) -> bool {
+        if self.get(key).is_some() {
+            self.truth(key)
+        } else {
+            default
+        }
+    }
+
     /// A required whole number without a source.
     pub(crate) fn plain_count(&self, key: &str) -> Option<u64> {
         let Some(found) = self.get(key) else {

@@ -62,6 +62,8 @@ pub struct SsdProfile {
     pub path_write: Sourced<Rate>,
     /// Pages that the drive reads ahead after sequential reads.
     pub read_ahead_pages: Sourced<u32>,
+    /// Whether the factory setting of read-ahead is on. If the profile does not say so, it is.
+    pub reads_ahead: bool,
     /// Greatest size of written data in the buffer.
     pub buffer: Sourced<Bytes>,
     /// Whether the buffer's content survives a power cut.
@@ -134,6 +136,7 @@ impl SsdProfile {
             path_read: rate(&controller, "path_read"),
             path_write: rate(&controller, "path_write"),
             read_ahead_pages: small(&controller.quantity("read_ahead_pages", Dimension::Count, 0, DIES_MAX)),
+            reads_ahead: controller.truth_or("reads_ahead", true),
             buffer: controller.quantity("buffer", Dimension::Size, 1 << 16, 1 << 34).map(Bytes),
             protected: controller.truth("protected"),
             link_command: step(interface, "link_command"),

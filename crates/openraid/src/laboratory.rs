@@ -16,7 +16,7 @@ use openraid_models::{DriveKind, Library};
 use openraid_units::Nanos;
 
 use crate::arguments::{
-    CacheWord, DriveCacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord,
+    CacheWord, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments, WayWord,
 };
 use crate::exit::Failure;
 use crate::output::progress::Progress;
@@ -212,6 +212,7 @@ pub fn machine(arguments: &MachineArguments) -> Result<Axes, Failure> {
         // A default that is given explicitly does not make another cell.
         fresh: (arguments.drive_state == Some(DriveStateWord::Fresh)).then_some(true),
         drive_cache: arguments.drive_cache.map(|word| word == DriveCacheWord::On),
+        drive_read_ahead: arguments.drive_read_ahead.map(|word| word == DriveReadAheadWord::On),
         cache: arguments.cache.map(|cache| match cache {
             CacheWord::Wb => CacheMode::WriteBack,
             CacheWord::Wt => CacheMode::WriteThrough,

@@ -122,6 +122,7 @@ fn options_that_contradict_or_do_nothing_are_refused() {
         (&format!("{real} --cache-mib 64"), "--cache-mib is for simulated targets"),
         (&review.replace("single", "single,best15k --drive s3700_400"), "--drive: best15k is a drive itself"),
         (&format!("{real} --drive-state fresh"), "--drive-state is for simulated targets"),
+        (&format!("{real} --drive-read-ahead off"), "--drive-read-ahead is for simulated targets"),
         ("simulate single --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is not an SSD"),
         ("plan --drives 4 --drive wd740gd --drive-state fresh", "--drive-state: wd740gd is not an SSD"),
         (&format!("{review} --drive-state fresh"), "--drive-state: wd740gd is not an SSD"),

@@ -77,6 +77,7 @@ pub struct DiskTables {
     dirty: u64,
     dirty_extents: usize,
     write_cache: bool,
+    reads_ahead: bool,
     /// Sectors of a band, sectors and pieces of its cache, and the idle time after which bands are rewritten.
     shingled: Option<(u64, u64, u64, u64)>,
 }
@@ -123,6 +124,7 @@ impl DiskTables {
             dirty: profile.dirty.value.sectors_floor().0,
             dirty_extents: profile.dirty_extents.value as usize,
             write_cache: profile.write_cache,
+            reads_ahead: profile.reads_ahead,
             shingled: profile.shingled.as_ref().map(|own| {
                 let sectors = |bytes: Bytes| bytes.sectors_floor().0;
                 (sectors(own.band.value), sectors(own.cache.value), u64::from(own.extents.value), own.idle.value.0)
@@ -262,7 +264,8 @@ impl Disk {
     /// A disk of a profile.
     #[must_use]
     pub fn new(tables: Arc<DiskTables>, options: &DriveOptions, random: &mut Random) -> Self {
-        let segments = Segments::new(tables.segments, tables.ahead);
+        let reads_ahead = options.read_ahead.unwrap_or(tables.reads_ahead);
+        let segments = Segments::new(tables.segments, tables.ahead, reads_ahead);
         let dirty = Dirty::new(tables.geometry.sectors(), tables.dirty, tables.dirty_extents);
         Self {
             phase: random.below(u64::from(tables.geometry.turn())),

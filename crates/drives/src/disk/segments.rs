@@ -149,9 +149,10 @@ impl Segments {
         ahead * 2
     }
 
-    /// `count` segments; read-ahead stops `ahead` sectors after the end of the request.
+    /// `count` segments, each of which has room for read-ahead to `ahead` sectors after the end of a request. Read-ahead
+    /// is on or off.
     #[must_use]
-    pub fn new(count: usize, ahead: u64) -> Self {
+    pub fn new(count: usize, ahead: u64, reads_ahead: bool) -> Self {
         let segment_sectors = Self::sectors_each(ahead);
         let places = count + 1;
         Self {
@@ -162,7 +163,7 @@ impl Segments {
             regions: Regions::new(segment_sectors),
             uses: (0..places).map(|n| Neighbours { before: (n + count) % places, after: (n + 1) % places }).collect(),
             segment_sectors,
-            ahead,
+            ahead: if reads_ahead { ahead } else { 0 },
             running: None,
             visit: None,
         }
@@ -395,7 +396,7 @@ mod tests {
         let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
         let geometry = Geometry::new(disk, drive.capacity.value);
         let (ahead, mut random) = (512, Random::new(6));
-        let mut segments = Segments::new(32, ahead);
+        let mut segments = Segments::new(32, ahead, true);
         let (region, mut now, mut cut, mut hit) = (2 * ahead, 0, 0, 0);
         for _ in 0..50_000 {
             now += random.below(1_000_000);

@@ -46,6 +46,7 @@ pub struct SsdTables {
     link_rate: Rate,
     link_duplex: bool,
     ahead: u64,
+    reads_ahead: bool,
     buffer_pages: usize,
     protected: bool,
     queue_depth: usize,
@@ -94,6 +95,7 @@ impl SsdTables {
             link_rate: profile.link_rate.value,
             link_duplex: profile.link_duplex,
             ahead: u64::from(profile.read_ahead_pages.value),
+            reads_ahead: profile.reads_ahead,
             buffer_pages: usize::try_from(profile.buffer.value.0 / page).unwrap_or(usize::MAX).max(1),
             protected: profile.protected,
             queue_depth: profile.queue_depth.value as usize,
@@ -136,6 +138,8 @@ pub struct Ssd {
     dies: Dies,
     random: Random,
     write_cache: bool,
+    /// Pages that are read ahead after sequential reads.
+    ahead: u64,
     firmware_free: u64,
     link_out: u64,
     link_in: u64,
@@ -171,6 +175,7 @@ impl Ssd {
             dies,
             random,
             write_cache: options.write_cache.unwrap_or(true),
+            ahead: if options.read_ahead.unwrap_or(tables.reads_ahead) { tables.ahead } else { 0 },
             firmware_free: 0,
             link_out: 0,
             link_in: 0,
@@ -226,9 +231,9 @@ impl Ssd {
             tail = (lba + len).min((page + 1) * tables.page_sectors) - from;
             data = data.max(self.dies.read(&tables.dies, ready, page, tail * 512));
         }
-        if self.reads.follows(lba, lba + len) {
+        if self.reads.follows(lba, lba + len) && self.ahead > 0 {
             let end = (tables.sectors - 1) / tables.page_sectors;
-            for page in last + 1..=(last + tables.ahead).min(end) {
+            for page in last + 1..=(last + self.ahead).min(end) {
                 self.dies.load(&tables.dies, ready, page);
             }
         }

@@ -46,6 +46,31 @@ fn one_read_takes_the_sum_of_its_steps() {
     close(trial.mean(), steps as f64, 0.001);
 }
 
+/// Without read-ahead each sequential read waits for the flash, like a random one.
+#[test]
+fn a_sequential_read_without_read_ahead_takes_the_sum_of_its_steps() {
+    let (profile, capacity) = plain("s3500_480");
+    let page = profile.page.value;
+    let mean = |read_ahead| {
+        let options = DriveOptions { state: DriveState::Fresh, read_ahead, ..DriveOptions::default() };
+        let mut drive = Ssd::new(Arc::new(SsdTables::new(&profile, capacity)), &options, Random::new(9));
+        let (mut at, sectors) = (0, page.0 / 512);
+        let next = || {
+            at += sectors;
+            (DriveOp::Read, at - sectors, sectors)
+        };
+        closed(&mut drive, 1, 10, 1000, next).mean()
+    };
+    let steps = profile.serial_read.value.0
+        + profile.controller_read.value.0
+        + profile.read.value.0
+        + profile.channel_rate.value.time(page).0
+        + profile.link_command.value.0
+        + profile.link_rate.value.time(page).0;
+    close(mean(Some(false)), steps as f64, 0.001);
+    assert!(mean(None) < steps as f64 - 0.9 * profile.read.value.0 as f64, "the pages are in the registers");
+}
+
 /// A command also occupies the path. So shorter sequential commands give a data rate further below that of the path.
 #[test]
 fn sequential_commands_occupy_the_path_in_addition_to_their_bytes() {

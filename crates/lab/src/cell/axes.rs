@@ -228,6 +228,9 @@ pub struct Axes {
     /// Are the drives' own write caches on? If it is absent, their profiles decide.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drive_cache: Option<bool>,
+    /// Do the drives themselves read ahead? If it is absent, their profiles decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drive_read_ahead: Option<bool>,
     /// Speed of the host's processor, percent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host_speed_percent: Option<u32>,
@@ -340,6 +343,7 @@ impl Axes {
             secs: self.secs.or(other.secs),
             slow: self.slow.or(other.slow),
             drive_cache: self.drive_cache.or(other.drive_cache),
+            drive_read_ahead: self.drive_read_ahead.or(other.drive_read_ahead),
             host_speed_percent: self.host_speed_percent.or(other.host_speed_percent),
             fresh: self.fresh.or(other.fresh),
             rep: self.rep.or(other.rep),

@@ -1,6 +1,6 @@
 //! The caches of a simulated machine, as a result names them. A figure has no meaning without them.
 
-use openraid_models::DriveProfile;
+use openraid_models::{DriveKind, DriveProfile};
 use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -16,6 +16,9 @@ pub struct Caches {
     pub controller_bytes: u64,
     /// Are the drives' own write caches on?
     pub drives: bool,
+    /// Do the drives read ahead by themselves? Absent if they do, or if they cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drives_read_ahead: Option<bool>,
     /// Devices of the journal that acknowledges writes: their number and profile. Absent without a journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub journal: Option<String>,
@@ -25,10 +28,13 @@ impl Caches {
     /// The caches of a machine.
     #[must_use]
     pub fn of(spec: &MachineSpec) -> Self {
+        let reads_on = |drive: &DriveProfile| spec.drive_reads_ahead(drive);
+        let off = spec.drives.iter().all(|drive| can_read_ahead(drive) && !reads_on(drive));
         Self {
             write_back: spec.writes_back(),
             controller_bytes: spec.cache_size().get(),
             drives: spec.drive_caches(),
+            drives_read_ahead: off.then_some(false),
             journal: journal(&spec.journal),
         }
     }
@@ -49,8 +55,17 @@ impl fmt::Display for Caches {
             (false, 0) => f.write_str("write-through, no cache")?,
             (false, _) => write!(f, "write-through, read cache {size}")?,
         }
-        write!(f, ", drive caches {}", if self.drives { "on" } else { "off" })
+        write!(f, ", drive caches {}", if self.drives { "on" } else { "off" })?;
+        if self.drives_read_ahead == Some(false) {
+            f.write_str(", drives do not read ahead")?;
+        }
+        Ok(())
     }
+}
+
+/// Whether a drive has read-ahead that can be on or off.
+const fn can_read_ahead(drive: &DriveProfile) -> bool {
+    matches!(drive.kind, DriveKind::Disk(_) | DriveKind::Ssd(_))
 }
 
 /// The devices of a journal, for readers.
@@ -79,5 +94,20 @@ mod tests {
         assert_eq!(said("raid5x4", Some("2xs3500_480"), Some(256)), two);
         assert_eq!(said("single", Some("s3500_480"), None), "write-through, no cache, drive caches on");
         assert_eq!(said("raid5x4", None, None), "write-through, no cache, drive caches on");
+    }
+
+    #[test]
+    fn read_ahead_of_the_drives_is_named_if_it_is_off() {
+        let library = Library::builtin();
+        let caches = |drive_read_ahead| {
+            let axes = Axes { drive_read_ahead, ..Axes::default() };
+            let cell = CellSpec::new("openraid", "raid5x4".parse().unwrap(), Pattern::Database).with(axes);
+            Caches::of(&machine_spec(&library, &cell).unwrap())
+        };
+        assert_eq!(caches(Some(true)), caches(None));
+        let off = "write-through, no cache, drive caches on, drives do not read ahead";
+        assert_eq!(caches(Some(false)).to_string(), off);
+        let json = serde_json::to_value(caches(None)).unwrap();
+        assert!(json.get("drives_read_ahead").is_none(), "{json}");
     }
 }

@@ -120,6 +120,7 @@ pub fn machine_spec(library: &Library, cell: &CellSpec) -> Result<MachineSpec, C
         drives: !through || !controller.drive_cache_follows,
     };
     spec.drive_cache = axes.drive_cache;
+    spec.drive_read_ahead = axes.drive_read_ahead;
     spec.cache_bytes = axes.cache_mib.map(|mib| Bytes::mib(u64::from(mib)));
     if axes.cache_mib.is_none() && axes.cache == Some(CacheMode::WriteBack) && controller.cache.value.is_zero() {
         // A requested cache must have a size.

@@ -37,6 +37,15 @@ pub enum DriveCacheWord {
     Off,
 }
 
+/// A drive's own read-ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum DriveReadAheadWord {
+    /// After a read the drive reads on into its buffer
+    On,
+    /// The drive reads only what is requested
+    Off,
+}
+
 /// The earlier use of SSDs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum DriveStateWord {
@@ -67,6 +76,9 @@ pub struct MachineArguments {
     /// Write caches of the drives themselves [default: as in the drive's profile]
     #[arg(long, value_name = "STATE")]
     pub drive_cache: Option<DriveCacheWord>,
+    /// Read-ahead of the drives themselves [default: as in the drive's profile]
+    #[arg(long, value_name = "STATE")]
+    pub drive_read_ahead: Option<DriveReadAheadWord>,
     /// Write cache of the controller. On cards with one switch it applies to the drives too [default: as in the
     /// profile; for openraid wt without a cache, as `serve` without --cache]
     #[arg(long, value_name = "MODE")]

@@ -23,8 +23,8 @@ pub use journal::{
     JournalShowArguments, JournalVerb,
 };
 pub use lab::{
-    CacheWord, CompareArguments, DriveCacheWord, DriveStateWord, EffortWord, LoadArguments, MachineArguments,
-    MergeArguments, PlanArguments, RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
+    CacheWord, CompareArguments, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments,
+    MachineArguments, MergeArguments, PlanArguments, RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LoginArguments, MemberArguments,

@@ -211,13 +211,16 @@ impl Machine {
             let kit = &kits[usize::from(member).min(kits.len() - 1)];
             let drive = spec.drives.get(usize::from(member)).or_else(|| spec.drives.first());
             let write_cache = drive.map(|drive| spec.drive_cache_of(drive));
-            kit.build(&DriveOptions { write_cache, state: spec.drive_state, seed: spec.seed, index: member.into() })
+            let read_ahead = spec.drive_read_ahead;
+            let (state, seed, index) = (spec.drive_state, spec.seed, member.into());
+            kit.build(&DriveOptions { write_cache, read_ahead, state, seed, index })
         };
         let drives = (0..spec.array.members).map(build).collect();
         let device = |(index, drive): (u64, &DriveProfile)| {
             let write_cache = Some(spec.drive_cache_of(drive));
             let index = u64::from(spec.array.members) + index;
-            behind(drive).build(&DriveOptions { write_cache, state: spec.drive_state, seed: spec.seed, index })
+            let (state, seed) = (spec.drive_state, spec.seed);
+            behind(drive).build(&DriveOptions { write_cache, read_ahead: None, state, seed, index })
         };
         let journal = (0..).zip(&spec.journal).map(device).collect();
         let array = ArraySpec { chunk: Some(spec.chunk()), ..spec.array };

@@ -64,6 +64,8 @@ pub struct MachineSpec {
     pub cache: CachePolicy,
     /// The drives' write caches, switched explicitly; `None` leaves them to the profiles and the controller.
     pub drive_cache: Option<bool>,
+    /// Switches the drives' read-ahead on or off. `None` leaves each drive's factory setting.
+    pub drive_read_ahead: Option<bool>,
     /// Another size of the controller's cache.
     pub cache_bytes: Option<Bytes>,
     /// Another bus.
@@ -93,6 +95,7 @@ impl MachineSpec {
             journal: Vec::new(),
             cache: CachePolicy { controller: CacheMode::WriteBack, drives: true },
             drive_cache: None,
+            drive_read_ahead: None,
             cache_bytes: None,
             bus: None,
             link: None,
@@ -115,6 +118,12 @@ impl MachineSpec {
     #[must_use]
     pub fn drive_cache_of(&self, drive: &DriveProfile) -> bool {
         self.drive_cache.unwrap_or_else(|| self.leaves_drive_caches() && drive.write_cache())
+    }
+
+    /// Whether this drive reads ahead: its factory setting, unless `drive_read_ahead` sets it.
+    #[must_use]
+    pub fn drive_reads_ahead(&self, drive: &DriveProfile) -> bool {
+        self.drive_read_ahead.unwrap_or_else(|| drive.reads_ahead())
     }
 
     fn leaves_drive_caches(&self) -> bool {

@@ -90,6 +90,7 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
         ("drive", machine.drive.is_some(), WHAT_IT_IS),
         ("drive-state", machine.drive_state.is_some(), WHAT_IT_IS),
         ("drive-cache", machine.drive_cache.is_some(), WHAT_IT_IS),
+        ("drive-read-ahead", machine.drive_read_ahead.is_some(), WHAT_IT_IS),
         ("cache", machine.cache.is_some(), WHAT_IT_IS),
         ("cache-mib", machine.cache_mib.is_some(), WHAT_IT_IS),
         ("bus", machine.bus.is_some(), WHAT_IT_IS),

@@ -181,6 +181,7 @@ fn of_one(
             drive: None,
             drive_state: None,
             drive_cache: None,
+            drive_read_ahead: None,
             cache: None,
             cache_mib: None,
             bus: None,
