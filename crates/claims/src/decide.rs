@@ -30,6 +30,20 @@ pub struct Decision {
     pub decided: bool,
 }
 
+impl Decision {
+    /// The outcome as it counts: a claim that is not decided has failed.
+    #[must_use]
+    pub fn counted(&self) -> Outcome {
+        let mut outcome = self.outcome.clone();
+        if !self.decided {
+            outcome.verdict = Verdict::Fail;
+            outcome.reason =
+                format!("{} seeds do not decide it: its values are no farther apart than runs are", self.seeds);
+        }
+        outcome
+    }
+}
+
 /// The means of several seeds of other metrics.
 struct Means<'a> {
     metrics: &'a dyn Metrics,
@@ -79,9 +93,15 @@ pub fn decide(claim: &Claim, metrics: &dyn Metrics) -> Decision {
     Decision { outcome: by(0..3 * GROUP), seeds: 3 * GROUP, decided }
 }
 
-/// Decide many claims on several threads. Decisions are in the order of the claims.
-pub fn decide_all(claims: &[Claim], metrics: &dyn Metrics, options: RunOptions) -> Vec<Decision> {
-    each(claims, options, |claim| decide(claim, metrics), &|_, _| {})
+/// Decide many claims on several threads. Decisions are in the order of the claims. `ended` gets the number of decided
+/// ones.
+pub fn decide_all(
+    claims: &[Claim],
+    metrics: &dyn Metrics,
+    options: RunOptions,
+    ended: &(dyn Fn(usize) + Sync),
+) -> Vec<Decision> {
+    each(claims, options, |claim| decide(claim, metrics), &|count, _| ended(count))
 }
 
 #[cfg(test)]
@@ -109,6 +129,10 @@ mod tests {
         let metrics = Seeds(value, Mutex::new(BTreeSet::new()));
         let decision = decide(&claim, &metrics);
         let asked = metrics.1.lock().unwrap().len();
+        if !decision.decided {
+            let counted = decision.counted();
+            assert!(counted.verdict == Verdict::Fail && counted.reason.contains("9 seeds"), "{}", counted.reason);
+        }
         (decision.outcome.verdict, decision.seeds, decision.decided, asked)
     }
 

@@ -10,8 +10,9 @@ use crate::evaluate::{evaluate_changed, Outcome, Verdict};
 use crate::fold::Mechanism;
 use crate::metric::{Metric, MetricCall, Metrics, Target};
 use crate::run::{each, RunOptions};
-use crate::subject::Subject;
+use crate::subject::{Level, Subject};
 use crate::workload::Method;
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A change in all calls of a claim.
@@ -134,8 +135,8 @@ pub fn perturb(
 }
 
 fn ask(claim: &Claim, change: Change, calls: &[MetricCall], metrics: &dyn Metrics) -> Ended {
-    let widest = widest(calls);
-    let outcome = evaluate_changed(claim, metrics, &|call| changed(call, change, widest));
+    let widths = Widths::of(calls);
+    let outcome = evaluate_changed(claim, metrics, &|call| changed(call, change, widths));
     match outcome.verdict {
         Verdict::Pass => Ended::Holds,
         Verdict::NotApplicable => Ended::Excused(outcome.reason),
@@ -159,12 +160,37 @@ fn widest(calls: &[MetricCall]) -> u16 {
     widths(calls).max().unwrap_or(0)
 }
 
+/// The widths that a change of drives concerns.
+#[derive(Clone, Copy)]
+struct Widths {
+    widest: u16,
+    /// RAID 10 is compared with RAID 0 of half as many drives: of each pair one drive has the data once. No other RAID 0 is
+    /// compared. Then both get other numbers of drives.
+    halved: bool,
+}
+
+impl Widths {
+    fn of(calls: &[MetricCall]) -> Self {
+        let widest = widest(calls);
+        let of = |wanted: Level| {
+            let subjects = calls.iter().filter_map(|call| call.subject().ok());
+            let members = subjects.filter_map(move |subject| match subject {
+                Subject::Array { level, members } if level == wanted => Some(members),
+                _ => None,
+            });
+            members.collect::<BTreeSet<u16>>()
+        };
+        let halved = of(Level::Raid10) == BTreeSet::from([widest]) && of(Level::Raid0) == BTreeSet::from([widest / 2]);
+        Self { widest, halved }
+    }
+}
+
 /// Whether this change has an effect on these calls.
 fn changes(change: Change, calls: &[MetricCall]) -> bool {
-    let widest = widest(calls);
+    let widths = Widths::of(calls);
     match change {
-        Change::Drives(drives) => widest > 0 && drives != widest,
-        _ => calls.iter().any(|call| changed(call, change, widest) != *call),
+        Change::Drives(drives) => widths.widest > 0 && drives != widths.widest,
+        _ => calls.iter().any(|call| changed(call, change, widths) != *call),
     }
 }
 
@@ -205,13 +231,14 @@ fn numbers(check: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The call after a change.
-fn changed(call: &MetricCall, change: Change, widest: u16) -> MetricCall {
+fn changed(call: &MetricCall, change: Change, Widths { widest, halved }: Widths) -> MetricCall {
     let mut call = call.clone();
     match change {
         Change::Drives(drives) => match &mut call.target {
             Target::Subject(Subject::Array { members, .. } | Subject::Jbod(members)) if *members == widest => {
                 *members = drives;
             }
+            Target::Subject(Subject::Array { level: Level::Raid0, members }) if halved => *members = drives / 2,
             _ => {}
         },
         Change::HalfBlocks | Change::DoubleBlocks => {
@@ -307,6 +334,19 @@ mod tests {
         assert_eq!((of("half the block size"), of("twice the block size")), (Some("holds"), Some("holds")));
         assert!(calls.contains(&"iops(raid0x8, rd=0)".to_owned()), "{calls:?}");
         assert!(calls.contains(&"iops(raid0x3, rd=0, bs=4096)".to_owned()), "{calls:?}");
+    }
+
+    #[test]
+    fn raid_0_of_half_as_many_drives_as_raid_10_stays_half_as_wide() {
+        let (ends, calls) = ends("equality", None, "iops(raid10x4, rd=0) == 2 * iops(raid0x2, rd=0)");
+        let of = |change: &str| ends.iter().find(|(name, _)| name == change).map(|(_, word)| word.as_str());
+        // Six are twice three. Eight are only as fast as six by the law, and count.
+        assert_eq!((of("6 drives"), of("8 drives")), (Some("holds"), Some("fails")));
+        assert!(calls.contains(&"iops(raid0x3, rd=0)".to_owned()), "{calls:?}");
+        // With another RAID 0 in the claim only the widest arrays change.
+        let check = "iops(raid10x4, rd=0) == 2 * iops(raid0x2, rd=0) and iops(raid0x3, rd=0) > 0";
+        let (_, calls) = self::ends("equality", None, check);
+        assert!(calls.iter().all(|call| !call.starts_with("iops(raid0x4")), "{calls:?}");
     }
 
     #[test]

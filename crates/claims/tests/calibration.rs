@@ -93,7 +93,7 @@ fn all_claims_fail_and_hold_as_recorded() {
     let claims = read(REVIEWS).expect("the built-in claims").claims;
     let metrics = Simulated::new(Library::builtin(), Store::in_memory(), Effort::QUICK, 1);
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let decisions = decide_all(&claims, &metrics, RunOptions { jobs });
+    let decisions = decide_all(&claims, &metrics, RunOptions { jobs }, &|_| {});
     let ids = |is: &dyn Fn(&Decision) -> bool| -> BTreeSet<String> {
         decisions.iter().filter(|decision| is(decision)).map(|decision| decision.outcome.id.clone()).collect()
     };

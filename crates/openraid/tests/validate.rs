@@ -38,6 +38,12 @@ fn verdicts_are_an_exact_list_and_kept_values_give_the_same() {
     assert_eq!(lab.line(&format!("{line} --jobs 1")).expect(0).text(), first);
     let one = lab.line("validate --claims claims.json --only b-2 --effort quick --no-cache --json").expect(0).json();
     assert_eq!(one[0], list[3], "a value does not depend on what else is measured");
+    let line = "validate --claims claims.json --only b- --effort quick --cache kept --several-seeds --json";
+    let several = lab.line(line).expect(0).json();
+    assert_eq!((&several[0]["seeds"], &several[0]["verdict"]), (&1.into(), &"not-applicable".into()));
+    let two = &several[1];
+    assert_eq!((&two["seeds"], &two["decided"], &two["verdict"]), (&3.into(), &true.into(), &"pass".into()));
+    assert_eq!(two["measured"], list[3]["measured"], "the first seed is the one of --seed");
 }
 
 #[test]

@@ -12,11 +12,13 @@ are cached in a directory, and measured again after a change of the program or o
 claims could be evaluated, not whether they hold.
 
 With --json the output is one list: [{\"id\", \"verdict\": \"pass\"|\"fail\"|\"not-applicable\", \"measured\", \"reason\"}, ...]; \
+with --several-seeds each has \"seeds\" and \"decided\", and what is not decided has failed; \
 with --perturb each has \"changed\": [{\"change\", \"verdict\": \"holds\"|\"fails\"|\"excused\", \"reason\"}, ...], too.
 
 Examples:
   openraid validate
   openraid validate --only 9650se-021 --only icp-
+  openraid validate --only 9260- --several-seeds --perturb
   openraid validate --claims mine.json --json")]
 pub struct ValidateArguments {
     /// File with claims [default: the findings of five published reviews]
@@ -29,6 +31,10 @@ pub struct ValidateArguments {
     /// times as long
     #[arg(long)]
     pub perturb: bool,
+    /// Decide each claim by three seeds if they agree, or else by nine; takes three to nine times as long. --seed is the
+    /// first of them
+    #[arg(long)]
+    pub several_seeds: bool,
     /// Requests per measured value
     #[arg(long, value_enum, default_value = "normal")]
     pub effort: EffortWord,

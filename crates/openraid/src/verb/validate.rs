@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use openraid_claims::claim::FILE_BYTES_MAX;
+use openraid_claims::decide::{decide_all, Decision};
 use openraid_claims::fold::{self, Mechanism};
 use openraid_claims::perturb::{perturb, Asked, Change, Ended, Shares};
 use openraid_claims::summary::{tally_by, to_json, Basis, Tally};
@@ -48,10 +49,15 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let jobs = arguments.jobs.map(usize::from);
     let jobs = jobs.or_else(|| std::thread::available_parallelism().ok().map(Into::into)).unwrap_or(1);
     let progress = Mutex::new(Progress::counting("claims", claims.len() as u64));
-    let ended = |count: usize, _: &Found| {
+    let ended = |count: usize| {
         progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner).counted(count as u64);
     };
-    let outcomes = evaluate_all(&claims, &metrics, RunOptions { jobs }, &ended);
+    let options = RunOptions { jobs };
+    let decisions = arguments.several_seeds.then(|| decide_all(&claims, &metrics, options, &ended));
+    let outcomes: Vec<Found> = match &decisions {
+        Some(decisions) => decisions.iter().map(Decision::counted).collect(),
+        None => evaluate_all(&claims, &metrics, options, &|count, _| ended(count)),
+    };
     drop(progress);
     let asked = arguments.perturb.then(|| {
         let progress = Mutex::new(None);
@@ -71,7 +77,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
         warn(&format!("values are no longer kept: {error}"));
     }
     if context.output.json {
-        print(&document(&outcomes, asked.as_deref()).to_string());
+        print(&document(&outcomes, decisions.as_deref(), asked.as_deref()).to_string());
     } else {
         print(&text(&claims, &outcomes));
         if let Some(asked) = &asked {
@@ -130,10 +136,14 @@ fn cache_folder(arguments: &ValidateArguments) -> Option<PathBuf> {
     arguments.cache.clone().or_else(|| base().map(|base| base.join("openraid")))
 }
 
-/// The list of outcomes. If changes were requested, each outcome also has the results after the changes.
-fn document(outcomes: &[Found], asked: Option<&[Asked]>) -> serde_json::Value {
+/// The list of outcomes. With several seeds each outcome has their number, and whether they decide. If changes were
+/// requested, each outcome also has the results after the changes.
+fn document(outcomes: &[Found], decisions: Option<&[Decision]>, asked: Option<&[Asked]>) -> serde_json::Value {
     let one = |(index, outcome): (usize, &Found)| {
         let mut value = to_json(outcome);
+        if let Some(decision) = decisions.map(|decisions| &decisions[index]) {
+            (value["seeds"], value["decided"]) = (decision.seeds.into(), decision.decided.into());
+        }
         if let Some(asked) = asked {
             let own = asked.iter().filter(|asked| asked.claim == index);
             value["changed"] = own.map(changed).collect();
