@@ -78,6 +78,14 @@ pub fn check(key: &str, value: &str) -> Result<(), String> {
     }
 }
 
+fn unknown(key: &str) -> String {
+    let all: Vec<&str> = names().into_iter().chain([ACCESS]).collect();
+    match openraid_config::nearest(key, &all) {
+        Some(near) => format!("unknown setting {key:?}; did you mean {near}?"),
+        None => format!("unknown setting {key:?}; known settings: {}", all.join(", ")),
+    }
+}
+
 /// Change one setting. `has_journal`: there is a journal that can protect the array.
 ///
 /// # Errors
@@ -89,8 +97,7 @@ pub fn apply(policy: &mut Policy, key: &str, value: &str, has_journal: bool) -> 
         *policy = Policy::of(found, has_journal);
         return Ok(());
     }
-    let spec = Policy::spec(key)
-        .ok_or_else(|| format!("unknown setting {key:?}; known settings: {}, {ACCESS}", names().join(", ")))?;
+    let spec = Policy::spec(key).ok_or_else(|| unknown(key))?;
     let read = read(spec, value)?;
     if spec.set(policy, read) {
         return Ok(());

@@ -23,8 +23,8 @@ macro_rules! events {
                 }
             }
 
-            /// Its level, if the state has no other one: `DegradedArray`, `Fail`, `DrivePredictiveFailure` and `DriveWorn` may
-            /// have another one.
+            /// Its level, if the state has no other one: `CertificateExpires`, `DegradedArray`, `Fail`,
+            /// `DrivePredictiveFailure` and `DriveWorn` may have another one.
             #[must_use]
             pub const fn level(self) -> Level {
                 match self {
@@ -46,6 +46,7 @@ macro_rules! events {
 events! {
     AlarmAcknowledged Info "A user has acknowledged an alarm."
     AlarmSummary Info "Several alarms began at once. Only programs of sinks get it."
+    CertificateExpires Warning "A certificate of the server is not valid, or ends soon. Critical in its last 3 days, and after them."
     Changed Info "A user has changed something, or the change was refused."
     CheckFinished Info "A check or repair has finished."
     CheckStarted Info "A check or repair has begun."

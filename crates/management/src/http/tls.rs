@@ -171,6 +171,44 @@ fn untimely(path: &Path, all: &[CertificateDer<'_>], now: &str) -> Option<String
     })
 }
 
+/// The time in which all certificates of a file are valid.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Validity {
+    /// The file.
+    pub path: PathBuf,
+    /// The beginning: seconds since 1970.
+    pub from: u64,
+    /// The end: seconds since 1970.
+    pub to: u64,
+}
+
+impl Validity {
+    /// Of the certificates in this file; none if it has none that can be read.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let all = certificates(path).ok()?;
+        let times = all.iter().map(|own| validity(own).and_then(|(from, to)| Some((seconds(&from)?, seconds(&to)?))));
+        let times: Vec<(u64, u64)> = times.collect::<Option<_>>()?;
+        let from = times.iter().map(|own| own.0).max()?;
+        let to = times.iter().map(|own| own.1).min()?;
+        Some(Self { path: path.into(), from, to })
+    }
+}
+
+/// Seconds since 1970 of `YYYYMMDDhhmmss`; 0 for earlier times.
+fn seconds(digits: &str) -> Option<u64> {
+    let number = |at: std::ops::Range<usize>| digits.get(at)?.parse::<u64>().ok();
+    let (year, month, day) = (number(0..4)?, number(4..6)?, number(6..8)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Years begin in March, as in `time::text`.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
+    let within = number(8..10)? * 3_600 + number(10..12)? * 60 + number(12..14)?;
+    Some(days.checked_sub(719_468).map_or(0, |days| days * 86_400 + within))
+}
+
 /// One element of DER: its tag, its content, and what follows it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
@@ -220,7 +258,22 @@ fn moment(tag: u8, text: &[u8]) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use super::{flaws, validity, TlsFile};
+    use super::{flaws, seconds, validity, TlsFile, Validity};
+    use crate::redfish::time;
+
+    #[test]
+    fn digits_are_the_seconds_that_they_were_made_of() {
+        for at in
+            [0, 951_782_399, 951_782_400, 1_709_251_200, 1_795_699_796, 4_107_542_399, 4_107_542_400, 32_503_679_999]
+        {
+            let digits: String = time::text(at).chars().filter(char::is_ascii_digit).collect();
+            assert_eq!(seconds(&digits), Some(at), "{digits}");
+        }
+        assert_eq!(seconds("19691231235959"), Some(0));
+        for bad in ["", "2026", "20261301000000", "20260100000000", "2026010100000"] {
+            assert_eq!(seconds(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn files_that_a_server_cannot_use_and_certificates_out_of_time_are_named() {
@@ -241,6 +294,9 @@ mod tests {
         assert_eq!(validity(now.der()), Some(("20200304000000".into(), "29990506000000".into())));
         let (chain, key) = (put("now.pem", &now.pem()), put("key.pem", &key));
         assert_eq!(flaws(Some((&chain, &key)), Some(&chain)), []);
+        // date -u -d 2020-03-04 +%s, date -u -d 2999-05-06 +%s
+        let known = Validity { path: chain.clone(), from: 1_583_280_000, to: 32_482_944_000 };
+        assert_eq!(Validity::of(&chain), Some(known));
         let (old, old_key) = made(1970, 1999);
         let (late, late_key) = made(2998, 2999);
         let (old, old_key) = (put("old.pem", &old.pem()), put("old.key", &old_key));

@@ -214,6 +214,19 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
     ConfigModel { path, server, arrays, spares: spares.collect(), sinks, schedules, notes }
 }
 
+/// The arrays of a file as the registry knows them: their names, and whether they are remembered. Values of the registry are left
+/// out.
+pub fn know(config: &mut ConfigModel, entries: &[Entry]) {
+    for array in &mut config.arrays {
+        let is_it = |own: &&Entry| own.name == array.name || array.uuid.is_some() && own.uuid == array.uuid;
+        if let Some(entry) = entries.iter().find(is_it) {
+            array.remembered = true;
+            array.name.clone_from(&entry.name);
+            array.uuid.clone_from(&entry.uuid);
+        }
+    }
+}
+
 fn array(entry: Option<&Entry>, desired: Option<&DesiredArray>) -> ArrayConfigModel {
     let of_file = desired.map_or(&[][..], |desired| &desired.settings[..]);
     let file = |key: &str, value: &str, line: u32| ValueModel {
@@ -268,6 +281,9 @@ impl ConfigModel {
         for array in &self.arrays {
             let known = if array.remembered || !array.members.is_empty() { "" } else { " (not known yet)" };
             lines.push(format!("array {}{known}", array.name));
+            if !array.members.is_empty() {
+                lines.push(format!("  members  {}", array.members.join(", ")));
+            }
             if !array.exports.is_empty() {
                 lines.push(format!("  exports  {}", array.exports.join(", ")));
             }

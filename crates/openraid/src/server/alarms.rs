@@ -1,7 +1,9 @@
 //! Alarms of the arrays and the server, and the events of a start.
 
+use openraid_management::Validity;
 use openraid_runtime::service::ServiceStatus;
 
+use super::certificates;
 use super::news::{plain, News};
 use super::spares::Tried;
 use super::start::Taken;
@@ -26,6 +28,8 @@ pub(super) struct Troubles {
     expected: Vec<(String, Option<String>)>,
     /// Why the last reload refused the configuration file.
     configuration: Option<String>,
+    /// The certificates that were read at the start.
+    pub(super) certificates: Vec<Validity>,
 }
 
 impl Troubles {
@@ -115,7 +119,9 @@ impl Server {
                 next_step: Some("openraid config check".into()),
                 ..Condition::of_server(EventName::ConfigurationRefused, why.clone())
             }));
+            found.extend(certificates::conditions(&state.troubles.certificates, openraid_sys::clock::wall_seconds()));
             found.extend(super::care::of_server(&state));
+            found.extend(spares_for_none(&state));
             let missing = state
                 .troubles
                 .expected
@@ -235,6 +241,28 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
         }
     }
     found
+}
+
+/// Spares of the configuration file for arrays that neither exist nor are expected: after a rename, or a slip of the pen.
+fn spares_for_none(state: &State) -> Vec<Condition> {
+    let Some(in_force) = &state.in_force else { return Vec::new() };
+    let is_known = |name: &str| {
+        state.arrays.iter().any(|served| served.name == name)
+            || state.troubles.expected.iter().any(|(own, _)| own == name)
+    };
+    let of = |spare: &openraid_config::DesiredSpare| {
+        let openraid_config::SpareFor::Array { name, .. } = &spare.whom else { return None };
+        let (drive, line) = (&spare.member, spare.line);
+        let text = format!(
+            "line {line} of the configuration file: the spare {drive} is for {name}, and no array has this name"
+        );
+        (!is_known(name)).then(|| Condition {
+            member: Some(drive.clone()),
+            next_step: Some("openraid list".into()),
+            ..Condition::of_server(EventName::SparesMissing, text)
+        })
+    };
+    in_force.desired.spares.iter().filter_map(of).collect()
 }
 
 impl Tried {

@@ -2,6 +2,7 @@
 
 pub mod alarms;
 mod care;
+mod certificates;
 pub mod checks;
 mod departed;
 pub mod desired;

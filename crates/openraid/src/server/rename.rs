@@ -1,7 +1,7 @@
 //! A new name for a served array: in the superblocks, the registry and the exports. Its UUID stays, with its record in
 //! the registry.
 
-use openraid_config::ArrayId as DesiredId;
+use openraid_config::{ArrayId as DesiredId, SpareFor};
 use openraid_core::admin::AdminCommand;
 use openraid_format::{SetName, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::service::StartedArray;
@@ -59,9 +59,9 @@ impl Server {
         if has_own {
             text.push_str("; new clients ask for the new name, and connected ones stay");
         }
-        if let Some(line) = self.line_of_file(name) {
+        for (line, or) in self.lines_of_file(name) {
             text.push_str(&format!(
-                "\nnote: line {line} of the configuration file still says {name}; write {to}, or the array's UUID, before the next start"
+                "\nnote: line {line} of the configuration file still says {name}; write {to}{or} before the next start"
             ));
         }
         self.done(text, to)
@@ -137,10 +137,17 @@ impl Server {
         state.scheduled.rename(name, to);
     }
 
-    /// The line of the configuration file with this name.
-    fn line_of_file(&self, name: &str) -> Option<u32> {
-        let in_force = self.in_force()?;
+    /// The lines of the configuration file with this name, and what else may be written there.
+    fn lines_of_file(&self, name: &str) -> Vec<(u32, &'static str)> {
+        let Some(in_force) = self.in_force() else { return Vec::new() };
+        let desired = &in_force.desired;
         let is_it = |id: &DesiredId| matches!(id, DesiredId::Name(own) if own == name);
-        in_force.desired.arrays.iter().find(|desired| is_it(&desired.id)).map(|desired| desired.line)
+        let is_for = |whom: &SpareFor| matches!(whom, SpareFor::Array { name: own, .. } if own == name);
+        let arrays = desired.arrays.iter().filter(|own| is_it(&own.id)).map(|own| (own.line, ", or the array's UUID,"));
+        let spares = desired.spares.iter().filter(|own| is_for(&own.whom)).map(|own| (own.line, ""));
+        let schedules = desired.schedules.iter().filter(|own| own.arrays.iter().any(|own| own == name));
+        let mut lines: Vec<_> = arrays.chain(spares).chain(schedules.map(|own| (own.line, ""))).collect();
+        lines.sort_unstable();
+        lines
     }
 }

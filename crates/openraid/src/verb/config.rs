@@ -69,7 +69,9 @@ fn check(path: &Path, context: &Context) -> Outcome {
             if !flaws.is_empty() {
                 return Ok(context.output.fail_with(&flawed(path, &flaws), &checked(&shown, &flaws)));
             }
-            let config = model::config(Some(shown.clone()), model::server_values(&desired), &desired, &[]);
+            let mut config = model::config(Some(shown.clone()), model::server_values(&desired), &desired, &[]);
+            // A file is also checked on another machine, or before the registry can be read.
+            model::know(&mut config, &context.registry.entries().unwrap_or_default());
             let text = format!("{shown}: no problems\n{}", config.text());
             Ok(context.output.answer(Exit::Fine, &Checked { problems: Vec::new(), config }, &text))
         }

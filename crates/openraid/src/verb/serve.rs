@@ -69,7 +69,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let chosen = Chosen::of(arguments, file.as_ref());
     let listen = listens(&chosen)?;
     let tls = tls::bind(&chosen, file.as_ref())?;
-    http::options(arguments, file.as_ref())?;
+    let certificates = tls.certificates(http::options(arguments, file.as_ref())?.as_ref());
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
     let wanted = wanted(arguments, context, file.as_ref())?;
@@ -99,6 +99,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let taken = begin(arguments, context, &server, wanted, stays).map_err(served_already)?;
     server.note_absent(&taken);
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
+    server.note_certificates(&certificates);
     let log = Log::at(context.registry.folder_beside("events"));
     let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
     server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns};
+use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options};
 use openraid_runtime::service::Listen;
 
 use super::options::Chosen;
@@ -19,6 +19,8 @@ pub struct Tls {
     addresses: Vec<SocketAddr>,
     socket: PathBuf,
     is_open: bool,
+    /// The certificate, and the authorities of clients.
+    files: Vec<PathBuf>,
 }
 
 /// Take the addresses.
@@ -31,7 +33,7 @@ pub fn bind(chosen: &Chosen, file: Option<&InForce>) -> Result<Tls, Failure> {
     let desired = file.map(|file| &file.desired.server).filter(|_| !chosen.nbd_tls.is_empty());
     let files = desired.and_then(|own| Some((own, own.nbd_tls_certificate.clone()?, own.nbd_tls_key.clone()?)));
     let Some((own, certificate, key)) = files else {
-        return Ok(Tls { bound: None, addresses: Vec::new(), socket, is_open: false });
+        return Ok(Tls { bound: None, addresses: Vec::new(), socket, is_open: false, files: Vec::new() });
     };
     let mut listen = Vec::new();
     for text in &chosen.nbd_tls {
@@ -39,16 +41,27 @@ pub fn bind(chosen: &Chosen, file: Option<&InForce>) -> Result<Tls, Failure> {
     }
     let client_ca = own.nbd_tls_client_ca.as_ref().map(|own| own.value.clone());
     let is_open = client_ca.is_none();
+    let files = client_ca.iter().chain([&certificate.value]).cloned().collect();
     let options = NbdTlsOptions { listen, certificate: certificate.value, key: key.value, client_ca };
     let bound = NbdTls::bind(&options).map_err(|error| Failure::failed(error.0))?;
     control::make_folder()?;
-    Ok(Tls { addresses: bound.addresses(), bound: Some(bound), socket, is_open })
+    Ok(Tls { addresses: bound.addresses(), bound: Some(bound), socket, is_open, files })
 }
 
 impl Tls {
     /// The server's own socket, on which it must listen.
     pub fn inside(&self) -> Option<Listen> {
         self.bound.as_ref().map(|_| Listen::Unix(self.socket.clone()))
+    }
+
+    /// Its files with certificates, and those of the interfaces over HTTP.
+    pub fn certificates(&self, web: Option<&Options>) -> Vec<PathBuf> {
+        let web =
+            web.into_iter().flat_map(|web| web.client_ca.iter().chain(web.certificate.as_ref().map(|own| &own.0)));
+        let mut all: Vec<PathBuf> = self.files.iter().chain(web).cloned().collect();
+        all.sort();
+        all.dedup();
+        all
     }
 
     /// The addresses for clients.

@@ -1,0 +1,88 @@
+//! Alarms about the server's certificates: one that is not valid, or will not be for much longer. The files are read at the start,
+//! because the certificates in force are those of the start.
+
+use openraid_management::Validity;
+use openraid_status::EventName;
+
+use super::Server;
+use crate::alarms::Condition;
+use crate::events::Level;
+use crate::quantity::{counted, utc};
+
+const DAY: u64 = 86_400;
+
+impl Server {
+    /// These files have the certificates that the server presents, and the authorities that it trusts.
+    pub fn note_certificates(&self, files: &[std::path::PathBuf]) {
+        self.state().troubles.certificates = files.iter().filter_map(|path| Validity::of(path)).collect();
+    }
+}
+
+/// The alarms at this time, in seconds since 1970.
+pub(super) fn conditions(known: &[Validity], now: u64) -> Vec<Condition> {
+    let own = known.iter().filter_map(|own| {
+        let (level, text) = judge(own, now)?;
+        Some(Condition {
+            member: Some(own.path.display().to_string()),
+            next_step: Some("systemctl restart openraid".into()),
+            level,
+            ..Condition::of_server(EventName::CertificateExpires, text)
+        })
+    });
+    own.collect()
+}
+
+/// A warning 30 days before the end, critical 3 days before it; of a certificate for a shorter time, its last third and its last tenth.
+fn judge(own: &Validity, now: u64) -> Option<(Level, String)> {
+    let path = own.path.display();
+    if now < own.from {
+        let text = format!("{path} is not valid before {}: clients refuse it until then", utc(own.from));
+        return Some((Level::Critical, text));
+    }
+    if now >= own.to {
+        let ended = utc(own.to);
+        let text = format!("{path} expired on {ended}: clients refuse it; renew it, then restart the server");
+        return Some((Level::Critical, text));
+    }
+    let (left, life) = (own.to - now, own.to - own.from);
+    let level = if left < (3 * DAY).min(life / 10) {
+        Level::Critical
+    } else if left < (30 * DAY).min(life / 3) {
+        Level::Warning
+    } else {
+        return None;
+    };
+    let days = if left < DAY { "less than a day".into() } else { counted(left / DAY, "day", "days") };
+    let text = format!("{path} expires in {days}, on {}; renew it, then restart the server", utc(own.to));
+    Some((level, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{judge, Level, Validity, DAY};
+
+    #[test]
+    fn the_end_of_a_certificate_is_told_before_it_comes() {
+        let year = Validity { path: "/etc/own.pem".into(), from: 1_000 * DAY, to: 1_365 * DAY };
+        let week = Validity { to: 1_006 * DAY, ..year.clone() };
+        for (own, days, wanted) in [
+            (&year, 999, Some((Level::Critical, "is not valid before 1972-09-27"))),
+            (&year, 1_000, None),
+            (&year, 1_334, None),
+            (&year, 1_336, Some((Level::Warning, "expires in 29 days, on 1973-09-27"))),
+            (&year, 1_363, Some((Level::Critical, "expires in 2 days"))),
+            (&year, 1_365, Some((Level::Critical, "expired on 1973-09-27"))),
+            (&week, 1_003, None),
+            (&week, 1_005, Some((Level::Warning, "expires in 1 day, "))),
+        ] {
+            let found = judge(own, days * DAY);
+            let fits = match (&found, wanted) {
+                (Some((level, text)), Some((wanted, words))) => *level == wanted && text.contains(words),
+                (found, wanted) => found.is_none() && wanted.is_none(),
+            };
+            assert!(fits, "day {days}: {found:?}, not {wanted:?}");
+        }
+        let (level, text) = judge(&week, 1_005 * DAY + DAY / 2).expect("its last tenth");
+        assert!(level == Level::Critical && text.contains("in less than a day"), "{text}");
+    }
+}
