@@ -37,12 +37,53 @@ pub fn check_uses(top: &Section<'_>) {
             listens.note_all(&server, key, server.texts(key, LISTENS_MAX).unwrap_or_default(), "the address");
         }
     }
+    let own = Own::of(top);
     let arrays = top.table("arrays").map(|section| section.all_tables()).unwrap_or_default();
     for (_, array) in arrays.iter().take(ARRAYS_MAX) {
-        drives.note_all(array, "members", array.texts("members", MEMBERS_MAX).unwrap_or_default(), "the drive");
+        let members = array.texts("members", MEMBERS_MAX).unwrap_or_default();
+        members.iter().for_each(|word| own.note(array, "members", word));
+        drives.note_all(array, "members", members, "the drive");
         exports.note_all(array, "exports", array.texts("exports", EXPORTS_MAX).unwrap_or_default(), "the export");
     }
     for spare in top.tables("spares").iter().take(SPARES_MAX) {
-        drives.note_all(spare, "member", spare.text("member").into_iter().collect(), "the drive");
+        let member: Vec<Word> = spare.text("member").into_iter().collect();
+        member.iter().for_each(|word| own.note(spare, "member", word));
+        drives.note_all(spare, "member", member, "the drive");
+    }
+}
+
+/// The addresses of this server: an array whose member is served there would wait for itself.
+struct Own {
+    sockets: Vec<String>,
+    listens: Vec<String>,
+}
+
+impl Own {
+    fn of(top: &Section<'_>) -> Self {
+        let texts = |key: &str| -> Vec<String> {
+            let words = top.table("server").and_then(|server| server.texts(key, LISTENS_MAX)).unwrap_or_default();
+            words.into_iter().map(|word| word.text).collect()
+        };
+        let at_loopback = |text: String| if text.contains(':') { text } else { format!("127.0.0.1:{text}") };
+        Self { sockets: texts("nbd-unix"), listens: texts("nbd").into_iter().map(at_loopback).collect() }
+    }
+
+    /// Addresses are compared as they are written; the server itself finds other notations when it opens the member.
+    fn has(&self, member: &str) -> bool {
+        if let Some(socket) = member.strip_prefix("nbd+unix://").and_then(|rest| rest.split_once("socket=")) {
+            return self.sockets.iter().any(|own| *own == socket.1);
+        }
+        let Some(host) = member.strip_prefix("nbd://").and_then(|rest| rest.split('/').next()) else { return false };
+        let host = host.replace("localhost", "127.0.0.1");
+        let with_port = if host.contains(':') { host } else { format!("{host}:10809") };
+        self.listens.contains(&with_port)
+    }
+
+    /// A note, and no problem: the server refuses that member only, and serves the other arrays.
+    fn note(&self, section: &Section<'_>, key: &str, word: &Word) {
+        if self.has(&word.text) {
+            let what = format!("{:?} is an export of this server, and no array can wait for itself", word.text);
+            section.reader.note(word.at, &section.path_of(key), &what, "name a drive, or an export of another server");
+        }
     }
 }

@@ -103,6 +103,17 @@ fn a_key_that_is_not_known_is_answered_with_the_nearest_or_with_its_place() {
 }
 
 #[test]
+fn exports_of_the_server_itself_as_members_are_told_in_notes() {
+    let text = "[server]\nnbd = [\"10810\"]\nnbd-unix = [\"/run/own.sock\"]\n[arrays.a]\n\
+                members = [\"nbd+unix:///x?socket=/run/own.sock\", \"nbd://localhost:10810/x\", \"nbd://localhost/x\"]\n\
+                [[spares]]\nmember = \"nbd://127.0.0.1:10810/y\"\nfor = \"all\"\n";
+    let notes = good(text).notes;
+    let found: Vec<_> = notes.iter().map(|own| (own.line, own.key.as_str())).collect();
+    assert_eq!(found, [(5, "arrays.a.members"), (5, "arrays.a.members"), (7, "spares.member")], "{notes:?}");
+    assert!(notes.iter().all(|own| own.what.contains("is an export of this server")), "{notes:?}");
+}
+
+#[test]
 fn all_impossible_values_are_reported_at_once() {
     let text =
         "[server]\nnbd = 10809\nnbd-unix = [\"a.sock\", 4]\ncache = \"big\"\ndrive-depth = 129\nqueue-age = \"5\"\n\

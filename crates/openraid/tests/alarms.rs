@@ -206,3 +206,35 @@ fn a_forced_start_is_an_alarm_until_it_is_acknowledged() {
     assert_eq!(alarms(&lab, ""), [Value::Null; 0]);
     assert!(ids(&alarms(&lab, "--ended")).contains(&"data:DegradedArray"));
 }
+
+#[test]
+fn an_expired_certificate_and_a_spare_for_no_array_are_alarms_from_the_start() {
+    let lab = Lab::new("alarms-certificate");
+    lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
+    let mut own = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    (own.not_before, own.not_after) = (rcgen::date_time_ymd(1999, 1, 1), rcgen::date_time_ymd(2001, 2, 3));
+    let key = rcgen::KeyPair::generate().expect("a key");
+    fs::write(lab.path("own.pem"), own.self_signed(&key).expect("a certificate").pem()).expect("room");
+    fs::write(lab.path("own.key"), key.serialize_pem()).expect("room");
+    lab.configure(
+        "[management]\nlisten = \"127.0.0.1:0\"\ncertificate = \"@/own.pem\"\nkey = \"@/own.key\"\n[arrays.data]\n\
+         [[spares]]\nmember = \"@/s0\"\nfor = \"date\"\n[schedules.weekly]\ntask = \"check\"\nevery = \"7d\"\n\
+         arrays = [\"data\"]\n",
+    );
+    let server = lab.serve_configured();
+    let alarms = lab.line("alarms --json").expect(0).json()["alarms"].clone();
+    let alarm = |event: &str| {
+        let found = alarms.as_array().expect("a list").iter().find(|own| own["event"] == event);
+        found.unwrap_or_else(|| panic!("{event} is not in {alarms}")).clone()
+    };
+    let expired = alarm("CertificateExpires");
+    assert_eq!((&expired["level"], &expired["member"]), (&"critical".into(), &lab.path("own.pem").to_str().into()));
+    assert!(expired["text"].as_str().expect("text").contains("expired on 2001-02-03"), "{expired}");
+    let spare = alarm("SparesMissing");
+    assert!(spare["text"].as_str().expect("text").contains("is for date, and no array has this name"), "{spare}");
+    // A file that says the old name is told line by line.
+    let renamed = lab.line("rename data fresh").expect(0);
+    renamed
+        .says(&["line 7 of the configuration file still says data; write fresh, or the array's UUID,", "line 11 of"]);
+    server.stop();
+}

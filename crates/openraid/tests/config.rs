@@ -163,13 +163,16 @@ fn a_reload_keeps_clients_and_names_changes_that_wait_for_a_restart() {
         &lab,
         &format!(
             "{LISTEN}cache = \"16M\"\n[arrays.data]\nexports = [\"data\", \"vm1\"]\n[arrays.data.settings]\n\
-             rebuild.rate = \"50M\"\n"
+             rebuild.rate = \"50M\"\n[schedules.weekly]\ntask = \"check\"\nevery = \"7d\"\n"
         ),
     );
     let told = lab.line("reload --json").expect(0).json();
     let list = |key: &str| told[key].as_array().expect("a list").clone();
     assert_eq!(list("restart"), ["server.cache"]);
-    assert_eq!(list("applied"), ["data: rebuild.rate 200 MiB/s -> 50 MiB/s", "data: export vm1 added"]);
+    assert_eq!(
+        list("applied"),
+        ["data: rebuild.rate 200 MiB/s -> 50 MiB/s", "data: export vm1 added", "schedule weekly added"]
+    );
     assert_eq!((client.ask(WRITE, 0, &[2; 4096]), client.ask(READ, 0, &[0; 4096])), (0, 0));
     assert_eq!(Client::open(&socket, "vm1").ask(READ, 0, &[0; 512]), 0);
     // A signal does the same.

@@ -1,8 +1,9 @@
 //! A reload of the configuration file: changes that no client notices are applied, the others are listed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use openraid_config::{ArrayId, DesiredArray};
+use openraid_config::{ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare};
 
 use super::desired::InForce;
 use super::members::set_status;
@@ -42,6 +43,7 @@ impl Server {
                 self.follow_file(&served, new, &mut model)?;
             }
         }
+        model.applied.extend(tables(&before.desired, &now.desired));
         self.take_new(before, &now, &mut model);
         model.notes.extend(self.take_own_spares());
         model.notes.extend(self.follow_sinks());
@@ -141,6 +143,37 @@ impl Server {
         };
         found.ok().flatten().map(|entry| entry.members).unwrap_or_default()
     }
+}
+
+/// Changes of the tables that are about no single array: sinks, schedules, spares, care.
+fn tables(before: &Desired, now: &Desired) -> Vec<String> {
+    let sinks = |all: &[DesiredSink]| {
+        all.iter().map(|own| (own.name.clone(), DesiredSink { line: 0, ..own.clone() })).collect()
+    };
+    let schedules = |all: &[DesiredSchedule]| {
+        all.iter().map(|own| (own.name.clone(), DesiredSchedule { line: 0, ..own.clone() })).collect()
+    };
+    let spares = |all: &[DesiredSpare]| {
+        all.iter().map(|own| (own.member.clone(), DesiredSpare { line: 0, ..own.clone() })).collect()
+    };
+    let mut found = changes("sink", &sinks(&before.sinks), &sinks(&now.sinks));
+    found.extend(changes("schedule", &schedules(&before.schedules), &schedules(&now.schedules)));
+    found.extend(changes("spare", &spares(&before.spares), &spares(&now.spares)));
+    if before.care != now.care {
+        found.push("care changed".into());
+    }
+    found
+}
+
+/// Tables of one kind, by name.
+fn changes<T: PartialEq>(what: &str, before: &BTreeMap<String, T>, now: &BTreeMap<String, T>) -> Vec<String> {
+    let removed = before.keys().filter(|name| !now.contains_key(*name)).map(|name| format!("{what} {name} removed"));
+    let others = now.iter().filter_map(|(name, own)| match before.get(name) {
+        None => Some(format!("{what} {name} added")),
+        Some(old) if old != own => Some(format!("{what} {name} changed")),
+        Some(_) => None,
+    });
+    removed.chain(others).collect()
 }
 
 /// The note about an array with unknown members.
