@@ -1,6 +1,5 @@
 //! Starting sets and arrays: their places in the tables, the drives that they claim, the first state of a set.
 
-use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -13,15 +12,12 @@ use super::membership::new_member;
 use super::metadata::Metadata;
 use super::set::{Life, Member, Set};
 use super::volume::{Array, Volume};
-use crate::adaptive::Adaptive;
 use crate::admin::{AdminError, AdminOutcome, MemberState};
-use crate::cache::streams::Streams;
 use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::journal::session::Share;
 use crate::limits::Limits;
-use crate::occupancy::Occupancy;
 
 impl Limits {
     /// Number of rows that one operation may cover. Its buffers, one for each member and some more, must fit into one
@@ -63,21 +59,7 @@ impl Controller {
     ) -> Result<ArrayId, AdminError> {
         let id = self.arrays.free_number().ok_or(AdminError::Full("array"))?;
         let piece = Divisor::new(self.piece_of(stripe.bytes()).get());
-        let array = Array {
-            capacity,
-            block,
-            volume,
-            piece,
-            stopping: false,
-            outer: 0,
-            requests: [0; 4],
-            bytes: [0; 2],
-            streams: Box::new(Streams::new()),
-            adaptive: Box::new(Adaptive::new(self.now)),
-            is_adaptive: false,
-            inside: Occupancy::default(),
-        };
-        self.arrays.put(id, array);
+        self.arrays.put(id, Array::new(capacity, block, volume, piece, self.now));
         Ok(id)
     }
 

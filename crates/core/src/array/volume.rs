@@ -79,6 +79,24 @@ pub(crate) struct Array {
 }
 
 impl Array {
+    /// An array without requests that begins at `now`. Requests are cut at multiples of `piece` bytes.
+    pub(crate) fn new(capacity: Sectors, block: BlockSize, volume: Volume, piece: Divisor, now: Instant) -> Self {
+        Self {
+            capacity,
+            block,
+            volume,
+            piece,
+            stopping: false,
+            outer: 0,
+            requests: [0; 4],
+            bytes: [0; 2],
+            streams: Box::new(Streams::new()),
+            adaptive: Box::new(Adaptive::new(now)),
+            is_adaptive: false,
+            inside: Occupancy::default(),
+        }
+    }
+
     /// Its size for hosts.
     #[inline(always)]
     pub(crate) const fn capacity(&self) -> Sectors {

@@ -15,8 +15,8 @@ use crate::array::sets::Change;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
-use crate::io::footprint::{narrow, Columns, Footprint, Stretch, StripeRows};
-use crate::io::op::{BackgroundData, KindData, Op, OpKind, TaskUnit};
+use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
+use crate::io::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
 use crate::io::search::Part;
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::planted::Flaw;
@@ -337,32 +337,32 @@ fn is_marked(set: &Set, kind: TaskKind, from: u64, to: u64) -> bool {
 fn unit_op(set: &Set, id: SetId, unit: u64) -> Option<Op> {
     let task = set.tasks.task.as_ref()?;
     let kind = match task.kind {
-        TaskKind::Rebuild | TaskKind::Replace => OpKind::Rebuild,
-        TaskKind::Resync => OpKind::Resync,
-        TaskKind::Check | TaskKind::Repair => OpKind::Scrub,
+        TaskKind::Rebuild | TaskKind::Replace => BackgroundKind::Rebuild,
+        TaskKind::Resync => BackgroundKind::Resync,
+        TaskKind::Check | TaskKind::Repair => BackgroundKind::Scrub,
     };
     let of_task = Some(TaskUnit { task: task.id, unit });
     let remade = task.slot.map_or(SlotSet::EMPTY, SlotSet::one);
-    let data = KindData::Background(BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace));
+    let data = BackgroundData::new(remade, of_task, task.kind == TaskKind::Replace);
     let from = unit * task.unit;
     let len = task.unit.min(task.total - from);
-    let footprint = match set.geometry() {
+    let range = match set.geometry() {
         Geometry::Parity(parity) => {
             let (stripe, lo) = (StripeIndex(from / parity.chunk().get()), narrow(Sectors(from % parity.chunk().get())));
             let part = Part::first(lo, lo + narrow(Sectors(len)), set.rows_max());
-            Footprint::Rows(StripeRows { stripe, part, columns: Columns::All })
+            UnitRange::Rows(StripeRows { stripe, part, columns: Columns::All })
         }
         Geometry::Mirror(mirror) => {
             let (at, len) = match (kind, task.slot) {
-                (OpKind::Rebuild, Some(slot)) => {
+                (BackgroundKind::Rebuild, Some(slot)) => {
                     let (at, run) = mirror.inverse(slot, openraid_units::MemberLba(from))?;
                     (at, len.min(run.get()))
                 }
                 _ => (SetLba(from), len),
             };
-            Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(Sectors(len)), set.rows_max()) })
+            UnitRange::Stretch(Stretch { at, part: Part::first(0, narrow(Sectors(len)), set.rows_max()) })
         }
         _ => return None,
     };
-    Some(Op::new(kind, id, footprint).with(data))
+    Some(Op::in_background(kind, id, range, data))
 }

@@ -6,8 +6,8 @@ use super::set_tasks::Repair;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::footprint::{narrow, Columns, Footprint, Stretch, StripeRows};
-use crate::io::op::{BackgroundData, KindData, Op, OpKind};
+use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
+use crate::io::op::{BackgroundData, BackgroundKind, Op, UnitRange};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
@@ -47,24 +47,24 @@ impl Controller {
         if !set.in_sync().contains(repair.slot) {
             return None;
         }
-        let data = KindData::Background(BackgroundData::new(SlotSet::one(repair.slot), None, false));
-        let (footprint, len) = match set.geometry() {
+        let data = BackgroundData::new(SlotSet::one(repair.slot), None, false);
+        let (range, len) = match set.geometry() {
             Geometry::Parity(parity) => {
                 let (stripe, within) = parity.stripe_at(repair.at)?;
                 let len = repair.len.min(parity.chunk() - within);
                 let lo = narrow(within);
                 let part = Part::first(lo, lo + narrow(len), set.rows_max());
-                (Footprint::Rows(StripeRows { stripe, part, columns: Columns::All }), len)
+                (UnitRange::Rows(StripeRows { stripe, part, columns: Columns::All }), len)
             }
             Geometry::Mirror(mirror) => {
                 let (at, run) = mirror.inverse(repair.slot, repair.at)?;
                 let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
                 let len = repair.len.min(run).min(in_region);
-                (Footprint::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
+                (UnitRange::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
             }
             _ => return None,
         };
-        let op = Op::new(OpKind::Rebuild, id, footprint).with(data);
+        let op = Op::in_background(BackgroundKind::Rebuild, id, range, data);
         let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
         Some((op, rest))
     }

@@ -16,8 +16,8 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
-use crate::io::footprint::{narrow, Columns, Extent, Footprint, Stretch, StripeRows};
-use crate::io::op::{Computation, DestageData, KindData, Op, OpKind, Payload, Phase};
+use crate::io::footprint::{narrow, Columns, Extent, Stretch, StripeRows};
+use crate::io::op::{Computation, DestageData, Op, Payload, Phase, UnitRange};
 use crate::io::row::{RowFrames, Rows};
 use crate::io::search::Part;
 use crate::limits::FRAME_BYTES;
@@ -166,16 +166,16 @@ impl Controller {
         // Approximate number of lines that become clean.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
         let why = self.why_destaged(unit, len);
-        let data = KindData::Destage(DestageData { unit, epoch, lines, why });
-        let (kind, footprint) = if let Geometry::Parity(parity) = set.geometry() {
+        let data = DestageData { unit, epoch, lines, why };
+        let range = if let Geometry::Parity(parity) = set.geometry() {
             let columns = Columns::Dirty { band: SlotSet::EMPTY, next: 0 };
             let part = Part::not_begun(0, narrow(parity.chunk()));
             let stripe = StripeIndex(entry.number);
-            (OpKind::RowDestage, Footprint::Rows(StripeRows { stripe, part, columns }))
+            UnitRange::Rows(StripeRows { stripe, part, columns })
         } else {
-            (OpKind::Destage, Footprint::Stretch(Stretch { at, part: Part::not_begun(0, narrow(len)) }))
+            UnitRange::Stretch(Stretch { at, part: Part::not_begun(0, narrow(len)) })
         };
-        Op::new(kind, entry.set, footprint).with(data)
+        Op::destage_of(entry.set, range, data)
     }
 
     // ---- stripes

@@ -293,8 +293,8 @@ impl Channel {
     ) -> Option<u32> {
         let open = if self.is_background_full(now) { &self.queues[..BACKGROUND_QUEUES_FROM] } else { &self.queues[..] };
         let heads = open.iter().map(|queue| queue.list.head).filter(|head| *head != NONE);
-        let oldest = heads.min_by_key(|head| commands[*head].deadline)?;
-        if commands[oldest].deadline + age_max <= now && self.commands.is_multiple_of(AGE_TURNS) {
+        let oldest = heads.min_by_key(|head| commands[*head].asked)?;
+        if commands[oldest].asked + age_max <= now && self.commands.is_multiple_of(AGE_TURNS) {
             return Some(oldest);
         }
         let mut queues = open.iter().enumerate();
@@ -520,7 +520,7 @@ impl Channels {
             self.let_wait(now, key.index, actions);
             return true;
         }
-        (command.deadline, command.issued) = (now + self.timeout, true);
+        command.overdue = Some(now + self.timeout);
         let last = core::mem::replace(&mut channel.out.tail, key.index);
         (command.previous, command.next) = (last, NONE);
         channel.given(now, command);
@@ -539,7 +539,7 @@ impl Channels {
     fn let_wait(&mut self, now: Instant, index: u32, actions: &mut Actions) {
         let command = &mut self.commands[index];
         let drive = command.drive;
-        command.deadline = now;
+        command.overdue = None;
         if let Data::Metadata(range) = command.data {
             self.commands[index].parked = self.park(range, actions);
         }
@@ -576,8 +576,7 @@ impl Channels {
             self.unpark(index, actions);
         }
         let command = &mut self.commands[index];
-        command.issued = true;
-        command.deadline = now + self.timeout;
+        command.overdue = Some(now + self.timeout);
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
         channel.out.push(&mut self.commands, index);
         let generation = self.commands.generation(index);
@@ -602,7 +601,7 @@ impl Channels {
         let key = Key { index: tag.index(), generation: tag.generation() };
         assert!(self.commands.holds(key), "a completion names a command that is out: {tag:?}");
         let command = &self.commands[key.index];
-        assert!(command.issued, "a completion names a command that was issued: {tag:?}");
+        assert!(command.is_issued(), "a completion names a command that was issued: {tag:?}");
         (command.owner != Owner::Quarantined).then_some(command)
     }
 
@@ -687,10 +686,11 @@ impl Channels {
             if index == NONE {
                 continue;
             }
-            if self.commands[index].deadline <= now {
+            let overdue = self.commands[index].overdue.expect("the drive has it");
+            if overdue <= now {
                 return Some(self.give_up(number, index));
             }
-            next = next.min(self.commands[index].deadline);
+            next = next.min(overdue);
         }
         self.look_at = next;
         None

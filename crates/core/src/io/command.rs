@@ -43,6 +43,36 @@ pub(crate) enum Owner {
     Quarantined,
 }
 
+/// The part of a drive's owner that a command goes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Target {
+    /// A member, by its index in its set.
+    Member(u32),
+    /// A device of the journal, by its number.
+    JournalDevice(u32),
+}
+
+/// The attempts before a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Tried {
+    /// None.
+    Nothing,
+    /// A read of a mirror: it was sent to these copies.
+    Copies(SlotSet),
+    /// A write: it was sent once, and failed.
+    Once,
+}
+
+impl Tried {
+    /// The copies to which a read was sent before.
+    pub(super) const fn copies(self) -> SlotSet {
+        match self {
+            Self::Copies(copies) => copies,
+            Self::Nothing | Self::Once => SlotSet::EMPTY,
+        }
+    }
+}
+
 /// A command known to the controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Command {
@@ -54,20 +84,17 @@ pub(crate) struct Command {
     pub(super) data: Data,
     pub(super) class: IoClass,
     pub(super) set: SetId,
-    /// Index of the member in its set.
-    pub(super) member: u32,
+    pub(super) target: Target,
     pub(super) slot: Slot,
-    /// Reads of mirrors: copies that were tried before. Writes that are sent once more: the slot itself.
-    pub(super) tried: SlotSet,
+    pub(super) tried: Tried,
     /// The frames that stay held while the drive has the command.
     pub(super) hold: Option<Hold>,
     /// Metadata of a command that waits in the controller.
     pub(super) parked: u32,
     // The channel's own record: when the command entered the channel.
     pub(super) asked: Instant,
-    /// The time at which the command is overdue; while it waits, the time at which the wait began.
-    pub(super) deadline: Instant,
-    pub(super) issued: bool,
+    /// The time at which the command is overdue. None while it waits in the controller.
+    pub(super) overdue: Option<Instant>,
     pub(super) previous: u32,
     pub(super) next: u32,
 }
@@ -97,17 +124,22 @@ impl Command {
             data: Data::None,
             class: IoClass::Foreground,
             set,
-            member,
+            target: Target::Member(member),
             slot,
-            tried: SlotSet::EMPTY,
+            tried: Tried::Nothing,
             hold: None,
             parked: NONE,
             asked: Instant::ZERO,
-            deadline: Instant::NEVER,
-            issued: false,
+            overdue: None,
             previous: NONE,
             next: NONE,
         }
+    }
+
+    /// A command to a device of the journal.
+    pub(crate) fn to_journal(owner: Owner, device: u32, drive: DriveId) -> Self {
+        let target = Target::JournalDevice(device);
+        Self { target, ..Self::new(owner, SetId(0), 0, Slot(0), drive) }
     }
 
     /// Set what it does: `op` on `len` sectors from `lba`.
@@ -143,15 +175,28 @@ impl Command {
         self.set
     }
 
-    /// Index of the member in its set; for a device of the journal, its number.
+    /// Index of the member in its set. Panics for a command to a device of the journal.
     #[inline(always)]
-    pub(crate) const fn member(&self) -> u32 {
-        self.member
+    pub(crate) fn member(&self) -> u32 {
+        let Target::Member(member) = self.target else { unreachable!("asked of a command to a member") };
+        member
+    }
+
+    /// Number of the device of the journal. Panics for a command to a member.
+    pub(crate) fn journal_device(&self) -> usize {
+        let Target::JournalDevice(device) = self.target else { unreachable!("asked of a command of the journal") };
+        device as usize
     }
 
     #[inline(always)]
     pub(crate) const fn slot(&self) -> Slot {
         self.slot
+    }
+
+    /// Has its drive got it?
+    #[inline(always)]
+    pub(super) const fn is_issued(&self) -> bool {
+        self.overdue.is_some()
     }
 
     #[inline(always)]
@@ -167,9 +212,9 @@ impl Command {
 
     /// The step of its end, for stories.
     pub(crate) fn ended_step(&self, timeout: Nanos, ok: bool) -> What {
-        let Self { slot, drive, op, lba, len, asked, deadline, issued, .. } = *self;
+        let Self { slot, drive, op, lba, len, asked, overdue, .. } = *self;
         // A command that was never issued was given up in the queue.
-        let begun = if issued { Instant(deadline.0 - timeout.get()) } else { asked };
+        let begun = overdue.map_or(asked, |overdue| Instant(overdue.0 - timeout.get()));
         What::Ended { slot, drive, op, lba, len, asked, begun, ok }
     }
 

@@ -21,7 +21,7 @@ use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::{Fragment, Geometry};
-use crate::io::command::{Command, Hold, Owner};
+use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::op::OpKind;
 use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
@@ -125,7 +125,7 @@ impl Controller {
         let Owner::Op(index) = command.owner else { return false };
         let set = sets.get_mut(command.set);
         let has_bad = set.has_bad();
-        let member = set.member_mut(command.member);
+        let member = set.member_mut(command.member());
         let is_plain = match command.op {
             DriveOp::Read => member.is_active(),
             DriveOp::Write { .. } => !has_bad,
@@ -156,7 +156,7 @@ impl Controller {
         self.trace.op(&self.ops, index, || command.ended_step(timeout, result.is_ok()));
         let set = self.sets.get_mut(command.set);
         let has_bad = set.has_bad();
-        let member = set.member_mut(command.member);
+        let member = set.member_mut(command.member());
         let result = match command.op {
             // A member that has failed meanwhile may have lost cached data, so its answers are not trusted. A member
             // that left for its replacement, or by an administrator's command, has everything.
@@ -174,7 +174,7 @@ impl Controller {
                 member.note_written();
                 if result.is_ok() && has_bad && command.op == (DriveOp::Write { fua: true }) {
                     let at = member.in_data(command.lba);
-                    self.sets.clear_bad(command.set, command.member, at, command.len);
+                    self.sets.clear_bad(command.set, command.member(), at, command.len);
                 }
                 result
             }
@@ -237,7 +237,7 @@ impl Controller {
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
-                self.fail_member(command.set, command.member, FailReason::Timeout, actions);
+                self.fail_member(command.set, command.member(), FailReason::Timeout, actions);
                 None
             }
             CommandError::Drive(_) if !must_fit => None,
@@ -299,18 +299,18 @@ impl Controller {
 
     /// The address of a command in the data area of its member.
     fn member_lba_of(&self, command: &Command) -> MemberLba {
-        let member = self.sets.get(command.set).member(command.member);
+        let member = self.sets.get(command.set).member(command.member());
         member.in_data(command.lba)
     }
 
     /// Is the member of this command still in its slot?
     fn is_in_slot(&self, command: &Command) -> bool {
-        self.sets.get(command.set).place(command.slot).member == command.member
+        self.sets.get(command.set).place(command.slot).member == command.member()
     }
 
     /// What a failed read means for its member.
     fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
-        let (set, member) = (command.set, command.member);
+        let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
                 let (budget, at) = (self.limits.media_errors_max, self.member_lba_of(command));
@@ -342,7 +342,8 @@ impl Controller {
         let block = set.block().sectors();
         let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
         // Its replacement may have taken the slot meanwhile, and was not tried.
-        let tried = if self.is_in_slot(command) { command.tried.with(command.slot) } else { command.tried };
+        let tried = command.tried.copies();
+        let tried = if self.is_in_slot(command) { tried.with(command.slot) } else { tried };
         let other = mirror.copies(set_lba).find(|copy| {
             let end = MemberLba(copy.lba.get() + command.len.get());
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
@@ -406,7 +407,7 @@ impl Controller {
             CommandError::Drive(DriveError::Media { .. }) => FailReason::WriteError,
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
-        let failed = self.fail_member(command.set, command.member, reason, actions);
+        let failed = self.fail_member(command.set, command.member(), reason, actions);
         (!redundant || !failed).then_some(Failure::Unwritten)
     }
 
@@ -414,7 +415,7 @@ impl Controller {
     /// members useless. A member that the array can do without fails instead: the layers below have retried often
     /// enough.
     fn write_again(&mut self, index: u32, command: &Command, actions: &mut Actions) -> bool {
-        if command.tried.contains(command.slot) || !self.sets.is_needed(command.set, command.member) {
+        if command.tried == Tried::Once || !self.sets.is_needed(command.set, command.member()) {
             return false;
         }
         self.trace.note_op(
@@ -425,7 +426,7 @@ impl Controller {
             command.lba.get(),
             u32::from(command.slot.0),
         );
-        self.push_op_command(index, Command { tried: SlotSet::one(command.slot), ..*command }, actions);
+        self.push_op_command(index, Command { tried: Tried::Once, ..*command }, actions);
         true
     }
 
@@ -437,13 +438,13 @@ impl Controller {
         if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
             return;
         }
-        let at = set.member(command.member).in_data(command.lba);
+        let at = set.member(command.member()).in_data(command.lba);
         let mut done = Sectors::ZERO;
         while done < command.len {
             let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
             if other {
                 // Without a log nothing is recorded, as on any array without one.
-                let _ = self.sets.record_bad(&self.trace, command.set, command.member, at + done, len, actions);
+                let _ = self.sets.record_bad(&self.trace, command.set, command.member(), at + done, len, actions);
             }
             done += len;
         }
@@ -478,7 +479,7 @@ impl Controller {
             CommandError::Drive(_) => FailReason::FlushFailed,
         };
         let redundant = self.sets.get(command.set).is_redundant();
-        let failed = self.fail_member(command.set, command.member, reason, actions);
+        let failed = self.fail_member(command.set, command.member(), reason, actions);
         (!redundant || !failed).then_some(Failure::Unflushed)
     }
 }

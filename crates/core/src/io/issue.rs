@@ -9,7 +9,7 @@ use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
-use crate::io::command::{Command, Hold, Owner};
+use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, WorksFor};
 use crate::slab::{Key, NONE};
@@ -53,7 +53,7 @@ impl Issuer {
             len: range.len,
             data: Data::Frames(range.at),
             class: self.class,
-            tried,
+            tried: Tried::Copies(tried),
             hold: self.hold(range.at),
             ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
         }
@@ -266,7 +266,7 @@ mod tests {
         // A redo goes with destage until an operation waits for it.
         for (is_awaited, wanted) in [(false, destage), (true, host)] {
             let data = KindData::Redo(RedoData { first: 0, count: 1, failed_reads: 0, is_awaited });
-            assert_eq!(Controller::class_of(&Op::new(OpKind::Redo, SetId(0), Footprint::Set).with(data)), wanted);
+            assert_eq!(Controller::class_of(&Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }), wanted);
         }
     }
 }

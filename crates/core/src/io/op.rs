@@ -13,6 +13,8 @@
 //! the operation waits until the failure of a member is durable on the other members. Reads, rebuilds and scrubs are
 //! the same operation with other phases empty.
 
+mod make;
+
 use core::fmt;
 use openraid_units::{PoolOffset, SetId, Slot};
 
@@ -27,6 +29,8 @@ use crate::ppl::Partial;
 use crate::reason::Reason;
 use crate::slab::Slab;
 use crate::slots::SlotSet;
+
+pub(crate) use make::{BackgroundKind, HostRange, UnitRange};
 
 /// The kind of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -382,8 +386,9 @@ impl Slab<Op> {
 }
 
 impl Op {
+    /// An operation without data, for the constructors.
     #[inline(always)]
-    pub(crate) fn new(kind: OpKind, set: SetId, footprint: Footprint) -> Self {
+    fn bare(kind: OpKind, set: SetId, footprint: Footprint) -> Self {
         Self {
             kind,
             data: KindData::None,
@@ -411,30 +416,6 @@ impl Op {
             partial_parity: PartialParity::None,
             error: None,
         }
-    }
-
-    /// Add the data that only its kind of operation has.
-    #[inline(always)]
-    pub(crate) fn with(self, data: KindData) -> Self {
-        Self { data, ..self }
-    }
-
-    /// As [`Op::with`].
-    #[inline(always)]
-    pub(crate) fn set_data(&mut self, data: KindData) {
-        self.data = data;
-    }
-
-    /// Make it work for a request without pieces.
-    pub(crate) fn for_request(self, request: u32) -> Self {
-        Self { works_for: WorksFor::Request(request), ..self }
-    }
-
-    /// Make it work for a piece, of a host's request or of read-ahead.
-    #[inline(always)]
-    pub(crate) fn for_piece(self, piece: u32, is_ahead: bool, fua: bool) -> Self {
-        let works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
-        Self { works_for, fua, ..self }
     }
 
     /// Set its payload.

@@ -9,7 +9,7 @@ use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
-use crate::io::op::{KindData, Op, OpKind, Payload, Phase, RedoData};
+use crate::io::op::{KindData, Op, Payload, Phase, RedoData};
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::window::SILENT;
@@ -142,17 +142,13 @@ impl Controller {
         }
         let Some(run) = run else { return false };
         backlog.begin(index, count);
+        let number_of_redos = u32::try_from(count).expect("few go together");
+        let data = RedoData { first: index, count: number_of_redos, failed_reads: 0, is_awaited };
         let op = Op {
             work: Some(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
-            data: KindData::Redo(RedoData {
-                first: index,
-                count: u32::try_from(count).expect("few go together"),
-                failed_reads: 0,
-                is_awaited,
-            }),
-            ..Op::new(OpKind::Redo, id, Footprint::Member(MemberExtent { slot, at, len }))
+            ..Op::redo_of(id, MemberExtent { slot, at, len }, data)
         };
         let key = self.ops.put(op);
         self.sets.get_mut(id).begin_op();
@@ -308,10 +304,10 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let set = self.ops[index].set;
-        let number = command.member as usize;
+        let number = command.journal_device();
         let why = match result {
             Ok(()) => None,
-            Err(_) if !command.issued => {
+            Err(_) if !command.is_issued() => {
                 self.ops[index].frames_abandoned = true;
                 None
             }

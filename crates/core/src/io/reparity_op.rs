@@ -169,7 +169,7 @@ impl Controller {
                 CommandError::Drive(_) => Some(FailReason::Protocol),
             };
             if let Some(reason) = reason {
-                self.fail_member(command.set, command.member, reason, actions);
+                self.fail_member(command.set, command.member(), reason, actions);
             }
             self.ops[index].excluded.insert(command.slot);
             // If the parity's member is gone, there is no parity to compute.

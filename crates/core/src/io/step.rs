@@ -7,7 +7,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::ended::{Ended, EndedFor};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
-use crate::io::op::{EdgeReads, Edges, KindData, Op, OpKind, Payload, Phase, WorksFor};
+use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Payload, Phase, WorksFor};
 use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
@@ -218,19 +218,19 @@ impl Controller {
         let block = set.block().sectors();
         let run = op.work.expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
-        let (kind, footprint) = if let Footprint::Rows(own) = &op.footprint {
+        let range = if let Footprint::Rows(own) = &op.footprint {
             let rows = u32::try_from(block.get()).expect("a block is small");
             let ((lo, hi), (first, count)) = (own.part.range(), own.named());
             let (column, lo) = if tail { (first + count - 1, hi - rows) } else { (first, lo) };
             let columns = Columns::Named { first: column, count: 1 };
             let part = Part::whole(lo, lo + rows);
-            (OpKind::RowRead, Footprint::Rows(StripeRows { stripe: own.stripe, part, columns }))
+            HostRange::Rows(StripeRows { stripe: own.stripe, part, columns })
         } else {
             let Extent { at, len } = op.extent();
             let at = if tail { at + (len - block) } else { at };
-            (OpKind::Read, Footprint::Extent(Extent { at, len: block }))
+            HostRange::Extent(Extent { at, len: block })
         };
-        let child = Op { works_for: WorksFor::Op(index), payload, ..Op::new(kind, op.set, footprint) };
+        let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;
         self.start_op(child);
     }

@@ -13,7 +13,7 @@ use openraid_format::{
     journal_entry_sectors, EntryHeader, EntryKind, JournalRecord, LogPlace, RingSector, JOURNAL_ALIGN,
     JOURNAL_BLOCK_BYTES, JOURNAL_RECORDS_MAX,
 };
-use openraid_units::{DriveLba, PoolOffset, Sectors, SetId, SetLba, Slot, Tag, TagKind};
+use openraid_units::{DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::log::Entry;
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind, MetadataRange, ParityJob};
@@ -396,7 +396,7 @@ impl Controller {
     }
 
     pub(crate) fn journal_command(owner: Owner, member: u32, drive: openraid_units::DriveId) -> Command {
-        Command::new(owner, SetId(0), member, Slot(0), drive)
+        Command::to_journal(owner, member, drive)
     }
 
     /// A command of the journal has ended.
@@ -424,7 +424,7 @@ impl Controller {
         actions: &mut Actions,
     ) {
         if result.is_err() {
-            self.drop_journal_device(command.member() as usize, actions);
+            self.drop_journal_device(command.journal_device(), actions);
         }
         match write {
             JournalWrite::Group => {

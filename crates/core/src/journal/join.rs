@@ -357,7 +357,7 @@ impl Controller {
         self.sets.look();
         self.journal.join.pending -= 1;
         match result {
-            Err(CommandError::Timeout) => self.drop_journal_device(command.member() as usize, actions),
+            Err(CommandError::Timeout) => self.drop_journal_device(command.journal_device(), actions),
             Err(CommandError::Drive(_)) if self.journal.join.is_copying() => {
                 self.journal_notice(Some(command.drive()), NoticeKind::JournalUnreadable, actions);
                 self.leave_out();

@@ -382,9 +382,9 @@ impl Controller {
             Ok(()) => {}
             Err(CommandError::Timeout) => {
                 self.journal.replay.error = Some(SILENT);
-                self.drop_journal_device(command.member() as usize, actions);
+                self.drop_journal_device(command.journal_device(), actions);
             }
-            Err(CommandError::Drive(_)) => self.read_window_from(command.member() as usize + 1, actions),
+            Err(CommandError::Drive(_)) => self.read_window_from(command.journal_device() + 1, actions),
         }
     }
 

@@ -135,9 +135,9 @@ impl Controller {
             }
             Err(CommandError::Timeout) => {
                 self.end_spill();
-                self.drop_journal_device(command.member() as usize, actions);
+                self.drop_journal_device(command.journal_device(), actions);
             }
-            Err(CommandError::Drive(_)) => self.read_spill_piece(command.member() as usize + 1, actions),
+            Err(CommandError::Drive(_)) => self.read_spill_piece(command.journal_device() + 1, actions),
         }
     }
 

@@ -7,8 +7,7 @@ use openraid_units::{Instant, Nanos, Sectors};
 use super::{JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::controller::Controller;
-use crate::io::footprint::Footprint;
-use crate::io::op::{Op, OpKind};
+use crate::io::op::Op;
 use crate::planted::Flaw;
 
 /// Delay after a failed flush.
@@ -206,7 +205,7 @@ impl Controller {
             if !self.sets.find(id).is_some_and(takes) {
                 continue;
             }
-            let op = Op::new(OpKind::Flush, id, Footprint::Set);
+            let op = Op::flush(id);
             let key = self.ops.put(op);
             self.sets.get_mut(id).begin_op();
             self.ops.wake(key.index);

@@ -21,8 +21,8 @@ use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::controller::Controller;
 use crate::io::command::Owner;
-use crate::io::footprint::{Columns, Footprint, StripeRows};
-use crate::io::op::{KindData, Op, OpKind};
+use crate::io::footprint::{Columns, StripeRows};
+use crate::io::op::Op;
 use crate::io::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
 
@@ -111,12 +111,12 @@ impl Controller {
             let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
             let rows_max = self.sets.get(id).rows_max();
-            let footprint = Footprint::Rows(StripeRows {
+            let rows = StripeRows {
                 stripe: entry.stripe,
                 part: Part::first(entry.lo, entry.hi, rows_max),
                 columns: Columns::Named { first: entry.first, count: entry.columns },
-            });
-            let op = Op::new(OpKind::Reparity, id, footprint).with(KindData::Reparity(entry.slot));
+            };
+            let op = Op::reparity(id, rows, entry.slot);
             let key = self.ops.put(op);
             self.sets.get_mut(id).begin_op();
             self.ops.wake(key.index);

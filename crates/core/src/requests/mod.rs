@@ -12,6 +12,8 @@ mod queues;
 pub(crate) mod request;
 mod split;
 mod starved;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod waits;
 

@@ -24,6 +24,18 @@ pub(crate) enum PieceState {
     Sending,
 }
 
+/// The place in which a piece waits for its next operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stands {
+    /// In none: it needs no operation now.
+    Nowhere,
+    /// In one of the queues of pieces, or first in that of pieces that need operations.
+    InQueue,
+    /// In the chain of pieces that wait for the same dirty unit, or for the data of the same piece. `next`: the next of
+    /// them, or [`NONE`].
+    InChain { next: u32 },
+}
+
 /// How a piece of a read gets its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
@@ -92,12 +104,9 @@ pub(crate) struct Piece {
     split: Sectors,
     error: Option<ReplyStatus>,
     way: Way,
-    /// Is it in the queue of pieces that need operations, or does it wait for the cache?
-    queued: bool,
+    stands: Stands,
     /// The reason of its present wait, since it last advanced.
     waits: Option<Reason>,
-    /// The next piece that waits for the same dirty unit, or for the same piece.
-    next_waiter: u32,
     /// If it bypasses the cache: the number of times that it found dirty data in its range.
     turns: u8,
     /// Is it processed row by row? See [`RowProgress`].
@@ -148,9 +157,8 @@ impl Piece {
             split: Sectors::ZERO,
             error: None,
             way,
-            queued: false,
+            stands: Stands::Nowhere,
             waits: None,
-            next_waiter: NONE,
             turns: 0,
             by_rows: false,
         }
@@ -307,22 +315,22 @@ impl Piece {
         self.error.is_some()
     }
 
-    /// Is it in the queue of pieces that want operations, or does it wait for the cache?
+    /// Does it stand in a queue or a chain?
     #[inline(always)]
-    pub(super) const fn is_queued(&self) -> bool {
-        self.queued
+    pub(super) fn is_queued(&self) -> bool {
+        self.stands != Stands::Nowhere
     }
 
     /// It needs operations.
     #[inline(always)]
     pub(super) fn enter_queue(&mut self) {
-        self.queued = true;
+        self.stands = Stands::InQueue;
     }
 
     /// It needs no more operations.
     #[inline(always)]
     pub(super) fn leave_queue(&mut self) {
-        self.queued = false;
+        self.stands = Stands::Nowhere;
     }
 
     /// It waits for this reason; true if it did not wait for the reason before, since it last advanced.
@@ -336,14 +344,17 @@ impl Piece {
         self.waits = None;
     }
 
-    /// It waits, and `next` is the next piece that waits for the same, or [`NONE`].
-    pub(crate) fn set_next_waiter(&mut self, next: u32) {
-        self.next_waiter = next;
+    /// It waits in a chain, and `next` is the next piece in it, or [`NONE`].
+    pub(super) fn enter_chain(&mut self, next: u32) {
+        self.stands = Stands::InChain { next };
     }
 
-    /// Its wait is over. Returns the next piece that waits for the same, or [`NONE`].
-    pub(crate) fn take_next_waiter(&mut self) -> u32 {
-        core::mem::replace(&mut self.next_waiter, NONE)
+    /// It leaves its chain for a queue. Returns the next piece in the chain, or [`NONE`].
+    pub(super) fn leave_chain(&mut self) -> u32 {
+        match core::mem::replace(&mut self.stands, Stands::InQueue) {
+            Stands::InChain { next } => next,
+            Stands::Nowhere | Stands::InQueue => NONE,
+        }
     }
 
     /// It found dirty data in its range once more. Returns the number of times so far.
@@ -428,13 +439,13 @@ impl fmt::Display for Piece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?}, {} of {} split, {} operations, error {:?}, queued {}, {:?}",
+            "{:?}, {} of {} split, {} operations, error {:?}, stands {:?}, {:?}",
             self.state,
             self.split,
             self.sectors(),
             self.ops,
             self.error,
-            self.queued,
+            self.stands,
             self.way,
         )
     }

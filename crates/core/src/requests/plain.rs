@@ -7,8 +7,8 @@ use crate::array::set::Member;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
-use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
-use crate::io::op::{Op, OpKind};
+use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
+use crate::io::op::{HostRange, Op};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
@@ -103,7 +103,7 @@ impl Controller {
     /// the members cannot keep parity right.
     fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
         let set = self.sets.get(set_id);
-        let op = |footprint| Op::new(OpKind::Discard, set_id, footprint).for_request(request);
+        let op = |range| Op::discard(set_id, range).for_request(request);
         let info = |m: &Member| self.channels.get(m.drive()).map(|c| c.info());
         if let Geometry::Parity(parity) = set.geometry() {
             let safe = self.discards_to_zeroes(set_id);
@@ -113,12 +113,12 @@ impl Controller {
                 return (len.min(to_end), None);
             }
             let part = Part::whole(0, narrow(parity.chunk()));
-            return (to_end, Some(op(Footprint::Rows(StripeRows { stripe, part, columns: Columns::All }))));
+            return (to_end, Some(op(HostRange::Rows(StripeRows { stripe, part, columns: Columns::All }))));
         }
         let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
         let len = len.min(in_region);
         let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
-        (len, any.then(|| op(Footprint::Extent(Extent { at, len }))))
+        (len, any.then(|| op(HostRange::Extent(Extent { at, len }))))
     }
 
     /// The flush of the next set of a request's array; false if it waits for the cache.
@@ -139,7 +139,7 @@ impl Controller {
             return true;
         }
         self.requests.table[index].begin_op();
-        let op = Op::new(OpKind::Flush, set, Footprint::Set).for_request(index);
+        let op = Op::flush(set).for_request(index);
         self.start_op(op);
         true
     }

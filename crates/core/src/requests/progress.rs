@@ -19,6 +19,15 @@ const PIECES_RECEIVING_MAX: u32 = 2;
 /// Maximum size of a piece without payload. It may be larger than others, because it holds no frames.
 const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 
+/// The origin of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Origin {
+    /// A host. Requests of hosts are counted from 1, and an array counts those that are inside.
+    Host { number: u64, is_in_array: bool },
+    /// Read-ahead, which no host requested.
+    ReadAhead,
+}
+
 /// A host request inside the controller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -36,12 +45,7 @@ pub(crate) struct Request {
     queued: bool,
     /// A flush: its progress with the set whose turn it is.
     sync: Sync,
-    /// Is it read-ahead, which no host requested?
-    ahead: bool,
-    /// Is it counted as a request inside its array?
-    counted: bool,
-    /// The number of a host's request, counted from 1; read-ahead has none.
-    number: u64,
+    origin: Origin,
     /// Has it waited for frames?
     starved: bool,
 }
@@ -73,16 +77,14 @@ impl Request {
             error: None,
             queued: false,
             sync: Sync::Idle,
-            ahead: false,
-            counted: false,
-            number,
+            origin: Origin::Host { number, is_in_array: false },
             starved: false,
         }
     }
 
     /// A read-ahead request. Its one piece is in work from the beginning.
     pub(crate) fn ahead(request: BlockRequest) -> Self {
-        Self { cut: request.len, pieces: 1, ahead: true, ..Self::new(request, 0) }
+        Self { cut: request.len, pieces: 1, origin: Origin::ReadAhead, ..Self::new(request, 0) }
     }
 
     /// The request as the host sent it.
@@ -109,12 +111,15 @@ impl Request {
     /// The number of a host's request, counted from 1; 0 for read-ahead.
     #[inline(always)]
     pub(crate) const fn number(&self) -> u64 {
-        self.number
+        match self.origin {
+            Origin::Host { number, .. } => number,
+            Origin::ReadAhead => 0,
+        }
     }
 
     #[inline(always)]
     pub(crate) const fn is_ahead(&self) -> bool {
-        self.ahead
+        matches!(self.origin, Origin::ReadAhead)
     }
 
     #[inline(always)]
@@ -131,12 +136,13 @@ impl Request {
     /// Count it as a request inside its array from now on.
     #[inline(always)]
     pub(super) fn enter_array(&mut self) {
-        self.counted = true;
+        let Origin::Host { is_in_array, .. } = &mut self.origin else { unreachable!("read-ahead is not counted") };
+        *is_in_array = true;
     }
 
     #[inline(always)]
     pub(super) const fn is_in_array(&self) -> bool {
-        self.counted
+        matches!(self.origin, Origin::Host { is_in_array: true, .. })
     }
 
     /// A part of it failed. The host gets the first error.

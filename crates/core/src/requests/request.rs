@@ -51,14 +51,14 @@ enum AfterOp {
 impl Requests {
     /// Put a request of a host into the table, for which [`Requests::submit`] keeps room.
     #[inline(always)]
-    fn admit(&mut self, request: BlockRequest) -> u32 {
+    pub(super) fn admit(&mut self, request: BlockRequest) -> u32 {
         self.admitted += 1;
         self.table.put(Request::new(request, self.admitted)).index
     }
 
     /// Let an admitted request begin; true if it is done, because it is empty.
     #[inline(always)]
-    fn begin(&mut self, index: u32) -> bool {
+    pub(super) fn begin(&mut self, index: u32) -> bool {
         let request = &mut self.table[index];
         request.enter_array();
         match request.kind() {
@@ -96,7 +96,7 @@ impl Requests {
 
     /// Cut the next piece of the first request that needs one, with frames of `host`.
     #[inline(always)]
-    fn cut_next(&mut self, arrays: &Arrays, host: &mut Frames) -> NextPiece {
+    pub(super) fn cut_next(&mut self, arrays: &Arrays, host: &mut Frames) -> NextPiece {
         let Some(index) = self.wanting.front() else { return NextPiece::None };
         if self.table[index].has_enough_pieces() {
             self.wanting.pop();
@@ -228,7 +228,7 @@ impl Requests {
 
     /// Remove a request from the table.
     #[inline(always)]
-    fn remove(&mut self, index: u32) -> Request {
+    pub(super) fn remove(&mut self, index: u32) -> Request {
         let entry = self.table.remove(index);
         self.ahead -= u32::from(entry.is_ahead());
         entry

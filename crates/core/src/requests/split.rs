@@ -15,8 +15,8 @@ use crate::cache::write::Cached;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
-use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
-use crate::io::op::{Edges, KindData, Op, OpKind, Payload};
+use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
+use crate::io::op::{Edges, HostRange, Op, Payload};
 use crate::io::search::Part;
 use crate::limits::{OP_COMMANDS_MAX, REGION_SECTORS, ZERO_SECTORS};
 use crate::requests::piece::{Piece, Reading, RowProgress};
@@ -44,21 +44,16 @@ impl Requests {
             self.pieces[index].end_rows();
         }
         let segment = segment?;
-        let piece = &self.pieces[index];
-        let kind = if self.table[piece.request()].is_read() { OpKind::RowRead } else { OpKind::RowWrite };
         let from = walk_start + (segment.set_lba - base);
-        let footprint = Footprint::Rows(StripeRows {
+        let rows = StripeRows {
             stripe: segment.stripe,
             part: Part::whole(narrow(segment.lo), narrow(segment.hi)),
             columns: Columns::Named { first: segment.first_column, count: segment.columns },
-        });
-        let mut op = self.piece_op(kind, set, footprint, index);
-        op.bring(self.piece_payload(piece, from));
+        };
         let parity = sets.get(set).parity();
         let last_column = segment.set_lba + parity.chunk() * u64::from(segment.columns - 1);
         let end = walk_start + ((last_column + segment.rows()) - base);
-        op.set_data(self.edges_of_part(piece, from, end));
-        Some(op)
+        Some(self.piece_op(index, set, HostRange::Rows(rows), (from, end)))
     }
 
     /// The next operation on `len` sectors of a set from `at`, the position of the piece's `split`; advances `split`. If
@@ -88,21 +83,24 @@ impl Requests {
         let has_frames = self.pieces[index].run().is_some();
         let len = op_len(set.geometry(), (at, len), is_read, has_frames);
         debug_assert!((len % block).is_zero());
-        let piece = &self.pieces[index];
-        let kind = if is_read { OpKind::Read } else { OpKind::Write };
-        let mut op = self.piece_op(kind, set_id, Footprint::Extent(Extent { at, len }), index);
-        op.bring(self.piece_payload(piece, from));
-        op.set_data(self.edges_of_part(piece, from, from + len));
+        let op = self.piece_op(index, set_id, HostRange::Extent(Extent { at, len }), (from, from + len));
         self.pieces[index].split_off(len);
         debug_assert!(op.payload() != Payload::None);
         Some(op)
     }
 
-    /// A new operation for a piece, with their common data.
+    /// An operation for the part of a piece from `from` to `end`, which is this range of a set.
     #[inline(always)]
-    fn piece_op(&self, kind: OpKind, set: SetId, footprint: Footprint, index: u32) -> Op {
-        let request = self.of_piece(index);
-        Op::new(kind, set, footprint).for_piece(index, request.is_ahead(), request.is_fua_write())
+    fn piece_op(&self, index: u32, set: SetId, range: HostRange, (from, end): (Sectors, Sectors)) -> Op {
+        let piece = &self.pieces[index];
+        let request = &self.table[piece.request()];
+        let payload = self.piece_payload(piece, from);
+        let op = if request.is_read() {
+            Op::read(set, range, payload)
+        } else {
+            Op::write(set, range, payload, edges_of_part(piece, from, end))
+        };
+        op.for_piece(index, request.is_ahead(), request.is_fua_write())
     }
 
     /// The place of the payload of a piece, `from` sectors into it.
@@ -116,27 +114,16 @@ impl Requests {
             }
         }
     }
+}
 
-    /// Number of bytes of the first and the last block of a piece that must be read before it can be written.
-    #[inline]
-    fn piece_edges(&self, piece: &Piece) -> (u16, u16) {
-        if piece.run().is_none() || self.table[piece.request()].is_read() {
-            return (0, 0);
-        }
-        piece.skips()
-    }
-
-    /// The edges of the part of a piece from `from` to `end`.
-    #[inline(always)]
-    fn edges_of_part(&self, piece: &Piece, from: Sectors, end: Sectors) -> KindData {
-        let (head, tail) = self.piece_edges(piece);
-        let head = if from.is_zero() { head } else { 0 };
-        let tail = if end == piece.sectors() { tail } else { 0 };
-        match (head, tail) {
-            (0, 0) => KindData::None,
-            _ => KindData::Edges(Edges::new(head, tail)),
-        }
-    }
+/// The blocks at the ends of the part of a piece from `from` to `end` that must be read before it can be written.
+#[inline(always)]
+fn edges_of_part(piece: &Piece, from: Sectors, end: Sectors) -> Option<Edges> {
+    // Without frames there is no part of a block.
+    let (head, tail) = if piece.run().is_some() { piece.skips() } else { (0, 0) };
+    let head = if from.is_zero() { head } else { 0 };
+    let tail = if end == piece.sectors() { tail } else { 0 };
+    (head != 0 || tail != 0).then(|| Edges::new(head, tail))
 }
 
 impl Controller {

@@ -20,7 +20,7 @@ use openraid_units::{Instant, Nanos};
 
 /// The work that has waited too long for frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Starved {
+pub(super) enum Starved {
     /// A piece that must be read again.
     Piece(u32),
     /// A request.
@@ -63,7 +63,7 @@ impl Requests {
 
     /// The work that has waited longer than `patience` for frames that do not come back, if there is some. A piece has
     /// left its queue.
-    fn take_starved(&mut self, host: &Frames, now: Instant, patience: Nanos) -> Option<Starved> {
+    pub(super) fn take_starved(&mut self, host: &Frames, now: Instant, patience: Nanos) -> Option<Starved> {
         if !self.no_frames_come_back(host) {
             self.starved_since = None;
             return None;
@@ -76,7 +76,7 @@ impl Requests {
     }
 
     /// A request that waits for frames fails: no piece of it is cut any more. Returns it if nothing of it is in work.
-    fn fail_waiting(&mut self, request: u32, host: &mut Frames) -> Option<u32> {
+    pub(super) fn fail_waiting(&mut self, request: u32, host: &mut Frames) -> Option<u32> {
         self.table[request].fail(ReplyStatus::IoError);
         self.drop_waiting_pieces(request, host);
         self.table[request].is_quiet().then_some(request)

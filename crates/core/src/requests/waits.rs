@@ -118,7 +118,7 @@ impl Requests {
 
     /// A piece waits for the dirty unit whose first waiting piece is `first`. Returns the one that is first now.
     pub(crate) fn wait_in_chain(&mut self, piece: u32, first: u32) -> u32 {
-        self.pieces[piece].set_next_waiter(first);
+        self.pieces[piece].enter_chain(first);
         piece
     }
 
@@ -128,7 +128,7 @@ impl Requests {
         while piece != NONE {
             let entry = &mut self.pieces[piece];
             entry.note_error(error);
-            let next = entry.take_next_waiter();
+            let next = entry.leave_chain();
             self.queues.push_splitting(piece);
             piece = next;
         }
@@ -147,7 +147,7 @@ impl Requests {
     /// A piece waits until a piece of read-ahead has its data.
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32) {
         let first = self.pieces[ahead].put_waiter(piece);
-        self.pieces[piece].set_next_waiter(first);
+        self.pieces[piece].enter_chain(first);
     }
 
     /// A piece of read-ahead has filled its lines, or failed: the pieces that wait for it try again.
