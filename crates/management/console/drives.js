@@ -10,10 +10,11 @@ function health(smart) {
   return tag(parts.filter(Boolean).join(", "), smart.passed === false ? "critical" : "");
 }
 
-const COLUMNS = ["Drive", "Model, serial, bay", "Class and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors", "Notes"];
+const COLUMNS = ["Drive", "Model, serial, bay", "Class and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors"];
 
 function row(m, nth) {
-  return [m.member, named(m), [className(m.class), m.smart?.link].filter(Boolean).join(", "), health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m), m.notes.join("; ") || "none"];
+  const drive = m.notes.length ? [m.member, h("p", { class: "hint" }, m.notes.join("; "))] : m.member;
+  return [drive, named(m), [className(m.class), m.smart?.link].filter(Boolean).join(", "), health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m)];
 }
 
 export function page(main) {

@@ -183,7 +183,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// Of the certificates in this file; none if it has none that can be read.
+    /// The time of the certificates in this file; none if no certificate in it can be read.
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let all = certificates(path).ok()?;
