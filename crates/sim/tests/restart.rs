@@ -2,6 +2,7 @@
 
 mod support;
 
+use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
 use openraid_format::Role;
@@ -379,5 +380,37 @@ fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
         assert_eq!(rig.health(), Health::Optimal, "{shape}");
         rig.session.look_at_all(&mut rig.world);
         rig.judge_redundancy();
+    }
+}
+
+/// Administrators rely on what is reported: the next member may be pulled, and the power may fail. So the superblocks
+/// record a rebuilt member before the array is optimal.
+#[test]
+fn a_rebuild_that_is_reported_as_complete_is_complete_after_a_power_cut() {
+    for seed in seeds(2, 40) {
+        for shape in [Shape::raid5(3, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16)), Shape::raid1(2)] {
+            let _case = Case::new(seed, shape);
+            let options = RigOptions { cuts: true, bitmap: seed.is_multiple_of(2), ..RigOptions::new(seed) };
+            let mut rig = Rig::new(shape, options);
+            let load = load(&rig);
+            rig.session.run(&mut rig.world, &load, 30);
+            rig.lose(Slot(1), Loss::Failed);
+            rig.session.run(&mut rig.world, &load, 10);
+            let drive = rig.new_drive();
+            rig.world.add_member(rig.array, drive).unwrap();
+            let mut is_full = false;
+            while rig.health() != Health::Optimal {
+                is_full |= rig.status().task.is_some_and(|task| task.done == task.total);
+                let mut notices = rig.world.take_notices().into_iter();
+                let ends = notices.any(|notice| matches!(notice.kind, NoticeKind::RebuildFinished(_)));
+                assert!(!ends, "{shape}: the end is reported before it is recorded");
+                assert!(rig.world.step(), "{shape}: the rebuild does not end");
+            }
+            assert!(is_full && rig.status().task.is_none(), "{shape}: it runs until it is recorded");
+            rig.cut_and_boot();
+            assert_eq!((rig.health(), rig.drive_in(Slot(1))), (Health::Optimal, Some(drive)), "{}", rig.world.dump());
+            rig.rest();
+            rig.judge();
+        }
     }
 }

@@ -15,7 +15,7 @@
 use openraid_units::{Instant, Sectors, SetId, Slot};
 
 use super::set::Life;
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::{Actions, Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::sets::Change;
 use crate::array::sets::{Sets, Signal};
@@ -75,9 +75,13 @@ impl Sets {
         if stops {
             set.cancel_task(AbortReason::MemberFailed);
         }
+        let was_filled = !was_replacement && set.tasks.forget_fill(slot);
         set.refresh();
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
         self.changed(id, Change::Marks);
+        if was_filled {
+            trace.notice(self, id, slot, None, NoticeKind::RebuildAborted(Fill::Rebuild), actions);
+        }
         if state == MemberState::InSync && !was_replacement {
             self.forget_lost_copy(id);
             let tolerated = self.losses_tolerated(id);
@@ -147,6 +151,7 @@ impl Sets {
     fn end_life(&mut self, id: SetId, now: Instant) {
         let set = self.get_mut(id);
         set.cancel_task(AbortReason::MemberFailed);
+        set.tasks.forget_fills();
         if let Some(task) = set.tasks.take_finished_scrub() {
             set.end_scrub(&task, now);
         }

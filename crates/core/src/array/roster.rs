@@ -219,12 +219,12 @@ impl Set {
         is_there
     }
 
-    /// The member in this slot is complete.
-    pub(crate) fn slot_filled(&mut self, slot: Slot) {
+    /// The member in this slot is complete. Returns the generation of superblocks that records it.
+    pub(crate) fn slot_filled(&mut self, slot: Slot) -> u64 {
         let index = self.place(slot).member;
         self.member_mut(index).state = MemberState::InSync;
         self.refresh();
-        self.metadata.as_mut().expect("redundant sets have metadata").request();
+        self.metadata.as_mut().expect("redundant sets have metadata").request()
     }
 
     /// The replacement in this slot is complete, and its superblock records it: it takes over the slot.

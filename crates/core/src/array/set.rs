@@ -520,6 +520,26 @@ impl Set {
         }
     }
 
+    /// The generation of superblocks that is durable.
+    pub(crate) fn durable_generation(&self) -> u64 {
+        self.metadata.as_ref().map_or(0, Metadata::durable)
+    }
+
+    /// The rebuild that has filled a member completely and that the superblocks do not record yet. After a power cut now
+    /// the member would be filled from the last checkpoint on, and until then no other one may be lost. So it is reported
+    /// as running.
+    pub(crate) fn unrecorded_fill(&self) -> Option<&Task> {
+        self.tasks.unrecorded_fill(self.durable_generation())
+    }
+
+    /// As [`Set::health`], for administrators: a member counts when the superblocks record it.
+    pub(crate) fn recorded_health(&self) -> Health {
+        match self.health() {
+            Health::Optimal if self.unrecorded_fill().is_some() => Health::Degraded,
+            health => health,
+        }
+    }
+
     /// Slots without a full member.
     pub(crate) fn missing(&self) -> SlotSet {
         SlotSet::first_n(self.slots()).minus(self.in_sync)

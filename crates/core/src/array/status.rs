@@ -35,7 +35,7 @@ impl Controller {
     pub fn status(&self, id: ArrayId) -> Option<ArrayStatus> {
         let array = self.arrays.find(id)?;
         let sets: Vec<&Set> = (0..array.volume.set_count()).map(|i| self.sets.get(array.volume.set(i))).collect();
-        let health = sets.iter().map(|s| s.health()).max_by_key(|h| match h {
+        let health = sets.iter().map(|s| s.recorded_health()).max_by_key(|h| match h {
             Health::Optimal => 0,
             Health::Degraded => 1,
             Health::Failed => 2,
@@ -45,16 +45,16 @@ impl Controller {
         Some(ArrayStatus {
             array: id,
             capacity: array.capacity,
-            whole_to: match (health, direct) {
-                (Health::Optimal, _) => array.capacity,
-                (_, Some(set)) => set.restored_to().min(array.capacity),
-                _ => Sectors::ZERO,
+            whole_to: match direct {
+                _ if sets.iter().all(|s| s.health() == Health::Optimal) => array.capacity,
+                Some(set) => set.restored_to().min(array.capacity),
+                None => Sectors::ZERO,
             },
             health,
             members: direct.map(|s| self.member_table(s)).unwrap_or_default(),
             sets: (0..sets.len()).map(|number| array.volume.set(number)).collect(),
             spans: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array).collect() },
-            task: direct.and_then(|s| s.tasks.current().map(|t| task_status(s, t))),
+            task: direct.and_then(|s| s.unrecorded_fill().or(s.tasks.current()).map(|t| task_status(s, t))),
             active: direct.is_some_and(|s| !s.mark.is_clean()),
             events: metadata.map_or(0, |m| m.common.events),
             consistent_to: direct.map_or(Sectors::MAX, |s| s.consistent_to),
@@ -102,6 +102,10 @@ impl Controller {
             if mine && (member.replacement == (task.kind() == crate::admin::TaskKind::Replace)) {
                 *to = task.done_sectors();
             }
+        }
+        let unrecorded = set.unrecorded_fill().filter(|fill| fill.slot() == member.slot && !member.replacement);
+        if let (MemberState::InSync, Some(fill)) = (state, unrecorded) {
+            state = MemberState::Rebuilding { to: Sectors(fill.total()) };
         }
         MemberStatus {
             slot: member.slot,

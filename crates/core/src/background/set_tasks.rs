@@ -29,6 +29,8 @@ pub(crate) struct SetTasks {
     last_id: u32,
     /// A task that has ended or was aborted, and whose end was not reported yet.
     finished: Option<Task>,
+    /// A rebuild whose member is complete, until the superblocks record that.
+    filled: Option<Task>,
     /// The check or repair that runs, or the last one.
     pub(super) scrub: Box<Scrub>,
     paused: bool,
@@ -46,6 +48,7 @@ impl SetTasks {
             task: None,
             last_id: 0,
             finished: None,
+            filled: None,
             scrub: Box::new(Scrub::new(ScrubMode::Check, 0, Gap::NONE)),
             paused: false,
             repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
@@ -79,6 +82,32 @@ impl SetTasks {
     /// The running task has ended or is aborted; its end will be reported.
     pub(super) fn finish(&mut self, task: Task) {
         self.finished = Some(task);
+    }
+
+    /// A rebuild has ended. Its end is reported after the generation of superblocks in `complete` is durable.
+    pub(super) fn fill_ended(&mut self, task: Task) {
+        self.filled = Some(task);
+    }
+
+    /// The rebuild that has ended although this durable generation of superblocks does not record its member as
+    /// complete.
+    pub(crate) fn unrecorded_fill(&self, durable: u64) -> Option<&Task> {
+        self.filled.as_ref().filter(|task| durable < task.complete)
+    }
+
+    /// Take the rebuild whose end was not reported yet, if this durable generation of superblocks records it.
+    pub(super) fn take_recorded_fill(&mut self, durable: u64) -> Option<Task> {
+        self.filled.take_if(|task| durable >= task.complete)
+    }
+
+    /// A slot lost its member. True if a rebuild of the slot had ended and was not reported: it never will be.
+    pub(crate) fn forget_fill(&mut self, slot: Option<Slot>) -> bool {
+        self.filled.take_if(|task| task.slot() == slot).is_some()
+    }
+
+    /// The set has failed: no superblock is written any more.
+    pub(crate) fn forget_fills(&mut self) {
+        self.filled = None;
     }
 
     /// Take the task whose end was not reported yet.

@@ -144,9 +144,13 @@ impl Controller {
     /// A task is complete and the members were flushed.
     pub(crate) fn task_finished(&mut self, id: SetId) {
         let set = self.sets.get_mut(id);
-        let Some(task) = set.tasks.task.take() else { return };
+        let Some(mut task) = set.tasks.task.take() else { return };
         match task.kind {
-            TaskKind::Rebuild => set.slot_filled(task.slot.expect("it fills a slot")),
+            TaskKind::Rebuild => {
+                task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
+                set.tasks.fill_ended(task);
+                return self.sets.changed(id, Change::Session);
+            }
             TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
             TaskKind::Resync => {
                 set.resynced();
@@ -161,20 +165,24 @@ impl Controller {
 
     /// Report tasks that have ended.
     pub(crate) fn notice_finished(&mut self, id: SetId, actions: &mut Actions) {
+        let set = self.sets.get_mut(id);
+        let durable = set.durable_generation();
+        if let Some(task) = set.tasks.take_recorded_fill(durable) {
+            let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
+            self.trace.notice(&self.sets, id, task.slot, None, kind, actions);
+            self.trace.notice(&self.sets, id, task.slot, None, NoticeKind::SpareActive, actions);
+        }
         let Some(task) = self.sets.get_mut(id).tasks.take_finished() else { return };
         let kind = match (task.kind, task.finishing) {
             (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, actions),
-            (TaskKind::Rebuild, true) => NoticeKind::RebuildFinished(Fill::Rebuild),
-            (TaskKind::Rebuild, false) => NoticeKind::RebuildAborted(Fill::Rebuild),
+            // The end of a rebuild is reported above, when it is recorded.
+            (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
             (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
             (TaskKind::Replace, false) => NoticeKind::RebuildAborted(Fill::Replacement),
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
             (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };
         self.trace.notice(&self.sets, id, task.slot, None, kind, actions);
-        if task.kind == TaskKind::Rebuild && task.finishing {
-            self.trace.notice(&self.sets, id, task.slot, None, NoticeKind::SpareActive, actions);
-        }
     }
 }
 
