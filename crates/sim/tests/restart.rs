@@ -383,7 +383,7 @@ fn a_removed_spare_does_not_make_the_member_with_its_number_faulty() {
     }
 }
 
-/// Administrators rely on what is reported: the next member may be pulled, and the power may fail. So the superblocks
+/// Administrators rely on the status: the next member may be pulled, and the power may fail. So the superblocks
 /// record a rebuilt member before the array is optimal.
 #[test]
 fn a_rebuild_that_is_reported_as_complete_is_complete_after_a_power_cut() {
