@@ -91,3 +91,16 @@ fn the_page_of_serving_names_alarms_and_levels_that_exist() {
     }
     assert!(checked > 15, "{checked} names");
 }
+
+/// promtool runs the tests of the rules where it is installed. That each rule has one is checked everywhere.
+#[test]
+fn each_alert_rule_has_a_test_and_each_test_has_its_rule() {
+    let read = |name: &str| fs::read_to_string(format!("{ROOT}/packaging/prometheus/{name}")).expect("a file");
+    let words = |text: &str, key: &str| -> std::collections::BTreeSet<String> {
+        let after = text.split(key).skip(1).map(|rest| rest.trim_start().split(|c: char| !c.is_alphanumeric()).next());
+        after.flatten().map(str::to_owned).collect()
+    };
+    let (rules, tests) = (words(&read("alerts.yml"), "- alert:"), words(&read("alerts-test.yml"), "alertname:"));
+    assert!(rules.len() > 10, "{rules:?}");
+    assert_eq!(rules, tests);
+}
