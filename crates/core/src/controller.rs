@@ -245,9 +245,9 @@ impl Controller {
                     self.store_checkpoint(command.set());
                 }
             }
-            Owner::PplLog => self.on_log_written(command.set(), command.slot()),
-            Owner::PplFlush => self.on_ppl_flushed(command.set()),
-            Owner::PplSetup => self.on_ppl_setup(command.set()),
+            Owner::PplLog => self.sets.on_log_written(command.set(), command.slot()),
+            Owner::PplFlush => self.sets.on_ppl_flushed(command.set()),
+            Owner::PplSetup => self.sets.on_ppl_setup(command.set()),
             _ => self.on_metadata_written(command, result.is_ok(), actions),
         }
     }

@@ -100,7 +100,7 @@ impl Controller {
         let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
-        self.prepare_log(id, index as usize, actions);
+        self.sets.prepare_log(id, index as usize, (&mut self.channels, self.now), actions);
         self.sort_members(id);
         Ok(AdminOutcome::Done)
     }

@@ -160,7 +160,7 @@ impl super::set::Set {
         if self.needs_mark() && (may_differ || is_due) || self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) {
             0
         } else {
-            self.consistent_to.get()
+            self.consistency.position().get()
         }
     }
 

@@ -12,7 +12,7 @@
 //!                  (outside)
 //! ```
 
-use openraid_units::{Instant, Sectors, SetId, Slot};
+use openraid_units::{Instant, SetId, Slot};
 
 use super::set::Life;
 use crate::actions::{Actions, Fill, NoticeKind};
@@ -94,7 +94,7 @@ impl Sets {
     /// must not return data that later reads from the other copies, and a rebuild, do not return.
     fn forget_lost_copy(&mut self, id: SetId) {
         let set = self.get(id);
-        if matches!(set.geometry, Geometry::Mirror(_)) && set.consistent_to != Sectors::MAX {
+        if matches!(set.geometry, Geometry::Mirror(_)) && !set.is_consistent_everywhere() {
             self.signal(Signal::CopyLost(id));
         }
     }
@@ -206,7 +206,7 @@ impl Sets {
     /// Number of further members that may fail, whichever they are. It is 0 while the redundancy is not in sync.
     fn losses_tolerated(&self, id: SetId) -> u16 {
         let set = self.get(id);
-        if set.consistent_to != Sectors::MAX {
+        if !set.is_consistent_everywhere() {
             return 0;
         }
         set.geometry.losses_survived_without(SlotSet::first_n(set.slots()).minus(set.in_sync))

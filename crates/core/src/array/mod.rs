@@ -5,6 +5,7 @@ pub mod adaptive;
 pub mod assemble;
 pub(crate) mod bad;
 pub(crate) mod bitmap;
+pub(crate) mod consistency;
 pub mod create;
 mod defects;
 pub(crate) mod intent;

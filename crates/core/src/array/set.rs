@@ -10,6 +10,7 @@ use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::active_mark::ActiveMark;
 use crate::array::bad::BadList;
 use crate::array::bitmap::Bitmap;
+use crate::array::consistency::Consistency;
 use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
 use crate::array::sets::Changes;
@@ -144,10 +145,8 @@ pub(crate) struct Set {
     pub bitmap: Option<Bitmap>,
     /// Its partial parity logs.
     pub ppl: Option<Box<SetPpl>>,
-    /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
-    pub(super) consistent_to: Sectors,
-    /// The pending resync covers only the regions that the bitmap marks.
-    pub(super) resync_by_bitmap: bool,
+    /// Where parity or copies agree.
+    pub(super) consistency: Consistency,
     /// Its background work.
     pub tasks: SetTasks,
     pub(super) policy: Policy,
@@ -196,8 +195,7 @@ impl Set {
             mark: ActiveMark::new(),
             bitmap: None,
             ppl: None,
-            consistent_to: Sectors::MAX,
-            resync_by_bitmap: false,
+            consistency: Consistency::Everywhere,
             tasks: SetTasks::new(),
             policy: Policy::default(),
             reasons: ReasonCounts::default(),
@@ -290,45 +288,38 @@ impl Set {
         self.is_cacheable
     }
 
-    /// Parity or copies are consistent below this (sectors of a member; of the set for RAID 10).
-    pub(crate) const fn consistent_to(&self) -> Sectors {
-        self.consistent_to
+    /// Where parity or copies agree.
+    pub(crate) const fn consistency(&self) -> Consistency {
+        self.consistency
     }
 
     /// Are parity or copies consistent everywhere?
     #[inline(always)]
     pub(crate) fn is_consistent_everywhere(&self) -> bool {
-        self.consistent_to == Sectors::MAX
+        self.consistency.is_everywhere()
     }
 
     /// Parity or copies may differ anywhere.
     pub(crate) fn distrust(&mut self) {
-        self.consistent_to = Sectors::ZERO;
-    }
-
-    /// Does the pending resync cover only what the bitmap marks?
-    pub(crate) fn is_resync_by_bitmap(&self) -> bool {
-        self.bitmap.is_some() && self.resync_by_bitmap
+        self.consistency = Consistency::Below { to: Sectors::ZERO, only_marked: false };
     }
 
     /// A resync has reached this position, durably.
     pub(crate) fn resynced_to(&mut self, to: Sectors) {
-        self.consistent_to = self.consistent_to.max(to);
+        self.consistency.advance(to);
     }
 
     /// A resync is complete.
     pub(crate) fn resynced(&mut self) {
-        self.consistent_to = Sectors::MAX;
-        self.resync_by_bitmap = false;
+        self.consistency = Consistency::Everywhere;
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.mark_consistent();
         }
     }
 
-    /// For tests: consistent below this.
     #[cfg(test)]
-    pub(crate) fn set_consistent_to(&mut self, to: Sectors) {
-        self.consistent_to = to;
+    pub(crate) fn set_consistency(&mut self, consistency: Consistency) {
+        self.consistency = consistency;
     }
 
     /// An operation of it begins.
@@ -436,7 +427,7 @@ impl Set {
     pub(crate) fn is_consistent(&self, from: u64, to: u64) -> bool {
         let is_made = || self.tasks.current().is_some_and(|task| task.is_resync() && task.is_done(from, to));
         // What a resync wrote may be lost on a member whose flush failed.
-        to <= self.consistent_to.get() || is_made() && !self.is_durability_lost()
+        self.consistency.reaches(to) || is_made() && !self.is_durability_lost()
     }
 
     /// The member in a slot.
@@ -554,7 +545,7 @@ impl Set {
     /// Would rows that are not in sync yet read differently without the member in this slot? Their parity may not
     /// match. On a mirror, hosts read the first copy.
     pub(crate) fn unsynced_need(&self, slot: Slot) -> bool {
-        if self.consistent_to == Sectors::MAX {
+        if self.is_consistent_everywhere() {
             return false;
         }
         match &self.geometry {

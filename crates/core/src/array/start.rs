@@ -8,6 +8,7 @@ use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, SetI
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
 use super::bitmap::Bitmap;
+use super::consistency::Consistency;
 use super::membership::new_member;
 use super::metadata::Metadata;
 use super::set::{Life, Member, Set};
@@ -119,8 +120,8 @@ impl Controller {
         set.bitmap.iter_mut().for_each(|bitmap| bitmap.look_again_at(look));
         // Some members were left out before others were complete again. The bits do not cover the writes that those
         // lack.
-        set.resync_by_bitmap = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
-        set.consistent_to = assembly.resync_from.unwrap_or(Sectors::MAX);
+        let only_marked = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
+        set.consistency = Consistency::from(assembly.resync_from, only_marked);
         set.plant(self.planted);
         set.refresh();
         let newest = assembly.common.events;

@@ -57,7 +57,7 @@ impl Controller {
             task: direct.and_then(|s| s.unrecorded_fill().or(s.tasks.current()).map(|t| task_status(s, t))),
             active: direct.is_some_and(|s| !s.mark.is_clean()),
             events: metadata.map_or(0, |m| m.common.events),
-            consistent_to: direct.map_or(Sectors::MAX, |s| s.consistent_to),
+            consistent_to: direct.map_or(Sectors::MAX, |s| s.consistency.position()),
             bitmap: direct.and_then(|s| s.bitmap.as_ref()).map(super::bitmap::Bitmap::status),
             reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
             requests: array.requests,

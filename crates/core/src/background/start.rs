@@ -11,6 +11,7 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::{Comparing, Task};
 use crate::actions::{Actions, Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
+use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::Change;
 use crate::controller::Controller;
@@ -53,13 +54,13 @@ impl Controller {
             return true;
         }
         let set = self.sets.get(id);
-        if !set.is_consistent_everywhere() && set.can_resync() && !set.is_durability_lost() {
-            let only_marked = set.is_resync_by_bitmap();
-            self.put_task(id, TaskKind::Resync, None, set.consistent_to(), only_marked);
-            self.trace.notice(&self.sets, id, None, None, NoticeKind::ResyncStarted, actions);
-            return true;
+        let Consistency::Below { to, only_marked } = set.consistency() else { return false };
+        if !set.can_resync() || set.is_durability_lost() {
+            return false;
         }
-        false
+        self.put_task(id, TaskKind::Resync, None, to, only_marked);
+        self.trace.notice(&self.sets, id, None, None, NoticeKind::ResyncStarted, actions);
+        true
     }
 
     /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.

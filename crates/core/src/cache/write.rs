@@ -154,7 +154,7 @@ impl Controller {
             return Some(Reason::WaitedForCache);
         }
         let spare = self.room_behind_data(LINES_AT_ONCE);
-        self.replay_room().err().or_else(|| self.ring_takes_group(spare).err())
+        self.replay_room().err().or_else(|| self.journal.ring_takes_group(spare).err())
     }
 
     /// The reason for which a write must wait for the journal session of its set, if any.
@@ -390,7 +390,7 @@ impl Controller {
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
         // A small cache has fewer lines than one call may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
-        self.group_takes(1, first, spare)?;
+        self.journal.group_takes(1, first, spare)?;
         let room = self.journal.open_room();
         if room >= len {
             return Ok(len);

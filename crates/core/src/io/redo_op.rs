@@ -100,7 +100,8 @@ impl Controller {
     fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
         for _ in 0..self.ops.redo_waiters() {
-            let waiting = self.ops.next_redo_waiter().expect("counted");
+            // All are called at once after a redo for a slot without a member.
+            let Some(waiting) = self.ops.next_redo_waiter() else { break };
             let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
             let number = self.journal.replay().number_of(set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
@@ -129,6 +130,7 @@ impl Controller {
         if slot.0 >= set.slots() || !set.writable().contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
             self.redos_done(id, index, count);
+            self.wake_redo_waiters();
             return true;
         }
         let (Some(device), true) = (self.redo_device(None), self.channels.may_issue()) else { return false };
@@ -236,10 +238,14 @@ impl Controller {
         true
     }
 
-    /// Does a set have a backlog that is not over?
-    pub(super) fn has_backlog(&self, set: SetId) -> bool {
+    /// Is a redo of its rows pending, in a backlog that is not over?
+    pub(super) fn is_held_by_redo(&self, op: &Op) -> bool {
         let replay = self.journal.replay();
-        replay.number_of(set).is_some_and(|number| !replay.backlog(number).is_over())
+        let (Some(number), Some((from, to))) = (replay.number_of(op.set), self.member_rows_of(op)) else {
+            return false;
+        };
+        let backlog = replay.backlog(number);
+        !backlog.is_over() && backlog.pending(from, to).next().is_some()
     }
 
     /// The rows of a parity set's members that an operation touches.

@@ -149,8 +149,7 @@ impl Controller {
             Wait::Range => self.locks.is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
             Wait::Frames(bytes) => self.pool.work().has_run(bytes) && self.ops.is_none_at_work(),
-            // The end of a backlog calls all operations that still wait for it.
-            Wait::Redo => !self.has_backlog(op.set),
+            Wait::Redo => !self.is_held_by_redo(op),
             // The state of the ring decides more than this.
             Wait::JournalRoom(_) => !self.journal.is_live(),
             Wait::Entry => op.pending == 0 && !op.entry.waits(),
@@ -160,5 +159,7 @@ impl Controller {
     }
 }
 
+#[cfg(test)]
+mod journal_tests;
 #[cfg(test)]
 mod tests;

@@ -168,10 +168,10 @@ impl Controller {
             let entry = found_entry(journal.superblock.as_ref().expect("just put"), kept.sequence, &kept.entry);
             journal.log.load_kept(kept.sequence, &entry);
         }
-        journal.spill.used = journal.superblock.as_ref().expect("just put").kept;
+        journal.spill.attach(journal.superblock.as_ref().expect("just put").kept);
         journal.replay.load(found);
         journal.state = JournalState::Opening;
-        journal.writing.epoch = found.superblock.epoch;
+        journal.writing.attach(found.superblock.epoch);
         journal.request_superblock();
         self.release_unused_places();
         self.sets.all_changed(Change::Session);
@@ -206,7 +206,7 @@ impl Controller {
     fn is_nothing_out(&self) -> bool {
         let journal = &self.journal;
         let logged = self.sets.values().any(|set| set.journal.logged > 0);
-        journal.join.pending == 0 && journal.writing.pending == 0 && journal.round.pending == 0 && !logged
+        journal.join.pending == 0 && !journal.writing.is_out() && !journal.round.is_flush_out() && !logged
     }
 
     fn forget_journal(&mut self) {
@@ -223,11 +223,11 @@ impl Controller {
         }
         // Buffers that a hung drive may still read stay held until it answers. Writes that have reserved room release it
         // when they end.
-        let (held, reserved, window) =
-            (self.journal.held, self.journal.reserved, self.journal.window.for_next_journal());
+        let (held, room, window) =
+            (self.journal.held, self.journal.room.for_next_journal(), self.journal.window.for_next_journal());
         // Rows of a failed set that were not redone stay incomplete until the set is started again.
         let replay = self.journal.replay.for_next_journal();
-        self.journal = Journal { held, reserved, window, replay, ..Journal::new(&self.limits) };
+        self.journal = Journal { held, room, window, replay, ..Journal::new(&self.limits) };
     }
 
     /// Begin to detach the journal. It is refused while the journal holds data of running arrays. If no entry is needed any
@@ -261,7 +261,7 @@ impl Controller {
     pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
         let writing = self.journal.writing;
         let closing = self.journal.state == JournalState::Closing;
-        if !self.is_nothing_out() || closing && writing.durable < writing.wanted {
+        if !self.is_nothing_out() || closing && !writing.is_all_durable() {
             return None;
         }
         if closing || matches!(self.journal.state, JournalState::Lost(_)) {
@@ -300,7 +300,7 @@ impl Controller {
             JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
             // With the old table a dropped device would count.
             _ if self.journal.is_epoch_pending() => None,
-            _ => (self.journal.writing.durable >= generation).then_some(Ok(AdminOutcome::Done)),
+            _ => (self.journal.writing.is_durable(generation)).then_some(Ok(AdminOutcome::Done)),
         }
     }
 
@@ -320,14 +320,14 @@ impl Controller {
         Some(JournalStatus {
             state: journal.state,
             uuid: superblock.journal,
-            epoch: journal.writing.epoch,
+            epoch: journal.writing.epoch(),
             epoch_pending: journal.is_epoch_pending(),
             devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
             joining: self.join_status(),
             ring: superblock.ring_sectors,
             used: Sectors(journal.log.used),
             entries: journal.log.len() as u64,
-            kept: journal.spill.used,
+            kept: journal.spill.used(),
             keep_room: superblock.keep_area().1,
             durable: journal.durable,
             arrays: arrays.collect(),

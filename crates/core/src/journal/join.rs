@@ -26,7 +26,6 @@ use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::attach::JOURNAL_SET;
 use super::commit::JournalWrite;
-use super::tail::RoundState;
 use super::window::{WindowUser, SILENT};
 use super::{Device, DeviceState};
 use crate::actions::{Actions, Data, NoticeKind};
@@ -45,6 +44,8 @@ pub(crate) enum JoinState {
     Idle,
     /// Its superblocks are being written: the last copy when the first is durable.
     Marking(SuperblockCopy),
+    /// Both copies are durable. Copying begins when the tail is at rest and the window is free.
+    Marked,
     /// The log is being copied.
     Copying,
     /// Until this generation of the other device's superblock is durable.
@@ -96,6 +97,11 @@ impl Join {
     /// Does a device join?
     pub(crate) fn is_active(&self) -> bool {
         self.state != JoinState::Idle
+    }
+
+    /// Do the superblocks of the device not say yet that it does not count, or has copying not begun?
+    pub(crate) fn is_marking(&self) -> bool {
+        matches!(self.state, JoinState::Marking(_) | JoinState::Marked)
     }
 
     /// Is the log being copied? Then the window is in use, and no entry is copied out of the ring.
@@ -221,7 +227,7 @@ impl Controller {
 
     /// Advance the join; true if something has changed.
     pub(crate) fn pump_join(&mut self, actions: &mut Actions) -> bool {
-        let (journal, durable) = (&self.journal, self.journal.writing.durable);
+        let (journal, writing) = (&self.journal, self.journal.writing);
         let state = journal.join.state;
         if state == JoinState::Idle || journal.join.pending > 0 || self.channels.room() < COMMANDS {
             return false;
@@ -232,13 +238,14 @@ impl Controller {
         }
         match state {
             JoinState::Marking(copy) => self.mark_unfinished(copy, actions),
+            JoinState::Marked => self.begin_copying(),
             JoinState::Copying => self.copy_next(actions),
-            JoinState::Announcing(generation) if durable >= generation => {
+            JoinState::Announcing(generation) if writing.is_durable(generation) => {
                 let generation = self.journal.request_superblock();
                 self.journal.join.state = JoinState::Finishing(generation);
                 true
             }
-            JoinState::Finishing(generation) if durable >= generation => {
+            JoinState::Finishing(generation) if writing.is_durable(generation) => {
                 self.journal.join.state = JoinState::Idle;
                 let device = &mut self.journal.devices[self.journal.join.device];
                 device.state = DeviceState::Works;
@@ -251,32 +258,33 @@ impl Controller {
         }
     }
 
-    /// Write superblocks that say that the device does not count, before anything else on it changes. Copying begins
-    /// when they are durable, and when no entry is under way that the device does not get.
+    /// Write superblocks that say that the device does not count, before anything else on it changes.
     fn mark_unfinished(&mut self, copy: SuperblockCopy, actions: &mut Actions) -> bool {
         let join = self.journal.join;
         let journal = &self.journal;
-        if join.len.is_zero() {
-            let superblock = journal.superblock.as_ref().expect("it is live");
-            let mirror = journal.devices[join.device].mirror;
-            let unfinished = JournalSuperblock {
-                generation: join.generation,
-                epoch: join.epoch,
-                mirrors: JOURNAL_MIRRORS_MAX,
-                mirror,
-                clean: false,
-                unfinished: true,
-                kept: Sectors::ZERO,
-                ..(**superblock).clone()
-            };
-            let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");
-            let mut bytes = [0; JOURNAL_BLOCK_BYTES];
-            unfinished.encode(copy, &mut bytes);
-            self.write_block_to(join.device, JournalWrite::Join, lba, &bytes, actions);
-            return true;
-        }
-        let at_rest =
-            journal.round.state == RoundState::Idle && !journal.flying.is_used() && !journal.replay.is_active();
+        let superblock = journal.superblock.as_ref().expect("it is live");
+        let mirror = journal.devices[join.device].mirror;
+        let unfinished = JournalSuperblock {
+            generation: join.generation,
+            epoch: join.epoch,
+            mirrors: JOURNAL_MIRRORS_MAX,
+            mirror,
+            clean: false,
+            unfinished: true,
+            kept: Sectors::ZERO,
+            ..(**superblock).clone()
+        };
+        let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");
+        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+        unfinished.encode(copy, &mut bytes);
+        self.write_block_to(join.device, JournalWrite::Join, lba, &bytes, actions);
+        true
+    }
+
+    /// Begin to copy, if no entry is under way that the device does not get.
+    fn begin_copying(&mut self) -> bool {
+        let journal = &self.journal;
+        let at_rest = journal.round.is_idle() && !journal.flying.is_used() && !journal.replay.is_active();
         if !at_rest || !self.journal.window.take(WindowUser::Join) {
             return false;
         }
@@ -284,8 +292,8 @@ impl Controller {
         let end = journal.first_unwritten();
         let (first, used) = (journal.log.first.min(end), Sectors(journal.log.used));
         let join = &mut self.journal.join;
-        (join.state, join.len) = (JoinState::Copying, Sectors::ZERO);
-        (join.sequence, join.end, join.total) = (first, end, used + self.journal.spill.used);
+        join.state = JoinState::Copying;
+        (join.sequence, join.end, join.total) = (first, end, used + self.journal.spill.used());
         true
     }
 
@@ -296,9 +304,9 @@ impl Controller {
         let (start, _) = journal.superblock.as_ref().expect("it is live").keep_area();
         let ring = journal.ring();
         let join = &mut journal.join;
-        join.is_kept = join.kept < journal.spill.used;
+        join.is_kept = join.kept < journal.spill.used();
         if join.is_kept {
-            (join.at, join.len) = (start + join.kept, (journal.spill.used - join.kept).min(window));
+            (join.at, join.len) = (start + join.kept, (journal.spill.used() - join.kept).min(window));
         } else if join.sequence < join.end {
             let first = journal.log.get(join.sequence);
             join.at = ring.drive_lba(RingSector(first.position)) + join.done;
@@ -384,8 +392,7 @@ impl Controller {
             JoinState::Marking(SuperblockCopy::First) => {
                 (join.state, join.generation) = (JoinState::Marking(SuperblockCopy::Last), join.generation + 1);
             }
-            // A length says that both copies are durable.
-            JoinState::Marking(SuperblockCopy::Last) => join.len = openraid_format::JOURNAL_ALIGN,
+            JoinState::Marking(SuperblockCopy::Last) => join.state = JoinState::Marked,
             // The tail may have passed these entries by now.
             JoinState::Copying if join.is_kept => {
                 (join.kept, join.copied) = (join.kept + join.len, join.copied + join.len);
@@ -402,7 +409,7 @@ impl Controller {
                     join.sequence += 1;
                 }
             }
-            JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => {}
+            JoinState::Idle | JoinState::Marked | JoinState::Announcing(_) | JoinState::Finishing(_) => {}
         }
         self.check_copied();
     }

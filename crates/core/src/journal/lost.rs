@@ -7,6 +7,7 @@ use openraid_units::{ArrayId, SetId};
 
 use super::commit::{JournalRead, JournalWork, JournalWrite};
 use super::session::Session;
+use super::superblocks::Written;
 use super::{DeviceState, JournalLoss, JournalState};
 use crate::actions::{Actions, Notice, NoticeKind, ReplyStatus};
 use crate::array::sets::Change;
@@ -150,23 +151,22 @@ impl Controller {
     /// Write the superblocks if something has changed: all first copies, then all last ones, so that one of them is
     /// complete at any time.
     pub(crate) fn pump_journal_superblock(&mut self, actions: &mut Actions) -> bool {
-        let writing = &mut self.journal.writing;
-        let lost = matches!(self.journal.state, JournalState::Lost(_) | JournalState::None);
-        if lost || writing.pending > 0 || writing.wanted <= writing.writing || self.channels.room() < 16 {
+        let journal = &mut self.journal;
+        let lost = matches!(journal.state, JournalState::Lost(_) | JournalState::None);
+        if lost || !journal.writing.is_due() || self.channels.room() < 16 {
             return false;
         }
-        writing.writing = writing.wanted;
-        writing.last_copy = false;
-        self.journal.superblock.as_mut().expect("it was attached").generation += 1;
-        self.journal.snapshot.clone_from(&self.journal.superblock);
-        self.journal.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
-        self.journal.counters.superblocks += 1;
+        journal.writing.begin();
+        journal.superblock.as_mut().expect("it was attached").generation += 1;
+        journal.snapshot.clone_from(&journal.superblock);
+        journal.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
+        journal.counters.superblocks += 1;
         self.write_superblocks(SuperblockCopy::First, actions);
         true
     }
 
     fn write_superblocks(&mut self, copy: SuperblockCopy, actions: &mut Actions) {
-        let generation = self.journal.writing.writing;
+        let generation = self.journal.writing.writing();
         for number in 0..self.journal.devices.len() {
             let device = self.journal.devices[number];
             let joins = device.state == DeviceState::Joins && self.journal.join.takes_superblock(generation);
@@ -184,19 +184,15 @@ impl Controller {
 
     /// A superblock is written, or its device was dropped.
     pub(crate) fn superblock_written(&mut self, actions: &mut Actions) {
-        if self.journal.writing.pending > 0 {
-            return;
-        }
-        if !self.journal.devices.iter().any(|device| device.state.works()) {
-            return;
-        }
-        if !self.journal.writing.last_copy {
-            self.journal.writing.last_copy = true;
-            return self.write_superblocks(SuperblockCopy::Last, actions);
-        }
         let journal = &mut self.journal;
-        journal.writing.durable = journal.writing.writing;
-        journal.writing.epoch = journal.snapshot.as_ref().expect("it was written").epoch;
+        if !journal.has_working_device() {
+            return;
+        }
+        match journal.writing.advance(journal.snapshot.as_ref().expect("it was written").epoch) {
+            Written::Waits => return,
+            Written::Last => return self.write_superblocks(SuperblockCopy::Last, actions),
+            Written::Durable => {}
+        }
         if journal.state == JournalState::Opening {
             journal.state = JournalState::Live;
         }

@@ -31,6 +31,7 @@
 pub mod attach;
 pub(crate) mod commit;
 pub mod find;
+mod group;
 pub mod join;
 pub(crate) mod log;
 pub(crate) mod lost;
@@ -42,6 +43,7 @@ pub(crate) mod replay;
 mod reservation;
 pub mod session;
 pub(crate) mod spill;
+mod superblocks;
 pub(crate) mod tail;
 pub(crate) mod window;
 
@@ -53,11 +55,13 @@ use openraid_format::{
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
 use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
-use commit::Group;
+use group::Group;
 use join::Join;
 use log::Log;
 use replay::Replay;
+use reservation::Reservation;
 use spill::Spill;
+use superblocks::SuperblockWrite;
 use tail::Round;
 use window::Window;
 
@@ -158,11 +162,7 @@ pub(crate) struct Journal {
     pub(in crate::journal) epoch_raised: u64,
     /// The position of the next entry.
     pub(in crate::journal) head: RingSector,
-    /// Did a write find no room in the ring?
-    pub(in crate::journal) short: bool,
-    /// Sectors of the ring that writes past the cache have reserved, and the largest need of the writes that wait for room.
-    pub(in crate::journal) reserved: u64,
-    pub(in crate::journal) asked: u64,
+    pub(in crate::journal) room: Reservation,
     /// If not 0, the log is nearly full: dirty data in entries below this one is destaged whatever its age.
     pub(in crate::journal) presses: u64,
     pub(in crate::journal) log: Log,
@@ -192,20 +192,6 @@ pub(crate) struct Journal {
     pub(in crate::journal) counters: JournalCounters,
 }
 
-/// Writing the superblocks: first all first copies, then all last ones.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct SuperblockWrite {
-    /// Generations: the last one that was requested, the one that is being written, the last one that is durable in
-    /// both copies.
-    pub(in crate::journal) wanted: u64,
-    pub(in crate::journal) writing: u64,
-    pub(in crate::journal) durable: u64,
-    /// The epoch that is durable with it.
-    pub(in crate::journal) epoch: u64,
-    pub(in crate::journal) last_copy: bool,
-    pub(in crate::journal) pending: u32,
-}
-
 impl Journal {
     pub(crate) fn new(limits: &Limits) -> Self {
         let base = PoolOffset((limits.pool - limits.cache - limits.journal).get());
@@ -223,9 +209,7 @@ impl Journal {
             writing: SuperblockWrite::default(),
             epoch_raised: 0,
             head: RingSector(0),
-            short: false,
-            reserved: 0,
-            asked: 0,
+            room: Reservation::default(),
             presses: 0,
             log: Log::new(of_hosts, lines, in_work),
             open: Group::new(pieces, ops),
@@ -301,12 +285,12 @@ impl Journal {
     /// Does a write wait for room in the ring?
     #[inline(always)]
     pub(crate) const fn is_short(&self) -> bool {
-        self.short
+        self.room.is_short()
     }
 
     /// A write found no room: a round of flushes must make some.
     pub(crate) fn note_short(&mut self) {
-        self.short = true;
+        self.room.note_short();
     }
 
     /// Sectors of the ring that entries take.
@@ -391,7 +375,7 @@ impl Journal {
             "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays \
              {}, {:?}",
             self.state,
-            self.short,
+            self.room.is_short(),
             self.presses,
             self.log.lines,
             self.round,
@@ -437,7 +421,7 @@ impl Journal {
     pub(crate) fn is_written(&self, number: usize) -> bool {
         match self.devices[number].state {
             DeviceState::Works => true,
-            DeviceState::Joins => self.join.is_active() && !matches!(self.join.state, join::JoinState::Marking(_)),
+            DeviceState::Joins => self.join.is_active() && !self.join.is_marking(),
             DeviceState::Dropped | DeviceState::Released => false,
         }
     }
@@ -480,12 +464,44 @@ impl Journal {
 
     /// Was a higher epoch requested that is not durable yet? Until it is, a dropped device may count at the next start.
     pub(crate) fn is_epoch_pending(&self) -> bool {
-        self.epoch_raised > self.writing.durable
+        !self.writing.is_durable(self.epoch_raised)
+    }
+
+    /// For tests: a live journal with a ring of this length and entries of at most 64 KiB. 64 entries may be of hosts, and
+    /// the cache has 256 lines.
+    #[cfg(test)]
+    pub(in crate::journal) fn of_ring(ring_sectors: Sectors) -> Self {
+        use openraid_units::{BlockSize, Bytes};
+        let (base, cache, journal) = (Limits::small(), Bytes::mib(1), Bytes::kib(256));
+        let pool = base.pool + cache + journal;
+        let mut this = Self::new(&Limits { pool, cache, journal, journal_entries_max: 64, ..base });
+        let device = Bytes::mib(64).sectors_floor();
+        let superblock = JournalSuperblock::new(Uuid([7; 16]), Uuid([6; 16]), device, BlockSize::B512, (0, 1));
+        let superblock = JournalSuperblock { ring_sectors, ..superblock.expect("it is large enough") };
+        (this.superblock, this.state) = (Some(Box::new(superblock)), JournalState::Live);
+        this
+    }
+
+    /// For tests: entries that nothing needs take all places of the table that host data may use.
+    #[cfg(test)]
+    pub(crate) fn fill_table(&mut self) {
+        while self.log.takes_group(true) {
+            let position = self.head.0;
+            self.log.push(log::Entry { position, sectors: 8, pins: 0, lines: 0, waiting: 0 });
+            self.head = RingSector(position + 8);
+        }
+        self.durable = self.log.next() - 1;
+    }
+
+    /// For tests: writes past the cache have reserved all of the ring that `dirty` lines leave over.
+    #[cfg(test)]
+    pub(crate) fn leave_free(&mut self, dirty: u64) {
+        let left = self.free() - self.group_room() - self.entry_max();
+        self.room.set_reserved(left - dirty * reservation::REDO_SECTORS_PER_LINE);
     }
 
     /// Request that the changed superblock is written. Returns the generation that records the change.
     pub(crate) fn request_superblock(&mut self) -> u64 {
-        self.writing.wanted = self.writing.writing + 1;
-        self.writing.wanted
+        self.writing.request()
     }
 }

@@ -219,7 +219,7 @@ impl Controller {
             let is_staged = found.is_some() || self.is_staged(op, slot);
             InLog { references: found.map(|(count, _)| count), is_staged }
         });
-        if let Err(reason) = self.group_takes(plan.records, rows.get() * u64::from(plan.inline.len()), 0) {
+        if let Err(reason) = self.journal.group_takes(plan.records, rows.get() * u64::from(plan.inline.len()), 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(set).journal.index();
@@ -229,7 +229,7 @@ impl Controller {
         }
         self.revoke_replaced_columns(index, array, plan.revoked);
         for slot in plan.outdated {
-            self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows });
+            self.journal.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows }, self.now);
         }
         for slot in plan.referred {
             match known {
@@ -252,10 +252,11 @@ impl Controller {
             (op.set(), Sectors(u64::from(op.rows())), op.computed_slots(), RowFrames::of(op));
         let columns = actions.columns.len();
         for slot in inline {
-            let (payload_at, at) = self.append_payload(rows);
+            let (payload_at, at) = self.journal.append_payload(rows);
             let old = frames.written(self.sets.get(set).geometry(), parities, slot);
             actions.columns.push(JobColumn { index: 0, at, old });
-            self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at });
+            self.journal
+                .append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at }, self.now);
         }
         let bytes = self.ops[index].row_bytes();
         self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, columns, None, None, actions);
@@ -292,14 +293,14 @@ impl Controller {
             run = match run {
                 Some((start, so_far)) if start + so_far == at => Some((start, so_far + len)),
                 Some((set_lba, sectors)) => {
-                    self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
+                    self.journal.append_record(JournalRecord::Revoke { array, set_lba, sectors }, self.now);
                     Some((at, len))
                 }
                 None => Some((at, len)),
             };
         }
         if let Some((set_lba, sectors)) = run {
-            self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
+            self.journal.append_record(JournalRecord::Revoke { array, set_lba, sectors }, self.now);
         }
     }
 
@@ -312,7 +313,7 @@ impl Controller {
         for column in first..first + count {
             let from = Sectors(u64::from(rows.part.from()));
             let set_lba = self.sets.get(op.set()).parity().set_lba(rows.stripe, column, from);
-            self.append_record(JournalRecord::Revoke { array, set_lba, sectors });
+            self.journal.append_record(JournalRecord::Revoke { array, set_lba, sectors }, self.now);
         }
     }
 
@@ -370,7 +371,7 @@ impl Controller {
             let at = RingSector(entry.position + JOURNAL_ALIGN.get() + logged.payload_at.get());
             JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
         };
-        self.append_record(record);
+        self.journal.append_record(record, self.now);
     }
 
     // ---- extents of sets without parity, past the cache
@@ -379,12 +380,12 @@ impl Controller {
         let op = self.ops[index];
         let Extent { at, len: whole } = op.extent();
         let fragments = self.fragments_of(&op);
-        if let Err(reason) = self.group_takes(fragments + 1, whole.get(), 0) {
+        if let Err(reason) = self.journal.group_takes(fragments + 1, whole.get(), 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
         let array = self.sets.get(op.set()).journal.index();
-        self.append_record(JournalRecord::Revoke { array, set_lba: at, sectors: whole });
-        let (payload_at, to) = self.append_payload(whole);
+        self.journal.append_record(JournalRecord::Revoke { array, set_lba: at, sectors: whole }, self.now);
+        let (payload_at, to) = self.journal.append_payload(whole);
         let from = match op.payload() {
             crate::io::op::Payload::Host(base) => base,
             _ => PoolOffset::ZERO,
@@ -394,7 +395,8 @@ impl Controller {
             let (slots, len) = self.places_of(op.set(), at + done, whole - done);
             for (slot, member_lba) in slots.into_iter().flatten() {
                 let payload_at = payload_at + done;
-                self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors: len, payload_at });
+                self.journal
+                    .append_record(JournalRecord::Redo { array, slot, member_lba, sectors: len, payload_at }, self.now);
             }
             done += len;
         }

@@ -428,7 +428,7 @@ impl Controller {
     /// may not move, so destage must leave room in the ring.
     pub(crate) fn is_destage_held(&self) -> bool {
         let journal = &self.journal;
-        journal.replay.is_loading() || (journal.replay.is_active() && (journal.short || self.is_ring_pressed()))
+        journal.replay.is_loading() || (journal.replay.is_active() && (journal.is_short() || journal.is_ring_pressed()))
     }
 }
 

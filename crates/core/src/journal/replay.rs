@@ -221,7 +221,7 @@ impl Controller {
     fn pump_load(&mut self, actions: &mut Actions) -> bool {
         if self.journal.replay.current.is_none() {
             // The tail must not move while a replay begins, because it might pass entries that the replay needs.
-            if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.is_tail_at_rest() {
+            if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.journal.is_tail_at_rest() {
                 return false;
             }
             let Some(place) = self.journal.replay.queue.iter().position(|set| self.may_replay(*set)) else {

@@ -19,35 +19,134 @@
 use openraid_format::JOURNAL_ALIGN;
 use openraid_units::{Sectors, SetId};
 
+use super::Journal;
 use crate::array::set::Set;
+use crate::array::sets::Sets;
 use crate::cache::lines::LINE_SECTORS;
 use crate::controller::Controller;
 use crate::io::footprint::{narrow, Footprint};
 use crate::io::op::{Op, Phase};
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
-const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
+pub(super) const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 
 /// One write past the cache reserves this share of the ring at most, so that it can get it at some time.
 const RESERVED_SHARE: u64 = 4;
 
+/// The room that is promised, and the room that is asked for.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Reservation {
+    /// Did a write find no room since the tail last moved?
+    short: bool,
+    /// Sectors that writes past the cache have reserved.
+    reserved: u64,
+    /// The largest need of the writes past the cache that wait for room; 0 if none does.
+    asked: u64,
+}
+
+impl Reservation {
+    /// Does a write wait for room in the ring?
+    #[inline(always)]
+    pub(crate) const fn is_short(&self) -> bool {
+        self.short
+    }
+
+    /// A write found no room: a round of flushes must make some.
+    pub(super) fn note_short(&mut self) {
+        self.short = true;
+    }
+
+    /// The tail has moved.
+    pub(super) fn end_short(&mut self) {
+        self.short = false;
+    }
+
+    /// The writes that wait for room are called, and will ask again.
+    pub(super) fn forget_asked(&mut self) {
+        self.asked = 0;
+    }
+
+    /// Sectors that writes past the cache have reserved are free, or taken by their entries.
+    pub(super) fn release(&mut self, sectors: u32) {
+        self.reserved -= u64::from(sectors);
+    }
+
+    /// For the next journal: writes that have reserved room release it when they end.
+    pub(super) fn for_next_journal(&self) -> Self {
+        Self { reserved: self.reserved, ..Self::default() }
+    }
+
+    /// For tests: writes past the cache have reserved this number of sectors.
+    #[cfg(test)]
+    pub(super) fn set_reserved(&mut self, sectors: u64) {
+        self.reserved = sectors;
+    }
+}
+
+impl Journal {
+    /// Number of sectors that must stay free after host data, if `dirty` lines are dirty then.
+    fn room_behind(&self, dirty: u64) -> u64 {
+        self.room_kept(dirty) + self.room.asked
+    }
+
+    /// Number of sectors that are kept for redo records of `dirty` lines, and for writes past the cache that have begun.
+    /// One entry's length is added, because it may be lost once at the end of the ring while these records are written.
+    fn room_kept(&self, dirty: u64) -> u64 {
+        dirty * REDO_SECTORS_PER_LINE + self.room.reserved + self.entry_max()
+    }
+
+    /// Reserve room for a write past the cache that logs at most `need` sectors, while `dirty` lines are dirty. Returns the
+    /// sectors that it has reserved, or `None` if it has to wait: then cached writes wait as well, because they would take
+    /// the room that becomes free.
+    fn reserve(&mut self, need: u64, dirty: u64) -> Option<u32> {
+        let need = need.min(self.ring().sectors.get() / RESERVED_SHARE);
+        if self.free() < self.group_room() + self.room_kept(dirty) + need || !self.log.takes_group(true) {
+            (self.room.short, self.room.asked) = (true, self.room.asked.max(need));
+            return None;
+        }
+        self.room.reserved += need;
+        Some(narrow(Sectors(need)))
+    }
+}
+
+impl Set {
+    /// The most sectors of the ring that a write past the cache needs.
+    fn logs_at_most(&self, op: &Op) -> u64 {
+        match op.footprint() {
+            Footprint::Rows(own) => {
+                let (lo, hi) = own.part.range();
+                let rows = u64::from(hi - lo);
+                let columns = u64::from(own.named().1) + u64::from(self.parity().parities());
+                let turns = rows.div_ceil(u64::from(self.rows_max())).max(1);
+                rows * columns + turns * JOURNAL_ALIGN.get()
+            }
+            _ => op.extent().len.get() + JOURNAL_ALIGN.get(),
+        }
+    }
+}
+
+impl Sets {
+    /// Sets whose dirty data may need entries of the log. Dirty data of other sets is not in the log.
+    pub(super) fn in_session(&self) -> impl Iterator<Item = SetId> + '_ {
+        let keeps = |set: &Set| set.journal.has_session() && !set.has_failed();
+        self.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)
+    }
+}
+
 impl Controller {
     /// Number of sectors that must stay free after `lines` more lines of host data.
     pub(crate) fn room_behind_data(&self, lines: u64) -> u64 {
-        self.room_kept(lines) + self.journal.asked
+        self.journal.room_behind(self.dirty_in_session() + lines)
     }
 
-    /// Number of sectors that are kept for redo records of dirty data, if there are `lines` more dirty lines, and for
-    /// writes past the cache that have begun. One entry's length is added, because it may be lost once at the end of
-    /// the ring while these records are written.
-    fn room_kept(&self, lines: u64) -> u64 {
+    /// Number of dirty lines that may need entries of the log.
+    fn dirty_in_session(&self) -> u64 {
         let dirty: u32 = if self.cache.is_of_one_set() {
             self.cache.dirty_lines()
         } else {
-            self.sets_in_session().map(|set| self.cache.dirty_of(set)).sum()
+            self.sets.in_session().map(|set| self.cache.dirty_of(set)).sum()
         };
-        let redo = (u64::from(dirty) + lines) * REDO_SECTORS_PER_LINE;
-        redo + self.journal.reserved + self.journal.entry_max()
+        u64::from(dirty)
     }
 
     /// Reserve room for the records of a write past the cache; false if it has to wait.
@@ -61,16 +160,9 @@ impl Controller {
         if !self.journal.is_live() || !logs {
             return true;
         }
-        let need = self.logs_at_most(op).min(self.journal.ring().sectors.get() / RESERVED_SHARE);
-        let kept = self.room_kept(0);
-        let journal = &mut self.journal;
-        if journal.free() < journal.group_room() + kept + need || !journal.log.takes_group(true) {
-            // Cached writes wait as well, because they would take the room that becomes free.
-            (journal.short, journal.asked) = (true, journal.asked.max(need));
-            return false;
-        }
-        journal.reserved += need;
-        self.ops[index].reserve(narrow(Sectors(need)));
+        let (need, dirty) = (self.sets.get(op.set()).logs_at_most(op), self.dirty_in_session());
+        let Some(reserved) = self.journal.reserve(need, dirty) else { return false };
+        self.ops[index].reserve(reserved);
         true
     }
 
@@ -80,24 +172,9 @@ impl Controller {
         let op = &mut self.ops[index];
         let reserved = op.reserve(0);
         let frees = reserved > 0 || op.is_destage();
-        self.journal.reserved -= u64::from(reserved);
+        self.journal.room.release(reserved);
         if frees && self.ops.is_journal_awaited() {
             self.wake_journal_waiters();
-        }
-    }
-
-    /// The most sectors of the ring that a write past the cache needs.
-    fn logs_at_most(&self, op: &Op) -> u64 {
-        let set = self.sets.get(op.set());
-        match op.footprint() {
-            Footprint::Rows(own) => {
-                let (lo, hi) = own.part.range();
-                let rows = u64::from(hi - lo);
-                let columns = u64::from(own.named().1) + u64::from(set.parity().parities());
-                let turns = rows.div_ceil(u64::from(set.rows_max())).max(1);
-                rows * columns + turns * JOURNAL_ALIGN.get()
-            }
-            _ => op.extent().len.get() + JOURNAL_ALIGN.get(),
         }
     }
 
@@ -112,7 +189,7 @@ impl Controller {
         // Nor does one that waits for the range of an operation that waits for room.
         direct += self.locked_out();
         let (mut writing, mut passing, mut promising) = (0, 0, false);
-        for set in self.sets_in_session() {
+        for set in self.sets.in_session() {
             writing += self.cache.writing_of(set);
             passing += self.sets.get(set).direct_writes();
             promising |= self.cache.is_any_promising(set);
@@ -123,14 +200,61 @@ impl Controller {
     /// Writes past the cache, of sets in session, that wait for their range.
     fn locked_out(&self) -> u32 {
         let waits = |op: &Op| op.phase() == Phase::Locking && op.is_direct_write();
-        let keeps = |id| self.sets_in_session().any(|set| set == id);
+        let keeps = |id| self.sets.in_session().any(|set| set == id);
         let count = self.ops.iter().filter(|(_, op)| waits(op) && keeps(op.set())).count();
         u32::try_from(count).expect("operations have a limit")
     }
+}
 
-    /// Sets whose dirty data may need entries of the log. Dirty data of other sets is not in the log.
-    pub(super) fn sets_in_session(&self) -> impl Iterator<Item = SetId> + '_ {
-        let keeps = |set: &Set| set.journal.has_session() && !set.has_failed();
-        self.sets.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ring of 8192 sectors, entries of at most 136: two entries and a header, 280 sectors, are never promised.
+    const RING: u64 = 8192;
+
+    #[test]
+    fn a_write_past_the_cache_gets_what_dirty_data_and_other_writes_leave_over() {
+        let mut journal = Journal::of_ring(Sectors(RING));
+        // 100 dirty lines keep 32 sectors each, and one entry may be lost at the end of the ring.
+        assert_eq!(journal.room_behind(100), 100 * 32 + 136);
+        let left = RING - 280 - (100 * 32 + 136);
+        assert_eq!(journal.reserve(2000, 100), Some(2000));
+        assert_eq!(journal.reserve(left - 2000 + 1, 100), Some(2048), "a quarter of the ring at most");
+        assert_eq!(left - 2000 - 2048, 528);
+        assert_eq!(journal.reserve(529, 100), None);
+        assert!(journal.room.is_short());
+        assert_eq!(journal.reserve(300, 100), Some(300), "a smaller one fits");
+    }
+
+    #[test]
+    fn what_a_waiting_write_asks_for_is_kept_from_cached_writes_until_all_are_called() {
+        let mut journal = Journal::of_ring(Sectors(RING));
+        assert_eq!(journal.reserve(2048, 0), Some(2048));
+        assert_eq!(journal.reserve(1000, 200), None, "the dirty lines keep 6400 sectors");
+        assert_eq!(journal.reserve(700, 200), None);
+        assert_eq!(journal.room_behind(0), 2048 + 136 + 1000, "the largest of both");
+        journal.room.forget_asked();
+        journal.room.release(2048);
+        assert_eq!(journal.room_behind(0), 136);
+        assert!(journal.room.is_short(), "until the tail has moved");
+        journal.room.end_short();
+        assert!(!journal.room.is_short());
+    }
+
+    #[test]
+    fn the_next_journal_knows_the_reservations_that_are_still_to_be_released_and_nothing_else() {
+        let mut room = Reservation { short: true, reserved: 40, asked: 7 }.for_next_journal();
+        assert_eq!((room.short, room.reserved, room.asked), (false, 40, 0));
+        room.release(40);
+        assert_eq!(room.reserved, 0);
+    }
+
+    #[test]
+    fn a_write_past_the_cache_waits_if_the_table_of_entries_is_full_even_if_the_ring_is_empty() {
+        let mut journal = Journal::of_ring(Sectors(RING));
+        journal.fill_table();
+        assert!(journal.free() > RING / 2);
+        assert_eq!(journal.reserve(8, 0), None);
     }
 }

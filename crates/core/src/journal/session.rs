@@ -441,7 +441,7 @@ impl Controller {
             SetState::Entering(..) if !self.journal.is_live() => self.set_session(id, SetState::Off(Demand::Asked)),
             // A table that is on one device alone counts only if the epoch says so.
             SetState::Entering(share, generation)
-                if self.journal.writing.durable >= generation && !self.journal.is_epoch_pending() =>
+                if self.journal.writing.is_durable(generation) && !self.journal.is_epoch_pending() =>
             {
                 self.mark_session(id, share)
             }

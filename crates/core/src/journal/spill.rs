@@ -21,8 +21,8 @@ use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWrite;
-use super::tail::RoundState;
 use super::window::WindowUser;
+use super::Journal;
 use crate::actions::{Actions, Data};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::Command;
@@ -35,67 +35,181 @@ const LINES_SHARE: u32 = 2;
 /// Commands that a copy may need at once.
 const COMMANDS: u32 = 16;
 
-/// The state of copying.
+/// The area before the ring, and the entry that is being copied there.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Spill {
     /// Sectors of the area in use. The superblock may not count all of them yet.
-    pub(super) used: Sectors,
-    /// The entry that is being copied; 0 if there is none.
-    sequence: u64,
-    /// Sectors of it that were copied, and that are being copied.
-    done: Sectors,
-    len: Sectors,
-    /// Writes under way for that piece.
-    pub(super) pending: u32,
+    used: Sectors,
+    /// The entry that is being copied.
+    copy: Option<Copy>,
     /// Entries that were copied since the tail moved.
     batch: u32,
     /// The ring could not be read: no more entries are copied.
     broken: bool,
 }
 
+/// An entry that is being copied, piece by piece.
+#[derive(Clone, Copy, Debug)]
+struct Copy {
+    sequence: u64,
+    /// Sectors that were copied, and that are being copied.
+    done: Sectors,
+    len: Sectors,
+    /// Writes under way for that piece.
+    pending: u32,
+}
+
 impl Spill {
-    /// Is an entry being copied?
-    pub(crate) fn is_active(&self) -> bool {
-        self.sequence != 0
+    /// The journal was opened with this many sectors of the area in use.
+    pub(super) fn attach(&mut self, used: Sectors) {
+        self.used = used;
     }
 
-    /// The tail has moved.
-    pub(crate) fn begin_batch(&mut self) {
+    /// Sectors of the area in use.
+    pub(super) const fn used(&self) -> Sectors {
+        self.used
+    }
+
+    /// Is an entry being copied?
+    pub(crate) const fn is_active(&self) -> bool {
+        self.copy.is_some()
+    }
+
+    /// The tail has moved. `empties` says that no entry in the area is needed any more.
+    pub(super) fn begin_batch(&mut self, empties: bool) {
         self.batch = 0;
+        if empties {
+            self.used = Sectors::ZERO;
+        }
+    }
+
+    /// May one more entry of this length be copied, into an area of `room` sectors?
+    fn takes(&self, sectors: Sectors, room: Sectors) -> bool {
+        self.may_copy() && self.used + sectors <= room
+    }
+
+    /// May one more entry be copied, if it fits?
+    const fn may_copy(&self) -> bool {
+        !self.broken && self.batch < BATCH_MAX
+    }
+
+    /// Begin to copy an entry.
+    fn begin(&mut self, sequence: u64) {
+        self.copy = Some(Copy { sequence, done: Sectors::ZERO, len: Sectors::ZERO, pending: 0 });
+    }
+
+    /// The entry that is being copied.
+    fn copy(&mut self) -> &mut Copy {
+        self.copy.as_mut().expect("an entry is being copied")
+    }
+
+    /// The next piece of an entry of this length, at most `most` sectors: where it begins in the entry, and its length.
+    fn next_piece(&mut self, sectors: Sectors, most: Sectors) -> (Sectors, Sectors) {
+        let copy = self.copy();
+        copy.len = (sectors - copy.done).min(most);
+        (copy.done, copy.len)
+    }
+
+    /// The place of the present piece in the area, and its length.
+    fn target(&mut self) -> (Sectors, Sectors) {
+        let used = self.used;
+        let copy = self.copy();
+        (used + copy.done, copy.len)
+    }
+
+    /// A write of the present piece is issued.
+    pub(super) fn issued(&mut self) {
+        self.copy().pending += 1;
+    }
+
+    /// A write of the present piece has ended; true if it was the last one.
+    fn ended(&mut self) -> bool {
+        let copy = self.copy();
+        copy.pending -= 1;
+        copy.pending == 0
+    }
+
+    /// A piece of an entry of this length is durable. Returns the entry, and where it begins in the area, if that was the
+    /// last piece.
+    fn piece_done(&mut self, sectors: Sectors) -> Option<(u64, Sectors)> {
+        let copy = self.copy();
+        copy.done += copy.len;
+        if copy.done < sectors {
+            return None;
+        }
+        let (sequence, at) = (copy.sequence, self.used);
+        self.used += sectors;
+        self.batch += 1;
+        Some((sequence, at))
+    }
+
+    /// The ring cannot be read.
+    fn break_off(&mut self) {
+        self.broken = true;
+    }
+
+    /// The copy has ended: it is complete, or the entry stays in the ring.
+    fn end(&mut self) {
+        self.copy = None;
+    }
+}
+
+impl Journal {
+    /// Is the tail neither moving nor about to move?
+    pub(super) fn is_tail_at_rest(&self) -> bool {
+        self.round.is_idle() && !self.spill.is_active() && !self.join.is_copying()
+    }
+
+    /// The entry to copy next, if room is short: the first one that only absent arrays need. All kept entries together may
+    /// have `lines_max` lines.
+    fn next_to_spill(&mut self, lines_max: u32) -> Option<u64> {
+        let may = self.is_live() && self.is_tail_at_rest() && !self.replay.is_active() && !self.log.is_kept_pinned();
+        if !may || !self.spill.may_copy() || !self.room.is_short() {
+            return None;
+        }
+        let sequence = self.log.front_waiting(self.durable + 1)?;
+        let entry = *self.log.get(sequence);
+        let (_, room) = self.superblock.as_ref().expect("it is live").keep_area();
+        (self.spill.takes(Sectors(entry.sectors), room) && self.log.may_keep(&entry, lines_max)).then_some(sequence)
+    }
+
+    /// The next piece of the entry that is being copied, on each device.
+    fn next_spill_piece(&mut self) -> (DriveLba, Sectors) {
+        let sequence = self.spill.copy().sequence;
+        let entry = *self.log.get(sequence);
+        let (done, len) = self.spill.next_piece(Sectors(entry.sectors), self.buffer_sectors.round_down(JOURNAL_ALIGN));
+        (self.ring().drive_lba(RingSector(entry.position)) + done, len)
+    }
+
+    /// The place on each device to which the present piece goes, and its length.
+    fn spill_target(&mut self) -> (DriveLba, Sectors) {
+        let (at, len) = self.spill.target();
+        (self.superblock.as_ref().expect("it was attached").keep_area().0 + at, len)
+    }
+
+    /// A piece is durable. True if it was the last one of its entry: the place of the entry in the ring is not needed any
+    /// more.
+    fn spilled(&mut self) -> bool {
+        let sectors = Sectors(self.log.get(self.spill.copy().sequence).sectors);
+        let Some((sequence, at)) = self.spill.piece_done(sectors) else { return false };
+        let area = self.superblock.as_ref().expect("it was attached").keep_area().0;
+        self.log.keep(sequence);
+        self.replay.entry_moved(sequence, area + at);
+        true
     }
 }
 
 impl Controller {
-    /// Is the tail neither moving nor about to move?
-    pub(crate) fn is_tail_at_rest(&self) -> bool {
-        let journal = &self.journal;
-        journal.round.state == RoundState::Idle && !journal.spill.is_active() && !journal.join.is_copying()
-    }
-
     /// Copy the first entry that only absent arrays need, if room is short; true if a copy began.
     pub(crate) fn pump_spill(&mut self, actions: &mut Actions) -> bool {
-        let journal = &self.journal;
-        let may =
-            journal.is_live() && self.is_tail_at_rest() && !journal.replay.is_active() && !journal.log.is_kept_pinned();
-        if !may || journal.spill.broken || journal.spill.batch >= BATCH_MAX {
+        if self.channels.room() < COMMANDS {
             return false;
         }
-        if !journal.short || self.channels.room() < COMMANDS {
-            return false;
-        }
-        let end = journal.durable + 1;
-        let Some(sequence) = self.journal.log.front_waiting(end) else { return false };
-        let entry = *self.journal.log.get(sequence);
-        let (_, room) = self.journal.superblock.as_ref().expect("it is live").keep_area();
-        let fits = self.journal.spill.used + Sectors(entry.sectors) <= room;
-        if !fits || !self.journal.log.may_keep(&entry, self.cache.line_count() / LINES_SHARE) {
-            return false;
-        }
+        let Some(sequence) = self.journal.next_to_spill(self.cache.line_count() / LINES_SHARE) else { return false };
         if !self.journal.window.take(WindowUser::Spill) {
             return false;
         }
-        let spill = &mut self.journal.spill;
-        (spill.sequence, spill.done) = (sequence, Sectors::ZERO);
+        self.journal.spill.begin(sequence);
         self.read_spill_piece(0, actions);
         true
     }
@@ -103,20 +217,15 @@ impl Controller {
     fn read_spill_piece(&mut self, first: usize, actions: &mut Actions) {
         let journal = &mut self.journal;
         let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].state.works()) else {
-            journal.spill.broken = true;
+            journal.spill.break_off();
             return self.end_spill();
         };
-        let entry = *journal.log.get(journal.spill.sequence);
-        let left = Sectors(entry.sectors) - journal.spill.done;
-        journal.spill.len = left.min(journal.buffer_sectors.round_down(JOURNAL_ALIGN));
-        let lba = journal.ring().drive_lba(RingSector(entry.position)) + journal.spill.done;
-        let len = journal.spill.len;
-        self.read_into_window(WindowUser::Spill, number, (lba, len), actions);
+        let place = journal.next_spill_piece();
+        self.read_into_window(WindowUser::Spill, number, place, actions);
     }
 
-    /// The copy of an entry has ended: it is complete, or the entry stays in the ring.
     fn end_spill(&mut self) {
-        self.journal.spill.sequence = 0;
+        self.journal.spill.end();
         self.journal.window.give_back(WindowUser::Spill);
         self.sets.look();
     }
@@ -129,8 +238,7 @@ impl Controller {
         }
         match result {
             Ok(()) => {
-                let at = self.spill_target() + self.journal.spill.done;
-                let (len, from) = (self.journal.spill.len, self.journal.window_of(WindowUser::Spill));
+                let ((at, len), from) = (self.journal.spill_target(), self.journal.window_of(WindowUser::Spill));
                 self.write_to_devices(JournalWrite::Spill, at, len, Data::Frames(from), actions);
             }
             Err(CommandError::Timeout) => {
@@ -141,35 +249,104 @@ impl Controller {
         }
     }
 
-    /// Where the entry that is being copied goes.
-    fn spill_target(&self) -> DriveLba {
-        self.journal.superblock.as_ref().expect("it was attached").keep_area().0 + self.journal.spill.used
-    }
-
     /// A piece is durable on a device, or the device was dropped.
     pub(crate) fn on_spilled_piece(&mut self, actions: &mut Actions) {
-        self.journal.spill.pending -= 1;
-        if self.journal.spill.pending > 0 {
+        let journal = &mut self.journal;
+        if !journal.spill.ended() {
             return;
         }
         self.sets.look();
-        let at = self.spill_target();
-        let journal = &mut self.journal;
         // The next read would go into memory that a hung drive still writes from.
-        if journal.window.is_silent() || !journal.is_live() {
+        if journal.window.is_silent() || !journal.is_live() || journal.spilled() {
             return self.end_spill();
         }
-        let spill = &mut journal.spill;
-        spill.done += spill.len;
-        let sectors = Sectors(journal.log.get(spill.sequence).sectors);
-        if spill.done < sectors {
-            return self.read_spill_piece(0, actions);
+        self.read_spill_piece(0, actions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::log::Entry;
+
+    /// A journal whose entries have these lengths, and wait for an absent array. Room is short.
+    fn journal(entries: &[u64]) -> Journal {
+        let mut journal = Journal::of_ring(Sectors(8192));
+        let mut position = 0;
+        for sectors in entries {
+            journal.log.push(Entry { position, sectors: *sectors, pins: 0, lines: 1, waiting: 1 });
+            position += sectors;
         }
-        let sequence = spill.sequence;
-        spill.used += sectors;
-        spill.batch += 1;
-        journal.log.keep(sequence);
-        journal.replay.entry_moved(sequence, at);
-        self.end_spill();
+        journal.durable = journal.log.next() - 1;
+        journal.room.note_short();
+        journal
+    }
+
+    #[test]
+    fn an_entry_is_copied_in_pieces_to_the_end_of_the_area_and_its_place_in_the_ring_is_free_then() {
+        // A buffer has 128 sectors: the second entry needs two pieces.
+        let mut journal = journal(&[16, 136]);
+        journal.spill.attach(Sectors(24));
+        let (ring, area) = (journal.ring().drive_lba(RingSector(0)), DriveLba(8));
+        for (sequence, pieces, at) in [(1, &[(0, 16)][..], 24), (2, &[(16, 128), (16 + 128, 8)], 40)] {
+            assert_eq!(journal.next_to_spill(100), Some(sequence));
+            journal.spill.begin(sequence);
+            assert_eq!(journal.next_to_spill(100), None, "one at a time");
+            let mut done = 0;
+            for (number, (from, len)) in pieces.iter().enumerate() {
+                assert_eq!(journal.next_spill_piece(), (ring + Sectors(*from), Sectors(*len)));
+                assert_eq!(journal.spill_target(), (area + Sectors(at + done), Sectors(*len)));
+                // On two devices.
+                (0..2).for_each(|_| journal.spill.issued());
+                assert!(!journal.spill.ended() && journal.spill.ended());
+                assert_eq!(journal.spilled(), number + 1 == pieces.len());
+                done += len;
+            }
+            journal.spill.end();
+        }
+        assert_eq!(journal.spill.used(), Sectors(24 + 16 + 136));
+        assert!(journal.log.is_kept_for(0) && journal.log.may_shrink());
+        assert_eq!(journal.next_to_spill(100), None, "nothing is left");
+    }
+
+    #[test]
+    fn no_entry_is_copied_that_lacks_room_or_lines_or_that_a_running_array_needs() {
+        let area = 2048 - 8;
+        for (used, lines, pinned, found) in
+            [(area - 16, 1, false, Some(1)), (area - 15, 1, false, None), (0, 0, false, None), (0, 1, true, None)]
+        {
+            let mut journal = journal(&[16]);
+            journal.spill.attach(Sectors(used));
+            // A device of 64 MiB has 1 MiB before the ring, and a reserved part.
+            assert!(journal.superblock.as_ref().unwrap().keep_area().1 >= Sectors(area));
+            let room = journal.superblock.as_ref().unwrap().keep_area().1;
+            journal.spill.attach(Sectors(used + room.get() - area));
+            if pinned {
+                journal.log.pin(1);
+            }
+            assert_eq!(journal.next_to_spill(lines), found, "{used} {lines} {pinned}");
+        }
+        let mut journal = journal(&[16]);
+        journal.room.end_short();
+        assert_eq!(journal.next_to_spill(100), None, "there is room");
+    }
+
+    #[test]
+    fn the_tail_moves_after_64_entries_and_a_ring_that_cannot_be_read_is_left_as_it_is() {
+        let mut spill = Spill::default();
+        for sequence in 1..=64 {
+            assert!(spill.takes(Sectors(16), Sectors::mib(1)));
+            spill.begin(sequence);
+            assert_eq!(spill.next_piece(Sectors(16), Sectors(128)), (Sectors::ZERO, Sectors(16)));
+            assert_eq!(spill.piece_done(Sectors(16)), Some((sequence, Sectors(16 * (sequence - 1)))));
+            spill.end();
+        }
+        assert!(!spill.may_copy());
+        spill.begin_batch(false);
+        assert_eq!((spill.may_copy(), spill.used()), (true, Sectors(1024)));
+        spill.begin_batch(true);
+        assert_eq!(spill.used(), Sectors::ZERO);
+        spill.break_off();
+        assert!(!spill.may_copy());
     }
 }

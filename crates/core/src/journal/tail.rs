@@ -4,8 +4,10 @@
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
 
-use super::{JournalLoss, JournalState};
+use super::{Journal, JournalLoss, JournalState};
 use crate::actions::Actions;
+use crate::array::set::Set;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::io::op::Op;
 use crate::planted::Flaw;
@@ -25,94 +27,206 @@ const PRESSED_SHARE: (u64, u64) = (3, 4);
 const TABLE_PRESSED_SHARE: (u64, u64) = (1, 2);
 const TABLE_NEARLY_FULL_SHARE: (u64, u64) = (3, 4);
 
-/// How far a round is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) enum RoundState {
-    /// None is under way.
-    #[default]
-    Idle,
+/// A round: one move of the tail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Round {
+    /// None is under way. After a failed flush the next one begins at this time at the earliest.
+    Idle(Instant),
     /// The members are flushed.
-    Flushing,
+    Flushing {
+        /// What it does.
+        plan: Plan,
+        /// Flushes under way.
+        pending: u32,
+        /// One of them has failed.
+        failed: bool,
+    },
     /// The superblocks are being written, with this generation.
-    Writing(u64),
+    Writing(Plan, u64),
 }
 
-/// A round: one move of the tail.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Round {
-    pub(super) state: RoundState,
-    /// The tail after this round.
-    pub(super) target: u64,
-    pub(super) pending: u32,
-    failed: bool,
-    retry_at: Instant,
-    /// The kept entries are not needed after this round.
+/// What a round does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Plan {
+    /// The tail after it.
+    target: u64,
+    /// The kept entries are not needed after it.
     empties: bool,
 }
 
-impl Controller {
+impl Default for Round {
+    fn default() -> Self {
+        Self::Idle(Instant::ZERO)
+    }
+}
+
+impl Round {
+    /// Is none under way?
+    pub(super) const fn is_idle(&self) -> bool {
+        matches!(self, Self::Idle(_))
+    }
+
+    /// Is a flush of it under way?
+    pub(super) const fn is_flush_out(&self) -> bool {
+        matches!(self, Self::Flushing { pending: 1.., .. })
+    }
+
+    /// When the next one may begin, if none is under way.
+    const fn retry_at(&self) -> Instant {
+        match self {
+            Self::Idle(at) => *at,
+            Self::Flushing { .. } | Self::Writing(..) => Instant::ZERO,
+        }
+    }
+
+    /// A flush is issued for it.
+    fn flush_issued(&mut self) {
+        let Self::Flushing { pending, .. } = self else { unreachable!("the members are flushed for a round") };
+        *pending += 1;
+    }
+
+    /// A flush of it has ended.
+    fn flush_ended(&mut self, has_failed: bool) {
+        let Self::Flushing { pending, failed, .. } = self else { unreachable!("the round waits for its flushes") };
+        *pending -= 1;
+        *failed |= has_failed;
+    }
+}
+
+impl Journal {
+    /// How far the tail could move. It must not pass `held`.
+    fn tail_target(&mut self, held: u64) -> u64 {
+        // A session that began before the first entry holds the rest of its entries.
+        self.log.first_needed(self.durable + 1).min(held).max(self.log.first)
+    }
+
+    /// Could the tail pass an entry, if it must not pass `held`?
+    fn may_pass_something(&self, held: impl FnOnce() -> u64) -> bool {
+        self.log.may_shrink() && self.log.first <= self.durable && self.log.first < held()
+    }
+
+    /// Does the log take much of the ring, of the `lines` of the cache, or of the table?
+    fn is_log_long(&self, lines: u32) -> bool {
+        self.log.used * 2 > self.ring().sectors.get()
+            || self.log.lines > lines / 2
+            || self.log.is_taken_to(TABLE_PRESSED_SHARE)
+    }
+
+    /// Is the ring nearly full?
+    pub(super) fn is_ring_pressed(&self) -> bool {
+        let (part, whole) = PRESSED_SHARE;
+        self.log.used * whole > self.ring().sectors.get() * part
+    }
+
+    /// The end of the oldest data, as much as a round frees, if the log is nearly full, and a cache has `lines`. 0 if there
+    /// is room. If the table is nearly full, it is all data.
+    fn pressed(&self, lines: u32) -> u64 {
+        let log = &self.log;
+        if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) {
+            return u64::MAX;
+        }
+        let (part, whole) = PRESSED_SHARE;
+        let many = u64::from(log.lines) * whole > u64::from(lines) * part || log.is_taken_to(TABLE_PRESSED_SHARE);
+        if self.is_ring_pressed() || many || self.room.is_short() {
+            log.first + log.len() as u64 / ROUND_SHARE + 1
+        } else {
+            0
+        }
+    }
+
+    /// When a round begins that no write waits for and that frees little, if the journal is quiet until then.
+    fn idle_round_at(&self, delay: Nanos) -> Instant {
+        (self.last_append + delay).max(self.round.retry_at())
+    }
+
+    /// What a round would do, if it would move the tail. The tail must not pass `held`.
+    fn plan_round(&mut self, held: u64) -> Option<Plan> {
+        let plan = Plan { target: self.tail_target(held), empties: self.log.may_empty_kept() };
+        let moves = plan.target > self.log.first || plan.empties;
+        (moves && !self.log.is_kept_pinned()).then_some(plan)
+    }
+
+    /// The members were flushed for a round: the superblocks record the new tail. After a failed flush the round is tried
+    /// again later. True if the round goes on.
+    fn end_flushing(&mut self, now: Instant) -> bool {
+        let Round::Flushing { plan, pending: 0, failed } = self.round else { return false };
+        if failed || !self.is_live() {
+            self.round = Round::Idle(now + RETRY_DELAY);
+            return true;
+        }
+        let Plan { target, empties } = plan;
+        let position = if target == self.log.next() { self.head } else { RingSector(self.log.get(target).position) };
+        let superblock = self.superblock.as_mut().expect("it is live");
+        superblock.tail = LogPlace { sequence: target, position };
+        // Kept entries do not count for arrays that do not need them: the tail has passed for those.
+        for (array, index) in superblock.arrays.iter_mut().zip(0_u8..) {
+            if let Some(array) = array.as_mut().filter(|_| !self.log.is_kept_for(index)) {
+                array.first_sequence = array.first_sequence.max(target);
+            }
+        }
+        superblock.kept = if empties { Sectors::ZERO } else { self.spill.used() };
+        self.round = Round::Writing(plan, self.request_superblock());
+        true
+    }
+
+    /// The superblocks record the new tail: the room before it is used again. True if a round has ended.
+    fn end_round(&mut self) -> bool {
+        let Round::Writing(Plan { target, empties }, generation) = self.round else { return false };
+        if !self.writing.is_durable(generation) {
+            return false;
+        }
+        self.round = Round::default();
+        self.log.drop_below(target);
+        if empties {
+            self.log.empty_kept();
+        }
+        self.spill.begin_batch(empties);
+        self.room.end_short();
+        self.counters.rounds += 1;
+        true
+    }
+}
+
+impl Sets {
     /// The tail must not pass this entry, because it is unknown what the members of a set have of it: a flush has failed,
     /// or a member is lost with unflushed data.
-    fn held_tail(&self) -> u64 {
-        let counts = |index, sequence| self.journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
-        let pins_tail = |set: &crate::array::set::Set| {
+    fn held_tail(&self, journal: &Journal) -> u64 {
+        let counts = |index, sequence| journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
+        let pins_tail = |set: &Set| {
             set.journal.has_session()
                 && !set.has_failed()
                 && (set.has_failed_flush() || set.is_lost())
-                && set.journal.share().is_some_and(|own| counts(own.index, own.since.max(self.journal.log.first)))
+                && set.journal.share().is_some_and(|own| counts(own.index, own.since.max(journal.log.first)))
         };
-        let held = self
-            .sets
-            .values()
-            .filter(|set| pins_tail(set))
-            .filter_map(|set| set.journal.share())
-            .map(|own| own.since)
-            .min();
-        held.unwrap_or(u64::MAX).min(self.journal.join.holds_tail())
+        let shares = self.values().filter(|set| pins_tail(set)).filter_map(|set| set.journal.share());
+        shares.map(|own| own.since).min().unwrap_or(u64::MAX)
     }
+}
 
-    /// How far the tail could move.
-    fn tail_target(&mut self) -> u64 {
-        let (end, held) = (self.journal.durable + 1, self.held_tail());
-        // A session that began before the first entry holds the rest of its entries.
-        self.journal.log.first_needed(end).min(held).max(self.journal.log.first)
+impl Controller {
+    /// The tail must not pass this entry, because of a set or of a device that joins.
+    fn held_tail(&self) -> u64 {
+        self.sets.held_tail(&self.journal).min(self.journal.join.holds_tail())
     }
 
     /// Is moving the tail worth a round now?
     fn weigh_round(&mut self) -> bool {
         let journal = &self.journal;
-        let nothing = journal.log.is_empty() && !journal.log.may_empty_kept();
+        let (nothing, is_short) = (journal.log.is_empty() && !journal.log.may_empty_kept(), journal.is_short());
         // Kept entries may take all lines that a replay could load. Then a round makes no room.
-        let full = journal.short
-            && !self.requests.is_none_waiting()
-            && self.cache.replay_lines(self.journal.log.lines).is_none();
-        if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at {
+        let full = is_short && !self.requests.is_none_waiting() && self.cache.replay_lines(journal.log.lines).is_none();
+        if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at() {
             return false;
         }
-        let many = self.is_log_long();
-        if journal.short || self.now >= self.idle_round_at() {
+        if is_short || self.now >= journal.idle_round_at(self.limits.clean_delay) {
             return true;
         }
         // A round costs flushes and superblocks.
-        let (first, len) = (self.journal.log.first, self.journal.log.len() as u64);
-        many && self.tail_target() - first >= len / ROUND_SHARE
-    }
-
-    /// Does the log take much of the ring, the lines, or the table?
-    fn is_log_long(&self) -> bool {
-        let journal = &self.journal;
-        journal.log.used * 2 > journal.ring().sectors.get()
-            || journal.log.lines > self.cache.line_count() / 2
-            || journal.log.is_taken_to(TABLE_PRESSED_SHARE)
-    }
-
-    fn idle_round_at(&self) -> Instant {
-        (self.journal.last_append + self.limits.clean_delay).max(self.journal.round.retry_at)
-    }
-
-    fn may_pass_something(&self) -> bool {
-        let log = &self.journal.log;
-        log.may_shrink() && log.first <= self.journal.durable && log.first < self.held_tail()
+        let (first, len) = (journal.log.first, journal.log.len() as u64);
+        journal.is_log_long(self.cache.line_count()) && {
+            let held = self.held_tail();
+            self.journal.tail_target(held) - first >= len / ROUND_SHARE
+        }
     }
 
     /// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
@@ -126,16 +240,16 @@ impl Controller {
     /// When a round is due if nothing else happens.
     pub(crate) fn round_deadline(&self) -> Option<Instant> {
         let journal = &self.journal;
-        let retry_at = journal.round.retry_at;
-        if journal.is_live() && journal.short && !journal.log.is_empty() && self.now < retry_at {
+        let retry_at = journal.round.retry_at();
+        if journal.is_live() && journal.is_short() && !journal.log.is_empty() && self.now < retry_at {
             return Some(retry_at);
         }
         let idle = journal.is_live()
-            && self.is_tail_at_rest()
+            && journal.is_tail_at_rest()
             && !journal.log.is_kept_pinned()
-            && (self.may_pass_something() || journal.log.may_empty_kept())
+            && (journal.may_pass_something(|| self.held_tail()) || journal.log.may_empty_kept())
             && self.has_ops_for_round();
-        idle.then(|| self.idle_round_at())
+        idle.then(|| journal.idle_round_at(self.limits.clean_delay))
     }
 
     /// Advance a round; true if something has changed.
@@ -144,11 +258,10 @@ impl Controller {
             return false;
         }
         let mut moved = self.pump_journal_superblock(actions);
-        let round = self.journal.round;
-        moved |= match round.state {
-            RoundState::Idle => self.journal.is_live() && self.weigh_round() && self.begin_round(),
-            RoundState::Flushing => round.pending == 0 && self.end_flushing(),
-            RoundState::Writing(generation) => self.journal.writing.durable >= generation && self.end_round(),
+        moved |= match self.journal.round {
+            Round::Idle(_) => self.journal.is_live() && self.weigh_round() && self.begin_round(),
+            Round::Flushing { .. } => self.journal.end_flushing(self.now),
+            Round::Writing(..) => self.end_round(),
         };
         let presses = self.pressed_entry();
         let before = core::mem::replace(&mut self.journal.presses, presses);
@@ -159,49 +272,28 @@ impl Controller {
     /// destaged now. That is the oldest data, as much as a round frees. If the table is nearly full, or if a write can get
     /// room in no other way, it is all data, the oldest first. 0 if there is room.
     fn pressed_entry(&self) -> u64 {
-        let (journal, log) = (&self.journal, &self.journal.log);
-        if !journal.is_live() || journal.round.state != RoundState::Idle {
+        let journal = &self.journal;
+        if !journal.is_live() || !journal.round.is_idle() {
             return 0;
         }
         // A write can get room in no other way; but destage that is under way may be enough.
-        let is_out_of_room = || journal.short && !self.sets_in_session().any(|id| self.cache.is_writing(id));
-        if log.is_taken_to(TABLE_NEARLY_FULL_SHARE) || is_out_of_room() {
+        if journal.is_short() && !self.sets.in_session().any(|id| self.cache.is_writing(id)) {
             return u64::MAX;
         }
-        let (part, whole) = PRESSED_SHARE;
-        let lines = u64::from(log.lines) * whole > u64::from(self.cache.line_count()) * part;
-        let many = log.is_taken_to(TABLE_PRESSED_SHARE);
-        if self.is_ring_pressed() || many || lines || journal.short {
-            log.first + log.len() as u64 / ROUND_SHARE + 1
-        } else {
-            0
-        }
-    }
-
-    /// Is the ring nearly full?
-    pub(super) fn is_ring_pressed(&self) -> bool {
-        let (part, whole) = PRESSED_SHARE;
-        self.journal.log.used * whole > self.journal.ring().sectors.get() * part
+        journal.pressed(self.cache.line_count())
     }
 
     fn begin_round(&mut self) -> bool {
-        let target = self.tail_target();
-        let empties = self.journal.log.may_empty_kept();
-        let stays = target <= self.journal.log.first && !empties;
-        if stays || self.journal.log.is_kept_pinned() {
-            return self.check_full();
-        }
+        let held = self.held_tail();
+        let Some(plan) = self.journal.plan_round(held) else { return self.check_full() };
         if !self.has_ops_for_round() {
             return false;
         }
-        let round = &mut self.journal.round;
-        (round.state, round.target, round.pending, round.failed) = (RoundState::Flushing, target, 0, false);
-        round.empties = empties;
+        self.journal.round = Round::Flushing { plan, pending: 0, failed: false };
         let unflushed = self.planted.has(Flaw::TailUnflushed);
         for id in self.sets.numbers() {
-            let takes = |set: &crate::array::set::Set| {
-                set.journal.has_session() && !set.is_lost() && !set.has_failed_flush() && !unflushed
-            };
+            let takes =
+                |set: &Set| set.journal.has_session() && !set.is_lost() && !set.has_failed_flush() && !unflushed;
             if !self.sets.find(id).is_some_and(takes) {
                 continue;
             }
@@ -209,68 +301,32 @@ impl Controller {
             let key = self.ops.put(op);
             self.sets.get_mut(id).begin_op();
             self.ops.wake(key.index);
-            self.journal.round.pending += 1;
+            self.journal.round.flush_issued();
         }
         true
     }
 
     /// A flush of the round ended.
     pub(crate) fn on_round_flush(&mut self, op: &Op) {
-        let round = &mut self.journal.round;
-        round.pending -= 1;
-        round.failed |= op.has_failed();
-    }
-
-    fn end_flushing(&mut self) -> bool {
-        let now = self.now;
-        let round = &self.journal.round;
-        let failed = round.failed || !self.journal.is_live();
-        let round = &mut self.journal.round;
-        if failed {
-            (round.state, round.retry_at) = (RoundState::Idle, now + RETRY_DELAY);
-            return true;
-        }
-        let target = round.target;
-        let journal = &mut self.journal;
-        let position =
-            if target == journal.log.next() { journal.head } else { RingSector(journal.log.get(target).position) };
-        let superblock = journal.superblock.as_mut().expect("it is live");
-        superblock.tail = LogPlace { sequence: target, position };
-        // Kept entries do not count for arrays that do not need them: the tail has passed for those.
-        for (array, index) in superblock.arrays.iter_mut().zip(0_u8..) {
-            if let Some(array) = array.as_mut().filter(|_| !journal.log.is_kept_for(index)) {
-                array.first_sequence = array.first_sequence.max(target);
-            }
-        }
-        superblock.kept = if journal.round.empties { Sectors::ZERO } else { journal.spill.used };
-        let generation = journal.request_superblock();
-        journal.round.state = RoundState::Writing(generation);
-        true
+        self.journal.round.flush_ended(op.has_failed());
     }
 
     fn end_round(&mut self) -> bool {
-        let journal = &mut self.journal;
-        journal.round.state = RoundState::Idle;
-        journal.log.drop_below(journal.round.target);
-        if journal.round.empties {
-            journal.log.empty_kept();
-            journal.spill.used = Sectors::ZERO;
+        let ended = self.journal.end_round();
+        if ended {
+            self.sets.look();
+            self.wake_journal_waiters();
         }
-        journal.spill.begin_batch();
-        journal.short = false;
-        journal.counters.rounds += 1;
-        self.sets.look();
-        self.wake_journal_waiters();
-        true
+        ended
     }
 
     /// A write found no room, and destage of dirty data will make none: members refused the data, or none is dirty.
     fn is_short_for_good(&self) -> bool {
         let written = |id| self.cache.is_writing(id) || self.cache.is_any_promising(id);
-        if !self.journal.short || self.sets_in_session().any(written) {
+        if !self.journal.is_short() || self.sets.in_session().any(written) {
             return false;
         }
-        !self.requests.is_none_waiting() || self.sets_in_session().any(|id| self.sets.get(id).dirty.is_refused())
+        !self.requests.is_none_waiting() || self.sets.in_session().any(|id| self.sets.get(id).dirty.is_refused())
     }
 
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
@@ -290,5 +346,132 @@ impl Controller {
         }
         self.lose_journal(JournalLoss::Full);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_format::{ArrayState, JournalArray, Uuid};
+
+    use super::*;
+    use crate::journal::log::Entry;
+
+    /// A journal with a ring of 8192 sectors and `entries` durable entries of 1024 sectors, which nothing needs.
+    fn journal(entries: u64) -> Journal {
+        let mut journal = Journal::of_ring(Sectors(8192));
+        for number in 0..entries {
+            journal.log.push(Entry { position: number * 1024, sectors: 1024, pins: 0, lines: 1, waiting: 0 });
+        }
+        journal.head = RingSector(entries * 1024 % 8192);
+        journal.durable = journal.log.next() - 1;
+        journal
+    }
+
+    #[test]
+    fn the_tail_moves_to_the_first_entry_that_is_needed_held_or_not_durable() {
+        let mut own = journal(5);
+        assert_eq!((own.tail_target(u64::MAX), own.may_pass_something(|| u64::MAX)), (6, true));
+        own.durable = 3;
+        assert_eq!(own.tail_target(u64::MAX), 4);
+        assert_eq!((own.tail_target(2), own.may_pass_something(|| 2)), (2, true));
+        assert_eq!((own.tail_target(0), own.may_pass_something(|| 1)), (1, false), "never back");
+        let mut own = journal(5);
+        own.log.pin(3);
+        assert_eq!(own.tail_target(u64::MAX), 3);
+        own.log.pin(1);
+        assert!(!own.may_pass_something(|| u64::MAX));
+    }
+
+    #[test]
+    fn a_round_flushes_then_writes_the_superblocks_and_then_frees_the_room() {
+        let mut own = journal(5);
+        own.log.pin(4);
+        own.room.note_short();
+        let plan = own.plan_round(u64::MAX).unwrap();
+        assert_eq!(plan, Plan { target: 4, empties: false });
+        own.round = Round::Flushing { plan, pending: 0, failed: false };
+        (0..2).for_each(|_| own.round.flush_issued());
+        for _ in 0..2 {
+            assert!(own.round.is_flush_out() && !own.end_flushing(Instant::ZERO));
+            own.round.flush_ended(false);
+        }
+        assert!(!own.round.is_flush_out() && own.end_flushing(Instant::ZERO));
+        let tail = own.superblock.as_ref().unwrap().tail;
+        assert_eq!((tail.sequence, tail.position), (4, RingSector(3 * 1024)));
+        assert!(!own.end_round() && own.log.used == 5 * 1024, "the superblocks are not durable");
+        own.writing.begin();
+        (0..2).for_each(|_| _ = own.writing.advance(1));
+        assert!(own.end_round() && own.round.is_idle() && !own.end_round());
+        assert_eq!((own.log.first, own.log.used, own.is_short(), own.counters.rounds), (4, 2 * 1024, false, 1));
+        assert_eq!(own.plan_round(u64::MAX), None, "entry 4 is needed");
+    }
+
+    #[test]
+    fn the_tail_after_the_last_entry_is_at_the_head() {
+        let mut own = journal(5);
+        let plan = own.plan_round(u64::MAX).unwrap();
+        own.round = Round::Flushing { plan, pending: 0, failed: false };
+        assert!(own.end_flushing(Instant::ZERO));
+        assert_eq!(own.superblock.as_ref().unwrap().tail, LogPlace { sequence: 6, position: RingSector(5 * 1024) });
+    }
+
+    #[test]
+    fn after_a_failed_flush_the_tail_stays_and_the_next_round_begins_a_second_later() {
+        let mut own = journal(5);
+        let plan = own.plan_round(u64::MAX).unwrap();
+        own.round = Round::Flushing { plan, pending: 0, failed: false };
+        (0..2).for_each(|_| own.round.flush_issued());
+        own.round.flush_ended(true);
+        own.round.flush_ended(false);
+        let now = Instant::ZERO + Nanos::from_secs(5);
+        assert!(own.end_flushing(now));
+        assert_eq!(own.round, Round::Idle(now + Nanos::from_secs(1)));
+        assert_eq!(own.superblock.as_ref().unwrap().tail.sequence, 1);
+        let delay = Nanos::from_millis(200);
+        assert_eq!(own.idle_round_at(delay), now + Nanos::from_secs(1));
+        own.last_append = now + Nanos::from_secs(1);
+        assert_eq!(own.idle_round_at(delay), now + Nanos::from_secs(1) + delay);
+    }
+
+    #[test]
+    fn an_array_that_needs_no_kept_entry_counts_from_the_tail_on_and_one_that_does_keeps_its_place() {
+        let mut own = journal(5);
+        let array =
+            |number: u8| JournalArray { set_uuid: Uuid([number; 16]), state: ArrayState::Live, first_sequence: 1 };
+        (0..2).for_each(|number| _ = own.superblock.as_mut().unwrap().enter(array(number)));
+        own.log.wait_for_array(1, 1);
+        own.log.keep(1);
+        own.log.end_array_entries(1);
+        own.log.wait_for_array(1, 1);
+        let plan = own.plan_round(3).unwrap();
+        assert_eq!(plan, Plan { target: 2, empties: false });
+        own.spill.attach(Sectors(1024));
+        own.round = Round::Flushing { plan, pending: 0, failed: false };
+        assert!(own.end_flushing(Instant::ZERO));
+        let superblock = own.superblock.as_ref().unwrap();
+        let first = |index: usize| superblock.arrays[index].unwrap().first_sequence;
+        assert_eq!((first(0), first(1), superblock.kept), (2, 1, Sectors(1024)));
+    }
+
+    #[test]
+    fn dirty_data_is_pressed_out_at_three_quarters_of_the_ring_and_of_the_lines_and_at_half_of_the_table() {
+        // Six entries of 1024 sectors are three quarters of the ring; more than that presses the oldest quarter.
+        assert_eq!([journal(6).pressed(256), journal(7).pressed(256)], [0, 1 + 7 / 4 + 1]);
+        // Three entries have a line each.
+        assert_eq!([journal(3).pressed(4), journal(4).pressed(4), journal(4).pressed(5)], [0, 1 + 1 + 1, 3]);
+        // The table has 64 places for entries of hosts.
+        let small = |entries: u64| {
+            let mut own = Journal::of_ring(Sectors(8192));
+            (0..entries).for_each(|_| own.log.push(Entry { position: 0, sectors: 8, pins: 0, lines: 0, waiting: 0 }));
+            own
+        };
+        assert_eq!([small(32).pressed(256), small(33).pressed(256)], [0, 1 + 33 / 4 + 1]);
+        assert_eq!([small(48).pressed(256), small(49).pressed(256)], [1 + 48 / 4 + 1, u64::MAX]);
+        let mut short = small(4);
+        short.room.note_short();
+        assert_eq!(short.pressed(256), 1 + 1 + 1);
+        assert!(small(33).is_log_long(256) && !small(32).is_log_long(256));
+        assert!(journal(5).is_log_long(256) && !journal(4).is_log_long(256));
+        assert!(journal(3).is_log_long(5) && !journal(3).is_log_long(6));
     }
 }

@@ -1,13 +1,14 @@
 //! The place of the log of a slot: on its member and, while that is being replaced, on its replacement.
 
 use openraid_format::{PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX};
-use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, Slot};
+use openraid_units::{BlockSize, DriveLba, Instant, PoolOffset, Sectors, SetId, Slot};
 
 use super::Partial;
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::array::set::Set;
-use crate::controller::Controller;
+use crate::array::sets::Sets;
 use crate::geometry::Geometry;
+use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
 use crate::io::op::{Op, PartialParity};
 use crate::slots::SlotSet;
@@ -50,7 +51,7 @@ impl Op {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Write to the area of a member's log, durably.
     #[allow(clippy::too_many_arguments)] // a write has as many parts
     pub(super) fn write_area(
@@ -61,9 +62,10 @@ impl Controller {
         (at, len): (Sectors, Sectors),
         frames: PoolOffset,
         hold: Option<crate::io::command::Hold>,
+        (channels, now): (&mut Channels, Instant),
         actions: &mut Actions,
     ) {
-        let member = self.sets.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
+        let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
         member.count_write(len);
         let (start, _) = member.ppl_area().expect("it was chosen for its log");
         let (slot, drive) = (member.slot().unwrap_or_default(), member.drive());
@@ -72,6 +74,6 @@ impl Controller {
             .doing(DriveOp::Write { fua: true }, (start + at, len), Data::Frames(frames))
             .of_class(IoClass::Metadata)
             .holding(hold);
-        self.channels.push(self.now, &command, actions);
+        channels.push(now, &command, actions);
     }
 }

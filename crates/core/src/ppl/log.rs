@@ -3,7 +3,8 @@
 use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
 use openraid_units::{Sectors, SetId, Slot};
 
-use super::{LogState, Partial, SetPpl, LOG_OPS_MAX};
+use super::slot_log::{Log, LogState};
+use super::Partial;
 use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
@@ -12,10 +13,10 @@ use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::gate::Gate;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
+use crate::io::ops::Ops;
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
-use crate::planted::Flaw;
-use crate::planted::Planted;
+use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
@@ -29,15 +30,41 @@ impl Sets {
         }
         let (set, slot) = (op.set(), self.get(op.set()).parity().p_slot(op.rows_of().stripe));
         let reused = planted.has(Flaw::LogReusedUnflushed);
-        let log = &mut self.get_mut(set).ppl.as_mut().expect("it was logged").logs[slot.index()];
-        log.covered -= 1;
-        if log.covered == 0 {
-            log.state = if reused { LogState::Free } else { LogState::Stale };
-            let is_due = log.is_wanted();
-            if is_due {
-                self.logs_are_due();
-            }
+        if self.log_mut(set, slot).end_op(reused) {
+            self.logs_are_due();
         }
+    }
+
+    /// The log of a slot.
+    fn log_mut(&mut self, id: SetId, slot: Slot) -> &mut Log {
+        &mut self.get_mut(id).ppl.as_mut().expect("asked for a set with logs").logs[slot.index()]
+    }
+
+    /// A command of a log ended.
+    pub(crate) fn on_log_written(&mut self, id: SetId, slot: Slot) {
+        self.log_mut(id, slot).command_ended();
+        self.logs_are_due();
+    }
+
+    /// A flush before logs are overwritten ended.
+    pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
+        let ppl = self.get_mut(id).ppl.as_mut().expect("it was flushed for its logs");
+        ppl.flushes -= 1;
+        self.logs_are_due();
+    }
+
+    /// No member keeps a log in this slot, or the array has failed: the waiting operations continue without one. True if
+    /// one did.
+    fn release_waiting(&mut self, id: SetId, slot: Slot, ops: &mut Ops) -> bool {
+        let log = self.log_mut(id, slot);
+        log.disarm();
+        let mut moved = false;
+        while let Some(index) = log.next_waiting() {
+            ops[index].set_record(Partial::No);
+            ops.wake(index);
+            moved = true;
+        }
+        moved
     }
 }
 
@@ -85,7 +112,7 @@ impl Controller {
     /// zeroed.
     pub(crate) fn record_write(&mut self, index: u32) -> Gate {
         if self.ops[index].kind() == OpKind::Discard {
-            self.plan_discard_record(index);
+            self.sets.get(self.ops[index].set()).plan_discard_record(&mut self.ops[index]);
         }
         let op = &self.ops[index];
         match op.record() {
@@ -96,9 +123,7 @@ impl Controller {
                 let slot = self.sets.get(set).parity().p_slot(stripe);
                 self.ops[index].set_record(Partial::Waiting);
                 let ppl = self.sets.get_mut(set).ppl.as_mut().expect("a set with records has logs");
-                let log = &mut ppl.logs[slot.index()];
-                log.waiting.push(index);
-                let waits = log.state != LogState::Free;
+                let waits = ppl.logs[slot.index()].wait(index);
                 self.sets.logs_are_due();
                 if waits {
                     self.trace.note_op(
@@ -112,33 +137,6 @@ impl Controller {
                 }
                 Gate::Waits(Wait::Record)
             }
-        }
-    }
-
-    fn plan_discard_record(&mut self, index: u32) {
-        let op = self.ops[index];
-        if op.record() == Partial::No && self.sets.get(op.set()).ppl.is_some() {
-            let all = SlotSet::first_n(self.sets.get(op.set()).slots());
-            let named = op.named_slots(self.sets.get(op.set()));
-            self.ops[index].set_record(op.record_for(self.sets.get(op.set()), named, all).0);
-        }
-    }
-
-    fn entry_of(&self, op: &Op) -> PplEntry {
-        let parity = self.sets.get(op.set()).parity();
-        let (named, rows) = (op.named_slots(self.sets.get(op.set())), op.rows_of());
-        let columns = named.iter().filter_map(|slot| match parity.role_of(rows.stripe, slot) {
-            StripeRole::Data(column) => Some(column),
-            StripeRole::P | StripeRole::Q => None,
-        });
-        let first = columns.min().expect("something is written");
-        let bytes = op.row_bytes();
-        PplEntry {
-            data_sector: parity.set_lba(rows.stripe, first, Sectors(u64::from(rows.part.from()))),
-            pp_size: if op.partial_parity().is_there() { bytes } else { 0 },
-            data_size: bytes * named.len(),
-            parity_disk: u32::from(parity.p_slot(rows.stripe).0),
-            checksum: if let PartialParity::Summed(crc) = op.partial_parity() { crc } else { 0 },
         }
     }
 
@@ -162,20 +160,16 @@ impl Controller {
         moved
     }
 
-    fn log_mut(&mut self, id: SetId, slot: Slot) -> &mut super::Log {
-        &mut self.sets.get_mut(id).ppl.as_mut().expect("asked for a set with logs").logs[slot.index()]
-    }
-
     fn pump_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
         let ppl = set.ppl.as_ref().expect("asked for a set with logs");
         let log = &ppl.logs[slot.index()];
-        if set.has_failed() && log.state != LogState::Writing {
-            return self.release_waiting(id, slot);
+        if set.has_failed() && !log.is_writing() {
+            return self.sets.release_waiting(id, slot, &mut self.ops);
         }
-        match log.state {
+        match log.state() {
             LogState::Free if log.is_wanted() && ppl.is_ready() => self.write_log(id, slot, actions),
-            LogState::Writing if log.pending == 0 && set.is_failure_durable() => {
+            LogState::Writing { pending: 0 } if set.is_failure_durable() => {
                 self.log_is_durable(id, slot);
                 true
             }
@@ -184,23 +178,11 @@ impl Controller {
         }
     }
 
-    /// No member keeps a log in this slot, or the array has failed: the waiting operations continue without one.
-    fn release_waiting(&mut self, id: SetId, slot: Slot) -> bool {
-        let mut moved = false;
-        self.log_mut(id, slot).arm = false;
-        while let Some(index) = self.log_mut(id, slot).waiting.pop() {
-            self.ops[index].set_record(Partial::No);
-            self.ops.wake(index);
-            moved = true;
-        }
-        moved
-    }
-
     /// A flush failed on a member that the array needs. The writes that the log covers may be lost, so the log must
     /// stay as it is, and operations that need a record are refused.
     fn refuse_waiting(&mut self, id: SetId, slot: Slot) -> bool {
         let mut moved = false;
-        while let Some(index) = self.log_mut(id, slot).waiting.pop() {
+        while let Some(index) = self.sets.log_mut(id, slot).next_waiting() {
             self.ops[index].set_record(Partial::No);
             self.trace.note(&mut self.sets, id, Reason::FlushFailed, 0, 0);
             self.ops.refuse(index);
@@ -213,7 +195,7 @@ impl Controller {
     fn write_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
         let keepers = self.sets.get(id).log_keepers(slot);
         if keepers == [None; 2] {
-            return self.release_waiting(id, slot);
+            return self.sets.release_waiting(id, slot, &mut self.ops);
         }
         if !self.channels.may_issue() || !actions.has_room() {
             self.sets.logs_are_due();
@@ -224,14 +206,14 @@ impl Controller {
         let mut header = PplHeader::new(uuid, self.sets.get_mut(id).next_log_generation());
         let room = self.sets.get(id).ppl.as_ref().expect("it has logs").room;
         let mut payload = Sectors::ZERO;
-        while let Some(index) = self.log_mut(id, slot).waiting.front() {
+        self.sets.log_mut(id, slot).begin_write();
+        while let Some(index) = self.sets.log_mut(id, slot).next_record() {
             let op = self.ops[index];
             let rows = if op.partial_parity().is_there() { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
-            if payload + rows > room || self.log_mut(id, slot).flying.len() == LOG_OPS_MAX {
+            if payload + rows > room {
                 break;
             }
-            self.log_mut(id, slot).waiting.pop();
-            self.log_mut(id, slot).flying.push(index);
+            self.sets.log_mut(id, slot).take_record();
             self.trace.note_op(
                 &mut self.sets,
                 &self.ops,
@@ -240,19 +222,18 @@ impl Controller {
                 op.rows_of().stripe.0,
                 u32::from(op.partial_parity().is_there()),
             );
-            header.push(self.entry_of(&op)).expect("fewer than fit");
+            header.push(self.sets.get(id).entry_of(&op)).expect("fewer than fit");
             if op.partial_parity().is_there() {
                 self.write_partial(id, slot, keepers, &op, payload, actions);
             }
             payload += rows;
         }
-        let log = self.log_mut(id, slot);
-        (log.state, log.arm) = (LogState::Writing, false);
         let mut bytes = [0; PPL_HEADER_BYTES];
         header.encode(&mut bytes);
         for keeper in keepers.into_iter().flatten() {
-            self.log_mut(id, slot).pending += 1;
-            self.write_log_header(id, keeper, Owner::PplLog, &bytes, actions);
+            self.sets.log_mut(id, slot).command_issued();
+            let io = (&mut self.channels, self.now);
+            self.sets.write_log_header(id, keeper, Owner::PplLog, &bytes, io, actions);
         }
         true
     }
@@ -269,34 +250,29 @@ impl Controller {
         let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
         let place = (PPL_HEADER_SECTORS + at, Sectors(u64::from(op.rows())));
         for keeper in keepers.into_iter().flatten() {
-            self.log_mut(id, slot).pending += 1;
-            self.write_area(id, keeper, Owner::PplLog, place, frames, hold, actions);
+            self.sets.log_mut(id, slot).command_issued();
+            self.sets.write_area(
+                id,
+                keeper,
+                Owner::PplLog,
+                place,
+                frames,
+                hold,
+                (&mut self.channels, self.now),
+                actions,
+            );
         }
-    }
-
-    /// A command of a log ended.
-    pub(crate) fn on_log_written(&mut self, id: SetId, slot: Slot) {
-        let log = self.log_mut(id, slot);
-        log.pending -= 1;
-        self.sets.logs_are_due();
     }
 
     /// The log being written is on the members that work: the operations that wait for it write now.
     fn log_is_durable(&mut self, id: SetId, slot: Slot) {
-        let log = self.log_mut(id, slot);
-        let mut flying = core::mem::take(&mut log.flying);
-        log.covered = u32::try_from(flying.len()).expect("few operations");
-        log.state = if flying.is_empty() { LogState::Free } else { LogState::Covering };
-        for index in flying.drain(..) {
-            self.ops[index].set_record(Partial::Logged);
-            self.trace.op(&self.ops, index, || What::Durable);
-            self.ops.wake(index);
-        }
-        let log = self.log_mut(id, slot);
-        log.flying = flying;
-        // Operations that came while an empty header was being written.
-        let due = log.state == LogState::Free && log.is_wanted();
-        if due {
+        let Self { ops, trace, .. } = self;
+        let is_due = self.sets.log_mut(id, slot).land(|index| {
+            ops[index].set_record(Partial::Logged);
+            trace.op(ops, index, || What::Durable);
+            ops.wake(index);
+        });
+        if is_due {
             self.sets.logs_are_due();
         }
     }
@@ -309,28 +285,15 @@ impl Controller {
         if ppl.flushes > 0 {
             return false;
         }
-        let mut moved = false;
-        if durable {
-            // The flush has ended.
-            let next = if doubt { LogState::Stale } else { LogState::Free };
-            for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Flushing) {
-                log.state = next;
-                moved = true;
-            }
-        }
-        let flushing = ppl.logs.iter().any(|log| log.state == LogState::Flushing);
-        let wanted = ppl.logs.iter().any(|log| log.state == LogState::Stale && log.is_wanted());
-        if flushing || doubt || !wanted {
+        let moved = durable && ppl.end_flush(doubt);
+        if doubt || !ppl.is_flush_due() {
             return moved;
         }
         if !self.channels.may_issue() {
             self.sets.logs_are_due();
             return moved;
         }
-        let ppl = self.sets.get_mut(id).ppl.as_mut().expect("just seen");
-        for log in ppl.logs.iter_mut().filter(|log| log.state == LogState::Stale) {
-            log.state = LogState::Flushing;
-        }
+        self.sets.get_mut(id).ppl.as_mut().expect("just seen").begin_flush();
         let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // No flush is needed if a later one has covered the writes.
@@ -339,32 +302,46 @@ impl Controller {
         }
         true
     }
-
-    /// A flush before logs are overwritten ended.
-    pub(crate) fn on_ppl_flushed(&mut self, id: SetId) {
-        let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it was flushed for its logs");
-        ppl.flushes -= 1;
-        self.sets.logs_are_due();
-    }
 }
 
 impl Set {
     /// The generation of the next header: 0 while parity is not consistent everywhere.
     pub(super) fn next_log_generation(&mut self) -> u64 {
         let consistent = self.is_consistent_everywhere();
-        let ppl = self.ppl.as_mut().expect("asked for a set with logs");
-        ppl.generation += u64::from(consistent && !ppl.planted.has(Flaw::LogNeverArmed));
-        if consistent {
-            ppl.generation
-        } else {
-            0
+        self.ppl.as_mut().expect("asked for a set with logs").next_generation(consistent)
+    }
+
+    /// A discard that has no record yet needs one, if the set has logs.
+    fn plan_discard_record(&self, op: &mut Op) {
+        if op.record() == Partial::No && self.ppl.is_some() {
+            let (record, _) = op.record_for(self, op.named_slots(self), SlotSet::first_n(self.slots()));
+            op.set_record(record);
+        }
+    }
+
+    /// The record of an operation.
+    fn entry_of(&self, op: &Op) -> PplEntry {
+        let parity = self.parity();
+        let (named, rows) = (op.named_slots(self), op.rows_of());
+        let columns = named.iter().filter_map(|slot| match parity.role_of(rows.stripe, slot) {
+            StripeRole::Data(column) => Some(column),
+            StripeRole::P | StripeRole::Q => None,
+        });
+        let first = columns.min().expect("something is written");
+        let bytes = op.row_bytes();
+        PplEntry {
+            data_sector: parity.set_lba(rows.stripe, first, Sectors(u64::from(rows.part.from()))),
+            pp_size: if op.partial_parity().is_there() { bytes } else { 0 },
+            data_size: bytes * named.len(),
+            parity_disk: u32::from(parity.p_slot(rows.stripe).0),
+            checksum: if let PartialParity::Summed(crc) = op.partial_parity() { crc } else { 0 },
         }
     }
 
     /// Parity is consistent from now on: logs without records are rewritten.
     pub(crate) fn arm_logs(&mut self) {
         if let Some(ppl) = &mut self.ppl {
-            ppl.logs.iter_mut().for_each(|log| log.arm = true);
+            ppl.logs.iter_mut().for_each(Log::arm);
         }
     }
 
@@ -373,23 +350,23 @@ impl Set {
     pub(crate) fn arm_log(&mut self, slot: Slot) {
         if self.is_consistent_everywhere() {
             if let Some(ppl) = &mut self.ppl {
-                ppl.logs[slot.index()].arm = true;
+                ppl.logs[slot.index()].arm();
             }
         }
     }
 
     /// Is some work of the logs under way that no operation waits for?
     pub(crate) fn is_ppl_busy(&self) -> bool {
-        let writing = |ppl: &SetPpl| ppl.logs.iter().any(|log| log.state == LogState::Writing);
-        self.ppl.as_ref().is_some_and(|ppl| ppl.setups + ppl.flushes > 0 || writing(ppl))
+        self.ppl.as_ref().is_some_and(|ppl| ppl.is_busy())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::plan::PlannedPpl;
-    use super::super::Stage;
+    use super::super::{SetPpl, Stage};
     use super::*;
+    use crate::array::consistency::Consistency;
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::io::footprint::{Columns, Footprint, StripeRows};
     use crate::io::search::Part;
@@ -433,28 +410,27 @@ mod tests {
     fn a_log_is_stale_when_all_that_it_covers_is_written() {
         let mut controller = controller();
         let slot = controller.sets.get(SET).parity().p_slot(StripeIndex(0));
-        (controller.log_mut(SET, slot).state, controller.log_mut(SET, slot).covered) = (LogState::Covering, 2);
+        cover(controller.sets.log_mut(SET, slot), 2);
         controller.sets.end_record(&mut row_write(), Planted::default());
-        assert_eq!(controller.log_mut(SET, slot).covered, 2, "an operation without a record covers nothing");
+        let state = |controller: &mut Controller| controller.sets.log_mut(SET, slot).state();
+        assert_eq!(state(&mut controller), LogState::Covering { ops: 2 }, "it has no record and covers nothing");
         controller.sets.end_record(&mut logged(), Planted::default());
-        assert_eq!(controller.log_mut(SET, slot).state, LogState::Covering);
-        // The second one waits, so the log must be advanced at once.
-        controller.log_mut(SET, slot).waiting.push(5);
+        assert_eq!(state(&mut controller), LogState::Covering { ops: 1 });
+        // Another operation waits, so the log must be advanced at once.
+        controller.sets.log_mut(SET, slot).wait(5);
         assert!(!controller.sets.are_logs_due());
         let mut last = logged();
         controller.sets.end_record(&mut last, Planted::default());
-        assert_eq!((last.record(), controller.log_mut(SET, slot).state), (Partial::No, LogState::Stale));
+        assert_eq!((last.record(), state(&mut controller)), (Partial::No, LogState::Stale));
         assert!(controller.sets.are_logs_due());
     }
 
-    #[test]
-    fn headers_have_a_generation_only_while_parity_is_consistent() {
-        let mut controller = controller();
-        let set = controller.sets.get_mut(SET);
-        set.set_consistent_to(Sectors(8));
-        assert_eq!(set.next_log_generation(), 0);
-        set.set_consistent_to(Sectors::MAX);
-        assert_eq!((set.next_log_generation(), set.next_log_generation()), (7, 8));
+    /// A write of this number of records is durable.
+    fn cover(log: &mut Log, records: u32) {
+        (0..records).for_each(|op| _ = log.wait(op));
+        log.begin_write();
+        (0..records).for_each(|_| log.take_record());
+        log.land(|_| {});
     }
 
     #[test]
@@ -462,25 +438,36 @@ mod tests {
         let mut controller = controller();
         let op = controller.ops.put(with_record(Partial::Waiting)).index;
         controller.hold_op(op, Wait::Record);
-        let log = controller.log_mut(SET, Slot(1));
-        log.state = LogState::Writing;
-        log.flying.push(op);
+        let log = controller.sets.log_mut(SET, Slot(1));
+        log.wait(op);
+        log.begin_write();
+        log.take_record();
         // Another one came while the log was being written: it needs the next write.
-        log.waiting.push(op + 1);
+        log.wait(op + 1);
         controller.log_is_durable(SET, Slot(1));
         assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::Logged, Some(op)));
         assert!(!controller.ops.has_ready(), "the other one still waits");
-        let log = controller.log_mut(SET, Slot(1));
-        assert_eq!((log.state, log.covered, log.waiting.len()), (LogState::Covering, 1, 1));
+        let log = controller.sets.log_mut(SET, Slot(1));
+        assert_eq!((log.state(), log.next_record()), (LogState::Covering { ops: 1 }, Some(op + 1)));
     }
 
     #[test]
     fn an_operation_that_waits_for_a_log_whose_member_is_gone_continues_without_a_record() {
         let mut controller = controller();
         let op = controller.ops.put(with_record(Partial::Waiting)).index;
-        controller.log_mut(SET, Slot(1)).waiting.push(op);
-        assert!(controller.release_waiting(SET, Slot(1)));
+        controller.sets.log_mut(SET, Slot(1)).wait(op);
+        assert!(controller.sets.release_waiting(SET, Slot(1), &mut controller.ops));
         assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::No, Some(op)));
-        assert!(!controller.release_waiting(SET, Slot(1)), "nothing waits any more");
+        assert!(!controller.sets.release_waiting(SET, Slot(1), &mut controller.ops), "nothing waits any more");
+    }
+
+    #[test]
+    fn headers_have_a_generation_only_while_parity_is_consistent() {
+        let mut controller = controller();
+        let set = controller.sets.get_mut(SET);
+        set.set_consistency(Consistency::from(Some(Sectors(8)), false));
+        assert_eq!(set.next_log_generation(), 0);
+        set.set_consistency(Consistency::Everywhere);
+        assert_eq!((set.next_log_generation(), set.next_log_generation()), (7, 8));
     }
 }

@@ -26,16 +26,17 @@
 mod area;
 mod log;
 pub mod plan;
+mod slot_log;
 mod start;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::Sectors;
 
-use crate::planted::Planted;
-use crate::slab::Queue;
+use crate::planted::{Flaw, Planted};
 use openraid_format::crc32c_of_both;
 use plan::{PlannedPpl, PplRedo};
+use slot_log::{Log, LogState};
 
 /// Maximum number of operations whose records one write of a log takes: their commands must fit next to others.
 pub(crate) const LOG_OPS_MAX: usize = 64;
@@ -52,38 +53,6 @@ pub(crate) enum Partial {
     Waiting,
     /// The record is durable, and covers its writes.
     Logged,
-}
-
-/// State of a log; see the module.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LogState {
-    Free,
-    Writing,
-    Covering,
-    Stale,
-    Flushing,
-}
-
-/// The log of one slot.
-#[derive(Debug)]
-pub(crate) struct Log {
-    pub(in crate::ppl) state: LogState,
-    /// Operations that wait for the next write of it.
-    pub(in crate::ppl) waiting: Queue,
-    /// Operations of the write that is under way.
-    pub(in crate::ppl) flying: Vec<u32>,
-    /// Outstanding commands of that write.
-    pub(in crate::ppl) pending: u32,
-    /// Operations that the last write covers and that are not finished.
-    pub(in crate::ppl) covered: u32,
-    /// An empty header must be written: the set is consistent now, and the header on disk does not say so.
-    pub(in crate::ppl) arm: bool,
-}
-
-impl Log {
-    fn is_wanted(&self) -> bool {
-        !self.waiting.is_empty() || self.arm
-    }
 }
 
 /// Progress of a set from assembly to its first request.
@@ -152,16 +121,8 @@ pub(crate) struct SetPpl {
 
 impl SetPpl {
     pub(crate) fn new(planned: &PlannedPpl, slots: u16, room: Sectors, ops_max: u32) -> Self {
-        let log = || Log {
-            state: LogState::Free,
-            waiting: Queue::new(ops_max),
-            flying: Vec::with_capacity(LOG_OPS_MAX),
-            pending: 0,
-            covered: 0,
-            arm: false,
-        };
         Self {
-            logs: (0..slots).map(|_| log()).collect(),
+            logs: (0..slots).map(|_| Log::new(ops_max)).collect(),
             generation: planned.generation,
             room,
             flushes: 0,
@@ -227,8 +188,117 @@ impl SetPpl {
         self.unread = true;
     }
 
+    /// The generation of the next header: 0 while parity is not consistent everywhere.
+    pub(in crate::ppl) fn next_generation(&mut self, is_consistent: bool) -> u64 {
+        self.generation += u64::from(is_consistent && !self.planted.has(Flaw::LogNeverArmed));
+        if is_consistent {
+            self.generation
+        } else {
+            0
+        }
+    }
+
+    /// The flush for stale logs has ended, as `failed` says. True if a log changed.
+    pub(in crate::ppl) fn end_flush(&mut self, failed: bool) -> bool {
+        self.logs.iter_mut().fold(false, |moved, log| log.end_flush(failed) | moved)
+    }
+
+    /// Must the members be flushed before a log can be written that is needed?
+    pub(in crate::ppl) fn is_flush_due(&self) -> bool {
+        let is_flushing = self.logs.iter().any(|log| log.state() == LogState::Flushing);
+        !is_flushing && self.logs.iter().any(|log| log.state() == LogState::Stale && log.is_wanted())
+    }
+
+    /// The members are being flushed for all stale logs.
+    pub(in crate::ppl) fn begin_flush(&mut self) {
+        self.logs.iter_mut().for_each(Log::begin_flush);
+    }
+
+    /// Is work of the logs under way that no operation waits for?
+    pub(in crate::ppl) fn is_busy(&self) -> bool {
+        self.setups + self.flushes > 0 || self.logs.iter().any(Log::is_writing)
+    }
+
     /// May the set take requests?
     pub(crate) fn is_ready(&self) -> bool {
         self.stage == Stage::Ready
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::{Slot, StripeIndex};
+
+    use super::*;
+
+    fn logs(slots: u16) -> SetPpl {
+        SetPpl::new(&PlannedPpl { generation: 6, ..PlannedPpl::default() }, slots, Sectors(128), 8)
+    }
+
+    /// A log that is stale.
+    fn make_stale(log: &mut Log) {
+        log.wait(1);
+        log.begin_write();
+        log.take_record();
+        log.land(|_| {});
+        log.end_op(false);
+    }
+
+    #[test]
+    fn headers_have_a_generation_only_while_parity_is_consistent() {
+        let mut ppl = logs(4);
+        assert_eq!([false, true, false, true].map(|consistent| ppl.next_generation(consistent)), [0, 7, 0, 8]);
+    }
+
+    #[test]
+    fn one_flush_serves_all_stale_logs_and_is_due_only_if_one_of_them_is_needed() {
+        let mut ppl = logs(4);
+        make_stale(&mut ppl.logs[1]);
+        make_stale(&mut ppl.logs[3]);
+        assert!(!ppl.is_flush_due(), "no write needs these logs");
+        ppl.logs[0].wait(2);
+        assert!(!ppl.is_flush_due(), "this one needs no flush");
+        ppl.logs[3].wait(3);
+        assert!(ppl.is_flush_due());
+        ppl.begin_flush();
+        assert!(!ppl.is_flush_due(), "one is under way");
+        make_stale(&mut ppl.logs[2]);
+        ppl.logs[2].wait(4);
+        assert!(!ppl.is_flush_due(), "this log was not stale when the flush began");
+        assert!(ppl.end_flush(false) && !ppl.end_flush(false));
+        let states: Vec<_> = ppl.logs.iter().map(Log::state).collect();
+        assert_eq!(states, [LogState::Free, LogState::Free, LogState::Stale, LogState::Free]);
+        assert!(ppl.is_flush_due());
+    }
+
+    #[test]
+    fn writes_setups_and_flushes_keep_the_logs_busy() {
+        let mut ppl = logs(2);
+        assert!(!ppl.is_busy());
+        ppl.logs[1].begin_write();
+        assert!(ppl.is_busy());
+        ppl.logs[1].land(|_| {});
+        (ppl.setups, ppl.flushes) = (1, 0);
+        assert!(ppl.is_busy() && ppl.is_preparing());
+        (ppl.setups, ppl.flushes) = (0, 1);
+        assert!(ppl.is_busy() && !ppl.is_preparing());
+    }
+
+    #[test]
+    fn an_entry_is_sound_if_the_checksum_of_all_its_parts_is_its_own() {
+        let (one, other) = ([1_u8; 512], [2_u8; 512]);
+        let crc = |bytes: &[u8]| openraid_format::crc32c(bytes);
+        let whole = crc(&[one, other].concat());
+        for (checksum, sound) in [(whole, true), (whole ^ 1, false)] {
+            let mut ppl = logs(2);
+            let (slot, stripe) = (Slot(1), StripeIndex(0));
+            let entry = PplRedo { slot, at: None, stripe, lo: 0, hi: 2, first: 0, columns: 1, checksum };
+            ppl.redoing = Some(Redoing { entry, crc: 0, sound: false });
+            ppl.sum_partial(crc(&one), 512);
+            ppl.sum_partial(crc(&other), 512);
+            assert_eq!((ppl.judge_partial(), ppl.redoing().is_sound()), (sound, sound));
+            ppl.end_entry();
+            assert!(ppl.redoing.is_none());
+        }
     }
 }

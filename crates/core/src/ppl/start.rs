@@ -10,7 +10,7 @@
 
 use alloc::boxed::Box;
 use openraid_format::{PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
-use openraid_units::{BlockSize, Bytes, PoolOffset, Sectors, SetId};
+use openraid_units::{BlockSize, Bytes, Instant, PoolOffset, Sectors, SetId};
 
 use super::area::room_of;
 use super::plan::PplRedo;
@@ -19,7 +19,9 @@ use crate::actions::Actions;
 use crate::admin::AdminError;
 use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
+use crate::array::sets::Sets;
 use crate::controller::Controller;
+use crate::io::channel::Channels;
 use crate::io::command::Owner;
 use crate::io::footprint::{Columns, StripeRows};
 use crate::io::op::Op;
@@ -79,12 +81,12 @@ impl Controller {
             // was computed from.
             Stage::Flush if !set.is_failure_durable() => return false,
             Stage::Flush => {
-                self.enter_stage(id, Stage::Clear);
-                self.clear_areas(id, actions);
+                self.sets.enter_stage(id, Stage::Clear);
+                self.sets.clear_areas(id, (&mut self.channels, self.now), actions);
             }
             Stage::Clear => {
-                self.enter_stage(id, Stage::Header);
-                self.write_empty_headers(id, actions);
+                self.sets.enter_stage(id, Stage::Header);
+                self.sets.write_empty_headers(id, (&mut self.channels, self.now), actions);
             }
             Stage::Header => {
                 let set = self.sets.get_mut(id);
@@ -93,7 +95,7 @@ impl Controller {
                     // The superblocks no longer say that it was not stopped cleanly.
                     set.metadata.as_mut().expect("sets with logs have metadata").request();
                 }
-                self.enter_stage(id, Stage::Ready);
+                self.sets.enter_stage(id, Stage::Ready);
             }
             Stage::Ready => unreachable!("just seen"),
         }
@@ -101,13 +103,9 @@ impl Controller {
         true
     }
 
-    fn enter_stage(&mut self, id: SetId, stage: Stage) {
-        self.sets.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
-    }
-
     /// Apply the next entry; after the last one the members are flushed.
     fn redo_next(&mut self, id: SetId, actions: &mut Actions) {
-        if let Some(entry) = self.next_entry(id) {
+        if let Some(entry) = self.sets.get_mut(id).next_entry() {
             let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
             let rows_max = self.sets.get(id).rows_max();
@@ -135,54 +133,75 @@ impl Controller {
             );
             return;
         }
-        self.enter_stage(id, Stage::Flush);
+        self.sets.enter_stage(id, Stage::Flush);
         let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
         self.sets.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
+}
 
+impl Set {
     /// The next entry that can be applied. Rows that were written while a member with larger blocks was missing may not
     /// be whole blocks of it.
-    fn next_entry(&mut self, id: SetId) -> Option<PplRedo> {
-        let set = self.sets.get_mut(id);
-        let block = u32::try_from(set.block().sectors().get()).expect("a block is small");
-        let ppl = set.ppl.as_mut().expect("it has logs");
+    fn next_entry(&mut self) -> Option<PplRedo> {
+        let block = u32::try_from(self.block().sectors().get()).expect("a block is small");
+        self.ppl.as_mut().expect("it has logs").next_entry(block)
+    }
+}
+
+impl SetPpl {
+    /// The next entry whose rows are whole blocks of `block` sectors. The others count as unread.
+    fn next_entry(&mut self, block: u32) -> Option<PplRedo> {
         loop {
-            let entry = ppl.redo.pop_front()?;
+            let entry = self.redo.pop_front()?;
             if (entry.lo | entry.hi).is_multiple_of(block) {
                 return Some(entry);
             }
-            ppl.unread = true;
+            self.unread = true;
         }
+    }
+}
+
+impl Sets {
+    fn enter_stage(&mut self, id: SetId, stage: Stage) {
+        self.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
     }
 
     /// Zero the space after the next header, so that logs of an earlier time cannot be taken for newer ones.
-    fn clear_areas(&mut self, id: SetId, actions: &mut Actions) {
-        for index in 0..self.sets.get(id).members().len() {
-            self.zero_area(id, index, actions);
+    fn clear_areas(&mut self, id: SetId, (channels, now): (&mut Channels, Instant), actions: &mut Actions) {
+        for index in 0..self.get(id).members().len() {
+            self.zero_area(id, index, (&mut *channels, now), actions);
         }
     }
 
-    fn zero_area(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        let member = &self.sets.get(id).members()[index];
+    fn zero_area(&mut self, id: SetId, index: usize, (channels, now): (&mut Channels, Instant), actions: &mut Actions) {
+        let member = &self.get(id).members()[index];
         let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
         let mut at = PPL_HEADER_SECTORS;
         while at < size {
             let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
-            self.sets.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
-            self.write_area(id, index, Owner::PplSetup, (at, len), PoolOffset::ZERO, None, actions);
+            self.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
+            let (owner, io) = (Owner::PplSetup, (&mut *channels, now));
+            self.write_area(id, index, owner, (at, len), PoolOffset::ZERO, None, io, actions);
             at += len;
         }
     }
 
-    fn write_empty_headers(&mut self, id: SetId, actions: &mut Actions) {
-        let generation = self.sets.get_mut(id).next_log_generation();
-        for index in 0..self.sets.get(id).members().len() {
-            self.write_empty_header(id, index, generation, actions);
+    fn write_empty_headers(&mut self, id: SetId, (channels, now): (&mut Channels, Instant), actions: &mut Actions) {
+        let generation = self.get_mut(id).next_log_generation();
+        for index in 0..self.get(id).members().len() {
+            self.write_empty_header(id, index, generation, (&mut *channels, now), actions);
         }
     }
 
-    fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    fn write_empty_header(
+        &mut self,
+        id: SetId,
+        index: usize,
+        generation: u64,
+        io: (&mut Channels, Instant),
+        actions: &mut Actions,
+    ) {
+        let set = self.get_mut(id);
         let member = &set.members()[index];
         if !member.has_metadata() || member.ppl_area().is_none() {
             return;
@@ -191,7 +210,7 @@ impl Controller {
         let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
         let mut bytes = [0; PPL_HEADER_BYTES];
         PplHeader::new(uuid, generation).encode(&mut bytes);
-        self.write_log_header(id, index, Owner::PplSetup, &bytes, actions);
+        self.write_log_header(id, index, Owner::PplSetup, &bytes, io, actions);
     }
 
     pub(super) fn write_log_header(
@@ -200,27 +219,34 @@ impl Controller {
         index: usize,
         owner: Owner,
         bytes: &[u8; PPL_HEADER_BYTES],
+        (channels, now): (&mut Channels, Instant),
         actions: &mut Actions,
     ) {
-        let member = self.sets.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
+        let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
         member.count_write(PPL_HEADER_SECTORS);
         let (lba, _) = member.ppl_area().expect("it was chosen for its log");
-        self.sets.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, &mut self.channels, self.now, actions);
+        self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, channels, now, actions);
     }
 
     /// A member joins: the content of its area does not belong to its new slot. Its header states, as the others' do,
     /// whether parity is consistent: when the member has been filled, it may be the only one that is left.
-    pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        if self.sets.get(id).ppl.is_some() {
-            let generation = self.sets.get_mut(id).next_log_generation();
-            self.zero_area(id, index, actions);
-            self.write_empty_header(id, index, generation, actions);
+    pub(crate) fn prepare_log(
+        &mut self,
+        id: SetId,
+        index: usize,
+        (channels, now): (&mut Channels, Instant),
+        actions: &mut Actions,
+    ) {
+        if self.get(id).ppl.is_some() {
+            let generation = self.get_mut(id).next_log_generation();
+            self.zero_area(id, index, (&mut *channels, now), actions);
+            self.write_empty_header(id, index, generation, (channels, now), actions);
         }
     }
 
     /// A write to an area that is being prepared ended.
     pub(crate) fn on_ppl_setup(&mut self, id: SetId) {
-        self.sets.get_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
+        self.get_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
     }
 }
 

@@ -12,6 +12,7 @@ use super::Gate;
 use crate::actions::Actions;
 use crate::admin::{AdminCommand, AdminOutcome};
 use crate::array::active_mark::Intent;
+use crate::array::assemble::Assembly;
 use crate::array::create::{plan, CreateSpec, NewDrive};
 use crate::controller::Controller;
 use crate::events::{Completion, DriveInfo};
@@ -52,20 +53,18 @@ struct Bench {
 
 /// A controller with a RAID 5 of three drives with a bitmap, at rest.
 pub(in crate::io) fn array_at_rest() -> (Controller, Actions) {
-    let limits = Limits::small();
-    let (mut controller, actions) = (Controller::new(limits.clone()).unwrap(), Actions::new(&limits));
+    let (controller, actions, assembly) = three_drives(&Limits::small(), false);
+    started(controller, actions, assembly)
+}
+
+/// A controller with three drives, and a new RAID 5 of them that was not started: with a partial parity log or with a
+/// bitmap.
+pub(in crate::io) fn three_drives(limits: &Limits, ppl: bool) -> (Controller, Actions, Assembly) {
+    let (mut controller, actions) = (Controller::new(limits.clone()).unwrap(), Actions::new(limits));
     let capacity = Bytes::mib(1024).sectors_floor();
     let drives: Vec<DriveId> = (0..3).map(DriveId).collect();
     for drive in &drives {
-        let info = DriveInfo {
-            capacity,
-            block: BlockSize::B512,
-            rotational: true,
-            discard: true,
-            discard_zeroes: true,
-            write_zeroes: true,
-        };
-        controller.admin(Token(0), AdminCommand::AttachDrive { drive: *drive, info });
+        controller.admin(Token(0), AdminCommand::AttachDrive { drive: *drive, info: drive_of(capacity) });
     }
     let new = |drive: &DriveId| NewDrive { drive: *drive, capacity, uuid: Uuid([drive.0.to_le_bytes()[0] + 1; 16]) };
     let spec = CreateSpec {
@@ -80,10 +79,31 @@ pub(in crate::io) fn array_at_rest() -> (Controller, Actions) {
         spares: vec![],
         size: None,
         assume_clean: true,
-        bitmap: true,
-        ppl: false,
+        bitmap: !ppl,
+        ppl,
     };
-    controller.admin(Token(1), AdminCommand::StartSet(plan(&spec).unwrap()));
+    (controller, actions, plan(&spec).unwrap())
+}
+
+/// A drive of this size.
+pub(in crate::io) const fn drive_of(capacity: Sectors) -> DriveInfo {
+    DriveInfo {
+        capacity,
+        block: BlockSize::B512,
+        rotational: true,
+        discard: true,
+        discard_zeroes: true,
+        write_zeroes: true,
+    }
+}
+
+/// Start the array; all drives answer until it is at rest.
+pub(in crate::io) fn started(
+    mut controller: Controller,
+    actions: Actions,
+    assembly: Assembly,
+) -> (Controller, Actions) {
+    controller.admin(Token(1), AdminCommand::StartSet(assembly));
     let mut bench = Bench { controller, actions, op: 0 };
     bench.rest();
     (bench.controller, bench.actions)
