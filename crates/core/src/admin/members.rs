@@ -9,10 +9,32 @@ use crate::array::assemble::is_split_off;
 use crate::array::membership::new_member;
 use crate::array::metadata::Metadata;
 use crate::array::set::{Member, Set};
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::reason::FailReason;
 use crate::slab::NONE;
+
+impl Sets {
+    /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
+    /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
+    fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
+        let set = self.get(id);
+        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
+        let metadata = set.metadata.as_ref()?;
+        let Role::Active(slot) = superblock.role() else { return None };
+        let returns = superblock.set_uuid == metadata.common().set_uuid
+            && slot.0 < set.slots()
+            && !set.is_held(slot)
+            && superblock.recovery_offset().is_none()
+            // The bits say what the array wrote without it, not what it wrote without the array.
+            && !is_split_off(superblock, metadata.common(), set.in_sync())
+            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
+            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
+            && superblock.events >= header.events_cleared;
+        returns.then_some(slot)
+    }
+}
 
 impl Controller {
     pub(super) fn admin_fail(
@@ -73,7 +95,7 @@ impl Controller {
         let set = self.sets.get(id);
         self.check_suits(set, &new, info)?;
         self.channels.claim(&[new.drive], id)?;
-        let by_bitmap = self.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
+        let by_bitmap = self.sets.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.sets.get_mut(id);
         // Superblocks that are being written state the roles of the time when they began. A new member with the number
         // of a missing member would get the role of the missing member.
@@ -121,25 +143,6 @@ impl Controller {
             Some(need) => Err(AdminError::BitmapTooLarge { have: room, need }),
             None => Ok(()),
         }
-    }
-
-    /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
-    /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
-    fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
-        let set = self.sets.get(id);
-        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
-        let metadata = set.metadata.as_ref()?;
-        let Role::Active(slot) = superblock.role() else { return None };
-        let returns = superblock.set_uuid == metadata.common().set_uuid
-            && slot.0 < set.slots()
-            && !set.is_held(slot)
-            && superblock.recovery_offset().is_none()
-            // The bits say what the array wrote without it, not what it wrote without the array.
-            && !is_split_off(superblock, metadata.common(), set.in_sync())
-            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
-            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
-            && superblock.events >= header.events_cleared;
-        returns.then_some(slot)
     }
 
     pub(super) fn admin_replace(

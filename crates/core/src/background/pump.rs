@@ -16,6 +16,7 @@ use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
+use crate::io::lock::Locks;
 use crate::io::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
 use crate::io::search::Part;
 use crate::limits::WINDOW_ROWS_MAX;
@@ -25,6 +26,15 @@ use crate::slots::SlotSet;
 
 /// Maximum number of units that one call may skip because the bitmap does not mark them.
 const SKIPS_MAX: u32 = 65_536;
+
+impl Locks {
+    /// Is an operation in work in the range of a unit? If it is a write, it may have been planned before the unit was
+    /// done, without the parity that is being filled. It marks the bitmap only just before it writes, so the unit waits
+    /// for it.
+    fn is_in_work(&self, op: &Op) -> bool {
+        self.conflicting(op.lock_range()).next().is_some()
+    }
+}
 
 impl Controller {
     /// Count the sets that collect writes, because they share the cache.
@@ -173,7 +183,7 @@ impl Controller {
             let op = if passes && self.locks.is_empty() {
                 None
             } else {
-                unit_op(set, id, unit).filter(|op| !passes || self.is_in_work(op))
+                unit_op(set, id, unit).filter(|op| !passes || self.locks.is_in_work(op))
             };
             let now = self.now;
             let set = self.sets.get_mut(id);
@@ -207,13 +217,6 @@ impl Controller {
         self.checkpoint_task(id, actions) | moved
     }
 
-    /// Is an operation in work in the range of a unit? If it is a write, it may have been planned before the unit was
-    /// done, without the parity that is being filled. It marks the bitmap only just before it writes, so the unit waits
-    /// for it.
-    fn is_in_work(&self, op: &Op) -> bool {
-        self.locks.conflicting(op.lock_range()).next().is_some()
-    }
-
     /// The next unit of a set's task, if it may begin now.
     fn next_unit(&mut self, id: SetId) -> Option<u64> {
         if !self.ops.may_make_background_op() {
@@ -238,7 +241,7 @@ impl Controller {
         let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable());
         let Some(task) = &mut set.tasks.task else { return false };
         if task.complete > 0 && durable >= task.complete {
-            self.task_finished(id);
+            self.sets.task_finished(id);
             return true;
         }
         let early = planted.has(Flaw::TaskEndsEarly) && task.next >= task.end;
@@ -272,7 +275,7 @@ impl Controller {
         if task.finishing {
             return match task.kind {
                 TaskKind::Replace if !planted.has(Flaw::RebuiltBeforeRole) => set.replacement_complete(),
-                _ => self.task_finished(id),
+                _ => self.sets.task_finished(id),
             };
         }
         let to = Sectors((task.flushed * task.unit).min(task.total));

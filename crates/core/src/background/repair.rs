@@ -24,26 +24,10 @@ impl Sets {
     }
 }
 
-impl Controller {
-    /// Make operations for the waiting repairs.
-    pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
-        let mut moved = false;
-        while self.ops.may_make_background_op() && self.sets.get(id).tasks.may_repair() {
-            let Some(repair) = self.sets.get_mut(id).tasks.next_repair() else { break };
-            moved = true;
-            let Some((op, rest)) = self.repair_op(id, repair) else { continue };
-            let set = self.sets.get_mut(id);
-            set.tasks.begin_repair(rest);
-            set.begin_op();
-            let key = self.ops.put(op);
-            self.ops.wake(key.index);
-        }
-        moved
-    }
-
+impl Sets {
     /// The operation for the first part of a repair, and the rest of it.
     fn repair_op(&self, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
-        let set = self.sets.get(id);
+        let set = self.get(id);
         if !set.in_sync().contains(repair.slot) {
             return None;
         }
@@ -67,5 +51,23 @@ impl Controller {
         let op = Op::in_background(BackgroundKind::Rebuild, id, range, data);
         let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
         Some((op, rest))
+    }
+}
+
+impl Controller {
+    /// Make operations for the waiting repairs.
+    pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
+        let mut moved = false;
+        while self.ops.may_make_background_op() && self.sets.get(id).tasks.may_repair() {
+            let Some(repair) = self.sets.get_mut(id).tasks.next_repair() else { break };
+            moved = true;
+            let Some((op, rest)) = self.sets.repair_op(id, repair) else { continue };
+            let set = self.sets.get_mut(id);
+            set.tasks.begin_repair(rest);
+            set.begin_op();
+            let key = self.ops.put(op);
+            self.ops.wake(key.index);
+        }
+        moved
     }
 }

@@ -14,6 +14,7 @@ use crate::admin::{MemberState, TaskKind};
 use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::Change;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::scrub::AbortReason;
@@ -25,6 +26,36 @@ const MIRROR_UNIT_SECTORS: u64 = 512;
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
 /// commands than the order of its reads saves.
 const PARITY_UNIT_SECTORS_MIN: u64 = 128;
+
+impl Sets {
+    fn find_replacement(&self, id: SetId) -> Option<Slot> {
+        // If the old member is about to fail, its replacement will soon continue as a rebuild.
+        let set = self.get(id);
+        set.in_sync().iter().find(|slot| set.place(*slot).replacement != NONE)
+    }
+
+    /// A task is complete and the members were flushed.
+    pub(crate) fn task_finished(&mut self, id: SetId) {
+        let set = self.get_mut(id);
+        let Some(mut task) = set.tasks.task.take() else { return };
+        match task.kind {
+            TaskKind::Rebuild => {
+                task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
+                set.tasks.fill_ended(task);
+                return self.changed(id, Change::Session);
+            }
+            TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
+            TaskKind::Resync => {
+                set.resynced();
+                set.arm_logs();
+                set.metadata.as_mut().expect("redundant sets have metadata").request();
+            }
+            TaskKind::Check | TaskKind::Repair => {}
+        }
+        set.tasks.finish(task);
+        self.changed(id, Change::Session);
+    }
+}
 
 impl Controller {
     /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
@@ -46,7 +77,7 @@ impl Controller {
         if set.tasks.task.is_some() {
             return false;
         }
-        if let Some(slot) = self.find_replacement(id) {
+        if let Some(slot) = self.sets.find_replacement(id) {
             let set = self.sets.get(id);
             let MemberState::Rebuilding { to } = set.member(set.place(slot).replacement).state() else { return false };
             self.put_task(id, TaskKind::Replace, Some(slot), to, false);
@@ -86,12 +117,6 @@ impl Controller {
             }
         }
         None
-    }
-
-    fn find_replacement(&self, id: SetId) -> Option<Slot> {
-        // If the old member is about to fail, its replacement will soon continue as a rebuild.
-        let set = self.sets.get(id);
-        set.in_sync().iter().find(|slot| set.place(*slot).replacement != NONE)
     }
 
     fn start_rebuild(&mut self, id: SetId, slot: Slot, member: u32, actions: &mut Actions) {
@@ -140,28 +165,6 @@ impl Controller {
             sync: Comparing::default(),
         });
         self.sets.look();
-    }
-
-    /// A task is complete and the members were flushed.
-    pub(crate) fn task_finished(&mut self, id: SetId) {
-        let set = self.sets.get_mut(id);
-        let Some(mut task) = set.tasks.task.take() else { return };
-        match task.kind {
-            TaskKind::Rebuild => {
-                task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
-                set.tasks.fill_ended(task);
-                return self.sets.changed(id, Change::Session);
-            }
-            TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
-            TaskKind::Resync => {
-                set.resynced();
-                set.arm_logs();
-                set.metadata.as_mut().expect("redundant sets have metadata").request();
-            }
-            TaskKind::Check | TaskKind::Repair => {}
-        }
-        set.tasks.finish(task);
-        self.sets.changed(id, Change::Session);
     }
 
     /// Report tasks that have ended.

@@ -20,6 +20,7 @@ use crate::io::footprint::{narrow, Columns, Extent, Stretch, StripeRows};
 use crate::io::op::{Computation, DestageData, Op, Payload, Phase, UnitRange};
 use crate::io::row::{RowFrames, Rows};
 use crate::io::search::Part;
+use crate::journal::Journal;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
@@ -62,6 +63,15 @@ fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
         again: set.life() != Life::Stopping,
         sweeps,
         places: if sweeps && hurries { places.most } else { places.plain },
+    }
+}
+
+impl Journal {
+    /// Lines no longer need these entries of the journal; 0 is none.
+    fn unpin_lines(&mut self, pins: [u64; 2]) {
+        for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
+            self.log_mut().unpin_if_held(sequence);
+        }
     }
 }
 
@@ -341,14 +351,7 @@ impl Controller {
         line.staged_whole = line.dirty.without(mask).is_empty();
         // Data that came since the last staging is staged now.
         let repin = core::mem::take(&mut line.repin);
-        self.unpin_lines([repin, 0]);
-    }
-
-    /// Lines no longer need these entries of the journal; 0 is none.
-    fn unpin_lines(&mut self, pins: [u64; 2]) {
-        for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
-            self.journal.log_mut().unpin_if_held(sequence);
-        }
+        self.journal.unpin_lines([repin, 0]);
     }
 
     fn push_staging(&mut self, index: u32, columns: usize, actions: &mut Actions) {
@@ -364,7 +367,7 @@ impl Controller {
         for (number, first, last) in lines_of(at, len) {
             if let Some(line) = self.cache.line_in_unit(unit, set, number) {
                 let pins = self.cache.mark_written(line, Mask::range(first, last));
-                self.unpin_lines(pins);
+                self.journal.unpin_lines(pins);
             }
         }
         self.sets.get_mut(set).cached.0.destaged += self.cache.counters.destaged - before;
@@ -434,7 +437,7 @@ impl Controller {
             let pins = line.release_pins();
             index = self.cache.lines.next(index);
             self.cache.held += 1;
-            self.unpin_lines(pins);
+            self.journal.unpin_lines(pins);
         }
         let dirty = &mut self.sets.get_mut(entry.set).dirty;
         dirty.hold_unit(entry.epoch);

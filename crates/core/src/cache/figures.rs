@@ -5,6 +5,7 @@ use openraid_units::{Bytes, Nanos, Sectors};
 use super::lines::Lines;
 use super::units::Units;
 use super::CacheCounters;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 
@@ -83,6 +84,15 @@ pub const fn table_bytes(cache: Bytes) -> Bytes {
     Bytes(Lines::table_bytes(lines) + Units::table_bytes(lines))
 }
 
+impl Sets {
+    /// A write put `written` sectors into the cache; `merged` of them were dirty before.
+    pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
+        let figures = &mut self.get_mut(set).cached.0;
+        figures.written += written.get();
+        figures.merged += merged;
+    }
+}
+
 impl Controller {
     /// The status of the cache, if there is one.
     #[must_use]
@@ -103,12 +113,5 @@ impl Controller {
         figures.units += 1;
         figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);
-    }
-
-    /// A write put `written` sectors into the cache; `merged` of them were dirty before.
-    pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
-        let figures = &mut self.sets.get_mut(set).cached.0;
-        figures.written += written.get();
-        figures.merged += merged;
     }
 }

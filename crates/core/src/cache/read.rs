@@ -5,9 +5,11 @@ use openraid_units::{Sectors, SetId, SetLba};
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::write::Cached;
 use crate::actions::{Actions, JobColumn};
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::steps::What;
 
@@ -25,70 +27,14 @@ enum Found {
     There,
 }
 
-impl Controller {
-    /// Handle the first part of an extent that a read requests: copy lines that are there, wait for lines that are
-    /// being filled, or return the number of sectors to read from the members.
-    pub(crate) fn read_from_cache(
-        &mut self,
-        piece: u32,
-        set: SetId,
-        at: SetLba,
-        len: Sectors,
-        actions: &mut Actions,
-    ) -> Cached {
-        let (place, run) = self.place_of(piece, set, at, len);
-        match place {
-            Found::There => {
-                self.cache.counters.read_misses += run.get();
-                self.sets.get_mut(set).cached.0.read_misses += run.get();
-                self.begin_fill(piece, set, at, run);
-                return Cached::Past(run);
-            }
-            Found::Coming(ahead) => {
-                self.wait_for_ahead(piece, ahead, set, at);
-                return Cached::Waits;
-            }
-            Found::Here => self.cache.counters.read_hits += run.get(),
-        }
-        let from = self.requests.piece(piece).split();
-        let base = self.requests.piece(piece).frames_at();
-        let mut done = Sectors::ZERO;
-        while done < run {
-            let columns = actions.columns.len();
-            let mut bytes = 0;
-            for (number, first, last) in lines_of(at + done, run - done) {
-                let len = Sectors(last - first);
-                let whole = last - first == LINE_SECTORS;
-                if bytes > 0 && !whole {
-                    break;
-                }
-                let line = self.cache.lines.find(set, number).expect("it was found before");
-                self.line_used(line);
-                let old = self.cache.lines.frame(line, first);
-                actions.columns.push(JobColumn { index: 0, at: base + (from + done).bytes(), old });
-                done += len;
-                bytes = len.bytes().get().min(FRAME_BYTES);
-                if !whole {
-                    break;
-                }
-            }
-            self.push_piece_copy(piece, columns, bytes, actions);
-        }
-        self.requests.piece_mut(piece).split_off(run);
-        let own = self.sets.get_mut(set);
-        own.reasons.count(Reason::ReadCached);
-        own.cached.0.read_hits += run.get();
-        self.trace.piece(&self.requests, piece, || What::Found { len: run });
-        Cached::Taken
-    }
-
+impl Cache {
     /// The source of the data at `at`, and the number of sectors for which that holds. A piece that is read again may
     /// find its own reservations, for which it must not wait.
     fn place_of(&self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> (Found, Sectors) {
         let mut place = None;
         let mut run = 0;
         for (number, first, last) in lines_of(at, len).take(LINES_AT_ONCE) {
-            let line = self.cache.lines.find(set, number).map(|index| self.cache.lines.get(index));
+            let line = self.lines.find(set, number).map(|index| self.lines.get(index));
             let valid = line.map_or(Mask::NONE, |line| line.valid);
             let coming = line.filter(|line| line.ahead && line.filler != piece).map_or(Mask::NONE, |line| line.filling);
             // Most lines have all of it, or nothing.
@@ -119,6 +65,82 @@ impl Controller {
             }
         }
         (place.unwrap_or(Found::There), Sectors(run))
+    }
+
+    fn line_filled(&mut self, index: u32, sectors: Mask) {
+        let line = self.lines.get_mut(index);
+        line.valid = line.valid.with(sectors);
+        if line.ahead {
+            self.counters.ahead_read += u64::from(sectors.len());
+        }
+    }
+}
+
+impl Requests {
+    /// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
+    fn push_line_copies(&mut self, piece: u32, columns: usize, actions: &mut Actions) -> usize {
+        if actions.columns.len() > columns {
+            self.push_piece_copy(piece, columns, FRAME_BYTES, actions);
+        }
+        actions.columns.len()
+    }
+}
+
+impl Controller {
+    /// Handle the first part of an extent that a read requests: copy lines that are there, wait for lines that are
+    /// being filled, or return the number of sectors to read from the members.
+    pub(crate) fn read_from_cache(
+        &mut self,
+        piece: u32,
+        set: SetId,
+        at: SetLba,
+        len: Sectors,
+        actions: &mut Actions,
+    ) -> Cached {
+        let (place, run) = self.cache.place_of(piece, set, at, len);
+        match place {
+            Found::There => {
+                self.cache.counters.read_misses += run.get();
+                self.sets.get_mut(set).cached.0.read_misses += run.get();
+                self.begin_fill(piece, set, at, run);
+                return Cached::Past(run);
+            }
+            Found::Coming(ahead) => {
+                self.wait_for_ahead(piece, ahead, set, at);
+                return Cached::Waits;
+            }
+            Found::Here => self.cache.counters.read_hits += run.get(),
+        }
+        let own = self.requests.piece(piece);
+        let (from, base) = (own.split(), own.frames_at());
+        let mut done = Sectors::ZERO;
+        while done < run {
+            let columns = actions.columns.len();
+            let mut bytes = 0;
+            for (number, first, last) in lines_of(at + done, run - done) {
+                let len = Sectors(last - first);
+                let whole = last - first == LINE_SECTORS;
+                if bytes > 0 && !whole {
+                    break;
+                }
+                let line = self.cache.lines.find(set, number).expect("it was found before");
+                self.cache.line_used(line);
+                let old = self.cache.lines.frame(line, first);
+                actions.columns.push(JobColumn { index: 0, at: base + (from + done).bytes(), old });
+                done += len;
+                bytes = len.bytes().get().min(FRAME_BYTES);
+                if !whole {
+                    break;
+                }
+            }
+            self.requests.push_piece_copy(piece, columns, bytes, actions);
+        }
+        self.requests.piece_mut(piece).split_off(run);
+        let own = self.sets.get_mut(set);
+        own.reasons.count(Reason::ReadCached);
+        own.cached.0.read_hits += run.get();
+        self.trace.piece(&self.requests, piece, || What::Found { len: run });
+        Cached::Taken
     }
 
     /// These sectors are read from the members: reserve lines for them, unless memory is short.
@@ -188,7 +210,7 @@ impl Controller {
                     let target = self.cache.lines.frame(index, 0);
                     actions.columns.push(JobColumn { index: 0, at: target, old: source(0) });
                 } else {
-                    columns = self.push_line_copies(piece, columns, actions);
+                    columns = self.requests.push_line_copies(piece, columns, actions);
                     let mut sector = first;
                     while sector < last {
                         let (inside, to) = filling.run(sector);
@@ -196,32 +218,16 @@ impl Controller {
                         if inside {
                             let target = self.cache.lines.frame(index, sector);
                             actions.columns.push(JobColumn { index: 0, at: target, old: source(sector) });
-                            self.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
+                            self.requests.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
                             columns = actions.columns.len();
                         }
                         sector = to;
                     }
                 }
-                self.line_filled(index, filling);
+                self.cache.line_filled(index, filling);
             }
             self.cache.release_unless_used(index);
         }
-        self.push_line_copies(piece, columns, actions);
-    }
-
-    /// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
-    fn push_line_copies(&mut self, piece: u32, columns: usize, actions: &mut Actions) -> usize {
-        if actions.columns.len() > columns {
-            self.push_piece_copy(piece, columns, FRAME_BYTES, actions);
-        }
-        actions.columns.len()
-    }
-
-    fn line_filled(&mut self, index: u32, sectors: Mask) {
-        let line = self.cache.lines.get_mut(index);
-        line.valid = line.valid.with(sectors);
-        if line.ahead {
-            self.cache.counters.ahead_read += u64::from(sectors.len());
-        }
+        self.requests.push_line_copies(piece, columns, actions);
     }
 }

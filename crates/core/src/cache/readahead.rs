@@ -108,6 +108,18 @@ fn asks_for_ends(set: &Set) -> bool {
     matches!(set.geometry(), Geometry::Mirror(_)) && !set.policy().split_streams
 }
 
+impl Cache {
+    /// A host has requested a line.
+    pub(crate) fn line_used(&mut self, index: u32) {
+        self.lines.touch(index);
+        let line = self.lines.get_mut(index);
+        if line.ahead && line.filling.is_empty() {
+            line.ahead = false;
+            self.counters.ahead_used += u64::from(line.valid.len());
+        }
+    }
+}
+
 impl Controller {
     /// A host reads: note the read for the streams, and start or extend read-ahead.
     pub(crate) fn note_read(&mut self, request: &BlockRequest) {
@@ -251,16 +263,6 @@ impl Controller {
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         self.requests.wait_for_ahead(piece, ahead);
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
-    }
-
-    /// A host has requested a line.
-    pub(crate) fn line_used(&mut self, index: u32) {
-        self.cache.lines.touch(index);
-        let line = self.cache.lines.get_mut(index);
-        if line.ahead && line.filling.is_empty() {
-            line.ahead = false;
-            self.cache.counters.ahead_used += u64::from(line.valid.len());
-        }
     }
 
     /// Figures of the cache since it started.

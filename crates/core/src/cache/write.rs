@@ -20,9 +20,11 @@ use crate::io::ended::Past;
 use crate::io::footprint::narrow;
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::Phase;
+use crate::io::ops::Ops;
 use crate::journal::log::Log;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::steps::What;
 
@@ -95,6 +97,50 @@ impl Cache {
             line.repin = sequence;
             log.pin(sequence);
         }
+    }
+}
+
+impl Cache {
+    /// A request waits for a dirty unit: it is written next.
+    pub(crate) fn hurry_unit(&mut self, unit: u32) {
+        let entry = self.units.get_mut(unit);
+        entry.urgent = true;
+        if matches!(entry.state, UnitState::Waiting | UnitState::Resting) {
+            self.counters.urgent += 1;
+            self.units.set_state(unit, UnitState::Ready);
+        }
+    }
+
+    /// May one more line of this place be dirty?
+    fn may_dirty(&self, set: SetId, number: u64) -> bool {
+        let dirty = |index| !self.lines.get(index).dirty.is_empty();
+        self.has_dirty_room(set) || self.lines.find(set, number).is_some_and(dirty)
+    }
+}
+
+impl Ops {
+    /// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
+    /// soon as its rows are redone? It would revoke data that was acknowledged before it.
+    fn begins_direct_write(&self, range: LockRange) -> bool {
+        self.is_ready_or_awaits_journal(|op| {
+            op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
+        })
+    }
+}
+
+impl Requests {
+    /// Issue copies for a piece: the columns of the arena from `columns` on.
+    pub(crate) fn push_piece_copy(&mut self, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
+        self.piece_mut(piece).begin_op();
+        actions.jobs.push(ParityJob {
+            tag: self.piece_tag(piece),
+            kind: JobKind::Copy,
+            len: u32::try_from(bytes).expect("at most a line"),
+            columns_start: u32::try_from(columns).expect("the arena is small"),
+            columns_len: u16::try_from(actions.columns.len() - columns).expect("few lines at once"),
+            p: None,
+            q: None,
+        });
     }
 }
 
@@ -211,7 +257,7 @@ impl Controller {
         match unit {
             Some(unit) => {
                 self.trace.note(&mut self.sets, set, Reason::WaitedForDestage, self.cache.units.get(unit).number, 0);
-                self.hurry_unit(unit);
+                self.cache.hurry_unit(unit);
             }
             None => self.cache.invalidate(set, at, len),
         }
@@ -240,16 +286,6 @@ impl Controller {
         }
     }
 
-    /// A request waits for a dirty unit: it is written next.
-    pub(crate) fn hurry_unit(&mut self, unit: u32) {
-        let entry = self.cache.units.get_mut(unit);
-        entry.urgent = true;
-        if matches!(entry.state, UnitState::Waiting | UnitState::Resting) {
-            self.cache.counters.urgent += 1;
-            self.cache.units.set_state(unit, UnitState::Ready);
-        }
-    }
-
     /// Cache as many sectors of a piece as there are lines for: whole lines, or one partial line.
     fn cache_write(
         &mut self,
@@ -259,8 +295,8 @@ impl Controller {
         promise: Promise,
         actions: &mut Actions,
     ) -> Cached {
-        let from = self.requests.piece(piece).split();
-        let base = self.requests.piece(piece).frames_at();
+        let own = self.requests.piece(piece);
+        let (from, base) = (own.split(), own.frames_at());
         let (number, _) = unit_at(self.sets.get(set).geometry(), at);
         let (start, sectors) = unit_extent(self.sets.get(set).geometry(), number);
         let len = len.min((start + sectors) - at);
@@ -280,7 +316,7 @@ impl Controller {
             if count == LINES_AT_ONCE || (count > 0 && !whole) {
                 break;
             }
-            let line = self.may_dirty(set, line_number).then(|| self.cache.line_for(set, line_number)).flatten();
+            let line = self.cache.may_dirty(set, line_number).then(|| self.cache.line_for(set, line_number)).flatten();
             let Some(line) = line else {
                 is_full = true;
                 break;
@@ -308,11 +344,12 @@ impl Controller {
             let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
             return self.wait_for_cache(piece, set, reason, at);
         }
-        self.note_cached(set, taken, self.cache.counters.overwritten - merged);
+        self.sets.note_cached(set, taken, self.cache.counters.overwritten - merged);
         let bytes = taken.bytes().get().min(FRAME_BYTES);
-        self.push_piece_copy(piece, columns, bytes, actions);
-        self.requests.piece_mut(piece).split_off(taken);
-        self.requests.piece_mut(piece).end_wait();
+        self.requests.push_piece_copy(piece, columns, bytes, actions);
+        let own = self.requests.piece_mut(piece);
+        own.split_off(taken);
+        own.end_wait();
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
         self.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
@@ -362,15 +399,7 @@ impl Controller {
         };
         let lo = narrow(Sectors(from));
         let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
-        self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write()) || self.begins_direct_write(range)
-    }
-
-    /// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
-    /// soon as its rows are redone? It would revoke data that was acknowledged before it.
-    fn begins_direct_write(&self, range: LockRange) -> bool {
-        self.ops.is_ready_or_awaits_journal(|op| {
-            op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
-        })
+        self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write()) || self.ops.begins_direct_write(range)
     }
 
     /// Number of further lines that the log may cover, because more could not be loaded again. If they are too few, a
@@ -417,25 +446,5 @@ impl Controller {
         let sequence = self.journal.open_entry();
         self.cache.log_line(self.journal.log_mut(), line, Mask::range(first, last), Some(place), sequence);
         to
-    }
-
-    /// May one more line of this place be dirty?
-    fn may_dirty(&self, set: SetId, number: u64) -> bool {
-        let dirty = |index| !self.cache.lines.get(index).dirty.is_empty();
-        self.cache.has_dirty_room(set) || self.cache.lines.find(set, number).is_some_and(dirty)
-    }
-
-    /// Issue copies for a piece: the columns of the arena from `columns` on.
-    pub(crate) fn push_piece_copy(&mut self, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
-        self.requests.piece_mut(piece).begin_op();
-        actions.jobs.push(ParityJob {
-            tag: self.requests.piece_tag(piece),
-            kind: JobKind::Copy,
-            len: u32::try_from(bytes).expect("at most a line"),
-            columns_start: u32::try_from(columns).expect("the arena is small"),
-            columns_len: u16::try_from(actions.columns.len() - columns).expect("few lines at once"),
-            p: None,
-            q: None,
-        });
     }
 }

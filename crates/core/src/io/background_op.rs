@@ -7,6 +7,7 @@ use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
@@ -17,6 +18,221 @@ use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+
+impl Sets {
+    /// A plan for the rows in work that avoids the parts that are known to be unreadable.
+    pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
+        // A failed large read does not show where the defect is: only the parts that fail again are rewritten.
+        let (lo, hi) = op.part().range();
+        let is_large = hi - lo > self.get(op.set).rows_max();
+        if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
+            return Some(Plan { read: op.background().remade, ..Plan::default() });
+        }
+        let plan = if op.is_by_rows() { self.plan_rows(op) } else { self.plan_copies(op) };
+        plan.or_else(|| {
+            // No other member has the data. Perhaps only some of it is bad: try what the member itself returns.
+            let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
+            untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
+        })
+    }
+
+    /// The members to be restored are gone, or the set is stopping or has failed.
+    fn is_obsolete(&self, op: &Op) -> bool {
+        let set = self.get(op.set);
+        if set.life() != crate::array::set::Life::Running {
+            return true;
+        }
+        let gone = |slot: Slot| {
+            let place = set.place(slot);
+            let member = if op.background().replace { place.replacement } else { place.member };
+            member == NONE || !set.member(member).is_active()
+        };
+        op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
+    }
+
+    /// The place of the rows in work on the member in a slot.
+    pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
+        match self.get(op.set).geometry() {
+            Geometry::Parity(_) => op.member_rows(self.get(op.set)).0,
+            Geometry::Mirror(mirror) => {
+                let at = self.rows_at(op);
+                mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
+            }
+            _ => unreachable!("background work is on redundant sets"),
+        }
+    }
+
+    /// The place of the rows in work in a mirrored set.
+    fn rows_at(&self, op: &Op) -> SetLba {
+        op.extent().at
+    }
+
+    fn plan_rows(&self, op: &Op) -> Option<Plan> {
+        let mut view = op.stripe_view(self.get(op.set));
+        let all = view.data | view.parities();
+        match op.kind {
+            OpKind::Rebuild => {
+                if op.background().replace && op.background().remade.minus(view.readable).is_empty() {
+                    return Some(Plan {
+                        read: op.background().remade,
+                        write: op.background().remade,
+                        ..Plan::default()
+                    });
+                }
+                if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
+                    // Parity may not match, so only the unreadable rows are recovered from it.
+                    return Some(Plan { read: op.background().remade, ..Plan::default() });
+                }
+                view.readable = view.readable.minus(op.background().remade);
+                let recovery = plan_recovery(&view).ok()?;
+                let parity = op.background().remade & view.parities();
+                // Computing parity needs all data; a lost column is recovered from the other reads.
+                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.background().remade })
+            }
+            OpKind::Resync => {
+                let parity = view.parities() & view.writable;
+                if view.data.minus(view.readable).is_empty() {
+                    // Parity that matches already is not written.
+                    let compares = self.compares(op) && parity.minus(view.readable).is_empty();
+                    let read = if compares { view.data | parity } else { view.data };
+                    return Some(Plan { read, lost: SlotSet::EMPTY, parity, write: parity });
+                }
+                // One parity defines the unreadable data, and the other parity is made to match.
+                let recovery = plan_recovery(&view).ok()?;
+                let lost = recovery.lost & view.data & view.writable;
+                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
+            }
+            _ => {
+                let unread = all.minus(view.readable);
+                // With one column missing on a double parity, that column is recovered from P and compared with Q.
+                let lost = if view.q.is_some() && unread.len() == 1 { unread & view.data } else { SlotSet::EMPTY };
+                Some(Plan { read: all.minus(unread), lost, ..Plan::default() })
+            }
+        }
+    }
+
+    fn plan_copies(&self, op: &Op) -> Option<Plan> {
+        let set = self.get(op.set);
+        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
+        let at = self.rows_at(op);
+        let rows = Sectors(u64::from(op.rows()));
+        let mut all = SlotSet::EMPTY;
+        let mut readable = SlotSet::EMPTY;
+        let mut first = None;
+        for copy in mirror.copies(at) {
+            all.insert(copy.slot);
+            let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
+            let is_remade =
+                op.kind == OpKind::Rebuild && !op.background().replace && op.background().remade.contains(copy.slot);
+            if good && !is_remade && !op.excluded.contains(copy.slot) {
+                readable.insert(copy.slot);
+                first = first.or(Some(copy.slot));
+            }
+        }
+        match op.kind {
+            OpKind::Rebuild => {
+                let write = op.background().remade & all;
+                let source =
+                    if op.background().replace && write.minus(readable).is_empty() { write.first() } else { first };
+                Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
+            }
+            OpKind::Resync => {
+                let source = first?;
+                let write = (all & set.writable()).without(source);
+                // Copies that are equal already are not written.
+                let compares = self.compares(op) && write.minus(readable).is_empty();
+                let read = if compares { write.with(source) } else { SlotSet::one(source) };
+                Some(Plan { read, write, ..Plan::default() })
+            }
+            _ => Some(Plan { read: readable, ..Plan::default() }),
+        }
+    }
+
+    /// Does this unit of a resync compare before it writes?
+    fn compares(&self, op: &Op) -> bool {
+        let task = self.get(op.set).tasks.current();
+        task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
+    }
+
+    /// The source of the bytes for a slot: its own buffer if they are computed, otherwise the copy that counts.
+    fn written_from(&self, op: &Op, slot: Slot) -> Slot {
+        if op.is_by_rows() {
+            return slot;
+        }
+        let computed = op.kind == OpKind::Scrub && !op.background().remade.contains(slot);
+        if computed {
+            slot
+        } else {
+            self.first_copy(op)
+        }
+    }
+
+    /// The first of the copies that were read, in the order in which hosts read them.
+    fn first_copy(&self, op: &Op) -> Slot {
+        let Geometry::Mirror(mirror) = self.get(op.set).geometry() else { unreachable!("asked for a mirror") };
+        let mut copies = mirror.copies(self.rows_at(op));
+        copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
+    }
+
+    /// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
+    fn check_columns(
+        &self,
+        op: &Op,
+        from: Bytes,
+        slots: SlotSet,
+        actions: &mut Actions,
+    ) -> (Option<PoolOffset>, Option<PoolOffset>) {
+        if !op.is_by_rows() {
+            for (number, slot) in (0..).zip(slots) {
+                let at = op.buffer(slot) + from;
+                actions.columns.push(JobColumn { index: number, at, old: at });
+            }
+            return (None, None);
+        }
+        let view = op.stripe_view(self.get(op.set));
+        for slot in view.data & slots {
+            let at = op.buffer(slot) + from;
+            actions.columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
+        }
+        let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
+        (parity(view.p), view.q.and_then(parity))
+    }
+
+    /// The slots with redundant data: parity, or all copies but the first.
+    fn copies_of_data(&self, op: &Op) -> SlotSet {
+        if op.is_by_rows() {
+            return op.stripe_view(self.get(op.set)).parities() & op.plan.read;
+        }
+        op.plan.read.without(self.first_copy(op))
+    }
+
+    /// The slot that disagrees, by the last verdict.
+    fn culprit(&self, op: &Op) -> Option<Slot> {
+        if !op.plan.lost.is_empty() {
+            // Recovered data always matches one parity by itself, so any column could be wrong.
+            return None;
+        }
+        if !op.is_by_rows() {
+            return match op.verdict {
+                Verdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
+                _ => None,
+            };
+        }
+        let view = op.stripe_view(self.get(op.set));
+        match op.verdict {
+            Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
+            // With P alone no slot can be named: any column could be wrong.
+            Verdict::PWrong => view.q.map(|_| view.p),
+            Verdict::QWrong => view.q,
+            Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
+        }
+    }
+
+    /// The sector of the rows in work that is checked by itself.
+    fn checked_sector(op: &Op) -> u32 {
+        op.background().sector.expect("the rows are checked sector by sector")
+    }
+}
 
 impl Controller {
     pub(crate) fn step_background(&mut self, index: u32, actions: &mut Actions) {
@@ -61,10 +277,10 @@ impl Controller {
         }
         self.narrow_unfit_rows(index);
         let op = self.ops[index];
-        if self.is_obsolete(&op) {
+        if self.sets.is_obsolete(&op) {
             return self.finish_op(index, actions);
         }
-        let Some(plan) = self.plan_of_background(&op) else {
+        let Some(plan) = self.sets.plan_of_background(&op) else {
             if self.narrow_rows(index) {
                 return self.plan_background(index, actions);
             }
@@ -81,137 +297,9 @@ impl Controller {
         (op.plan, op.phase) = (plan, Phase::ReadingOld);
         let op = *op;
         for slot in plan.read {
-            let (lba, at) = (self.member_place(&op, slot), op.buffer(slot));
+            let (lba, at) = (self.sets.member_place(&op, slot), op.buffer(slot));
             let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
             self.issue_read(index, range, SlotSet::EMPTY, actions);
-        }
-    }
-
-    /// A plan for the rows in work that avoids the parts that are known to be unreadable.
-    pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
-        // A failed large read does not show where the defect is: only the parts that fail again are rewritten.
-        let (lo, hi) = op.part().range();
-        let is_large = hi - lo > self.sets.get(op.set).rows_max();
-        if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
-            return Some(Plan { read: op.background().remade, ..Plan::default() });
-        }
-        let plan = if op.is_by_rows() { self.plan_rows(op) } else { self.plan_copies(op) };
-        plan.or_else(|| {
-            // No other member has the data. Perhaps only some of it is bad: try what the member itself returns.
-            let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
-            untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
-        })
-    }
-
-    /// The members to be restored are gone, or the set is stopping or has failed.
-    fn is_obsolete(&self, op: &Op) -> bool {
-        let set = self.sets.get(op.set);
-        if set.life() != crate::array::set::Life::Running {
-            return true;
-        }
-        let gone = |slot: Slot| {
-            let place = set.place(slot);
-            let member = if op.background().replace { place.replacement } else { place.member };
-            member == NONE || !set.member(member).is_active()
-        };
-        op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
-    }
-
-    /// The place of the rows in work on the member in a slot.
-    pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
-        match self.sets.get(op.set).geometry() {
-            Geometry::Parity(_) => op.member_rows(self.sets.get(op.set)).0,
-            Geometry::Mirror(mirror) => {
-                let at = self.rows_at(op);
-                mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
-            }
-            _ => unreachable!("background work is on redundant sets"),
-        }
-    }
-
-    /// The place of the rows in work in a mirrored set.
-    fn rows_at(&self, op: &Op) -> SetLba {
-        op.extent().at
-    }
-
-    fn plan_rows(&self, op: &Op) -> Option<Plan> {
-        let mut view = op.stripe_view(self.sets.get(op.set));
-        let all = view.data | view.parities();
-        match op.kind {
-            OpKind::Rebuild => {
-                if op.background().replace && op.background().remade.minus(view.readable).is_empty() {
-                    return Some(Plan {
-                        read: op.background().remade,
-                        write: op.background().remade,
-                        ..Plan::default()
-                    });
-                }
-                if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
-                    // Parity may not match, so only the unreadable rows are recovered from it.
-                    return Some(Plan { read: op.background().remade, ..Plan::default() });
-                }
-                view.readable = view.readable.minus(op.background().remade);
-                let recovery = plan_recovery(&view).ok()?;
-                let parity = op.background().remade & view.parities();
-                // Computing parity needs all data; a lost column is recovered from the other reads.
-                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.background().remade })
-            }
-            OpKind::Resync => {
-                let parity = view.parities() & view.writable;
-                if view.data.minus(view.readable).is_empty() {
-                    // Parity that matches already is not written.
-                    let compares = self.compares(op) && parity.minus(view.readable).is_empty();
-                    let read = if compares { view.data | parity } else { view.data };
-                    return Some(Plan { read, lost: SlotSet::EMPTY, parity, write: parity });
-                }
-                // One parity defines the unreadable data, and the other parity is made to match.
-                let recovery = plan_recovery(&view).ok()?;
-                let lost = recovery.lost & view.data & view.writable;
-                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
-            }
-            _ => {
-                let unread = all.minus(view.readable);
-                // With one column missing on a double parity, that column is recovered from P and compared with Q.
-                let lost = if view.q.is_some() && unread.len() == 1 { unread & view.data } else { SlotSet::EMPTY };
-                Some(Plan { read: all.minus(unread), lost, ..Plan::default() })
-            }
-        }
-    }
-
-    fn plan_copies(&self, op: &Op) -> Option<Plan> {
-        let set = self.sets.get(op.set);
-        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
-        let at = self.rows_at(op);
-        let rows = Sectors(u64::from(op.rows()));
-        let mut all = SlotSet::EMPTY;
-        let mut readable = SlotSet::EMPTY;
-        let mut first = None;
-        for copy in mirror.copies(at) {
-            all.insert(copy.slot);
-            let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
-            let is_remade =
-                op.kind == OpKind::Rebuild && !op.background().replace && op.background().remade.contains(copy.slot);
-            if good && !is_remade && !op.excluded.contains(copy.slot) {
-                readable.insert(copy.slot);
-                first = first.or(Some(copy.slot));
-            }
-        }
-        match op.kind {
-            OpKind::Rebuild => {
-                let write = op.background().remade & all;
-                let source =
-                    if op.background().replace && write.minus(readable).is_empty() { write.first() } else { first };
-                Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
-            }
-            OpKind::Resync => {
-                let source = first?;
-                let write = (all & set.writable()).without(source);
-                // Copies that are equal already are not written.
-                let compares = self.compares(op) && write.minus(readable).is_empty();
-                let read = if compares { write.with(source) } else { SlotSet::one(source) };
-                Some(Plan { read, write, ..Plan::default() })
-            }
-            _ => Some(Plan { read: readable, ..Plan::default() }),
         }
     }
 
@@ -247,7 +335,7 @@ impl Controller {
     /// copy. Data that is about to disappear from all copies is dropped from the cache.
     fn forget_copies(&mut self, op: &Op) {
         if matches!(self.sets.get(op.set).geometry(), Geometry::Mirror(_)) {
-            self.cache.invalidate(op.set, self.rows_at(op), Sectors(u64::from(op.rows())));
+            self.cache.invalidate(op.set, self.sets.rows_at(op), Sectors(u64::from(op.rows())));
         }
     }
 
@@ -278,7 +366,7 @@ impl Controller {
         let columns = actions.columns.len();
         for slot in view.data {
             let at = op.buffer(slot);
-            actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+            actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
         }
         let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
@@ -293,10 +381,10 @@ impl Controller {
         self.ops[index].phase = Phase::Writing;
         let op = self.ops[index];
         for slot in op.plan.write {
-            let from = self.written_from(&op, slot);
+            let from = self.sets.written_from(&op, slot);
             let range = MemberRange {
                 slot,
-                lba: self.member_place(&op, slot),
+                lba: self.sets.member_place(&op, slot),
                 len: Sectors(u64::from(op.rows())),
                 at: op.buffer(from),
             };
@@ -332,7 +420,7 @@ impl Controller {
                 let set = self.sets.get(op.set);
                 let place = set.place(slot).member;
                 if let Some(member) = set.member_at(place) {
-                    let at = self.member_place(&op, slot);
+                    let at = self.sets.member_place(&op, slot);
                     let (lba, drive) = (member.on_drive(at), member.drive());
                     self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
                     self.trace.note(
@@ -365,7 +453,7 @@ impl Controller {
         let len = Sectors(u64::from(op.rows()));
         // Members whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.background().remade) {
-            let (at, member) = (self.member_place(&op, slot), self.sets.get(op.set).place(slot).member);
+            let (at, member) = (self.sets.member_place(&op, slot), self.sets.get(op.set).place(slot).member);
             let known = self.sets.get(op.set).member_at(member);
             if known.is_some_and(|member| member.state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
@@ -376,7 +464,7 @@ impl Controller {
             return;
         }
         for slot in op.background().remade {
-            let at = self.member_place(&op, slot);
+            let at = self.sets.member_place(&op, slot);
             let place = self.sets.get(op.set).place(slot);
             let member = if op.background().replace { place.replacement } else { place.member };
             let recorded = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
@@ -390,32 +478,6 @@ impl Controller {
     }
 
     // ---- comparing
-
-    /// Does this unit of a resync compare before it writes?
-    fn compares(&self, op: &Op) -> bool {
-        let task = self.sets.get(op.set).tasks.current();
-        task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
-    }
-
-    /// The source of the bytes for a slot: its own buffer if they are computed, otherwise the copy that counts.
-    fn written_from(&self, op: &Op, slot: Slot) -> Slot {
-        if op.is_by_rows() {
-            return slot;
-        }
-        let computed = op.kind == OpKind::Scrub && !op.background().remade.contains(slot);
-        if computed {
-            slot
-        } else {
-            self.first_copy(op)
-        }
-    }
-
-    /// The first of the copies that were read, in the order in which hosts read them.
-    fn first_copy(&self, op: &Op) -> Slot {
-        let Geometry::Mirror(mirror) = self.sets.get(op.set).geometry() else { unreachable!("asked for a mirror") };
-        let mut copies = mirror.copies(self.rows_at(op));
-        copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
-    }
 
     fn start_check(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
@@ -442,33 +504,9 @@ impl Controller {
         let op = self.ops[index];
         let from = Bytes(u64::from(from));
         let columns = actions.columns.len();
-        let (p, q) = self.check_columns(&op, from, op.plan.read | op.plan.lost, actions);
+        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, actions);
         let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
         self.ops.push_job(&mut self.trace, index, kind, len, columns, p, q, actions);
-    }
-
-    /// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
-    fn check_columns(
-        &self,
-        op: &Op,
-        from: Bytes,
-        slots: SlotSet,
-        actions: &mut Actions,
-    ) -> (Option<PoolOffset>, Option<PoolOffset>) {
-        if !op.is_by_rows() {
-            for (number, slot) in (0..).zip(slots) {
-                let at = op.buffer(slot) + from;
-                actions.columns.push(JobColumn { index: number, at, old: at });
-            }
-            return (None, None);
-        }
-        let view = op.stripe_view(self.sets.get(op.set));
-        for slot in view.data & slots {
-            let at = op.buffer(slot) + from;
-            actions.columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
-        }
-        let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
-        (parity(view.p), view.q.and_then(parity))
     }
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
@@ -513,17 +551,20 @@ impl Controller {
     /// A sector does not match: count it, and correct it if that was requested and is possible.
     fn on_mismatch(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let culprit = self.culprit(&op);
-        let at =
-            if op.is_by_rows() { op.member_rows(self.sets.get(op.set)).0.offset() } else { self.rows_at(&op).offset() };
+        let culprit = self.sets.culprit(&op);
+        let at = if op.is_by_rows() {
+            op.member_rows(self.sets.get(op.set)).0.offset()
+        } else {
+            self.sets.rows_at(&op).offset()
+        };
         let mode = self.sets.scrub_mode(&op);
         let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
         let rewritten = match mode {
-            Some(ScrubMode::TrustData) => self.copies_of_data(&op),
+            Some(ScrubMode::TrustData) => self.sets.copies_of_data(&op),
             Some(ScrubMode::Repair) => slot.map_or(SlotSet::EMPTY, SlotSet::one),
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };
-        let from = at + Sectors(u64::from(Self::checked_sector(&op)));
+        let from = at + Sectors(u64::from(Sets::checked_sector(&op)));
         let has_parity = op.is_by_rows();
         let remedy = match (rewritten.is_empty(), slot) {
             (true, None) if !has_parity => Remedy::CopiesLeft,
@@ -546,39 +587,9 @@ impl Controller {
         }
     }
 
-    /// The slots with redundant data: parity, or all copies but the first.
-    fn copies_of_data(&self, op: &Op) -> SlotSet {
-        if op.is_by_rows() {
-            return op.stripe_view(self.sets.get(op.set)).parities() & op.plan.read;
-        }
-        op.plan.read.without(self.first_copy(op))
-    }
-
-    /// The slot that disagrees, by the last verdict.
-    fn culprit(&self, op: &Op) -> Option<Slot> {
-        if !op.plan.lost.is_empty() {
-            // Recovered data always matches one parity by itself, so any column could be wrong.
-            return None;
-        }
-        if !op.is_by_rows() {
-            return match op.verdict {
-                Verdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
-                _ => None,
-            };
-        }
-        let view = op.stripe_view(self.sets.get(op.set));
-        match op.verdict {
-            Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
-            // With P alone no slot can be named: any column could be wrong.
-            Verdict::PWrong => view.q.map(|_| view.p),
-            Verdict::QWrong => view.q,
-            Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
-        }
-    }
-
     fn push_correction(&mut self, index: u32, slot: Slot, actions: &mut Actions) {
         let op = self.ops[index];
-        let from = Bytes(u64::from(Self::checked_sector(&op)) * 512);
+        let from = Bytes(u64::from(Sets::checked_sector(&op)) * 512);
         let wrong = op.buffer(slot) + from;
         if !op.is_by_rows() {
             let good = op.plan.read.without(slot).first().expect("a majority is against it");
@@ -586,24 +597,19 @@ impl Controller {
         }
         let view = op.stripe_view(self.sets.get(op.set));
         let columns = actions.columns.len();
-        let (p, _) = self.check_columns(&op, from, op.plan.read.without(slot), actions);
+        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), actions);
         if slot == view.p || Some(slot) == view.q {
             let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
             return self.ops.push_job(&mut self.trace, index, JobKind::Generate, 512, columns, p, q, actions);
         }
-        actions.columns.push(JobColumn { index: self.weight(&op, slot), at: wrong, old: wrong });
+        actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
         self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
-    }
-
-    /// The sector of the rows in work that is checked by itself.
-    fn checked_sector(op: &Op) -> u32 {
-        op.background().sector.expect("the rows are checked sector by sector")
     }
 
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {
         let row = self.ops[index].is_by_rows();
         let op = &mut self.ops[index];
-        let next = Self::checked_sector(op) + 1;
+        let next = Sets::checked_sector(op) + 1;
         op.background_mut().sector = Some(next);
         if next < op.rows() {
             let from = next * 512;

@@ -18,6 +18,7 @@
 use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
+use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::geometry::{Fragment, Geometry};
@@ -45,6 +46,36 @@ pub(crate) enum Failure {
     Unwritten,
     /// A member that the array needs was not flushed.
     Unflushed,
+}
+
+impl Sets {
+    /// A range that could not be read must be rewritten, or recorded as lost.
+    fn want_repair_of(&mut self, command: &Command) {
+        let at = self.member_lba_of(command);
+        self.want_repair(command.set, command.slot, at, command.len);
+    }
+
+    /// The address of a command in the data area of its member.
+    fn member_lba_of(&self, command: &Command) -> MemberLba {
+        let member = self.get(command.set).member(command.member());
+        member.in_data(command.lba)
+    }
+
+    /// Is the member of this command still in its slot?
+    fn is_in_slot(&self, command: &Command) -> bool {
+        self.get(command.set).place(command.slot).member == command.member()
+    }
+
+    /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
+    fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
+        let set = self.get(command.set);
+        let Geometry::Mirror(mirror) = set.geometry() else { return None };
+        let (place, run) = mirror.inverse(command.slot, at)?;
+        let len = left.min(run);
+        let reads =
+            |copy: Fragment| copy.slot != command.slot && set.readable(copy.lba, copy.lba + len).contains(copy.slot);
+        Some((len, mirror.copies(place).any(reads)))
+    }
 }
 
 impl Controller {
@@ -271,7 +302,7 @@ impl Controller {
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
             OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {
-                self.want_repair_of(command);
+                self.sets.want_repair_of(command);
             }
         }
     }
@@ -291,29 +322,12 @@ impl Controller {
         }
     }
 
-    /// A range that could not be read must be rewritten, or recorded as lost.
-    fn want_repair_of(&mut self, command: &Command) {
-        let at = self.member_lba_of(command);
-        self.sets.want_repair(command.set, command.slot, at, command.len);
-    }
-
-    /// The address of a command in the data area of its member.
-    fn member_lba_of(&self, command: &Command) -> MemberLba {
-        let member = self.sets.get(command.set).member(command.member());
-        member.in_data(command.lba)
-    }
-
-    /// Is the member of this command still in its slot?
-    fn is_in_slot(&self, command: &Command) -> bool {
-        self.sets.get(command.set).place(command.slot).member == command.member()
-    }
-
     /// What a failed read means for its member.
     fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
         let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                let (budget, at) = (self.limits.media_errors_max, self.member_lba_of(command));
+                let (budget, at) = (self.limits.media_errors_max, self.sets.member_lba_of(command));
                 let entry = self.sets.get_mut(set).member_mut(member);
                 if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
                     self.fail_member(set, member, FailReason::ErrorBudget, actions);
@@ -343,13 +357,13 @@ impl Controller {
         let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
         // Its replacement may have taken the slot meanwhile, and was not tried.
         let tried = command.tried.copies();
-        let tried = if self.is_in_slot(command) { tried.with(command.slot) } else { tried };
+        let tried = if self.sets.is_in_slot(command) { tried.with(command.slot) } else { tried };
         let other = mirror.copies(set_lba).find(|copy| {
             let end = MemberLba(copy.lba.get() + command.len.get());
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
         });
         if let Some(copy) = other {
-            self.want_repair_of(command);
+            self.sets.want_repair_of(command);
             self.trace.note_op(
                 &mut self.sets,
                 &self.ops,
@@ -376,7 +390,7 @@ impl Controller {
                 from += len;
             }
         } else {
-            self.want_repair_of(command);
+            self.sets.want_repair_of(command);
             self.ops[index].error = Some(ReplyStatus::IoError);
         }
     }
@@ -441,24 +455,13 @@ impl Controller {
         let at = set.member(command.member()).in_data(command.lba);
         let mut done = Sectors::ZERO;
         while done < command.len {
-            let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
+            let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
             if other {
                 // Without a log nothing is recorded, as on any array without one.
                 let _ = self.sets.record_bad(&self.trace, command.set, command.member(), at + done, len, actions);
             }
             done += len;
         }
-    }
-
-    /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
-    fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
-        let set = self.sets.get(command.set);
-        let Geometry::Mirror(mirror) = set.geometry() else { return None };
-        let (place, run) = mirror.inverse(command.slot, at)?;
-        let len = left.min(run);
-        let reads =
-            |copy: Fragment| copy.slot != command.slot && set.readable(copy.lba, copy.lba + len).contains(copy.slot);
-        Some((len, mirror.copies(place).any(reads)))
     }
 
     /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.

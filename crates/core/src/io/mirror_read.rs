@@ -13,6 +13,7 @@ use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
 use crate::adaptive::Tuning;
 use crate::admin::MirrorRead;
 use crate::array::set::Set;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::channel::Channel;
@@ -178,6 +179,20 @@ impl MirrorReads {
     }
 }
 
+impl Sets {
+    /// The part up to the end of its section, from the copy whose turn it is.
+    fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+        let set = self.get(op.set);
+        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        let section = set.policy().split_section.get();
+        let count = mirror.copies(at).filter(readable).count() as u64;
+        let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
+        let mut copy = mirror.copies(at).filter(readable).nth(turn)?;
+        copy.len = copy.len.min(Sectors(section - at.get() % section));
+        Some((copy, Reason::ReadSection))
+    }
+}
+
 impl Controller {
     /// The copy from which the data at `at` is read, and the length; `None` if no member has it.
     pub(crate) fn choose_copy(
@@ -228,7 +243,7 @@ impl Controller {
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
-                MirrorRead::LeastPending if is_long => self.section(op, mirror, at, left),
+                MirrorRead::LeastPending if is_long => self.sets.section(op, mirror, at, left),
                 MirrorRead::LeastPending if spins => self.stay_with_run(op, mirror, (at, left), true),
                 _ => None,
             };
@@ -268,7 +283,7 @@ impl Controller {
         if is_single || self.wanted_at_once(op, at, left) <= set.policy().split_above.get() {
             return self.stay_with_run(op, mirror, (at, left), false);
         }
-        self.section(op, mirror, at, left)
+        self.sets.section(op, mirror, at, left)
     }
 
     /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
@@ -282,18 +297,6 @@ impl Controller {
         let request = self.requests.of_piece(piece).asked();
         let array = self.arrays.get(request.array);
         array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
-    }
-
-    /// The part up to the end of its section, from the copy whose turn it is.
-    fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
-        let set = self.sets.get(op.set);
-        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
-        let section = set.policy().split_section.get();
-        let count = mirror.copies(at).filter(readable).count() as u64;
-        let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
-        let mut copy = mirror.copies(at).filter(readable).nth(turn)?;
-        copy.len = copy.len.min(Sectors(section - at.get() % section));
-        Some((copy, Reason::ReadSection))
     }
 
     /// Number of pending commands of the member with this copy.

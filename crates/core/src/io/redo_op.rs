@@ -4,6 +4,7 @@
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
+use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold, Owner};
@@ -22,6 +23,26 @@ const OPS_SHARE: u32 = 4;
 
 const UNREADABLE: &str = "the journal's entries for the array cannot be read";
 const NOT_TAKEN: &str = "a member refuses the writes that the journal holds for it";
+
+impl Sets {
+    /// The rows of a parity set's members that an operation touches.
+    fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
+        let Geometry::Parity(parity) = self.get(op.set).geometry() else { return None };
+        let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
+        if let Footprint::Rows(rows) = &op.footprint {
+            let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
+            return Some((first + u64::from(lo), first + u64::from(hi)));
+        }
+        let Extent { at, len } = op.extent();
+        let (first, _, within) = parity.locate(at);
+        let from = start(first) + within.get();
+        if within + len <= parity.chunk() {
+            return Some((from, from + len.get()));
+        }
+        let (last, ..) = parity.locate(at + (len - Sectors(1)));
+        Some((start(first), start(last) + parity.chunk().get()))
+    }
+}
 
 impl Controller {
     /// Advance the backlogs; true if something has changed.
@@ -102,7 +123,7 @@ impl Controller {
         for _ in 0..self.ops.redo_waiters() {
             // All are called at once after a redo for a slot without a member.
             let Some(waiting) = self.ops.next_redo_waiter() else { break };
-            let (set, rows) = (self.ops[waiting].set, self.member_rows_of(&self.ops[waiting]));
+            let (set, rows) = (self.ops[waiting].set, self.sets.member_rows_of(&self.ops[waiting]));
             let number = self.journal.replay().number_of(set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
             while self.may_redo(number) {
@@ -222,7 +243,7 @@ impl Controller {
             // Its parent has waited.
             return false;
         }
-        let Some((from, to)) = self.member_rows_of(op) else { return false };
+        let Some((from, to)) = self.sets.member_rows_of(op) else { return false };
         let (set, stripe) = (op.set, op.stripe().map_or(0, |stripe| stripe.0));
         let Some(backlog) = self.journal.replay_mut().backlog_of(set) else { return false };
         if backlog.pending(from, to).next().is_none() {
@@ -241,29 +262,11 @@ impl Controller {
     /// Is a redo of its rows pending, in a backlog that is not over?
     pub(super) fn is_held_by_redo(&self, op: &Op) -> bool {
         let replay = self.journal.replay();
-        let (Some(number), Some((from, to))) = (replay.number_of(op.set), self.member_rows_of(op)) else {
+        let (Some(number), Some((from, to))) = (replay.number_of(op.set), self.sets.member_rows_of(op)) else {
             return false;
         };
         let backlog = replay.backlog(number);
         !backlog.is_over() && backlog.pending(from, to).next().is_some()
-    }
-
-    /// The rows of a parity set's members that an operation touches.
-    fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
-        let Geometry::Parity(parity) = self.sets.get(op.set).geometry() else { return None };
-        let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
-        if let Footprint::Rows(rows) = &op.footprint {
-            let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
-            return Some((first + u64::from(lo), first + u64::from(hi)));
-        }
-        let Extent { at, len } = op.extent();
-        let (first, _, within) = parity.locate(at);
-        let from = start(first) + within.get();
-        if within + len <= parity.chunk() {
-            return Some((from, from + len.get()));
-        }
-        let (last, ..) = parity.locate(at + (len - Sectors(1)));
-        Some((start(first), start(last) + parity.chunk().get()))
     }
 
     /// The device to try next. Each device may fail once for an operation before the operation ends.

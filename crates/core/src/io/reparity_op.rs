@@ -17,6 +17,7 @@
 use openraid_units::{PoolOffset, Sectors};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
+use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
@@ -25,6 +26,19 @@ use crate::io::op::{Computation, Op, PartialParity, Phase};
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
+
+impl Sets {
+    fn redoing(&self, op: &Op) -> &Redoing {
+        let ppl = self.get(op.set).ppl.as_ref().expect("it has logs");
+        ppl.redoing()
+    }
+
+    /// An entry was applied, or skipped.
+    pub(crate) fn on_reparity_done(&mut self, op: &Op) {
+        self.get_mut(op.set).ppl.as_mut().expect("it has logs").end_entry();
+        self.look();
+    }
+}
 
 impl Controller {
     pub(crate) fn step_reparity(&mut self, index: u32, actions: &mut Actions) {
@@ -64,11 +78,6 @@ impl Controller {
         }
     }
 
-    fn redoing(&self, op: &Op) -> &Redoing {
-        let ppl = self.sets.get(op.set).ppl.as_ref().expect("it has logs");
-        ppl.redoing()
-    }
-
     fn reparity_rows_done(&mut self, index: u32, actions: &mut Actions) {
         if self.next_rows(index) {
             self.plan_reparity(index, actions);
@@ -87,7 +96,7 @@ impl Controller {
         if self.sets.get(op.set).has_failed() || !keeper {
             return self.finish_op(index, actions);
         }
-        let redoing = *self.redoing(&op);
+        let redoing = *self.sets.redoing(&op);
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
@@ -134,7 +143,7 @@ impl Controller {
     /// Read the partial parity of the rows in work.
     fn read_partial(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        let redoing = self.redoing(&op);
+        let redoing = self.sets.redoing(&op);
         let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
         let at = redoing.entry().at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
         let place = self.sets.get(op.set).place(slot).member;
@@ -190,7 +199,7 @@ impl Controller {
         if op.excluded.contains(op.parity_slot()) {
             return self.finish_op(index, actions);
         }
-        let sound = self.redoing(&op).is_sound();
+        let sound = self.sets.redoing(&op).is_sound();
         if sound && op.plan.read.intersects(op.excluded) {
             self.release_work(index);
             self.ops[index].phase = Phase::Planning;
@@ -238,11 +247,5 @@ impl Controller {
         let (lo, hi) = part.range();
         part.take(lo, hi.min(lo.saturating_add(rows_max)));
         self.plan_reparity(index, actions);
-    }
-
-    /// An entry was applied, or skipped.
-    pub(crate) fn on_reparity_done(&mut self, op: &Op) {
-        self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs").end_entry();
-        self.sets.look();
     }
 }

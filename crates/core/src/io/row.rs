@@ -4,6 +4,7 @@ use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::Member;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
@@ -113,6 +114,20 @@ impl RowFrames {
             self.buffer(slot)
         } else {
             self.named(geometry, slot)
+        }
+    }
+}
+
+impl Sets {
+    /// The exponent of a data slot in Q.
+    pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
+        Self::weight_in(self.get(op.set).parity().row(op.rows_of().stripe), slot)
+    }
+
+    fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
+        match row.role_of(slot) {
+            StripeRole::Data(column) => row.coefficient(column),
+            _ => unreachable!("only data columns have a weight"),
         }
     }
 }
@@ -240,25 +255,13 @@ impl Controller {
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
-                actions.columns.push(JobColumn { index: self.weight(&op, slot), at, old: at });
+                actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
             }
         }
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
         let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
         let lost = u16::try_from(op.plan.lost.len()).expect("at most two");
         self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
-    }
-
-    /// The exponent of a data slot in Q.
-    pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
-        Self::weight_in(self.sets.get(op.set).parity().row(op.rows_of().stripe), slot)
-    }
-
-    fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
-        match row.role_of(slot) {
-            StripeRole::Data(column) => row.coefficient(column),
-            _ => unreachable!("only data columns have a weight"),
-        }
     }
 
     // ---- writing
@@ -460,7 +463,7 @@ impl Controller {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
                     let (at, old) = (frames.named(geometry, slot), frames.buffer(slot));
-                    actions.columns.push(JobColumn { index: Self::weight_in(row, slot), at, old });
+                    actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old });
                 }
                 JobKind::Update
             }
@@ -470,7 +473,7 @@ impl Controller {
             | WriteMethod::DataOnly => {
                 for slot in data {
                     let at = if named.contains(slot) { frames.named(geometry, slot) } else { frames.buffer(slot) };
-                    actions.columns.push(JobColumn { index: Self::weight_in(row, slot), at, old: at });
+                    actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old: at });
                 }
                 JobKind::Generate
             }

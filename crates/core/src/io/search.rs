@@ -207,7 +207,7 @@ impl Controller {
         // A repair already knows its member.
         let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
-            self.sets.want_repair(op.set, slot, self.member_place(&op, slot), Sectors(u64::from(op.rows())));
+            self.sets.want_repair(op.set, slot, self.sets.member_place(&op, slot), Sectors(u64::from(op.rows())));
         }
     }
 
@@ -215,7 +215,7 @@ impl Controller {
     fn is_replaced(&self, index: u32) -> bool {
         let op = &self.ops[index];
         match op.kind {
-            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.sets.plan_of_background(op).is_some(),
             OpKind::RowRead => plan_recovery(&op.stripe_view(self.sets.get(op.set))).is_ok(),
             _ => {
                 let policy = self.sets.get(op.set).policy().partial_write;

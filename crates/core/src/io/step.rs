@@ -3,11 +3,13 @@
 use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::ended::{Ended, EndedFor};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Payload, Phase, WorksFor};
+use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
@@ -49,6 +51,31 @@ impl Slab<Op> {
         let columns = actions.columns.len();
         actions.columns.push(JobColumn { index: 0, at, old });
         self.push_job(trace, index, JobKind::Copy, len, columns, None, None, actions);
+    }
+}
+
+impl Sets {
+    fn is_one_block(&self, op: &Op) -> bool {
+        let block = self.get(op.set).block().sectors();
+        match &op.footprint {
+            Footprint::Rows(rows) => {
+                let (lo, hi) = rows.part.range();
+                rows.named().1 == 1 && Sectors(u64::from(hi - lo)) == block
+            }
+            _ => op.extent().len == block,
+        }
+    }
+}
+
+impl Ops {
+    fn on_child_done(&mut self, index: u32, child: &Op) {
+        let parent = &mut self[index];
+        parent.error = parent.error.or(child.error);
+        parent.frames_abandoned |= child.frames_abandoned && child.error.is_some();
+        parent.pending -= 1;
+        if parent.pending == 0 {
+            self.wake(index);
+        }
     }
 }
 
@@ -185,7 +212,7 @@ impl Controller {
         };
         let missing = u32::from(edges.head) + u32::from(edges.tail);
         self.trace.note_op(&mut self.sets, &self.ops, index, Reason::EdgeRead, at.get(), missing);
-        let in_one = edges.head > 0 && self.is_one_block(&op);
+        let in_one = edges.head > 0 && self.sets.is_one_block(&op);
         let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
         self.ops[index].data = KindData::Edges(Edges { reads, ..edges });
         if edges.head > 0 {
@@ -193,17 +220,6 @@ impl Controller {
         }
         if edges.tail > 0 && !in_one {
             self.start_edge(index, true);
-        }
-    }
-
-    fn is_one_block(&self, op: &Op) -> bool {
-        let block = self.sets.get(op.set).block().sectors();
-        match &op.footprint {
-            Footprint::Rows(rows) => {
-                let (lo, hi) = rows.part.range();
-                rows.named().1 == 1 && Sectors(u64::from(hi - lo)) == block
-            }
-            _ => op.extent().len == block,
         }
     }
 
@@ -405,13 +421,13 @@ impl Controller {
     /// Inform the owner that an operation has ended.
     fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
         let owner = match op.works_for {
-            WorksFor::Op(parent) => return self.on_child_done(parent, op),
+            WorksFor::Op(parent) => return self.ops.on_child_done(parent, op),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => EndedFor::Piece(piece),
             WorksFor::Request(request) => EndedFor::Request(request),
             WorksFor::Set => {
                 return match op.kind {
                     OpKind::Redo => self.on_redone(op),
-                    OpKind::Reparity => self.on_reparity_done(op),
+                    OpKind::Reparity => self.sets.on_reparity_done(op),
                     OpKind::Flush => self.on_round_flush(op),
                     _ => self.on_background_done(op, actions),
                 }
@@ -419,16 +435,6 @@ impl Controller {
         };
         let past = if self.cache.is_on() { op.written_past(self.sets.get(op.set)) } else { None };
         self.ended.push(Ended { owner, error: op.error, past: past.map(|past| (op.set, past)) });
-    }
-
-    fn on_child_done(&mut self, index: u32, child: &Op) {
-        let parent = &mut self.ops[index];
-        parent.error = parent.error.or(child.error);
-        parent.frames_abandoned |= child.frames_abandoned && child.error.is_some();
-        parent.pending -= 1;
-        if parent.pending == 0 {
-            self.ops.wake(index);
-        }
     }
 
     /// End an operation with an error, before any member was written.
