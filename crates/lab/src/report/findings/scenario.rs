@@ -316,8 +316,8 @@ mod tests {
         assert_eq!(
             verdict(&scenario("File server", entries)),
             "RAID 0 x4 is best with 400 IOPS (rating R1), 2.0 times RAID 5 x4 in second place and 4.0 times the single \
-             drive. It survives no loss of a drive; RAID 5 x4 is the best that does, with 200 IOPS. Where RAID 5 x4 is \
-             farthest behind, at 16 outstanding: read-modify-writes for each request: RAID 5 x4 0.20, RAID 0 x4 none; the \
+             drive. It survives no loss of a drive; RAID 5 x4 is the best that does, with 200 IOPS. At the largest lag of \
+             RAID 5 x4, at 16 outstanding: read-modify-writes for each request: RAID 5 x4 0.20, RAID 0 x4 none; the \
              busiest part of both is the busiest drive (97 %)."
         );
     }
