@@ -1,4 +1,4 @@
-//! The administrator's commands that are not done: those that have not begun, and those that wait for something.
+//! The administrator's commands that are not done: commands that have not begun, and commands that wait for something.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -83,7 +83,7 @@ mod tests {
         for number in 1..4 {
             queue.push(Token(number), AdminCommand::DetachDrive { drive: DriveId(7) });
         }
-        assert!(queue.is_none_waiting(), "those that have not begun do not wait");
+        assert!(queue.is_none_waiting(), "commands that have not begun do not wait");
         let begun: Vec<u64> = core::iter::from_fn(|| queue.next()).map(|(token, _)| token.0).collect();
         assert_eq!(begun, [1, 2, 3]);
     }

@@ -107,7 +107,7 @@ impl Requests {
         self.table.len() == self.ahead && self.submitted.is_empty()
     }
 
-    /// Can no request or piece continue? Those that wait for something are called by whatever ends the wait.
+    /// Can no request or piece continue? The event that ends a wait puts the work that waited into a queue.
     #[inline(always)]
     pub(crate) fn are_quiet(&self) -> bool {
         let pieces = self.queues.splitting().len() | self.wanting.len() | self.restarting.len();

@@ -22,7 +22,7 @@ const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 /// The origin of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Origin {
-    /// A host. Requests of hosts are counted from 1, and an array counts those that are inside.
+    /// A host. Requests of hosts are counted from 1, and an array counts the ones inside.
     Host { number: u64, is_in_array: bool },
     /// Read-ahead, which no host requested.
     ReadAhead,
