@@ -42,7 +42,7 @@ pub enum DriveCacheWord {
 pub enum DriveReadAheadWord {
     /// After a read the drive reads on into its buffer
     On,
-    /// The drive reads only what is requested
+    /// The drive reads requested sectors only
     Off,
 }
 

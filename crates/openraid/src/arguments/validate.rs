@@ -12,7 +12,7 @@ are cached in a directory, and measured again after a change of the program or o
 claims could be evaluated, not whether they hold.
 
 With --json the output is one list: [{\"id\", \"verdict\": \"pass\"|\"fail\"|\"not-applicable\", \"measured\", \"reason\"}, ...]; \
-with --several-seeds each has \"seeds\" and \"decided\", and what is not decided has failed; \
+with --several-seeds each has \"seeds\" and \"decided\", and a claim that is not decided has failed; \
 with --perturb each has \"changed\": [{\"change\", \"verdict\": \"holds\"|\"fails\"|\"excused\", \"reason\"}, ...], too.
 
 Examples:
