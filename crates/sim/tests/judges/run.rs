@@ -15,6 +15,9 @@ const WARM: u64 = 500;
 /// The chunk in the other simulator.
 const CHUNK: Bytes = Bytes::kib(64);
 
+/// The rates at which the other simulator moves data of two disks. They are below the rates of the tracks, which a profile may not say.
+const SLOW_LINKS: [(&str, Rate); 2] = [("cheetah9lp.toml", Rate(4_876_000)), ("atlas10k.toml", Rate(5_172_000))];
+
 /// The link of a drive with another link than in its file.
 const LINK: Rate = Rate(78_000_000);
 
@@ -32,7 +35,15 @@ impl Profiles {
             ("atlas10k.toml", include_str!("atlas10k.toml")),
             ("common-ssd.toml", include_str!("common-ssd.toml")),
         ];
-        let parse = |(file, text)| DriveProfile::parse(file, text).unwrap_or_else(|error| panic!("{error}"));
+        let parse = |(file, text)| {
+            let mut profile = DriveProfile::parse(file, text).unwrap_or_else(|error| panic!("{error}"));
+            if let (DriveKind::Disk(disk), Some((_, rate))) =
+                (&mut profile.kind, SLOW_LINKS.iter().find(|own| own.0 == file))
+            {
+                disk.link_rate.value = *rate;
+            }
+            profile
+        };
         Self { equal: equal.into_iter().map(parse).collect(), library: Library::builtin() }
     }
 
