@@ -35,7 +35,7 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
         Flaw::BitmapLate => 123,
         Flaw::DestageBeforeEntry => 367,
         Flaw::StaleJournalUnmarked => 407,
-        Flaw::BitClearedOverWrite => 472,
+        Flaw::BitClearedOverWrite => 961,
         Flaw::SessionMarkLate => 661,
         Flaw::WriteGateOpen => 4170,
     }
