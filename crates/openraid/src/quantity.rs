@@ -119,34 +119,8 @@ pub fn eta_seconds(done: u64, total: u64, per_second: u64) -> Option<u64> {
 /// A time of day and date in UTC, as ISO 8601 has it.
 pub fn utc(seconds_since_1970: u64) -> String {
     let (days, rest) = (seconds_since_1970 / 86_400, seconds_since_1970 % 86_400);
-    let (year, month, day) = civil(days);
+    let (year, month, day) = openraid_status::date::of_day(days);
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest % 3600 / 60, rest % 60)
-}
-
-/// The date of a day since 1970-01-01: years are counted from March, so that the leap day is the last one.
-fn civil(days: u64) -> (u64, u64, u64) {
-    const DAYS_TO_0000_03_01: u64 = 719_468;
-    const DAYS_OF_ERA: u64 = 146_097;
-    let days = days + DAYS_TO_0000_03_01;
-    let (era, of_era) = (days / DAYS_OF_ERA, days % DAYS_OF_ERA);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
-}
-
-/// Days from the first of January 1970 to a date. Days beyond the end of a month run on into the next.
-pub fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
-    const DAYS_TO_0000_03_01: u64 = 719_468;
-    const DAYS_OF_ERA: u64 = 146_097;
-    let year = year - u64::from(month <= 2);
-    let (era, year_of_era) = (year / 400, year % 400);
-    let shifted = if month > 2 { month - 3 } else { month + 9 };
-    let of_year = (153 * shifted + 2) / 5 + day - 1;
-    let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
-    era * DAYS_OF_ERA + of_era - DAYS_TO_0000_03_01
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub mod alarm;
 pub mod care;
 pub mod check;
 mod command;
+pub mod date;
 mod event;
 mod event_name;
 mod exit;

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use openraid_status::date;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -202,11 +203,8 @@ fn seconds(digits: &str) -> Option<u64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Years begin in March, as in `time::text`.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
     let within = number(8..10)? * 3_600 + number(10..12)? * 60 + number(12..14)?;
-    Some(days.checked_sub(719_468).map_or(0, |days| days * 86_400 + within))
+    Some(if year < 1970 { 0 } else { date::day_of(year, month, day) * 86_400 + within })
 }
 
 /// One element of DER: its tag, its content, and what follows it.

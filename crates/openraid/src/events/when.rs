@@ -1,6 +1,6 @@
 //! Points in time as users write them: an age, or a date.
 
-use crate::quantity::days_since_1970;
+use openraid_status::date;
 
 const DAY_SECONDS: u64 = 86_400;
 
@@ -40,7 +40,7 @@ pub fn since(text: &str, now: u64) -> Result<u64, String> {
     if hour > 23 || minute > 59 || second > 60 {
         return Err(wrong());
     }
-    Ok(days_since_1970(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second)
+    Ok(date::day_of(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second)
 }
 
 #[cfg(test)]
