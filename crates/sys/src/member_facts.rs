@@ -44,24 +44,35 @@ pub struct Facts {
     pub bay: Option<String>,
 }
 
-/// The kernel's names for a drive. Files and memory have none.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct KernelNames {
+/// The kernel's information about a device besides its size; none for files, memory and remote members.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DeviceNames {
     /// The model's name.
     pub model: Option<String>,
     /// The serial number.
     pub serial: Option<String>,
-    /// Place of the drive in an enclosure.
+    /// The kernel's word for its zones: `none`, `host-aware`, `host-managed`.
+    pub zoned: Option<String>,
+    /// Its place in an enclosure.
     pub bay: Option<String>,
+    /// Does it rotate? Known for block devices, and for drives that a profile models.
+    pub rotates: Option<bool>,
 }
 
-impl KernelNames {
-    /// The names of the block device at this path, which is not opened. All are absent if it is none, or is not there.
+impl DeviceNames {
+    /// The information about the block device at this path. The device is not opened. All is absent if the path has no block
+    /// device.
     #[must_use]
     pub fn of(path: &Path) -> Self {
         let device = fs::metadata(path).ok().filter(|own| own.file_type().is_block_device()).map(|own| own.rdev());
         let Some(sysfs) = device.and_then(Sysfs::of) else { return Self::default() };
-        Self { model: sysfs.model(), serial: sysfs.serial(), bay: sysfs.bay() }
+        Self {
+            model: sysfs.model(),
+            serial: sysfs.serial(),
+            zoned: sysfs.zoned(),
+            bay: sysfs.bay(),
+            rotates: sysfs.rotational(),
+        }
     }
 }
 

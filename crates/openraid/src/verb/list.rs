@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use openraid_sys::KernelNames;
+use openraid_sys::DeviceNames;
 use openraid_units::Bytes;
 use serde::Serialize;
 
@@ -99,36 +99,34 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         let state = "offline".into();
         table.row([entry.name.clone(), entry.level.clone(), "-".into(), state, entry.members.len().to_string()]);
     }
-    table.text() + &drives_text(served, remembered, &|member| KernelNames::of(Path::new(member)))
+    table.text() + &drives_text(served, remembered, &|member| DeviceNames::of(Path::new(member)))
 }
 
 /// The drives of all arrays by the kernel's names for them. Files, memory and remote members have none.
-fn drives_text(served: &[ArrayModel], remembered: &[Entry], names_of: &dyn Fn(&str) -> KernelNames) -> String {
+fn drives_text(served: &[ArrayModel], remembered: &[Entry], names_of: &dyn Fn(&str) -> DeviceNames) -> String {
     let mut table = Table::new(&["ARRAY", "SLOT", "MEMBER", "STATE", "SERIAL", "MODEL", "BAY"]);
     let mut count = 0;
     let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
+    let mut add = |place: [String; 4], names: [&Option<String>; 3]| {
+        if names.iter().any(|name| name.is_some()) {
+            count += 1;
+            table.row(place.into_iter().chain(names.map(cell)));
+        }
+    };
     for array in served {
         for member in array.sets().into_iter().flat_map(|set| &set.members) {
-            let names = [&member.serial, &member.model, &member.bay];
-            if names.iter().all(|name| name.is_none()) {
-                continue;
-            }
-            count += 1;
             let slot = member.slot.map_or_else(|| "-".into(), |slot| slot.to_string());
-            let [serial, model, bay] = names.map(cell);
-            table.row([array.name.clone(), slot, cell(&member.member), state_text(member), serial, model, bay]);
+            let place = [array.name.clone(), slot, cell(&member.member), state_text(member)];
+            add(place, [&member.serial, &member.model, &member.bay]);
         }
     }
-    for (entry, member) in remembered.iter().flat_map(|entry| entry.members.iter().map(move |member| (entry, member))) {
-        let names = names_of(member);
-        let names = [&names.serial, &names.model, &names.bay];
-        if names.iter().all(|name| name.is_none()) {
-            continue;
+    for entry in remembered {
+        for member in &entry.members {
+            let names = names_of(member);
+            // The slot is in the member's metadata, which `list` does not read.
+            let place = [entry.name.clone(), "-".into(), member.clone(), "offline".into()];
+            add(place, [&names.serial, &names.model, &names.bay]);
         }
-        count += 1;
-        let [serial, model, bay] = names.map(cell);
-        // The slot is in the member's metadata, which `list` does not read.
-        table.row([entry.name.clone(), "-".into(), member.clone(), "offline".into(), serial, model, bay]);
     }
     if count == 0 {
         return String::new();
@@ -150,12 +148,12 @@ mod tests {
             kept: crate::kept::Kept::default(),
         };
         let names = |member: &str| match member {
-            "/dev/sdb" => KernelNames { serial: Some("WD-1".into()), ..KernelNames::default() },
-            _ => KernelNames::default(),
+            "/dev/sdb" => DeviceNames { serial: Some("WD-1".into()), ..DeviceNames::default() },
+            _ => DeviceNames::default(),
         };
         let text = drives_text(&[], std::slice::from_ref(&entry), &names);
         let rows: Vec<Vec<&str>> = text.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows, [["data", "-", "/dev/sdb", "offline", "WD-1", "-", "-"]], "{text}");
-        assert_eq!(drives_text(&[], &[entry], &|_| KernelNames::default()), "");
+        assert_eq!(drives_text(&[], &[entry], &|_| DeviceNames::default()), "");
     }
 }

@@ -17,7 +17,8 @@ mod sparse;
 mod spec;
 
 pub use disk::{drive_error, info as disk_info, operation, Asked};
-pub use open::{open, open_all, open_and_probe, DeviceNames, Medium, OpenError, OpenOptions, OpenedMember, Storage};
+pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember, Storage};
+pub use openraid_sys::DeviceNames;
 pub use overlay::Overlay;
 pub use probe::{look, Look, ProbeError, ProbedMember};
 pub use ram::RamDisk;

@@ -14,7 +14,9 @@ use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass};
 use openraid_core::events::DriveInfo;
 use openraid_format::Superblock;
 use openraid_nbd::{NbdUri, Transport};
-use openraid_sys::{clock, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use};
+use openraid_sys::{
+    clock, DeviceNames, Direct, Epoll, Events, FramePool, Member, MemberError, PoolOptions, PoolRange, Use,
+};
 use openraid_units::{Bytes, DriveId, DriveLba, Instant, Nanos, PoolOffset, Tag, TagKind};
 
 use super::paced::{PacedMember, Store};
@@ -60,21 +62,6 @@ pub enum Medium {
     Paced(Box<PacedMember>),
     /// One of the above whose writes are kept in memory.
     Overlaid(Box<Medium>),
-}
-
-/// The kernel's information about a device besides its size; none for files, memory and remote members.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct DeviceNames {
-    /// The model's name.
-    pub model: Option<String>,
-    /// The serial number.
-    pub serial: Option<String>,
-    /// The kernel's word for its zones: `none`, `host-aware`, `host-managed`.
-    pub zoned: Option<String>,
-    /// Its place in an enclosure.
-    pub bay: Option<String>,
-    /// Does it rotate? Known for block devices, and for drives that a profile models.
-    pub rotates: Option<bool>,
 }
 
 impl Medium {

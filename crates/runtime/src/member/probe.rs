@@ -16,7 +16,8 @@ use openraid_format::{
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
-use super::open::{DeviceNames, OpenedMember};
+use super::open::OpenedMember;
+use super::DeviceNames;
 use super::MemberSpec;
 
 /// Reads start and end on multiples of this, except at the end of the drive.
