@@ -68,7 +68,7 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
     Imports {
         package: "openraid-config",
-        own: &["openraid-units", "openraid-format", "openraid-status"],
+        own: &["openraid-units", "openraid-format", "openraid-nbd", "openraid-status"],
         external: &["strsim", "toml"],
     },
     // The HTTP libraries stay in this crate.

@@ -1,6 +1,9 @@
 //! Objects that two places of the file must not both use: a drive, an export's name, a listening address.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use openraid_nbd::{NbdUri, Transport};
 
 use crate::read::{ARRAYS_MAX, EXPORTS_MAX, JOURNAL_DEVICES_MAX, LISTENS_MAX, MEMBERS_MAX, SPARES_MAX};
 use crate::table::{Section, Word};
@@ -70,13 +73,16 @@ impl Own {
 
     /// Addresses are compared as they are written; the server itself finds other notations when it opens the member.
     fn has(&self, member: &str) -> bool {
-        if let Some(socket) = member.strip_prefix("nbd+unix://").and_then(|rest| rest.split_once("socket=")) {
-            return self.sockets.iter().any(|own| *own == socket.1);
+        match member.parse::<NbdUri>().map(|uri| uri.transport) {
+            Ok(Transport::Unix { socket }) => self.sockets.iter().any(|own| Path::new(own) == socket),
+            Ok(Transport::Tcp { host, port }) => {
+                let host = if host == "localhost" { "127.0.0.1" } else { &host };
+                let is_ipv6 = host.contains(':');
+                let address = if is_ipv6 { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+                self.listens.contains(&address)
+            }
+            Err(_) => false,
         }
-        let Some(host) = member.strip_prefix("nbd://").and_then(|rest| rest.split('/').next()) else { return false };
-        let host = host.replace("localhost", "127.0.0.1");
-        let with_port = if host.contains(':') { host } else { format!("{host}:10809") };
-        self.listens.contains(&with_port)
     }
 
     /// A note, and no problem: the server refuses that member only, and serves the other arrays.
