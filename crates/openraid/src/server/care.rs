@@ -170,11 +170,10 @@ impl Server {
             is_news
         };
         if told {
-            let text = match trouble {
-                Some(why) => format!("{member}: it is idle, and cannot be read: {why}"),
-                None => format!("{member}: it can be read again"),
+            let (event, text) = match trouble {
+                Some(why) => (EventName::DriveSilent, format!("{member}: it is idle, and cannot be read: {why}")),
+                None => (EventName::DriveAnswers, format!("{member}: it can be read again")),
             };
-            let event = if text.ends_with("again") { EventName::DriveAnswers } else { EventName::DriveSilent };
             self.add_news(vec![News { member: Some(member.to_owned()), ..plain(event, text) }]);
         }
     }
