@@ -338,7 +338,7 @@ mod tests {
     fn a_use_of_the_state_of_a_higher_folder_is_counted() {
         let files = [
             entry("controller.rs", "impl Controller {\n    fn a(&mut self) { self.ops.wake(1); self.cache.b(); }\n}\n"),
-            entry("io/a.rs", "impl Controller {\n    fn a(&mut self) { self.ops.a(); self.cache.b(); self.requests.x() = 1; self.journal.d(); }\n}\nimpl A { fn a(&self) { self.cache.b() } }\n"),
+            entry("io/a.rs", "impl Controller {\n    fn a(&mut self) { self.ops.a(); self.cache.b(); self.requests[self.x()].c = 1; self.journal.d(); }\n}\nimpl A { fn a(&self) { self.cache.b() } }\n"),
             entry("journal/a.rs", "impl Controller {\n    fn a(&mut self) { self\n        .ops[1] = 2; self.ops(); self.journal.d() }\n}\n"),
         ];
         let matrix = reaching(&files);

@@ -94,7 +94,7 @@ impl Controller {
         let (now, delay) = (self.now, self.limits.clean_delay);
         let held = self.sets.get(id).journal_holds();
         let set = self.sets.get_mut(id);
-        let durable = set.metadata.as_ref().map_or(0, |m| m.durable());
+        let durable = set.durable_generation();
         if set.mark.advance(durable) {
             // Operations that wait for the mark are called.
         } else if !set.mark.is_active() || set.has_failed_flush() {
@@ -238,7 +238,7 @@ impl Controller {
         if set.tasks.has_flushes() {
             return false;
         }
-        let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable());
+        let durable = set.durable_generation();
         let Some(task) = &mut set.tasks.task else { return false };
         if task.complete > 0 && durable >= task.complete {
             self.sets.task_finished(id);

@@ -22,9 +22,7 @@ impl Sets {
             self.look();
         }
     }
-}
 
-impl Sets {
     /// The operation for the first part of a repair, and the rest of it.
     fn repair_op(&self, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
         let set = self.get(id);

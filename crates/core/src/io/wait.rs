@@ -142,7 +142,7 @@ impl Controller {
             Wait::Bitmap => is_refused || op.are_bits_durable(set),
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),
             Wait::StaleMark => {
-                let durable = set.metadata.as_ref().map_or(0, |metadata| metadata.durable());
+                let durable = set.durable_generation();
                 let is_marked = set.journal.stale().is_none_or(|generation| durable >= generation);
                 is_marked || !set.journal.is_on() || set.has_failed_flush() || set.is_lost()
             }

@@ -452,7 +452,7 @@ impl Controller {
 
     fn pump_marked(&mut self, id: SetId, stage: Stage, actions: &mut Actions) -> bool {
         let set = self.sets.get(id);
-        let durable = set.metadata.as_ref().map_or(0, |m| m.durable());
+        let durable = set.durable_generation();
         match stage {
             Stage::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
