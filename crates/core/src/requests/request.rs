@@ -203,10 +203,7 @@ impl Requests {
     #[inline(always)]
     pub(super) fn end_piece(&mut self, index: u32, host: &mut Frames) -> Option<u32> {
         self.end_turns(index);
-        let piece = self.pieces.remove(index);
-        if let Some(run) = piece.run() {
-            host.release(run);
-        }
+        let piece = self.remove_piece(index, host);
         let request = piece.request();
         self.table[request].end_piece(piece.error());
         if self.table[request].has_failed() {
@@ -217,6 +214,16 @@ impl Requests {
         }
         self.want_piece(request);
         None
+    }
+
+    /// Remove a piece from the table; its frames are free.
+    #[inline(always)]
+    pub(super) fn remove_piece(&mut self, index: u32, host: &mut Frames) -> Piece {
+        let piece = self.pieces.remove(index);
+        if let Some(run) = piece.run() {
+            host.release(run);
+        }
+        piece
     }
 
     /// An operation of a request without pieces ended; true if nothing of the request is in work any more.

@@ -137,10 +137,7 @@ impl Requests {
         loop {
             let waiting = self.pieces.iter().find(|(_, p)| p.request() == request && p.state == PieceState::WaitTurn);
             let Some(index) = waiting.map(|(i, _)| i) else { return };
-            let piece = self.pieces.remove(index);
-            if let Some(run) = piece.run() {
-                host.release(run);
-            }
+            self.remove_piece(index, host);
             self.table[request].end_piece(None);
         }
     }
