@@ -398,6 +398,11 @@ fn nested_arrays_are_served_as_one_and_their_spans_are_managed() {
     lab.pipe(&["copy-in", "data"], &image).expect(0);
     let server = lab.serve(&["--scan", "."]);
     assert_eq!(server.ready["arrays"][0]["level"], "raid50");
+    // Two data members of 16 KiB: the outer array places 32 KiB on a span before the next one.
+    let array = lab.show("data");
+    assert_eq!((&array["chunk_bytes"], &array["outer_chunk_bytes"]), (&16384.into(), &32768.into()));
+    let text = lab.line("show data").expect(0).text();
+    assert!(text.contains("left-symmetric, chunk 16 KiB, 32 KiB to a span"), "{text}");
     lab.line("fail data slot:1.2").expect(0);
     lab.line("fail data slot:2").refused(65, &["slot:SPAN.SLOT"]);
     let state = lab.wait_for("data", |array| {

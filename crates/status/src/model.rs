@@ -573,8 +573,11 @@ pub struct ArrayModel {
     pub level: String,
     /// mdadm's name of its layout, if it has one.
     pub layout: Option<String>,
-    /// Size of a chunk; null if the level has no chunks.
+    /// Size of a chunk on a member, for a nested array that of its spans; null if the level has no chunks.
     pub chunk_bytes: Option<u64>,
+    /// Bytes that a nested array places on one span before the next one; null if the array is not nested.
+    #[serde(default)]
+    pub outer_chunk_bytes: Option<u64>,
     /// Size of the array for hosts.
     pub size_bytes: u64,
     /// Logical block of the array: the smallest unit of its requests.

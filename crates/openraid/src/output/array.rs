@@ -25,6 +25,7 @@ pub fn title(array: &ArrayModel) -> String {
     }
     parts.extend(array.layout.clone());
     parts.extend(array.chunk_bytes.map(|chunk| format!("chunk {}", human(Bytes(chunk)))));
+    parts.extend(array.outer_chunk_bytes.map(|chunk| format!("{} to a span", human(Bytes(chunk)))));
     parts.join(", ")
 }
 
@@ -405,7 +406,7 @@ pub fn mdstat(arrays: &[&ArrayModel]) -> String {
         if !array.spans.is_empty() {
             let spans: Vec<String> =
                 array.spans.iter().enumerate().map(|(n, span)| format!("{}[{n}]", span.name)).collect();
-            let chunk = array.chunk_bytes.unwrap_or(0) / 1024;
+            let chunk = array.outer_chunk_bytes.unwrap_or(0) / 1024;
             text.push_str(&format!(
                 "{} : active raid0 {}\n      {} blocks super 1.2 {chunk}k chunks\n\n",
                 array.name,
