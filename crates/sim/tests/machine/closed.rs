@@ -50,6 +50,13 @@ fn error_of_queue(rho: f64, requests: u64) -> f64 {
     3.0 * (variance / requests as f64).sqrt() * (1.0 - rho)
 }
 
+/// The number of requests after which that error is 1 %, at most `most`.
+fn requests_for(rho: f64, most: u64) -> u64 {
+    const UNIT: u64 = 10_000;
+    let needed = (error_of_queue(rho, UNIT) / 0.01).powi(2) * UNIT as f64;
+    (needed as u64).min(most)
+}
+
 /// Requests that arrive at random, with exponential times between them. Returns the mean response.
 fn open_loop<D: DriveModel>(machine: &mut Machine<D>, load: f64, kind: IoKind, requests: u64) -> f64 {
     let mut random = Random::derived(9, 9);
@@ -86,7 +93,7 @@ fn open_queues_wait_as_long_as_theory_says() {
         let mut machine = Machine::with_drives(parts.clone(), &array, model, true).expect("it can run");
         // M/M/1: s / (1 - rho).
         let service = SERVICE.0 as f64;
-        let requests = 2_000_000;
+        let requests = requests_for(load, 1_000_000);
         let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service / (1.0 - load);
         let error = error_of_queue(load, requests);
@@ -124,7 +131,7 @@ fn open_arrivals_of_writes_wait_for_both_halves_of_a_mirror_as_long_as_theory_sa
         let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Raid1, 2);
         let mut machine = Machine::with_drives(parts, &array, models, true).expect("it can run");
-        let requests = 1_000_000;
+        let requests = requests_for(load, 1_000_000);
         let mean = open_loop(&mut machine, load, IoKind::Write, requests);
         let expected = (12.0 - load) / 8.0 * SERVICE.0 as f64 / (1.0 - load);
         // The error of one queue, which does not vary less.
@@ -184,7 +191,7 @@ fn an_open_queue_waits_by_the_square_of_its_service_times() {
         let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let array = ArraySpec::new(ArrayLevel::Single, 1);
         let mut machine = Machine::with_drives(parts, &array, vec![drive], true).expect("it can run");
-        let requests = 1_000_000;
+        let requests = requests_for(load, 1_000_000);
         let mean = open_loop(&mut machine, load, IoKind::Read, requests);
         let expected = service * (1.0 + load * 4.0 / 3.0 / (2.0 * (1.0 - load)));
         let error = error_of_queue(load, requests).max(0.01);
