@@ -256,8 +256,7 @@ impl Controller {
     /// than it has work.
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
-        let moved = self.pump_join(actions)
-            || self.pump_spill(actions)
+        let moved = self.pump_copies(actions)
             || self.pump_tail(actions)
             || self.pump_loss(actions)
             || (self.pump_redos(actions) | self.pump_replay(actions))
@@ -292,7 +291,7 @@ impl Controller {
                 Signal::CopyLost(set) => self.cache.invalidate_set(set),
                 Signal::FlushFailed => self.requests.wake_all(),
                 Signal::Ended(set) => {
-                    self.wait_for_set_to_return(set);
+                    self.journal.wait_for_set_to_return(self.sets.get(set));
                     self.cache.end_rest(set);
                 }
                 Signal::Lost => self.wake_all_waiters(),

@@ -58,8 +58,16 @@ impl Controller {
                 }
                 Err(error) => Err(error),
             },
-            AdminCommand::JoinJournal { drive, generation, epoch } => self.join_journal(drive, (generation, epoch)),
-            AdminCommand::ReleaseJournalDevice => self.release_journal_device(),
+            AdminCommand::JoinJournal { drive, generation, epoch } => {
+                let begun = self.journal.begin_join(&mut self.channels, drive, (generation, epoch));
+                begun.map(|()| {
+                    self.sets.look();
+                    AdminOutcome::Done
+                })
+            }
+            AdminCommand::ReleaseJournalDevice => {
+                self.journal.release_device(&mut self.channels).map(|()| AdminOutcome::Done)
+            }
             AdminCommand::DiscardJournalled { set_uuid } => match self.begin_discard(set_uuid) {
                 Ok(generation) => {
                     self.admin.wait(token, Waiting::Discard(generation));
@@ -264,7 +272,7 @@ impl Controller {
         }
         let log = self.journal.log_mut();
         let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
-        let preserved = self.preserve_entries(set_id);
+        let preserved = self.journal.preserve_entries(self.sets.get(set_id));
         if lost > 0 && !preserved {
             self.trace.notice(&self.sets, set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
         }

@@ -440,7 +440,8 @@ impl Controller {
     ) -> openraid_units::PoolOffset {
         let len = Sectors(last - first);
         debug_assert!(self.journal.logged_lines() < self.cache.lines.len(), "what the log holds can be loaded again");
-        let (payload_at, to) = self.append_data(set, at + taken, len, piece, taken.is_zero());
+        let (array, place, is_first) = (self.sets.get(set).journal.index(), (at + taken, len), taken.is_zero());
+        let (payload_at, to) = self.journal.append_data(&mut self.requests, piece, array, place, is_first, self.now);
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");
         let sequence = self.journal.open_entry();

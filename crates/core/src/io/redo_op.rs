@@ -7,7 +7,7 @@ use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
-use crate::io::command::{Command, Hold, Owner};
+use crate::io::command::{Command, Hold};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{KindData, Op, Payload, Phase, RedoData};
@@ -286,7 +286,6 @@ impl Controller {
         actions: &mut Actions,
     ) {
         let op = &self.ops[index];
-        let member = u32::try_from(device).expect("two at most");
         let command = Command {
             op: DriveOp::Read,
             lba,
@@ -294,11 +293,7 @@ impl Controller {
             data: Data::Frames(to),
             class: Self::class_of(op),
             hold: op.work.map(Hold::Work),
-            ..Self::journal_command(
-                Owner::Journal(JournalWork::Read(JournalRead::Redo(index))),
-                member,
-                self.journal.drive_of(device),
-            )
+            ..self.journal.command_to(device, JournalWork::Read(JournalRead::Redo(index)))
         };
         self.ops[index].pending += 1;
         self.channels.push(self.now, &command, actions);

@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, RingSector, Uuid};
 use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 
+use super::devices::{Device, DeviceState};
 use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
 use super::session::Unprotected;
-use super::{Device, DeviceState, Journal, JournalCounters, JournalState};
+use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::sets::Change;
 use crate::cache::lines::lines_of;
@@ -136,14 +137,8 @@ impl Controller {
         // The device was used without the other one before, and this needs no new confirmation: the other one is stale
         // from now on.
         let is_alone = found.devices.len() == 1;
-        journal.devices = found
-            .devices
-            .iter()
-            .map(|(drive, mirror)| {
-                let state = DeviceState::Works;
-                Device { drive: *drive, mirror: *mirror, written_as: *mirror, state }
-            })
-            .collect();
+        journal.devices =
+            found.devices.iter().map(|(drive, mirror)| Device::new(*drive, *mirror, DeviceState::Works)).collect();
         let mut superblock = found.superblock.clone();
         superblock.epoch = found.epoch + 1;
         superblock.epoch_start = found.head.sequence;
@@ -206,11 +201,11 @@ impl Controller {
     fn is_nothing_out(&self) -> bool {
         let journal = &self.journal;
         let logged = self.sets.values().any(|set| set.journal.logged > 0);
-        journal.join.pending == 0 && !journal.writing.is_out() && !journal.round.is_flush_out() && !logged
+        !journal.join.is_out() && !journal.writing.is_out() && !journal.round.is_flush_out() && !logged
     }
 
     fn forget_journal(&mut self) {
-        let claimed = self.journal.devices.iter().filter(|device| device.state.is_claimed());
+        let claimed = self.journal.claimed();
         let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
         self.channels.release(&drives);
         // Entries of a failed set stay in the journal, and are found again with it.
@@ -241,7 +236,9 @@ impl Controller {
         if !self.is_journal_quiet() || self.journal.replay.is_active() {
             return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
         }
-        self.leave_out();
+        if self.journal.leave_out() {
+            self.sets.look();
+        }
         if matches!(self.journal.state, JournalState::Lost(_)) {
             return Ok(());
         }
@@ -316,14 +313,14 @@ impl Controller {
                 waiting: journal.log.waiting_for(index),
             })
         });
-        let claimed = journal.devices.iter().filter(|device| device.state.is_claimed());
+        let claimed = journal.claimed();
         Some(JournalStatus {
             state: journal.state,
             uuid: superblock.journal,
             epoch: journal.writing.epoch(),
             epoch_pending: journal.is_epoch_pending(),
             devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
-            joining: self.join_status(),
+            joining: journal.join_status(),
             ring: superblock.ring_sectors,
             used: Sectors(journal.log.used),
             entries: journal.log.len() as u64,

@@ -116,9 +116,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Append a part of a write, at most one line, to the open group, which has room for it: as a record of its own, or
-    /// (not `first`) as more of the last record. Returns its place in the payload, and where its bytes are to be copied.
-    pub(super) fn append_data(
+    /// The record and the payload of [`Journal::append_data`].
+    pub(super) fn append_part(
         &mut self,
         array: u8,
         (at, len): (SetLba, Sectors),
@@ -217,20 +216,12 @@ impl Journal {
         self.flying.header_out && !self.is_epoch_pending()
     }
 
-    /// The flying group is durable. Returns its entry, and the pieces and operations that wait for it; their vectors come
-    /// back by [`Journal::keep_waiters`].
-    pub(super) fn land(&mut self) -> (u64, Vec<u32>, Vec<u32>) {
+    /// The flying group is durable. Returns its entry. The pieces and operations that wait for it are still to be called.
+    pub(super) fn land(&mut self) -> u64 {
         self.durable = self.flying.sequence;
         self.buffers[self.flying.buffer] = true;
-        let pieces = core::mem::take(&mut self.flying.pieces);
-        let ops = core::mem::take(&mut self.flying.ops);
         self.flying.reset();
-        (self.durable, pieces, ops)
-    }
-
-    /// Their memory is used again.
-    pub(super) fn keep_waiters(&mut self, pieces: Vec<u32>, ops: Vec<u32>) {
-        (self.flying.pieces, self.flying.ops) = (pieces, ops);
+        self.durable
     }
 }
 
@@ -250,9 +241,9 @@ mod tests {
     fn landed(journal: &mut Journal) -> (u64, Vec<u32>, Vec<u32>) {
         journal.flying.header_out = true;
         assert!(journal.may_land());
-        let (entry, pieces, ops) = journal.land();
-        journal.keep_waiters(Vec::new(), Vec::new());
-        (entry, pieces, ops)
+        let flying = &mut journal.flying;
+        let (pieces, ops) = (core::mem::take(&mut flying.pieces), core::mem::take(&mut flying.ops));
+        (journal.land(), pieces, ops)
     }
 
     #[test]
@@ -261,13 +252,13 @@ mod tests {
         assert_eq!(own.group_takes(1, 16, 0), Ok(()));
         let base = own.buffer(own.open.buffer);
         let at = SetLba(64);
-        assert_eq!(own.append_data(5, (at, Sectors(8)), true, NOW), (Sectors(0), base));
-        let second = own.append_data(5, (at + Sectors(8), Sectors(8)), false, NOW);
+        assert_eq!(own.append_part(5, (at, Sectors(8)), true, NOW), (Sectors(0), base));
+        let second = own.append_part(5, (at + Sectors(8), Sectors(8)), false, NOW);
         assert_eq!(second, (Sectors(8), base + Sectors(8).bytes()));
         own.append_record(RECORD, NOW);
         assert_eq!(own.append_payload(Sectors(3)).0, Sectors(16));
         // It follows another record, so it begins a record of its own.
-        own.append_data(5, (at + Sectors(16), Sectors(8)), false, NOW);
+        own.append_part(5, (at + Sectors(16), Sectors(8)), false, NOW);
         let data = |set_lba, sectors, payload_at| JournalRecord::Data { array: 5, set_lba, sectors, payload_at };
         let records = [data(at, Sectors(16), Sectors(0)), RECORD, data(at + Sectors(16), Sectors(8), Sectors(19))];
         assert_eq!(own.open.records, records);

@@ -20,21 +20,21 @@
 //! carried the journal alone: a driver reads its superblock before it asks for a join.
 
 use openraid_format::{
-    journal_superblock_lba, JournalSuperblock, RingSector, SuperblockCopy, JOURNAL_BLOCK_BYTES, JOURNAL_MIRRORS_MAX,
+    journal_superblock_lba, JournalSuperblock, RingSector, SuperblockCopy, JOURNAL_ALIGN, JOURNAL_MIRRORS_MAX,
 };
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::attach::JOURNAL_SET;
 use super::commit::JournalWrite;
+use super::devices::{Device, DeviceState, Io};
+use super::superblocks::encoded;
 use super::window::{WindowUser, SILENT};
-use super::{Device, DeviceState};
-use crate::actions::{Actions, Data, NoticeKind};
-use crate::admin::{AdminError, AdminOutcome};
-use crate::controller::{CommandError, Controller};
+use super::Journal;
+use crate::actions::{Data, NoticeKind};
+use crate::admin::AdminError;
+use crate::controller::CommandError;
+use crate::io::channel::Channels;
 use crate::io::command::Command;
-
-/// Commands that a step may need at once.
-const COMMANDS: u32 = 16;
 
 /// The progress of a join. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -54,14 +54,25 @@ pub(crate) enum JoinState {
     Finishing(u64),
 }
 
+/// The result of [`Journal::pump_join`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JoinStep {
+    /// It waits.
+    Waits,
+    /// A step was made.
+    Moved,
+    /// A step was made, and the devices that count have changed: other work may go on.
+    Changed,
+}
+
 /// A device that joins.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Join {
-    pub(super) state: JoinState,
+    state: JoinState,
     /// Its number among the journal's devices.
     device: usize,
     /// Commands under way for it, except those of groups and superblocks of the journal.
-    pub(super) pending: u32,
+    pending: u32,
     /// A number above all generations and epochs that the device has seen. Each copy of its superblock has a generation
     /// of its own.
     generation: u64,
@@ -94,6 +105,16 @@ pub struct JournalJoin {
 }
 
 impl Join {
+    /// A command is issued for the device.
+    pub(super) fn issued(&mut self) {
+        self.pending += 1;
+    }
+
+    /// Is a command for the device under way?
+    pub(super) const fn is_out(&self) -> bool {
+        self.pending > 0
+    }
+
     /// Does a device join?
     pub(crate) fn is_active(&self) -> bool {
         self.state != JoinState::Idle
@@ -124,61 +145,61 @@ impl Join {
     }
 }
 
-impl Controller {
+impl Journal {
     /// Begin a join. `seen` are the highest generation and epoch in the superblock of the device, if it has one.
-    pub(crate) fn join_journal(&mut self, drive: DriveId, seen: (u64, u64)) -> Result<AdminOutcome, AdminError> {
-        let place = self.place_for(drive)?;
-        let known = self.journal.devices.get(place).is_some_and(|own| own.drive == drive && own.state.is_claimed());
+    pub(crate) fn begin_join(
+        &mut self,
+        channels: &mut Channels,
+        drive: DriveId,
+        seen: (u64, u64),
+    ) -> Result<(), AdminError> {
+        let place = self.place_for(channels, drive)?;
+        let known = self.devices.get(place).is_some_and(|own| own.drive == drive && own.state.is_claimed());
         if !known {
-            self.channels.claim(&[drive], JOURNAL_SET)?;
+            channels.claim(&[drive], JOURNAL_SET)?;
         }
-        let journal = &mut self.journal;
-        let working = journal.devices.iter().find(|own| own.state.works()).expect("just seen");
-        let mirror = 1 - working.mirror.min(1);
-        let device = Device { drive, mirror, written_as: mirror, state: DeviceState::Joins };
-        match journal.devices.get_mut(place) {
+        let working = self.devices.iter().find(|own| own.state.works()).expect("just seen");
+        let device = Device::new(drive, 1 - working.mirror.min(1), DeviceState::Joins);
+        match self.devices.get_mut(place) {
             Some(own) => *own = device,
-            None => journal.devices.push(device),
+            None => self.devices.push(device),
         }
-        let superblock = journal.superblock.as_ref().expect("it is live");
+        let superblock = self.superblock.as_ref().expect("it is live");
         let generation = superblock.generation.max(seen.0) + 1;
-        journal.join = Join {
+        self.join = Join {
             state: JoinState::Marking(SuperblockCopy::First),
             device: place,
             generation,
             // The epoch is above that of every device that did not finish a join, which distinguishes them.
-            epoch: superblock.epoch.max(seen.1).max(journal.join.epoch) + 1,
+            epoch: superblock.epoch.max(seen.1).max(self.join.epoch) + 1,
             ..Join::default()
         };
-        self.sets.look();
-        Ok(AdminOutcome::Done)
+        Ok(())
     }
 
     /// The number that the device gets, if it may join.
-    fn place_for(&self, drive: DriveId) -> Result<usize, AdminError> {
-        let journal = &self.journal;
-        if !journal.is_live() {
+    fn place_for(&self, channels: &Channels, drive: DriveId) -> Result<usize, AdminError> {
+        if !self.is_live() {
             return Err(AdminError::NotPossible("the journal does not work; a device can join one that does"));
         }
-        if journal.join.is_active() || journal.join.pending > 0 {
+        if self.join.is_active() || self.join.is_out() {
             return Err(AdminError::NotPossible("a device of the journal is being brought up to date already"));
         }
-        if journal.window.is_silent() {
+        if self.window.is_silent() {
             return Err(AdminError::NotPossible(SILENT));
         }
-        let place = journal.devices.iter().position(|own| !own.state.works()).unwrap_or(journal.devices.len());
+        let place = self.devices.iter().position(|own| !own.state.works()).unwrap_or(self.devices.len());
         if place >= usize::from(JOURNAL_MIRRORS_MAX) {
             return Err(AdminError::NotPossible("both devices of the journal work"));
         }
-        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
-        if self.channels.outstanding(drive) > 0 {
+        let info = channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
+        if channels.outstanding(drive) > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
-        let other = journal.devices.get(place).filter(|own| own.state.is_claimed() && own.drive != drive);
-        if other.is_some() {
+        if self.devices.get(place).is_some_and(|own| own.state.is_claimed() && own.drive != drive) {
             return Err(AdminError::NotPossible("the device that does not work must be released first"));
         }
-        let superblock = journal.superblock.as_ref().expect("it is live");
+        let superblock = self.superblock.as_ref().expect("it is live");
         let last = |sectors| journal_superblock_lba(SuperblockCopy::Last, sectors);
         if last(info.capacity) != last(superblock.device_sectors) {
             return Err(AdminError::NotPossible("the two devices of a journal must have the same size"));
@@ -190,201 +211,188 @@ impl Controller {
     }
 
     /// Release the device that does not work, so that a driver can take it away.
-    pub(crate) fn release_journal_device(&mut self) -> Result<AdminOutcome, AdminError> {
-        let dropped = self.journal.devices.iter().position(|own| own.state == DeviceState::Dropped);
-        let number = dropped.ok_or(AdminError::NotPossible("no device of the journal was dropped"))?;
-        let drive = self.journal.devices[number].drive;
-        if self.channels.outstanding(drive) > 0 || self.journal.join.pending > 0 {
-            return Err(AdminError::CommandsOutstanding(drive));
+    pub(crate) fn release_device(&mut self, channels: &mut Channels) -> Result<(), AdminError> {
+        let dropped = self.devices.iter_mut().find(|own| own.state == DeviceState::Dropped);
+        let device = dropped.ok_or(AdminError::NotPossible("no device of the journal was dropped"))?;
+        if channels.outstanding(device.drive) > 0 || self.join.is_out() {
+            return Err(AdminError::CommandsOutstanding(device.drive));
         }
-        self.channels.release(&[drive]);
-        self.journal.devices[number].state = DeviceState::Released;
-        Ok(AdminOutcome::Done)
+        channels.release(&[device.drive]);
+        device.state = DeviceState::Released;
+        Ok(())
     }
 
     /// The device that joins, and its progress.
-    pub(crate) fn join_status(&self) -> Option<JournalJoin> {
-        let join = &self.journal.join;
-        let drive = join.is_active().then(|| self.journal.devices[join.device].drive)?;
+    pub(super) fn join_status(&self) -> Option<JournalJoin> {
+        let join = &self.join;
+        let drive = join.is_active().then(|| self.devices[join.device].drive)?;
         Some(JournalJoin { drive, copied: join.copied.min(join.total), total: join.total })
     }
 
-    /// Drop the device that joins, because of an error or because the journal ends.
-    pub(crate) fn leave_out(&mut self) {
-        let join = &mut self.journal.join;
-        let state = core::mem::take(&mut join.state);
+    /// Drop the device that joins, because of an error or because the journal ends. False if none joins.
+    pub(super) fn leave_out(&mut self) -> bool {
+        let state = core::mem::take(&mut self.join.state);
         if state == JoinState::Idle {
-            return;
-        }
-        self.journal.devices[join.device].state = DeviceState::Dropped;
-        self.check_copied();
-        self.sets.look();
-        if matches!(state, JoinState::Announcing(_) | JoinState::Finishing(_)) {
-            // The other device may say that there are two, and this one that it counts.
-            self.journal.go_alone();
-        }
-    }
-
-    /// Advance the join; true if something has changed.
-    pub(crate) fn pump_join(&mut self, actions: &mut Actions) -> bool {
-        let (journal, writing) = (&self.journal, self.journal.writing);
-        let state = journal.join.state;
-        if state == JoinState::Idle || journal.join.pending > 0 || self.channels.room() < COMMANDS {
             return false;
         }
-        if !journal.is_live() {
-            self.leave_out();
-            return true;
+        self.devices[self.join.device].state = DeviceState::Dropped;
+        self.check_copied();
+        if matches!(state, JoinState::Announcing(_) | JoinState::Finishing(_)) {
+            // The other device may say that there are two, and this one that it counts.
+            self.go_alone();
         }
-        match state {
-            JoinState::Marking(copy) => self.mark_unfinished(copy, actions),
+        true
+    }
+
+    /// Advance the join.
+    pub(crate) fn pump_join(&mut self, io: &mut Io) -> JoinStep {
+        if !self.join.is_active() || self.join.is_out() || !io.has_room() {
+            return JoinStep::Waits;
+        }
+        if !self.is_live() {
+            self.leave_out();
+            return JoinStep::Changed;
+        }
+        match self.join.state {
+            JoinState::Marking(copy) => self.mark_unfinished(copy, io),
             JoinState::Marked => self.begin_copying(),
-            JoinState::Copying => self.copy_next(actions),
-            JoinState::Announcing(generation) if writing.is_durable(generation) => {
-                let generation = self.journal.request_superblock();
-                self.journal.join.state = JoinState::Finishing(generation);
-                true
+            JoinState::Copying => self.copy_next(io),
+            JoinState::Announcing(generation) if self.writing.is_durable(generation) => {
+                self.join.state = JoinState::Finishing(self.request_superblock());
+                JoinStep::Moved
             }
-            JoinState::Finishing(generation) if writing.is_durable(generation) => {
-                self.journal.join.state = JoinState::Idle;
-                let device = &mut self.journal.devices[self.journal.join.device];
+            JoinState::Finishing(generation) if self.writing.is_durable(generation) => {
+                self.join.state = JoinState::Idle;
+                let device = &mut self.devices[self.join.device];
                 device.state = DeviceState::Works;
-                let drive = device.drive;
-                self.journal_notice(Some(drive), NoticeKind::JournalMirrored, actions);
-                self.sets.look();
-                true
+                io.notice(Some(device.drive), NoticeKind::JournalMirrored);
+                JoinStep::Changed
             }
-            JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => false,
+            JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => JoinStep::Waits,
         }
     }
 
     /// Write superblocks that say that the device does not count, before anything else on it changes.
-    fn mark_unfinished(&mut self, copy: SuperblockCopy, actions: &mut Actions) -> bool {
-        let join = self.journal.join;
-        let journal = &self.journal;
-        let superblock = journal.superblock.as_ref().expect("it is live");
-        let mirror = journal.devices[join.device].mirror;
+    fn mark_unfinished(&mut self, copy: SuperblockCopy, io: &mut Io) -> JoinStep {
+        let superblock = self.superblock.as_ref().expect("it is live");
         let unfinished = JournalSuperblock {
-            generation: join.generation,
-            epoch: join.epoch,
+            generation: self.join.generation,
+            epoch: self.join.epoch,
             mirrors: JOURNAL_MIRRORS_MAX,
-            mirror,
+            mirror: self.devices[self.join.device].mirror,
             clean: false,
             unfinished: true,
             kept: Sectors::ZERO,
             ..(**superblock).clone()
         };
-        let lba = journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached");
-        let mut bytes = [0; JOURNAL_BLOCK_BYTES];
-        unfinished.encode(copy, &mut bytes);
-        self.write_block_to(join.device, JournalWrite::Join, lba, &bytes, actions);
-        true
+        let (lba, bytes) = encoded(&unfinished, copy);
+        self.write_block_to(self.join.device, JournalWrite::Join, lba, &bytes, io);
+        JoinStep::Moved
     }
 
     /// Begin to copy, if no entry is under way that the device does not get.
-    fn begin_copying(&mut self) -> bool {
-        let journal = &self.journal;
-        let at_rest = journal.round.is_idle() && !journal.flying.is_used() && !journal.replay.is_active();
-        if !at_rest || !self.journal.window.take(WindowUser::Join) {
-            return false;
+    fn begin_copying(&mut self) -> JoinStep {
+        let at_rest = self.round.is_idle() && !self.flying.is_used() && !self.replay.is_active();
+        if !at_rest || !self.window.take(WindowUser::Join) {
+            return JoinStep::Waits;
         }
-        let journal = &self.journal;
-        let end = journal.first_unwritten();
-        let (first, used) = (journal.log.first.min(end), Sectors(journal.log.used));
-        let join = &mut self.journal.join;
+        let end = self.first_unwritten();
+        let join = &mut self.join;
         join.state = JoinState::Copying;
-        (join.sequence, join.end, join.total) = (first, end, used + self.journal.spill.used());
-        true
+        (join.sequence, join.end) = (self.log.first.min(end), end);
+        join.total = Sectors(self.log.used) + self.spill.used();
+        JoinStep::Moved
     }
 
     /// Read the next piece of the log from the device that works.
-    fn copy_next(&mut self, actions: &mut Actions) -> bool {
-        let window = self.journal.buffer_sectors.round_down(openraid_format::JOURNAL_ALIGN);
-        let journal = &mut self.journal;
-        let (start, _) = journal.superblock.as_ref().expect("it is live").keep_area();
-        let ring = journal.ring();
-        let join = &mut journal.join;
-        join.is_kept = join.kept < journal.spill.used();
-        if join.is_kept {
-            (join.at, join.len) = (start + join.kept, (journal.spill.used() - join.kept).min(window));
-        } else if join.sequence < join.end {
-            let first = journal.log.get(join.sequence);
-            join.at = ring.drive_lba(RingSector(first.position)) + join.done;
-            let left = Sectors(first.sectors) - join.done;
-            join.len = left.min(window);
-            // Whole entries that follow, as long as they fit.
-            let mut next = join.sequence + 1;
-            while join.len >= left && next < join.end {
-                let entry = journal.log.get(next);
-                let reaches = ring.drive_lba(RingSector(entry.position)) == join.at + join.len;
-                if !reaches || join.len + Sectors(entry.sectors) > window {
-                    break;
-                }
-                join.len += Sectors(entry.sectors);
-                next += 1;
-            }
-        } else {
+    fn copy_next(&mut self, io: &mut Io) -> JoinStep {
+        if !self.next_to_copy() {
             return self.announce();
         }
-        let (at, len) = (join.at, join.len);
-        let number = journal.devices.iter().position(|own| own.state.works()).expect("it is live");
-        journal.join.pending += 1;
-        self.read_into_window(WindowUser::Join, number, (at, len), actions);
+        let working = self.working_from(0).expect("it is live");
+        self.join.issued();
+        self.read_into_window(WindowUser::Join, working, (self.join.at, self.join.len), io);
+        JoinStep::Moved
+    }
+
+    /// Choose the next piece of the log to copy; false if all of it is copied.
+    fn next_to_copy(&mut self) -> bool {
+        let window = self.buffer_sectors.round_down(JOURNAL_ALIGN);
+        let (start, _) = self.superblock.as_ref().expect("it is live").keep_area();
+        let ring = self.ring();
+        let place = |sequence| {
+            let entry = self.log.get(sequence);
+            (ring.drive_lba(RingSector(entry.position)), Sectors(entry.sectors))
+        };
+        let join = &mut self.join;
+        join.is_kept = join.kept < self.spill.used();
+        if join.is_kept {
+            (join.at, join.len) = (start + join.kept, (self.spill.used() - join.kept).min(window));
+            return true;
+        }
+        if join.sequence >= join.end {
+            return false;
+        }
+        let (at, sectors) = place(join.sequence);
+        let left = sectors - join.done;
+        (join.at, join.len) = (at + join.done, left.min(window));
+        // Whole entries that follow, as long as they fit.
+        let mut next = join.sequence + 1;
+        while join.len >= left && next < join.end {
+            let (at, sectors) = place(next);
+            if at != join.at + join.len || join.len + sectors > window {
+                break;
+            }
+            join.len += sectors;
+            next += 1;
+        }
         true
     }
 
     /// The window is free when the log is not being copied and no command of the copy is under way.
     fn check_copied(&mut self) {
-        let journal = &mut self.journal;
-        if !journal.join.is_copying() && journal.join.pending == 0 {
-            journal.window.give_back(WindowUser::Join);
+        if !self.join.is_copying() && !self.join.is_out() {
+            self.window.give_back(WindowUser::Join);
         }
     }
 
     /// The device has everything: the superblock of the other one must say that there are two.
-    fn announce(&mut self) -> bool {
-        let journal = &mut self.journal;
-        let start = journal.first_open();
-        let (generation, epoch) = (journal.join.generation, journal.join.epoch);
-        let superblock = journal.superblock.as_mut().expect("it is live");
+    fn announce(&mut self) -> JoinStep {
+        let start = self.first_open();
+        let superblock = self.superblock.as_mut().expect("it is live");
         // Other content of its ring has an older epoch.
-        superblock.epoch = superblock.epoch.max(epoch) + 1;
+        superblock.epoch = superblock.epoch.max(self.join.epoch) + 1;
         superblock.epoch_start = start;
-        superblock.generation = superblock.generation.max(generation);
+        superblock.generation = superblock.generation.max(self.join.generation);
         superblock.mirrors = JOURNAL_MIRRORS_MAX;
-        let generation = journal.request_superblock();
-        journal.epoch_raised = generation;
-        journal.join.state = JoinState::Announcing(generation);
+        self.epoch_raised = self.request_superblock();
+        self.join.state = JoinState::Announcing(self.epoch_raised);
         self.check_copied();
-        self.sets.look();
-        true
+        JoinStep::Changed
     }
 
-    /// The read of a piece has ended.
-    pub(crate) fn on_join_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        self.sets.look();
-        self.journal.join.pending -= 1;
+    /// The read of a piece has ended. True if the device that was read is to be dropped.
+    pub(super) fn join_read_ended(&mut self, command: &Command, result: Result<(), CommandError>, io: &mut Io) -> bool {
+        self.join.pending -= 1;
         match result {
-            Err(CommandError::Timeout) => self.drop_journal_device(command.journal_device(), actions),
-            Err(CommandError::Drive(_)) if self.journal.join.is_copying() => {
-                self.journal_notice(Some(command.drive()), NoticeKind::JournalUnreadable, actions);
+            Err(CommandError::Drive(_)) if self.join.is_copying() => {
+                io.notice(Some(command.drive()), NoticeKind::JournalUnreadable);
                 self.leave_out();
             }
-            Ok(()) if self.journal.join.is_copying() => {
-                let join = self.journal.join;
-                let from = Data::Frames(self.journal.window_of(WindowUser::Join));
-                self.write_to_device(join.device, JournalWrite::Join, (join.at, join.len), from, actions);
+            Ok(()) if self.join.is_copying() => {
+                let from = Data::Frames(self.window_of(WindowUser::Join));
+                let place = (self.join.at, self.join.len);
+                self.write_to_device(self.join.device, JournalWrite::Join, place, from, io);
             }
-            Ok(()) | Err(CommandError::Drive(_)) => {}
+            Ok(()) | Err(_) => {}
         }
         self.check_copied();
+        result == Err(CommandError::Timeout)
     }
 
     /// A write to the device that joins is durable, or the device was dropped.
-    pub(crate) fn on_joined_piece(&mut self) {
-        self.sets.look();
-        let journal = &mut self.journal;
-        let join = &mut journal.join;
+    pub(super) fn join_written(&mut self) {
+        let join = &mut self.join;
         join.pending -= 1;
         match join.state {
             // The tail may have moved between the copies. Copies of one generation that differ would be refused at the next
@@ -401,7 +409,7 @@ impl Controller {
                 join.copied += join.len;
                 join.done += join.len;
                 while join.sequence < join.end {
-                    let sectors = Sectors(journal.log.get(join.sequence).sectors);
+                    let sectors = Sectors(self.log.get(join.sequence).sectors);
                     if join.done < sectors {
                         break;
                     }

@@ -6,6 +6,7 @@
 //!             destage --> redo entry durable --> members --> flushed --> the tail passes both entries
 //! ```
 //!
+//! - [`devices`]: the one or two devices, and the commands to them.
 //! - [`commit`]: records collect in a group. One group is written at a time; records that come meanwhile form the next one.
 //! - [`log`]: the entries from the tail to the head, and what still needs each of them.
 //! - [`session`]: a set uses the journal only while its superblocks say so. Linux md then does not start the set without
@@ -30,6 +31,7 @@
 
 pub mod attach;
 pub(crate) mod commit;
+pub(crate) mod devices;
 pub mod find;
 mod group;
 pub mod join;
@@ -55,6 +57,7 @@ use openraid_format::{
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 
 use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
+use devices::{Device, DeviceState};
 use group::Group;
 use join::Join;
 use log::Log;
@@ -112,41 +115,6 @@ pub struct JournalCounters {
     pub replayed_sectors: u64,
     /// Number of member writes that were repeated when arrays were started.
     pub replayed_redos: u64,
-}
-
-/// A device that carries the journal.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Device {
-    pub(in crate::journal) drive: DriveId,
-    /// Its number in the superblock.
-    pub(in crate::journal) mirror: u8,
-    /// Its number when the present generation of the superblock began. Both copies of the superblock get this number.
-    pub(in crate::journal) written_as: u8,
-    pub(in crate::journal) state: DeviceState,
-}
-
-/// The part of a device in the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum DeviceState {
-    /// It works, and has everything.
-    Works,
-    /// It is being brought up to date: see [`join`].
-    Joins,
-    /// It failed, and its drive still belongs to the journal.
-    Dropped,
-    /// It failed, and its drive was released.
-    Released,
-}
-
-impl DeviceState {
-    pub(crate) fn works(self) -> bool {
-        self == Self::Works
-    }
-
-    /// Does its drive belong to the journal?
-    pub(crate) fn is_claimed(self) -> bool {
-        self != Self::Released
-    }
 }
 
 /// The journal of a controller.
@@ -327,11 +295,6 @@ impl Journal {
     /// Number of sectors of the blocks in which the journal is read and written.
     pub(crate) fn block_sectors(&self) -> u64 {
         self.superblock.as_ref().expect("asked of a journal that was attached").block.sectors().get()
-    }
-
-    /// The drive of a device.
-    pub(crate) fn drive_of(&self, device: usize) -> DriveId {
-        self.devices[device].drive
     }
 
     /// Does any device of it work?

@@ -177,16 +177,6 @@ impl Controller {
         Gate::Waits(Wait::Entry)
     }
 
-    /// The entry that an operation waits for is durable, or will never be.
-    pub(crate) fn logged_is_durable(&mut self, index: u32) {
-        self.trace.op(&self.ops, index, || What::Durable);
-        let op = &mut self.ops[index];
-        op.set_entry(op.entry().end_wait());
-        if !op.has_pending() {
-            self.ops.wake(index);
-        }
-    }
-
     /// Note that an operation's records are in the open group.
     fn joins_group(&mut self, index: u32) {
         let sequence = self.journal.open.sequence;

@@ -10,10 +10,11 @@ use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector,
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal};
+use super::devices::Io;
 use super::log::Log;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::window::{WindowUser, SILENT};
-use super::JournalState;
+use super::{Journal, JournalState};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
 use crate::array::set::{Life, Set};
 use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
@@ -203,13 +204,6 @@ enum Need {
 }
 
 impl Controller {
-    /// Call replay again in the next round.
-    pub(crate) fn wake_replay(&mut self) {
-        if self.journal.replay.is_active() {
-            self.sets.look();
-        }
-    }
-
     /// Advance the loading of sets; true if something has changed.
     pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
         if matches!(self.journal.state, JournalState::Lost(_)) {
@@ -285,14 +279,14 @@ impl Controller {
             self.journal.replay.current = Some(current);
             return true;
         };
-        let (need, left) = self.replay_need(&record, current.entry, current.done);
+        let (need, left) = self.journal.replay_need(&record, current.entry, current.done);
         if let Need::Payload(at, len) = need {
             if !self.journal.window.take(WindowUser::Replay) {
-                return self.end_if_silent();
+                return self.journal.end_if_silent();
             }
-            let Some(from) = self.window_holds(at, len) else {
+            let Some(from) = self.journal.window_holds(at, len) else {
                 if self.journal.replay.copies == 0 {
-                    self.read_window(at, len, left, actions);
+                    self.journal.read_window(at, len, left, &mut Io::new(&mut self.channels, self.now, actions));
                 }
                 return false;
             };
@@ -306,86 +300,6 @@ impl Controller {
         }
         self.journal.replay.current = Some(current);
         true
-    }
-
-    /// What the rest of a record needs, and how much of the log may be read with it.
-    fn replay_need(&self, record: &JournalRecord, entry: usize, done: Sectors) -> (Need, Sectors) {
-        let JournalRecord::Data { payload_at, sectors, .. } = *record else { return (Need::Done, Sectors::ZERO) };
-        if done >= sectors {
-            return (Need::Done, Sectors::ZERO);
-        }
-        let at = self.journal.replay.entries[entry].at + JOURNAL_ALIGN + payload_at;
-        let left = sectors - done;
-        // A piece that is in the window as a whole, and in one line.
-        let piece = left.min(Sectors(LINE_SECTORS));
-        (Need::Payload(at + done, piece), left)
-    }
-
-    fn window_holds(&self, at: DriveLba, len: Sectors) -> Option<PoolOffset> {
-        let (start, have) = self.journal.window.holds?;
-        let inside = at >= start && at + len <= start + have;
-        inside.then(|| self.journal.window_of(WindowUser::Replay) + (at - start).bytes())
-    }
-
-    /// The window is not free. True if that ends the replay, because a hung device may never answer.
-    fn end_if_silent(&mut self) -> bool {
-        let silent = self.journal.window.is_silent();
-        if silent {
-            self.journal.replay.error = Some(SILENT);
-        }
-        silent
-    }
-
-    /// Read a piece, and what follows as far as the window reaches.
-    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, actions: &mut Actions) {
-        let superblock = self.journal.superblock.as_ref().expect("it is live");
-        let block = superblock.block.sectors().get();
-        let before = Sectors(at.get() % block);
-        let start = DriveLba(at.get() - before.get());
-        let end = superblock.ring_start + superblock.ring_sectors;
-        let want = (left + before).get().next_multiple_of(block).max(self.journal.buffer_sectors.get());
-        let len = want.min(self.journal.buffer_sectors.get()).min((end - start).get());
-        self.journal.window.holds = Some((start, Sectors(len)));
-        self.journal.replay.least = Sectors((piece + before).get().next_multiple_of(block));
-        self.read_window_from(0, actions);
-    }
-
-    fn read_window_from(&mut self, first: usize, actions: &mut Actions) {
-        let Some((start, len)) = self.journal.window.holds else { return };
-        let least = self.journal.replay.least;
-        let works = |from: usize| (from..self.journal.devices.len()).find(|n| self.journal.devices[*n].state.works());
-        // What follows the piece may not be part of an entry, so that it was not checked whether it can be read.
-        let (device, len) = match works(first) {
-            None if len > least => (works(0), least),
-            device => (device, len),
-        };
-        self.journal.replay.reading = device;
-        let Some(number) = device else {
-            self.journal.window.holds = None;
-            self.journal.replay.error = Some("the journal's entries for the array cannot be read");
-            return;
-        };
-        self.journal.window.holds = Some((start, len));
-        self.read_into_window(WindowUser::Replay, number, (start, len), actions);
-    }
-
-    /// The window was read, or the other device is asked.
-    pub(crate) fn on_replay_read(
-        &mut self,
-        command: &Command,
-        result: Result<(), CommandError>,
-        actions: &mut Actions,
-    ) {
-        self.journal.replay.reading = None;
-        self.sets.look();
-        match result {
-            Ok(()) => {}
-            Err(CommandError::Timeout) => {
-                self.journal.replay.error = Some(SILENT);
-                self.drop_journal_device(command.journal_device(), actions);
-            }
-            Err(CommandError::Drive(_)) => self.read_window_from(command.journal_device() + 1, actions),
-        }
     }
 
     /// Apply a record without payload.
@@ -517,6 +431,84 @@ impl Controller {
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         self.sets.get_mut(id).dirty.forget_all();
         self.requests.wake_all();
+    }
+}
+
+impl Journal {
+    /// What the rest of a record needs, and how much of the log may be read with it.
+    fn replay_need(&self, record: &JournalRecord, entry: usize, done: Sectors) -> (Need, Sectors) {
+        let JournalRecord::Data { payload_at, sectors, .. } = *record else { return (Need::Done, Sectors::ZERO) };
+        if done >= sectors {
+            return (Need::Done, Sectors::ZERO);
+        }
+        let at = self.replay.entries[entry].at + JOURNAL_ALIGN + payload_at;
+        let left = sectors - done;
+        // A piece that is in the window as a whole, and in one line.
+        let piece = left.min(Sectors(LINE_SECTORS));
+        (Need::Payload(at + done, piece), left)
+    }
+
+    fn window_holds(&self, at: DriveLba, len: Sectors) -> Option<PoolOffset> {
+        let (start, have) = self.window.holds?;
+        let inside = at >= start && at + len <= start + have;
+        inside.then(|| self.window_of(WindowUser::Replay) + (at - start).bytes())
+    }
+
+    /// The window is not free. True if that ends the replay, because a hung device may never answer.
+    fn end_if_silent(&mut self) -> bool {
+        let silent = self.window.is_silent();
+        if silent {
+            self.replay.error = Some(SILENT);
+        }
+        silent
+    }
+
+    /// Read a piece, and what follows as far as the window reaches.
+    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, io: &mut Io) {
+        let superblock = self.superblock.as_ref().expect("it is live");
+        let block = superblock.block.sectors().get();
+        let before = Sectors(at.get() % block);
+        let start = DriveLba(at.get() - before.get());
+        let end = superblock.ring_start + superblock.ring_sectors;
+        let want = (left + before).get().next_multiple_of(block).max(self.buffer_sectors.get());
+        let len = want.min(self.buffer_sectors.get()).min((end - start).get());
+        self.window.holds = Some((start, Sectors(len)));
+        self.replay.least = Sectors((piece + before).get().next_multiple_of(block));
+        self.read_window_from(0, io);
+    }
+
+    fn read_window_from(&mut self, first: usize, io: &mut Io) {
+        let Some((start, len)) = self.window.holds else { return };
+        let least = self.replay.least;
+        // What follows the piece may not be part of an entry, so that it was not checked whether it can be read.
+        let (device, len) = match self.working_from(first) {
+            None if len > least => (self.working_from(0), least),
+            device => (device, len),
+        };
+        self.replay.reading = device;
+        let Some(number) = device else {
+            self.window.holds = None;
+            self.replay.error = Some("the journal's entries for the array cannot be read");
+            return;
+        };
+        self.window.holds = Some((start, len));
+        self.read_into_window(WindowUser::Replay, number, (start, len), io);
+    }
+
+    /// The window was read, or the other device is asked. True if the device is to be dropped.
+    pub(super) fn replay_read_ended(
+        &mut self,
+        command: &Command,
+        result: Result<(), CommandError>,
+        io: &mut Io,
+    ) -> bool {
+        self.replay.reading = None;
+        match result {
+            Ok(()) => {}
+            Err(CommandError::Timeout) => self.replay.error = Some(SILENT),
+            Err(CommandError::Drive(_)) => self.read_window_from(command.journal_device() + 1, io),
+        }
+        result == Err(CommandError::Timeout)
     }
 }
 

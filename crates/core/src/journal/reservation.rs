@@ -61,11 +61,6 @@ impl Reservation {
         self.short = false;
     }
 
-    /// The writes that wait for room are called, and will ask again.
-    pub(super) fn forget_asked(&mut self) {
-        self.asked = 0;
-    }
-
     /// Sectors that writes past the cache have reserved are free, or taken by their entries.
     pub(super) fn release(&mut self, sectors: u32) {
         self.reserved -= u64::from(sectors);
@@ -84,6 +79,11 @@ impl Reservation {
 }
 
 impl Journal {
+    /// The writes that wait for room are called, and will ask again.
+    pub(super) fn forget_asked(&mut self) {
+        self.room.asked = 0;
+    }
+
     /// Number of sectors that must stay free after host data, if `dirty` lines are dirty then.
     fn room_behind(&self, dirty: u64) -> u64 {
         self.room_kept(dirty) + self.room.asked
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(journal.reserve(1000, 200), None, "the dirty lines keep 6400 sectors");
         assert_eq!(journal.reserve(700, 200), None);
         assert_eq!(journal.room_behind(0), 2048 + 136 + 1000, "the largest of both");
-        journal.room.forget_asked();
+        journal.forget_asked();
         journal.room.release(2048);
         assert_eq!(journal.room_behind(0), 136);
         assert!(journal.room.is_short(), "until the tail has moved");

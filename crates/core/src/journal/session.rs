@@ -343,6 +343,11 @@ pub enum Unprotected {
 }
 
 impl Set {
+    /// Its UUID. A set without metadata has none.
+    pub(super) fn uuid(&self) -> Option<Uuid> {
+        self.metadata.as_ref().map(|metadata| metadata.common().set_uuid)
+    }
+
     /// May a journal hold data for it? A running set without the mark has none. A set whose start ended with the loss of
     /// the journal has the mark.
     pub(crate) fn may_be_in_journal(&self) -> bool {

@@ -21,10 +21,11 @@ use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWrite;
+use super::devices::Io;
 use super::window::WindowUser;
 use super::Journal;
-use crate::actions::{Actions, Data};
-use crate::controller::{CommandError, Controller};
+use crate::actions::Data;
+use crate::controller::CommandError;
 use crate::io::command::Command;
 
 /// The most entries that are copied before the tail moves.
@@ -32,8 +33,6 @@ const BATCH_MAX: u32 = 64;
 /// Share of the cache's lines that kept entries may have, because all of them must be loaded again: one part in this
 /// number.
 const LINES_SHARE: u32 = 2;
-/// Commands that a copy may need at once.
-const COMMANDS: u32 = 16;
 
 /// The area before the ring, and the entry that is being copied there.
 #[derive(Clone, Copy, Default, Debug)]
@@ -199,68 +198,69 @@ impl Journal {
     }
 }
 
-impl Controller {
-    /// Copy the first entry that only absent arrays need, if room is short; true if a copy began.
-    pub(crate) fn pump_spill(&mut self, actions: &mut Actions) -> bool {
-        if self.channels.room() < COMMANDS {
+impl Journal {
+    /// Copy the first entry that only absent arrays need, if room is short; true if a copy began. The cache has `lines`.
+    pub(crate) fn pump_spill(&mut self, lines: u32, io: &mut Io) -> bool {
+        if !io.has_room() {
             return false;
         }
-        let Some(sequence) = self.journal.next_to_spill(self.cache.line_count() / LINES_SHARE) else { return false };
-        if !self.journal.window.take(WindowUser::Spill) {
+        let Some(sequence) = self.next_to_spill(lines / LINES_SHARE) else { return false };
+        if !self.window.take(WindowUser::Spill) {
             return false;
         }
-        self.journal.spill.begin(sequence);
-        self.read_spill_piece(0, actions);
+        self.spill.begin(sequence);
+        self.read_spill_piece(0, io);
         true
     }
 
-    fn read_spill_piece(&mut self, first: usize, actions: &mut Actions) {
-        let journal = &mut self.journal;
-        let Some(number) = (first..journal.devices.len()).find(|number| journal.devices[*number].state.works()) else {
-            journal.spill.break_off();
+    fn read_spill_piece(&mut self, first: usize, io: &mut Io) {
+        let Some(number) = self.working_from(first) else {
+            self.spill.break_off();
             return self.end_spill();
         };
-        let place = journal.next_spill_piece();
-        self.read_into_window(WindowUser::Spill, number, place, actions);
+        let place = self.next_spill_piece();
+        self.read_into_window(WindowUser::Spill, number, place, io);
     }
 
     fn end_spill(&mut self) {
-        self.journal.spill.end();
-        self.journal.window.give_back(WindowUser::Spill);
-        self.sets.look();
+        self.spill.end();
+        self.window.give_back(WindowUser::Spill);
     }
 
-    /// A piece was read, or the other device is asked.
-    pub(crate) fn on_spill_read(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        self.sets.look();
-        if !self.journal.is_live() {
-            return self.end_spill();
-        }
+    /// A piece was read, or the other device is asked. True if the device is to be dropped.
+    pub(super) fn spill_read_ended(
+        &mut self,
+        command: &Command,
+        result: Result<(), CommandError>,
+        io: &mut Io,
+    ) -> bool {
         match result {
+            _ if !self.is_live() => self.end_spill(),
             Ok(()) => {
-                let ((at, len), from) = (self.journal.spill_target(), self.journal.window_of(WindowUser::Spill));
-                self.write_to_devices(JournalWrite::Spill, at, len, Data::Frames(from), actions);
+                let (place, from) = (self.spill_target(), self.window_of(WindowUser::Spill));
+                self.write_to_devices(JournalWrite::Spill, place, Data::Frames(from), io);
             }
             Err(CommandError::Timeout) => {
                 self.end_spill();
-                self.drop_journal_device(command.journal_device(), actions);
+                return true;
             }
-            Err(CommandError::Drive(_)) => self.read_spill_piece(command.journal_device() + 1, actions),
+            Err(CommandError::Drive(_)) => self.read_spill_piece(command.journal_device() + 1, io),
         }
+        false
     }
 
-    /// A piece is durable on a device, or the device was dropped.
-    pub(crate) fn on_spilled_piece(&mut self, actions: &mut Actions) {
-        let journal = &mut self.journal;
-        if !journal.spill.ended() {
-            return;
+    /// A piece is durable on a device, or the device was dropped. True if that was the last device.
+    pub(super) fn spill_written(&mut self, io: &mut Io) -> bool {
+        if !self.spill.ended() {
+            return false;
         }
-        self.sets.look();
         // The next read would go into memory that a hung drive still writes from.
-        if journal.window.is_silent() || !journal.is_live() || journal.spilled() {
-            return self.end_spill();
+        if self.window.is_silent() || !self.is_live() || self.spilled() {
+            self.end_spill();
+        } else {
+            self.read_spill_piece(0, io);
         }
-        self.read_spill_piece(0, actions);
+        true
     }
 }
 

@@ -1,6 +1,13 @@
 //! Writing the superblocks of the journal: first all first copies, then all last ones, so that one of them is complete at
 //! any time.
 
+use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
+use openraid_units::DriveLba;
+
+use super::commit::JournalWrite;
+use super::devices::{DeviceState, Io};
+use super::{Journal, JournalState};
+
 /// See the module header. A generation that was requested while another one is being written is written next.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SuperblockWrite {
@@ -97,6 +104,65 @@ impl SuperblockWrite {
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
     }
+}
+
+impl Journal {
+    /// Write the superblocks if something has changed; true if that began.
+    pub(super) fn pump_superblock(&mut self, io: &mut Io) -> bool {
+        let is_attached = !matches!(self.state, JournalState::Lost(_) | JournalState::None);
+        if !is_attached || !self.writing.is_due() || !io.has_room() {
+            return false;
+        }
+        self.writing.begin();
+        self.superblock.as_mut().expect("it was attached").generation += 1;
+        self.snapshot.clone_from(&self.superblock);
+        self.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
+        self.counters.superblocks += 1;
+        self.write_superblocks(SuperblockCopy::First, io);
+        true
+    }
+
+    fn write_superblocks(&mut self, copy: SuperblockCopy, io: &mut Io) {
+        let generation = self.writing.writing();
+        for number in 0..self.devices.len() {
+            let device = self.devices[number];
+            let joins = device.state == DeviceState::Joins && self.join.takes_superblock(generation);
+            if !(device.state.works() || joins) {
+                continue;
+            }
+            let superblock = self.snapshot.as_mut().expect("taken before");
+            superblock.mirror = device.written_as;
+            let (lba, bytes) = encoded(superblock, copy);
+            self.write_block_to(number, JournalWrite::Superblock, lba, &bytes, io);
+        }
+    }
+
+    /// A superblock is written, or its device was dropped. True if the generation is durable now.
+    pub(super) fn superblock_written(&mut self, io: &mut Io) -> bool {
+        self.writing.ended();
+        if !self.has_working_device() {
+            return false;
+        }
+        match self.writing.advance(self.snapshot.as_ref().expect("it was written").epoch) {
+            Written::Waits => return false,
+            Written::Last => {
+                self.write_superblocks(SuperblockCopy::Last, io);
+                return false;
+            }
+            Written::Durable => {}
+        }
+        if self.state == JournalState::Opening {
+            self.state = JournalState::Live;
+        }
+        true
+    }
+}
+
+/// A copy of a superblock: its place on the device, and its bytes.
+pub(super) fn encoded(superblock: &JournalSuperblock, copy: SuperblockCopy) -> (DriveLba, [u8; JOURNAL_BLOCK_BYTES]) {
+    let mut bytes = [0; JOURNAL_BLOCK_BYTES];
+    superblock.encode(copy, &mut bytes);
+    (journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached"), bytes)
 }
 
 #[cfg(test)]

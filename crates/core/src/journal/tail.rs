@@ -4,6 +4,7 @@
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
 
+use super::devices::Io;
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Set;
@@ -257,7 +258,7 @@ impl Controller {
         if self.journal.state == JournalState::None {
             return false;
         }
-        let mut moved = self.pump_journal_superblock(actions);
+        let mut moved = self.journal.pump_superblock(&mut Io::new(&mut self.channels, self.now, actions));
         moved |= match self.journal.round {
             Round::Idle(_) => self.journal.is_live() && self.weigh_round() && self.begin_round(),
             Round::Flushing { .. } => self.journal.end_flushing(self.now),

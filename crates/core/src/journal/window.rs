@@ -14,11 +14,7 @@
 
 use openraid_units::{DriveLba, PoolOffset, Sectors};
 
-use super::commit::{JournalRead, JournalWork};
 use super::Journal;
-use crate::actions::{Actions, Data, DriveOp, IoClass};
-use crate::controller::Controller;
-use crate::io::command::{Hold, Owner};
 use crate::limits::JOURNAL_BUFFERS;
 
 /// Why the log is neither read nor copied.
@@ -101,30 +97,6 @@ impl Journal {
         let own = self.window.user == Some(user) && self.window.given_up == 0;
         assert!(own, "{user:?} has the window, and has it alone: {:?}", self.window);
         self.buffer(JOURNAL_BUFFERS)
-    }
-}
-
-impl Controller {
-    /// Read from a device into the window.
-    pub(super) fn read_into_window(
-        &mut self,
-        user: WindowUser,
-        number: usize,
-        (lba, len): (DriveLba, Sectors),
-        actions: &mut Actions,
-    ) {
-        let (read, class) = match user {
-            WindowUser::Spill => (JournalRead::Spill, IoClass::Metadata),
-            WindowUser::Join => (JournalRead::Join, IoClass::Rebuild),
-            WindowUser::Replay => (JournalRead::Replay, IoClass::Metadata),
-        };
-        let member = u32::try_from(number).expect("two at most");
-        let (owner, drive) = (Owner::Journal(JournalWork::Read(read)), self.journal.devices[number].drive);
-        let command = Self::journal_command(owner, member, drive)
-            .doing(DriveOp::Read, (lba, len), Data::Frames(self.journal.window_of(user)))
-            .of_class(class)
-            .holding(Some(Hold::Window));
-        self.channels.push(self.now, &command, actions);
     }
 }
 
