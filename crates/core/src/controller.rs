@@ -484,7 +484,8 @@ impl Controller {
             consider(self.destage_deadline(), Wake::Destage);
         }
         if self.journal.is_live() {
-            consider(self.round_deadline(), Wake::Journal);
+            let time = (self.now, self.limits.clean_delay);
+            consider(self.journal.round_deadline(&self.sets, &self.ops, time), Wake::Journal);
         }
         (first.0 != Instant::NEVER).then_some(first)
     }

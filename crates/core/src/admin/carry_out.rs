@@ -51,8 +51,11 @@ impl Controller {
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.stop_scrub(array),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
-            AdminCommand::DetachJournal => match self.begin_detach_journal() {
-                Ok(()) => {
+            AdminCommand::DetachJournal => match self.journal.begin_detach(&self.sets) {
+                Ok(leaves_out) => {
+                    if leaves_out {
+                        self.sets.look();
+                    }
                     self.admin.wait(token, Waiting::DetachJournal);
                     return;
                 }
@@ -68,8 +71,9 @@ impl Controller {
             AdminCommand::ReleaseJournalDevice => {
                 self.journal.release_device(&mut self.channels).map(|()| AdminOutcome::Done)
             }
-            AdminCommand::DiscardJournalled { set_uuid } => match self.begin_discard(set_uuid) {
+            AdminCommand::DiscardJournalled { set_uuid } => match self.journal.begin_discard(&self.sets, set_uuid) {
                 Ok(generation) => {
+                    self.sets.all_changed(Change::Session);
                     self.admin.wait(token, Waiting::Discard(generation));
                     return;
                 }
@@ -154,7 +158,7 @@ impl Controller {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
                 Waiting::DetachJournal => self.check_detached(),
-                Waiting::Discard(generation) => self.check_discarded(generation),
+                Waiting::Discard(generation) => self.journal.check_discarded(generation),
             };
             let Some(result) = result else {
                 at += 1;
@@ -278,7 +282,7 @@ impl Controller {
         }
         self.requests.wake_all();
         self.cache.wait_changed();
-        self.end_hurry(set_id);
+        self.sets.get_mut(set_id).journal.end_hurry();
         self.journal.replay_mut().forget_backlog(set_id);
         let drives: Vec<DriveId> = self.sets.get(set_id).members().iter().map(Member::drive).collect();
         self.channels.release(&drives);

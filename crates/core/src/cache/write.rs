@@ -160,7 +160,7 @@ impl Controller {
             }
             return self.read_from_cache(piece, set, at, len, actions);
         }
-        let promises = self.wants_journal(set);
+        let promises = self.journal.is_wanted_by(self.sets.get(set));
         let promise = self.promise_of(piece, set, promises);
         if promise == Promise::Journal {
             if let Some(reason) = self.would_wait_in_session(set) {
@@ -199,7 +199,7 @@ impl Controller {
         if !self.cache.has_dirty_room(id) {
             return Some(Reason::WaitedForCache);
         }
-        let spare = self.room_behind_data(LINES_AT_ONCE);
+        let spare = self.journal.room_behind_data(&self.sets, &self.cache, LINES_AT_ONCE);
         self.replay_room().err().or_else(|| self.journal.ring_takes_group(spare).err())
     }
 
@@ -415,7 +415,7 @@ impl Controller {
     /// Number of sectors of an extent that the open entry of the journal can take now; if none, the reason to wait.
     fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
         let lines = self.replay_room()?;
-        let spare = self.room_behind_data(LINES_AT_ONCE);
+        let spare = self.journal.room_behind_data(&self.sets, &self.cache, LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
         // A small cache has fewer lines than one call may take.
         let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));

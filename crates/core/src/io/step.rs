@@ -428,7 +428,7 @@ impl Controller {
                 return match op.kind {
                     OpKind::Redo => self.on_redone(op),
                     OpKind::Reparity => self.sets.on_reparity_done(op),
-                    OpKind::Flush => self.on_round_flush(op),
+                    OpKind::Flush => self.journal.round_flush_ended(op),
                     _ => self.on_background_done(op, actions),
                 }
             }

@@ -11,14 +11,18 @@ use super::log::{Entry, KEPT_MAX};
 use super::session::Unprotected;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
-use crate::array::sets::Change;
+use crate::array::set::Set;
+use crate::array::sets::{Change, Sets};
 use crate::cache::lines::lines_of;
 use crate::controller::Controller;
+use crate::limits::Limits;
 
 /// The error if no entries can be discarded now.
 const LOST: &str =
     "the journal is lost, and what is given up cannot be written down: put its device right first, or stop the \
                     server and use --on DEVICE";
+
+const NO_JOURNAL: AdminError = AdminError::NotPossible("the server has no journal");
 
 /// The owner of the journal's drives, in the place of a set.
 pub(super) const JOURNAL_SET: SetId = SetId(u16::MAX);
@@ -120,10 +124,8 @@ impl Controller {
         }
         match self.journal.state {
             JournalState::None => {}
-            JournalState::Lost(_)
-                if self.is_journal_quiet() && !self.journal.replay.is_active() && self.is_nothing_out() =>
-            {
-                self.forget_journal()
+            JournalState::Lost(_) if self.journal.is_quiet(&self.sets) && self.journal.is_nothing_out(&self.sets) => {
+                self.forget_journal();
             }
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
@@ -133,204 +135,43 @@ impl Controller {
             self.channels.release(&drives);
             return Err(AdminError::Full("journal entry"));
         }
-        let journal = &mut self.journal;
-        // The device was used without the other one before, and this needs no new confirmation: the other one is stale
-        // from now on.
-        let is_alone = found.devices.len() == 1;
-        journal.devices =
-            found.devices.iter().map(|(drive, mirror)| Device::new(*drive, *mirror, DeviceState::Works)).collect();
-        let mut superblock = found.superblock.clone();
-        superblock.epoch = found.epoch + 1;
-        superblock.epoch_start = found.head.sequence;
-        superblock.clean = false;
-        superblock.tail = found.tail;
-        journal.log.clear(found.tail.sequence);
-        for (sequence, entry) in (found.tail.sequence..).zip(&found.entries) {
-            journal.log.push(found_entry(&superblock, sequence, entry));
-        }
-        journal.superblock = Some(Box::new(superblock));
-        if is_alone {
-            journal.be_one();
-        }
-        journal.head = found.head.position;
-        journal.durable = found.head.sequence - 1;
-        if journal.log.next() != found.head.sequence {
-            // The log was discarded: none of its entries counts, and later numbers are above theirs.
-            journal.log.clear(found.head.sequence);
-            journal.superblock.as_mut().expect("just put").tail = found.head;
-        }
-        for kept in &found.kept {
-            let entry = found_entry(journal.superblock.as_ref().expect("just put"), kept.sequence, &kept.entry);
-            journal.log.load_kept(kept.sequence, &entry);
-        }
-        journal.spill.attach(journal.superblock.as_ref().expect("just put").kept);
-        journal.replay.load(found);
-        journal.state = JournalState::Opening;
-        journal.writing.attach(found.superblock.epoch);
-        journal.request_superblock();
-        self.release_unused_places();
+        self.journal.open_log(found);
+        self.journal.release_unused_places(&self.sets);
         self.sets.all_changed(Change::Session);
         Ok(AdminOutcome::Done)
     }
 
-    /// Release the table entries of running sets that have no data in a journal that comes back.
-    fn release_unused_places(&mut self) {
-        let free = self.sets.values().filter(|set| !set.may_be_in_journal());
-        let uuids = free.filter_map(|set| Some(set.metadata.as_ref()?.common().set_uuid));
-        let superblock = self.journal.superblock.as_mut().expect("just put");
-        for uuid in uuids {
-            if let Some(index) = superblock.index_of(uuid) {
-                superblock.arrays[usize::from(index)] = None;
-                self.journal.log.end_array_entries(index);
-            }
-        }
-    }
-
-    /// Does the journal hold no data that a later journal would not know of?
-    fn is_journal_quiet(&self) -> bool {
-        let journal = &self.journal;
-        let free = self.sets.values().all(|set| !set.journal.has_session() || set.has_failed());
-        free && !journal.spill.is_active()
-            && journal.orphans.is_empty()
-            && !journal.flying.is_used()
-            && journal.open.records.is_empty()
-    }
-
-    /// Have all superblock writes, flushes, writes to a joining device, and logged operations ended or been given up?
-    /// The end of a later one would be taken for one of the next journal.
-    fn is_nothing_out(&self) -> bool {
-        let journal = &self.journal;
-        let logged = self.sets.values().any(|set| set.journal.logged > 0);
-        !journal.join.is_out() && !journal.writing.is_out() && !journal.round.is_flush_out() && !logged
-    }
-
     fn forget_journal(&mut self) {
-        let claimed = self.journal.claimed();
-        let drives: Vec<DriveId> = claimed.map(|device| device.drive).collect();
+        let drives: Vec<DriveId> = self.journal.claimed().map(|device| device.drive).collect();
         self.channels.release(&drives);
         // Entries of a failed set stay in the journal, and are found again with it.
         self.cache.release_all_pins();
         for id in self.sets.numbers() {
-            if self.sets.find(id).is_some_and(|set| set.has_failed()) {
-                self.end_hurry(id);
-                self.sets.get_mut(id).journal.forget();
+            let Some(set) = self.sets.find_mut(id).filter(|set| set.has_failed()) else { continue };
+            if set.journal.end_hurry() {
+                self.cache.wait_changed();
             }
+            set.journal.forget();
         }
-        // Buffers that a hung drive may still read stay held until it answers. Writes that have reserved room release it
-        // when they end.
-        let (held, room, window) =
-            (self.journal.held, self.journal.room.for_next_journal(), self.journal.window.for_next_journal());
-        // Rows of a failed set that were not redone stay incomplete until the set is started again.
-        let replay = self.journal.replay.for_next_journal();
-        self.journal = Journal { held, room, window, replay, ..Journal::new(&self.limits) };
-    }
-
-    /// Begin to detach the journal. It is refused while the journal holds data of running arrays. If no entry is needed any
-    /// more, the last superblock says that the log is empty.
-    pub(crate) fn begin_detach_journal(&mut self) -> Result<(), AdminError> {
-        match self.journal.state {
-            JournalState::None => return Err(AdminError::NotPossible("the server has no journal")),
-            JournalState::Closing => return Err(AdminError::NotPossible("the journal is being detached already")),
-            JournalState::Opening | JournalState::Live | JournalState::Lost(_) => {}
-        }
-        if !self.is_journal_quiet() || self.journal.replay.is_active() {
-            return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
-        }
-        if self.journal.leave_out() {
-            self.sets.look();
-        }
-        if matches!(self.journal.state, JournalState::Lost(_)) {
-            return Ok(());
-        }
-        let journal = &mut self.journal;
-        let end = journal.durable + 1;
-        if journal.log.first_needed(end) == end {
-            let superblock = journal.superblock.as_mut().expect("it was attached");
-            superblock.tail = LogPlace { sequence: end, position: journal.head };
-            superblock.clean = true;
-        }
-        journal.state = JournalState::Closing;
-        journal.request_superblock();
-        Ok(())
+        self.journal.forget(&self.limits);
     }
 
     /// Finish detaching, if the journal is free to go.
     pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
-        let writing = self.journal.writing;
-        let closing = self.journal.state == JournalState::Closing;
-        if !self.is_nothing_out() || closing && !writing.is_all_durable() {
+        let is_closing = self.journal.state == JournalState::Closing;
+        if !self.journal.is_nothing_out(&self.sets) || is_closing && !self.journal.writing.is_all_durable() {
             return None;
         }
-        if closing || matches!(self.journal.state, JournalState::Lost(_)) {
+        if is_closing || matches!(self.journal.state, JournalState::Lost(_)) {
             self.forget_journal();
         }
         Some(Ok(AdminOutcome::Done))
     }
 
-    /// Discard the journal's entries of an array that is not running. Returns the generation of the superblocks that says
-    /// so.
-    pub(crate) fn begin_discard(&mut self, set_uuid: Uuid) -> Result<u64, AdminError> {
-        let runs = |set: &crate::array::set::Set| {
-            set.metadata.as_ref().is_some_and(|m| m.common().set_uuid == set_uuid) && !set.has_failed()
-        };
-        if self.sets.values().any(runs) {
-            return Err(AdminError::NotPossible("the array is running: there is nothing to discard"));
-        }
-        if matches!(self.journal.state, JournalState::Lost(_)) {
-            return Err(AdminError::NotPossible(LOST));
-        }
-        let superblock =
-            self.journal.superblock.as_mut().ok_or(AdminError::NotPossible("the server has no journal"))?;
-        let index = superblock
-            .index_of(set_uuid)
-            .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
-        let array = superblock.arrays[usize::from(index)].as_mut().expect("just found");
-        array.state = ArrayState::Discarded;
-        self.journal.log.end_array_entries(index);
-        self.sets.all_changed(Change::Session);
-        Ok(self.journal.request_superblock())
-    }
-
-    /// Is it durable that entries were discarded? Until then a crash would bring them back.
-    pub(crate) fn check_discarded(&self, generation: u64) -> Option<Result<AdminOutcome, AdminError>> {
-        match self.journal.state {
-            JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
-            // With the old table a dropped device would count.
-            _ if self.journal.is_epoch_pending() => None,
-            _ => (self.journal.writing.is_durable(generation)).then_some(Ok(AdminOutcome::Done)),
-        }
-    }
-
     /// The status of the journal, if there is one.
     #[must_use]
     pub fn journal_status(&self) -> Option<JournalStatus> {
-        let journal = &self.journal;
-        let superblock = journal.superblock.as_ref()?;
-        let arrays = superblock.arrays.iter().zip(0_u8..).filter_map(|(array, index)| {
-            array.map(|array| JournalArrayStatus {
-                set_uuid: array.set_uuid,
-                state: array.state,
-                waiting: journal.log.waiting_for(index),
-            })
-        });
-        let claimed = journal.claimed();
-        Some(JournalStatus {
-            state: journal.state,
-            uuid: superblock.journal,
-            epoch: journal.writing.epoch(),
-            epoch_pending: journal.is_epoch_pending(),
-            devices: claimed.map(|device| (device.drive, device.state.works())).collect(),
-            joining: journal.join_status(),
-            ring: superblock.ring_sectors,
-            used: Sectors(journal.log.used),
-            entries: journal.log.len() as u64,
-            kept: journal.spill.used(),
-            keep_room: superblock.keep_area().1,
-            durable: journal.durable,
-            arrays: arrays.collect(),
-            pending_redos: journal.replay.pending(),
-            counters: journal.counters,
-        })
+        self.journal.status()
     }
 
     /// Are writes of an array protected by the journal now?
@@ -340,7 +181,7 @@ impl Controller {
     pub fn journal_protection(&self, array: openraid_units::ArrayId) -> Result<(), Unprotected> {
         let Some(array) = self.arrays.find(array) else { return Err(Unprotected::NotRunning) };
         let volume = array.volume();
-        (0..volume.set_count()).try_for_each(|n| self.why_unprotected(volume.set(n)).map_or(Ok(()), Err))
+        (0..volume.set_count()).try_for_each(|n| self.journal.protects(self.sets.get(volume.set(n))))
     }
 
     /// Does the journal protect a write of this array that is acknowledged now? In addition to
@@ -349,8 +190,165 @@ impl Controller {
     #[must_use]
     pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
         let Some(array) = self.arrays.find(array) else { return false };
-        let mut sets = (0..array.volume().set_count()).map(|n| array.volume().set(n));
-        sets.all(|id| self.sets.get(id).journal.is_on() && self.wants_journal(id))
+        let mut sets = (0..array.volume().set_count()).map(|n| self.sets.get(array.volume().set(n)));
+        sets.all(|set| set.journal.is_on() && self.journal.is_wanted_by(set))
+    }
+}
+
+impl Journal {
+    /// Continue the log that was found. The journal protects writes when its superblocks are durable.
+    fn open_log(&mut self, found: &FoundJournal) {
+        let devices = found.devices.iter().map(|(drive, mirror)| Device::new(*drive, *mirror, DeviceState::Works));
+        self.devices = devices.collect();
+        let mut superblock = Box::new(found.superblock.clone());
+        superblock.epoch = found.epoch + 1;
+        superblock.epoch_start = found.head.sequence;
+        superblock.clean = false;
+        superblock.tail = found.tail;
+        self.log.clear(found.tail.sequence);
+        for (sequence, entry) in (found.tail.sequence..).zip(&found.entries) {
+            self.log.push(found_entry(&superblock, sequence, entry));
+        }
+        self.head = found.head.position;
+        self.durable = found.head.sequence - 1;
+        if self.log.next() != found.head.sequence {
+            // The log was discarded: none of its entries counts, and later numbers are above theirs.
+            self.log.clear(found.head.sequence);
+            superblock.tail = found.head;
+        }
+        for kept in &found.kept {
+            self.log.load_kept(kept.sequence, &found_entry(&superblock, kept.sequence, &kept.entry));
+        }
+        self.spill.attach(superblock.kept);
+        self.superblock = Some(superblock);
+        if found.devices.len() == 1 {
+            // The device was used without the other one before, and this needs no new confirmation: the other one is stale
+            // from now on.
+            self.be_one();
+        }
+        self.replay.load(found);
+        self.state = JournalState::Opening;
+        self.writing.attach(found.superblock.epoch);
+        self.request_superblock();
+    }
+
+    /// Release the table entries of running sets that have no data in a journal that comes back.
+    fn release_unused_places(&mut self, sets: &Sets) {
+        let superblock = self.superblock.as_mut().expect("just put");
+        for uuid in sets.values().filter(|set| !set.may_be_in_journal()).filter_map(Set::uuid) {
+            if let Some(index) = superblock.index_of(uuid) {
+                superblock.arrays[usize::from(index)] = None;
+                self.log.end_array_entries(index);
+            }
+        }
+    }
+
+    /// Does it hold no data that a later journal would not know of?
+    fn is_quiet(&self, sets: &Sets) -> bool {
+        sets.values().all(|set| !set.keeps_entries())
+            && !self.spill.is_active()
+            && self.orphans.is_empty()
+            && !self.flying.is_used()
+            && !self.open.has_records()
+            && !self.replay.is_active()
+    }
+
+    /// Have all superblock writes, flushes, writes to a joining device, and logged operations ended or been given up?
+    /// The end of a later one would be taken for one of the next journal.
+    fn is_nothing_out(&self, sets: &Sets) -> bool {
+        let is_out = self.join.is_out() || self.writing.is_out() || self.round.is_flush_out();
+        !is_out && sets.values().all(|set| set.journal.logged == 0)
+    }
+
+    /// There is no journal from now on.
+    fn forget(&mut self, limits: &Limits) {
+        // Buffers that a hung drive may still read stay held until it answers. Writes that have reserved room release it
+        // when they end.
+        let (held, room, window) = (self.held, self.room.for_next_journal(), self.window.for_next_journal());
+        // Rows of a failed set that were not redone stay incomplete until the set is started again.
+        let replay = self.replay.for_next_journal();
+        *self = Self { held, room, window, replay, ..Self::new(limits) };
+    }
+
+    /// Begin to detach the journal. It is refused while the journal holds data of running arrays. If no entry is needed any
+    /// more, the last superblock says that the log is empty. True if a device that was joining is left out.
+    pub(crate) fn begin_detach(&mut self, sets: &Sets) -> Result<bool, AdminError> {
+        match self.state {
+            JournalState::None => return Err(NO_JOURNAL),
+            JournalState::Closing => return Err(AdminError::NotPossible("the journal is being detached already")),
+            JournalState::Opening | JournalState::Live | JournalState::Lost(_) => {}
+        }
+        if !self.is_quiet(sets) {
+            return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
+        }
+        let leaves_out = self.leave_out();
+        if matches!(self.state, JournalState::Lost(_)) {
+            return Ok(leaves_out);
+        }
+        let end = self.durable + 1;
+        if self.log.first_needed(end) == end {
+            let superblock = self.superblock.as_mut().expect("it was attached");
+            superblock.tail = LogPlace { sequence: end, position: self.head };
+            superblock.clean = true;
+        }
+        self.state = JournalState::Closing;
+        self.request_superblock();
+        Ok(leaves_out)
+    }
+
+    /// Discard the entries of an array that is not running. Returns the generation of the superblocks that says so.
+    pub(crate) fn begin_discard(&mut self, sets: &Sets, set_uuid: Uuid) -> Result<u64, AdminError> {
+        if sets.values().any(|set| set.uuid() == Some(set_uuid) && !set.has_failed()) {
+            return Err(AdminError::NotPossible("the array is running: there is nothing to discard"));
+        }
+        if matches!(self.state, JournalState::Lost(_)) {
+            return Err(AdminError::NotPossible(LOST));
+        }
+        let superblock = self.superblock.as_mut().ok_or(NO_JOURNAL)?;
+        let index = superblock
+            .index_of(set_uuid)
+            .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
+        superblock.arrays[usize::from(index)].as_mut().expect("just found").state = ArrayState::Discarded;
+        self.log.end_array_entries(index);
+        Ok(self.request_superblock())
+    }
+
+    /// Is it durable that entries were discarded? Until then a crash would bring them back.
+    pub(crate) fn check_discarded(&self, generation: u64) -> Option<Result<AdminOutcome, AdminError>> {
+        match self.state {
+            JournalState::Lost(_) | JournalState::None => Some(Err(AdminError::NotPossible(LOST))),
+            // With the old table a dropped device would count.
+            _ if self.is_epoch_pending() => None,
+            _ => (self.writing.is_durable(generation)).then_some(Ok(AdminOutcome::Done)),
+        }
+    }
+
+    fn status(&self) -> Option<JournalStatus> {
+        let superblock = self.superblock.as_ref()?;
+        let arrays = superblock.arrays.iter().zip(0_u8..).filter_map(|(array, index)| {
+            array.map(|array| JournalArrayStatus {
+                set_uuid: array.set_uuid,
+                state: array.state,
+                waiting: self.log.waiting_for(index),
+            })
+        });
+        Some(JournalStatus {
+            state: self.state,
+            uuid: superblock.journal,
+            epoch: self.writing.epoch(),
+            epoch_pending: self.is_epoch_pending(),
+            devices: self.claimed().map(|device| (device.drive, device.state.works())).collect(),
+            joining: self.join_status(),
+            ring: superblock.ring_sectors,
+            used: Sectors(self.log.used),
+            entries: self.log.len() as u64,
+            kept: self.spill.used(),
+            keep_room: superblock.keep_area().1,
+            durable: self.durable,
+            arrays: arrays.collect(),
+            pending_redos: self.replay.pending(),
+            counters: self.counters,
+        })
     }
 }
 

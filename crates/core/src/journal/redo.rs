@@ -86,7 +86,7 @@ impl Controller {
     /// first, and destage may wait for the range of a write.
     fn lacks_session(&self, id: SetId) -> bool {
         let set = self.sets.get(id);
-        !set.journal.has_session() && set.dirty.all() == 0 && self.wants_journal(id)
+        !set.journal.has_session() && set.dirty.all() == 0 && self.journal.is_wanted_by(self.sets.get(id))
     }
 
     /// Is there a reason for an operation to wait for the session of its set, by rule 1 or by rule 5?

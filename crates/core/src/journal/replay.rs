@@ -412,10 +412,8 @@ impl Controller {
             set.enter(Life::Running);
         }
         self.journal.log.end_array_entries(array);
-        let own = self.sets.get(id).journal;
-        let share = own.share().expect("a set that is replayed has a part in the journal");
-        let marked = self.mark_session(id, share);
-        assert!(marked, "a set that did not serve yet writes no clean mark");
+        self.sets.resume_session(id, self.now);
+        self.wake_all_waiters();
     }
 
     pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {

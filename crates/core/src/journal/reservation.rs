@@ -23,9 +23,11 @@ use super::Journal;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::lines::LINE_SECTORS;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::io::footprint::{narrow, Footprint};
 use crate::io::op::{Op, Phase};
+use crate::io::ops::Ops;
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 pub(super) const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
@@ -125,30 +127,63 @@ impl Set {
     }
 }
 
+impl Set {
+    /// May its dirty data need entries of the log? Dirty data of other sets is not in the log.
+    pub(super) fn keeps_entries(&self) -> bool {
+        self.journal.has_session() && !self.has_failed()
+    }
+}
+
 impl Sets {
-    /// Sets whose dirty data may need entries of the log. Dirty data of other sets is not in the log.
+    /// Sets whose dirty data may need entries of the log.
     pub(super) fn in_session(&self) -> impl Iterator<Item = SetId> + '_ {
-        let keeps = |set: &Set| set.journal.has_session() && !set.has_failed();
-        self.iter().filter(move |(_, set)| keeps(set)).map(|(id, _)| id)
+        self.iter().filter(|(_, set)| set.keeps_entries()).map(|(id, _)| id)
+    }
+
+    /// Number of dirty lines that may need entries of the log.
+    fn dirty_in_session(&self, cache: &Cache) -> u64 {
+        let dirty: u32 = if cache.is_of_one_set() {
+            cache.dirty_lines()
+        } else {
+            self.in_session().map(|set| cache.dirty_of(set)).sum()
+        };
+        u64::from(dirty)
+    }
+}
+
+impl Journal {
+    /// Number of sectors that must stay free after `lines` more lines of host data.
+    pub(crate) fn room_behind_data(&self, sets: &Sets, cache: &Cache, lines: u64) -> u64 {
+        self.room_behind(sets.dirty_in_session(cache) + lines)
+    }
+}
+
+impl Ops {
+    /// Will an operation that is under way, or about to begin, make room in the ring? One that waits for room itself makes
+    /// none.
+    pub(super) fn may_make_room(&self, sets: &Sets, cache: &Cache) -> bool {
+        let (mut destage, mut direct) = (0, 0);
+        for op in self.journal_waiters() {
+            destage += u32::from(self[op].is_destage());
+            direct += u32::from(self[op].is_direct_write());
+        }
+        // Nor does one that waits for the range of an operation that waits for room.
+        let is_locked_out = |op: &Op| {
+            op.phase() == Phase::Locking && op.is_direct_write() && sets.in_session().any(|set| set == op.set())
+        };
+        direct +=
+            u32::try_from(self.iter().filter(|(_, op)| is_locked_out(op)).count()).expect("operations have a limit");
+        let (mut writing, mut passing, mut promising) = (0, 0, false);
+        for set in sets.in_session() {
+            writing += cache.writing_of(set);
+            passing += sets.get(set).direct_writes();
+            promising |= cache.is_any_promising(set);
+        }
+        writing > destage || passing > direct || (promising && destage == 0)
     }
 }
 
 impl Controller {
-    /// Number of sectors that must stay free after `lines` more lines of host data.
-    pub(crate) fn room_behind_data(&self, lines: u64) -> u64 {
-        self.journal.room_behind(self.dirty_in_session() + lines)
-    }
-
-    /// Number of dirty lines that may need entries of the log.
-    fn dirty_in_session(&self) -> u64 {
-        let dirty: u32 = if self.cache.is_of_one_set() {
-            self.cache.dirty_lines()
-        } else {
-            self.sets.in_session().map(|set| self.cache.dirty_of(set)).sum()
-        };
-        u64::from(dirty)
-    }
-
     /// Reserve room for the records of a write past the cache; false if it has to wait.
     pub(crate) fn reserve_room(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
@@ -156,11 +191,12 @@ impl Controller {
             return true;
         }
         // A session may begin before the write logs anything.
-        let logs = self.sets.get(op.set()).journal.has_session() || self.wants_journal(op.set());
+        let set = self.sets.get(op.set());
+        let logs = set.journal.has_session() || self.journal.is_wanted_by(set);
         if !self.journal.is_live() || !logs {
             return true;
         }
-        let (need, dirty) = (self.sets.get(op.set()).logs_at_most(op), self.dirty_in_session());
+        let (need, dirty) = (set.logs_at_most(op), self.sets.dirty_in_session(&self.cache));
         let Some(reserved) = self.journal.reserve(need, dirty) else { return false };
         self.ops[index].reserve(reserved);
         true
@@ -176,33 +212,6 @@ impl Controller {
         if frees && self.ops.is_journal_awaited() {
             self.wake_journal_waiters();
         }
-    }
-
-    /// Will an operation that is under way, or about to begin, make room in the ring? One that waits for room itself makes
-    /// none.
-    pub(crate) fn may_room_come(&self) -> bool {
-        let (mut destage, mut direct) = (0, 0);
-        for op in self.ops.journal_waiters() {
-            destage += u32::from(self.ops[op].is_destage());
-            direct += u32::from(self.ops[op].is_direct_write());
-        }
-        // Nor does one that waits for the range of an operation that waits for room.
-        direct += self.locked_out();
-        let (mut writing, mut passing, mut promising) = (0, 0, false);
-        for set in self.sets.in_session() {
-            writing += self.cache.writing_of(set);
-            passing += self.sets.get(set).direct_writes();
-            promising |= self.cache.is_any_promising(set);
-        }
-        writing > destage || passing > direct || (promising && destage == 0)
-    }
-
-    /// Writes past the cache, of sets in session, that wait for their range.
-    fn locked_out(&self) -> u32 {
-        let waits = |op: &Op| op.phase() == Phase::Locking && op.is_direct_write();
-        let keeps = |id| self.sets.in_session().any(|set| set == id);
-        let count = self.ops.iter().filter(|(_, op)| waits(op) && keeps(op.set())).count();
-        u32::try_from(count).expect("operations have a limit")
     }
 }
 

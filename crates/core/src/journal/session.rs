@@ -16,18 +16,20 @@
 //! stopped.
 
 use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
-use openraid_units::SetId;
+use openraid_units::{Instant, SetId};
 
+use super::devices::Io;
 use super::redo::is_protectable;
+use super::Journal;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::WriteCache;
 use crate::array::set::Set;
-use crate::array::sets::Change;
-use crate::array::sets::Sets;
+use crate::array::sets::{Change, Sets};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
-use crate::planted::Flaw;
+use crate::planted::{Flaw, Planted};
+use crate::trace::Trace;
 
 /// The progress of the session of a set, for readers. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -304,6 +306,15 @@ impl SetJournal {
         }
     }
 
+    /// Destage waits for the age of dirty data again; false if it does already.
+    pub(crate) fn end_hurry(&mut self) -> bool {
+        let hurries = self.hurries();
+        if hurries {
+            self.set_hurries(false);
+        }
+        hurries
+    }
+
     fn marked(&self) -> Option<&Marked> {
         match &self.state {
             SetState::Marked(own) => Some(own),
@@ -394,212 +405,231 @@ impl Sets {
     }
 }
 
-impl Controller {
-    /// Why the journal cannot protect writes of this set, if it cannot.
-    pub(crate) fn why_unprotected(&self, id: SetId) -> Option<Unprotected> {
-        let set = self.sets.get(id);
-        let Some(metadata) = &set.metadata else { return Some(Unprotected::Shape) };
+/// The result of a step of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct SessionStep {
+    /// The session has changed: pieces and operations that wait for it or for the journal are called.
+    moves: bool,
+    /// Destage hurries from now on, or waits for the age of dirty data again.
+    paces: bool,
+}
+
+impl SessionStep {
+    const WAITS: Self = Self { moves: false, paces: false };
+}
+
+impl Journal {
+    /// Can the journal protect writes of this set? The error is the reason why not.
+    pub(super) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
+        let Some(metadata) = &set.metadata else { return Err(Unprotected::Shape) };
         let mirror = matches!(set.geometry(), Geometry::Mirror(_));
-        if !self.journal.is_live() {
-            Some(Unprotected::NoJournal)
+        if !self.is_live() {
+            Err(Unprotected::NoJournal)
         } else if !set.is_running() || set.has_failed_flush() || set.is_lost() {
-            Some(Unprotected::NotRunning)
+            Err(Unprotected::NotRunning)
         } else if !set.journal.has_session() && set.dirty.is_refused() {
             // A session begins when no data is dirty without it, which may never be.
-            Some(Unprotected::NotRunning)
+            Err(Unprotected::NotRunning)
         } else if set.ppl.is_some() {
-            Some(Unprotected::PartialParityLog)
+            Err(Unprotected::PartialParityLog)
         } else if !set.is_cacheable() || !is_protectable(set.geometry()) {
-            Some(Unprotected::Shape)
+            Err(Unprotected::Shape)
         } else if mirror && metadata.common().minor == MinorVersion::V1_0 {
-            Some(Unprotected::MetadataAtEnd)
+            Err(Unprotected::MetadataAtEnd)
         } else if set.is_redundant() && !set.is_consistent_everywhere() {
-            Some(Unprotected::NotConsistent)
+            Err(Unprotected::NotConsistent)
         } else if !set.journal.has_session() && !self.has_place_for(metadata.common().set_uuid) {
-            Some(Unprotected::TableFull)
+            Err(Unprotected::TableFull)
         } else {
-            None
+            Ok(())
         }
     }
 
     /// Does the journal's table have a place for this set? The place of a discarded array is one.
     fn has_place_for(&self, set_uuid: Uuid) -> bool {
-        let Some(superblock) = &self.journal.superblock else { return false };
+        let Some(superblock) = &self.superblock else { return false };
         let own = |array: &JournalArray| array.set_uuid == set_uuid || array.state == ArrayState::Discarded;
         superblock.arrays.iter().any(|place| place.as_ref().is_none_or(own))
     }
 
     /// Should the journal protect writes of this set, and can it?
-    pub(crate) fn wants_journal(&self, id: SetId) -> bool {
-        self.sets.get(id).policy().write_cache == WriteCache::Journal && self.why_unprotected(id).is_none()
+    pub(crate) fn is_wanted_by(&self, set: &Set) -> bool {
+        set.policy().write_cache == WriteCache::Journal && self.protects(set).is_ok()
     }
 
-    /// Advance the session of a set; true if something has changed.
-    pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
-        if set.has_failed() {
-            return false;
-        }
-        match set.journal.state {
-            SetState::Off(demand) => self.begin_session(id, demand, actions),
-            SetState::Settling if set.journal.flushes == 0 => self.enter_session(id),
-            SetState::Entering(..) if !self.journal.is_live() => self.set_session(id, SetState::Off(Demand::Asked)),
+    /// Advance the session of a set.
+    fn pump_session(
+        &mut self,
+        sets: &mut Sets,
+        id: SetId,
+        (trace, planted): (&Trace, Planted),
+        io: &mut Io,
+    ) -> SessionStep {
+        let set = sets.get(id);
+        let own = match set.journal.state {
+            _ if set.has_failed() => return SessionStep::WAITS,
+            SetState::Off(demand) => return self.begin_session(sets, id, demand, trace, io),
+            SetState::Settling if set.journal.flushes == 0 => return self.enter_session(sets, id),
+            SetState::Entering(..) if !self.is_live() => return sets.set_session(id, SetState::Off(Demand::Asked)),
             // A table that is on one device alone counts only if the epoch says so.
             SetState::Entering(share, generation)
-                if self.journal.writing.is_durable(generation) && !self.journal.is_epoch_pending() =>
+                if self.writing.is_durable(generation) && !self.is_epoch_pending() =>
             {
-                self.mark_session(id, share)
+                return sets.mark_session(id, share, io.now)
             }
-            SetState::Settling | SetState::Entering(..) => false,
-            SetState::Marked(own) => self.pump_marked(id, own.stage, actions),
-        }
-    }
-
-    fn pump_marked(&mut self, id: SetId, stage: Stage, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
+            SetState::Settling | SetState::Entering(..) => return SessionStep::WAITS,
+            SetState::Marked(own) => own,
+        };
         let durable = set.durable_generation();
-        match stage {
-            Stage::Marking(generation) if durable >= generation || self.planted.has(Flaw::SessionMarkLate) => {
+        match own.stage {
+            Stage::Marking(generation) if durable >= generation || planted.has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
-                let now = self.now;
-                self.sets.get_mut(id).mark.note_write(now);
-                self.set_stage(id, Stage::On)
+                sets.get_mut(id).mark.note_write(io.now);
+                sets.set_stage(id, Stage::On)
             }
-            Stage::On if !self.wants_journal(id) && !set.has_failed_flush() && !set.is_lost() => {
-                self.leave_session(id, actions)
+            Stage::On if !self.is_wanted_by(set) && !set.has_failed_flush() && !set.is_lost() => {
+                if set.journal_holds() {
+                    sets.hurry_destage(id)
+                } else {
+                    sets.flush_session(id, io)
+                }
             }
-            Stage::Leaving { covers_all } if set.journal.flushes == 0 => self.unmark_session(id, covers_all, actions),
-            Stage::Unmarking(generation) if durable >= generation => self.end_session(id),
-            _ => false,
+            Stage::Leaving { covers_all } if set.journal.flushes == 0 => sets.unmark_session(id, covers_all, io),
+            Stage::Unmarking(generation) if durable >= generation => self.end_session(sets, id),
+            _ => SessionStep::WAITS,
         }
     }
 
-    fn set_session(&mut self, id: SetId, state: SetState) -> bool {
-        self.sets.get_mut(id).journal.state = state;
-        self.sets.changed(id, Change::Session);
-        self.wake_all_waiters();
-        true
-    }
-
-    fn set_stage(&mut self, id: SetId, stage: Stage) -> bool {
-        self.sets.get_mut(id).journal.set_stage(stage);
-        self.sets.changed(id, Change::Session);
-        self.wake_all_waiters();
-        true
-    }
-
-    fn begin_session(&mut self, id: SetId, demand: Demand, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
-        if demand == Demand::None {
-            self.notice_table_full(id, actions);
-            return false;
-        }
-        if !self.wants_journal(id) {
-            self.end_hurry(id);
-            self.notice_table_full(id, actions);
-            return self.set_session(id, SetState::Off(Demand::None));
+    fn begin_session(&mut self, sets: &mut Sets, id: SetId, demand: Demand, trace: &Trace, io: &mut Io) -> SessionStep {
+        let set = sets.get(id);
+        let is_asked = demand != Demand::None;
+        if !is_asked || !self.is_wanted_by(set) {
+            self.notice_table_full(sets, id, trace, io);
+            return if is_asked { sets.end_session(id) } else { SessionStep::WAITS };
         }
         if !set.is_at_rest() {
             // Hosts wait for destage.
-            return set.dirty.all() > 0 && self.hurry_destage(id);
+            return if set.dirty.all() > 0 { sets.hurry_destage(id) } else { SessionStep::WAITS };
         }
-        self.end_hurry(id);
-        let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).journal.flushes = issued;
-        self.set_session(id, SetState::Settling)
+        let paces = sets.get_mut(id).journal.end_hurry();
+        sets.flush_for_session(id, io);
+        SessionStep { paces, ..sets.set_session(id, SetState::Settling) }
     }
 
-    fn enter_session(&mut self, id: SetId) -> bool {
-        if !self.wants_journal(id) {
-            return self.set_session(id, SetState::Off(Demand::Asked));
+    fn enter_session(&mut self, sets: &mut Sets, id: SetId) -> SessionStep {
+        let set = sets.get(id);
+        if !self.is_wanted_by(set) {
+            return sets.set_session(id, SetState::Off(Demand::Asked));
         }
-        let uuid = self.sets.get(id).metadata.as_ref().expect("sets in the journal have metadata").common().set_uuid;
-        let journal = &mut self.journal;
-        let first = if journal.open.is_used() { journal.open.sequence } else { journal.log.next() };
+        let uuid = set.uuid().expect("sets in the journal have metadata");
+        let first = self.first_open();
         let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
-        let superblock = journal.superblock.as_mut().expect("it is live");
+        let superblock = self.superblock.as_mut().expect("it is live");
         if superblock.index_of(uuid).is_none() && superblock.arrays.iter().all(Option::is_some) {
             forget_oldest_discarded(superblock);
         }
         let Ok(index) = superblock.enter(array) else {
             // Another set took the last place of the table. This one is not protected.
-            return self.set_session(id, SetState::Off(Demand::Asked));
+            return sets.set_session(id, SetState::Off(Demand::Asked));
         };
         superblock.arrays[usize::from(index)] = Some(array);
-        let own = superblock.journal;
-        let generation = journal.request_superblock();
-        let set = self.sets.get_mut(id);
-        set.journal.full_noticed = false;
-        let share = Share { uuid: own, index, since: first };
-        self.set_session(id, SetState::Entering(share, generation))
+        let share = Share { uuid: superblock.journal, index, since: first };
+        let generation = self.request_superblock();
+        sets.get_mut(id).journal.full_noticed = false;
+        sets.set_session(id, SetState::Entering(share, generation))
     }
 
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
-    fn notice_table_full(&mut self, id: SetId, actions: &mut Actions) {
-        let set = self.sets.get(id);
+    fn notice_table_full(&self, sets: &mut Sets, id: SetId, trace: &Trace, io: &mut Io) {
+        let set = sets.get(id);
         let asked = set.policy().write_cache == WriteCache::Journal && !set.journal.full_noticed;
-        if asked && self.why_unprotected(id) == Some(Unprotected::TableFull) {
-            self.sets.get_mut(id).journal.full_noticed = true;
-            self.trace.notice(&self.sets, id, None, None, NoticeKind::JournalTableFull, actions);
+        if asked && self.protects(set) == Err(Unprotected::TableFull) {
+            sets.get_mut(id).journal.full_noticed = true;
+            trace.notice(sets, id, None, None, NoticeKind::JournalTableFull, io.actions);
         }
     }
 
+    fn end_session(&mut self, sets: &mut Sets, id: SetId) -> SessionStep {
+        let set = sets.get(id);
+        if set.has_stale_metadata() {
+            // The superblock of some member still has the mark.
+            return sets.set_stage(id, Stage::On);
+        }
+        // No entry of the log counts for the set any more. If that is not durable before a crash, the superblocks of the
+        // members say the same.
+        let index = usize::from(set.journal.index());
+        if let Some(place) = self.superblock.as_mut().map(|superblock| &mut superblock.arrays[index]) {
+            place.take_if(|array| Some(array.set_uuid) == set.uuid());
+        }
+        sets.end_session(id)
+    }
+}
+
+impl Sets {
+    fn set_session(&mut self, id: SetId, state: SetState) -> SessionStep {
+        self.get_mut(id).journal.state = state;
+        self.changed(id, Change::Session);
+        SessionStep { moves: true, paces: false }
+    }
+
+    fn set_stage(&mut self, id: SetId, stage: Stage) -> SessionStep {
+        self.get_mut(id).journal.set_stage(stage);
+        self.changed(id, Change::Session);
+        SessionStep { moves: true, paces: false }
+    }
+
+    /// The set has no session, and no write waits for one.
+    fn end_session(&mut self, id: SetId) -> SessionStep {
+        let paces = self.get_mut(id).journal.end_hurry();
+        SessionStep { paces, ..self.set_session(id, SetState::Off(Demand::None)) }
+    }
+
     /// Put the mark into the superblocks of a set, unless the clean mark is being written.
-    pub(super) fn mark_session(&mut self, id: SetId, share: Share) -> bool {
-        let set = self.sets.get_mut(id);
+    fn mark_session(&mut self, id: SetId, share: Share, now: Instant) -> SessionStep {
+        let set = self.get_mut(id);
         if set.mark.is_unmarking() {
-            return false;
+            return SessionStep::WAITS;
         }
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if set.mark.is_clean() && set.needs_mark() {
             set.mark.mark_with(generation);
         }
-        let now = self.now;
-        self.sets.get_mut(id).mark.note_write(now);
+        set.mark.note_write(now);
         let stage = Stage::Marking(generation);
-        let own = self.sets.get(id).journal;
-        let (stale, asked) = (own.stale(), own.is_asked());
+        let (stale, asked) = (set.journal.stale(), set.journal.is_asked());
         self.set_session(id, SetState::Marked(Marked { share, stage, stale, asked, hurries: false }))
     }
 
-    fn leave_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.sets.get(id).journal_holds() {
-            return self.hurry_destage(id);
-        }
-        self.flush_session(id, actions)
+    /// A set whose part of the log was loaded takes requests from now on: its session goes on.
+    pub(super) fn resume_session(&mut self, id: SetId, now: Instant) {
+        let share = self.get(id).journal.share().expect("a set that is replayed has a part in the journal");
+        let step = self.mark_session(id, share, now);
+        assert!(step.moves, "a set that did not serve yet writes no clean mark");
+    }
+
+    fn flush_for_session(&mut self, id: SetId, io: &mut Io) {
+        let issued = self.flush_members(id, Owner::SessionFlush, io.channels, io.now, io.actions);
+        self.get_mut(id).journal.flushes = issued;
     }
 
     /// Flush the members before the session ends.
-    fn flush_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    fn flush_session(&mut self, id: SetId, io: &mut Io) -> SessionStep {
         // Writes that continue without a lost journal may still be under way.
-        let covers_all = !self.sets.get(id).mark.has_writers();
-        let issued = self.sets.flush_members(id, Owner::SessionFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).journal.flushes = issued;
+        let covers_all = !self.get(id).mark.has_writers();
+        self.flush_for_session(id, io);
         self.set_stage(id, Stage::Leaving { covers_all })
     }
 
-    /// Destage dirty data whatever its age, because a session is to end or to begin; true if that is new.
-    fn hurry_destage(&mut self, id: SetId) -> bool {
-        let own = &mut self.sets.get_mut(id).journal;
-        let is_new = !own.hurries();
-        if is_new {
-            own.set_hurries(true);
-            self.cache.wait_changed();
-        }
-        is_new
+    /// Destage dirty data whatever its age, because a session is to end or to begin.
+    fn hurry_destage(&mut self, id: SetId) -> SessionStep {
+        let own = &mut self.get_mut(id).journal;
+        let paces = !own.hurries();
+        own.set_hurries(true);
+        SessionStep { moves: false, paces }
     }
 
-    /// Destage waits for the age of dirty data again.
-    pub(crate) fn end_hurry(&mut self, id: SetId) {
-        let own = &mut self.sets.get_mut(id).journal;
-        if own.hurries() {
-            own.set_hurries(false);
-            self.cache.wait_changed();
-        }
-    }
-
-    fn unmark_session(&mut self, id: SetId, covers_all: bool, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
+    fn unmark_session(&mut self, id: SetId, covers_all: bool, io: &mut Io) -> SessionStep {
+        let set = self.get_mut(id);
         // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
         if set.has_failed_flush() || set.is_lost() {
             return self.set_stage(id, Stage::On);
@@ -608,36 +638,32 @@ impl Controller {
         // clean as well. Otherwise a crash would require a resync, or force if a member is missing, although the
         // journal had everything. A clean mark that is being written comes first.
         if set.mark.is_flushing() {
-            return false;
+            return SessionStep::WAITS;
         }
         let is_clean = set.mark.is_idle();
         if is_clean && !covers_all {
-            return self.flush_session(id, actions);
+            return self.flush_session(id, io);
         }
-        let set = self.sets.get_mut(id);
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if is_clean {
             set.mark.unmark_with(generation);
         }
         self.set_stage(id, Stage::Unmarking(generation))
     }
+}
 
-    fn end_session(&mut self, id: SetId) -> bool {
-        if self.sets.get(id).has_stale_metadata() {
-            // The superblock of some member still has the mark.
-            return self.set_stage(id, Stage::On);
+impl Controller {
+    /// Advance the session of a set; true if something has changed.
+    pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let step = self.journal.pump_session(&mut self.sets, id, (&self.trace, self.planted), io);
+        if step.paces {
+            self.cache.wait_changed();
         }
-        // No entry of the log counts for the set any more. If that is not durable before a crash, the superblocks of the
-        // members say the same.
-        let index = self.sets.get(id).journal.index();
-        let uuid = self.sets.get(id).metadata.as_ref().map(|metadata| metadata.common().set_uuid);
-        if let Some(place) = self.journal.superblock.as_mut().map(|s| &mut s.arrays[usize::from(index)]) {
-            if place.map(|array| array.set_uuid) == uuid {
-                *place = None;
-            }
+        if step.moves {
+            self.wake_all_waiters();
         }
-        self.end_hurry(id);
-        self.set_session(id, SetState::Off(Demand::None))
+        step.moves || step.paces
     }
 }
 

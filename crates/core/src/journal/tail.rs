@@ -9,9 +9,11 @@ use super::{Journal, JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::io::op::Op;
-use crate::planted::Flaw;
+use crate::io::ops::Ops;
+use crate::planted::{Flaw, Planted};
 
 /// Delay after a failed flush.
 const RETRY_DELAY: Nanos = Nanos::from_secs(1);
@@ -188,137 +190,153 @@ impl Journal {
     }
 }
 
-impl Sets {
-    /// The tail must not pass this entry, because it is unknown what the members of a set have of it: a flush has failed,
-    /// or a member is lost with unflushed data.
-    fn held_tail(&self, journal: &Journal) -> u64 {
-        let counts = |index, sequence| journal.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
-        let pins_tail = |set: &Set| {
-            set.journal.has_session()
-                && !set.has_failed()
-                && (set.has_failed_flush() || set.is_lost())
-                && set.journal.share().is_some_and(|own| counts(own.index, own.since.max(journal.log.first)))
+impl Journal {
+    /// The tail must not pass this entry: a device joins, or it is unknown what the members of a set have of it, because a
+    /// flush has failed or a member is lost with unflushed data.
+    fn held_tail(&self, sets: &Sets) -> u64 {
+        let counts = |index, sequence| self.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
+        let held = |set: &Set| {
+            let own = set.journal.share().filter(|_| set.keeps_entries() && !set.takes_flush())?;
+            counts(own.index, own.since.max(self.log.first)).then_some(own.since)
         };
-        let shares = self.values().filter(|set| pins_tail(set)).filter_map(|set| set.journal.share());
-        shares.map(|own| own.since).min().unwrap_or(u64::MAX)
-    }
-}
-
-impl Controller {
-    /// The tail must not pass this entry, because of a set or of a device that joins.
-    fn held_tail(&self) -> u64 {
-        self.sets.held_tail(&self.journal).min(self.journal.join.holds_tail())
+        sets.values().filter_map(held).min().unwrap_or(u64::MAX).min(self.join.holds_tail())
     }
 
-    /// Is moving the tail worth a round now?
-    fn weigh_round(&mut self) -> bool {
-        let journal = &self.journal;
-        let (nothing, is_short) = (journal.log.is_empty() && !journal.log.may_empty_kept(), journal.is_short());
-        // Kept entries may take all lines that a replay could load. Then a round makes no room.
-        let full = is_short && !self.requests.is_none_waiting() && self.cache.replay_lines(journal.log.lines).is_none();
-        if (nothing && !full) || journal.spill.is_active() || self.now < journal.round.retry_at() {
+    /// Is moving the tail worth a round now? A write that finds no room may also wait because of the `lines` of the cache:
+    /// then `is_full`.
+    fn weigh_round(&mut self, sets: &Sets, (lines, is_full): (u32, bool), (now, delay): (Instant, Nanos)) -> bool {
+        let nothing = self.log.is_empty() && !self.log.may_empty_kept();
+        if (nothing && !is_full) || self.spill.is_active() || now < self.round.retry_at() {
             return false;
         }
-        if is_short || self.now >= journal.idle_round_at(self.limits.clean_delay) {
+        if self.is_short() || now >= self.idle_round_at(delay) {
             return true;
         }
         // A round costs flushes and superblocks.
-        let (first, len) = (journal.log.first, journal.log.len() as u64);
-        journal.is_log_long(self.cache.line_count()) && {
-            let held = self.held_tail();
-            self.journal.tail_target(held) - first >= len / ROUND_SHARE
+        self.is_log_long(lines) && {
+            let (first, len) = (self.log.first, self.log.len() as u64);
+            self.tail_target(self.held_tail(sets)) - first >= len / ROUND_SHARE
         }
     }
 
-    /// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
-    /// ended.
-    fn has_ops_for_round(&self) -> bool {
-        let room = self.ops.room() as usize;
-        // At the most all sets are flushed.
-        room > self.sets.numbers_len() || room > self.sets.values().filter(|set| set.journal.has_session()).count()
-    }
-
-    /// When a round is due if nothing else happens.
-    pub(crate) fn round_deadline(&self) -> Option<Instant> {
-        let journal = &self.journal;
-        let retry_at = journal.round.retry_at();
-        if journal.is_live() && journal.is_short() && !journal.log.is_empty() && self.now < retry_at {
+    /// When a round is due if nothing else happens. `delay` is the time without a write after which the journal is quiet.
+    pub(crate) fn round_deadline(&self, sets: &Sets, ops: &Ops, (now, delay): (Instant, Nanos)) -> Option<Instant> {
+        let retry_at = self.round.retry_at();
+        if self.is_live() && self.is_short() && !self.log.is_empty() && now < retry_at {
             return Some(retry_at);
         }
-        let idle = journal.is_live()
-            && journal.is_tail_at_rest()
-            && !journal.log.is_kept_pinned()
-            && (journal.may_pass_something(|| self.held_tail()) || journal.log.may_empty_kept())
-            && self.has_ops_for_round();
-        idle.then(|| journal.idle_round_at(self.limits.clean_delay))
-    }
-
-    /// Advance a round; true if something has changed.
-    pub(crate) fn pump_tail(&mut self, actions: &mut Actions) -> bool {
-        if self.journal.state == JournalState::None {
-            return false;
-        }
-        let mut moved = self.journal.pump_superblock(&mut Io::new(&mut self.channels, self.now, actions));
-        moved |= match self.journal.round {
-            Round::Idle(_) => self.journal.is_live() && self.weigh_round() && self.begin_round(),
-            Round::Flushing { .. } => self.journal.end_flushing(self.now),
-            Round::Writing(..) => self.end_round(),
-        };
-        let presses = self.pressed_entry();
-        let before = core::mem::replace(&mut self.journal.presses, presses);
-        moved | (presses > before)
+        let idle = self.is_live()
+            && self.is_tail_at_rest()
+            && !self.log.is_kept_pinned()
+            && (self.may_pass_something(|| self.held_tail(sets)) || self.log.may_empty_kept())
+            && sets.leave_ops_for_round(ops);
+        idle.then(|| self.idle_round_at(delay))
     }
 
     /// The log is nearly full, and no round is under way that will make room: dirty data in entries below this one is
     /// destaged now. That is the oldest data, as much as a round frees. If the table is nearly full, or if a write can get
     /// room in no other way, it is all data, the oldest first. 0 if there is room.
-    fn pressed_entry(&self) -> u64 {
-        let journal = &self.journal;
-        if !journal.is_live() || !journal.round.is_idle() {
+    fn pressed_entry(&self, sets: &Sets, cache: &Cache) -> u64 {
+        if !self.is_live() || !self.round.is_idle() {
             return 0;
         }
         // A write can get room in no other way; but destage that is under way may be enough.
-        if journal.is_short() && !self.sets.in_session().any(|id| self.cache.is_writing(id)) {
+        if self.is_short() && !sets.in_session().any(|id| cache.is_writing(id)) {
             return u64::MAX;
         }
-        journal.pressed(self.cache.line_count())
+        self.pressed(cache.line_count())
     }
 
-    fn begin_round(&mut self) -> bool {
-        let held = self.held_tail();
-        let Some(plan) = self.journal.plan_round(held) else { return self.check_full() };
-        if !self.has_ops_for_round() {
-            return false;
-        }
-        self.journal.round = Round::Flushing { plan, pending: 0, failed: false };
-        let unflushed = self.planted.has(Flaw::TailUnflushed);
-        for id in self.sets.numbers() {
-            let takes =
-                |set: &Set| set.journal.has_session() && !set.is_lost() && !set.has_failed_flush() && !unflushed;
-            if !self.sets.find(id).is_some_and(takes) {
-                continue;
+    /// Begin a round: flush every set in session.
+    fn begin_round(&mut self, plan: Plan, sets: &mut Sets, ops: &mut Ops, planted: Planted) {
+        self.round = Round::Flushing { plan, pending: 0, failed: false };
+        for id in sets.numbers() {
+            let takes = |set: &Set| set.journal.has_session() && set.takes_flush();
+            if sets.find(id).is_some_and(takes) && !planted.has(Flaw::TailUnflushed) {
+                let key = ops.put(Op::flush(id));
+                sets.get_mut(id).begin_op();
+                ops.wake(key.index);
+                self.round.flush_issued();
             }
-            let op = Op::flush(id);
-            let key = self.ops.put(op);
-            self.sets.get_mut(id).begin_op();
-            self.ops.wake(key.index);
-            self.journal.round.flush_issued();
         }
-        true
     }
 
     /// A flush of the round ended.
-    pub(crate) fn on_round_flush(&mut self, op: &Op) {
-        self.journal.round.flush_ended(op.has_failed());
+    pub(crate) fn round_flush_ended(&mut self, op: &Op) {
+        self.round.flush_ended(op.has_failed());
     }
 
-    fn end_round(&mut self) -> bool {
-        let ended = self.journal.end_round();
-        if ended {
-            self.sets.look();
-            self.wake_journal_waiters();
+    /// Is something under way that may make room: an entry, a write whose redo records are in the log, or a user of the
+    /// window, after which entries may be copied out of the ring?
+    fn may_room_come(&self, sets: &Sets) -> bool {
+        self.flying.is_used()
+            || self.open.has_records()
+            || sets.values().any(|set| !set.has_failed() && set.journal.logged > 0)
+            || self.replay.is_active()
+            || self.join.is_active()
+            || self.window.is_used()
+    }
+}
+
+impl Set {
+    /// Does it flush its members for a round of the journal?
+    fn takes_flush(&self) -> bool {
+        !self.is_lost() && !self.has_failed_flush()
+    }
+}
+
+impl Sets {
+    /// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
+    /// ended.
+    fn leave_ops_for_round(&self, ops: &Ops) -> bool {
+        let room = ops.room() as usize;
+        // At the most all sets are flushed.
+        room > self.numbers_len() || room > self.values().filter(|set| set.journal.has_session()).count()
+    }
+}
+
+impl Controller {
+    /// Advance a round; true if something has changed.
+    pub(crate) fn pump_tail(&mut self, actions: &mut Actions) -> bool {
+        if self.journal.state == JournalState::None {
+            return false;
         }
-        ended
+        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let mut moved = self.journal.pump_superblock(io);
+        moved |= match self.journal.round {
+            Round::Idle(_) => self.journal.is_live() && self.pump_idle_round(),
+            Round::Flushing { .. } => self.journal.end_flushing(self.now),
+            Round::Writing(..) => {
+                let ended = self.journal.end_round();
+                if ended {
+                    self.sets.look();
+                    self.wake_journal_waiters();
+                }
+                ended
+            }
+        };
+        let presses = self.journal.pressed_entry(&self.sets, &self.cache);
+        let before = core::mem::replace(&mut self.journal.presses, presses);
+        moved | (presses > before)
+    }
+
+    /// Begin a round if it is worth it. If it would not move the tail, the journal may be full for good.
+    fn pump_idle_round(&mut self) -> bool {
+        // Kept entries may take all lines that a replay could load. Then a round makes no room.
+        let is_full = self.journal.is_short()
+            && !self.requests.is_none_waiting()
+            && self.cache.replay_lines(self.journal.logged_lines()).is_none();
+        let (lines, time) = ((self.cache.line_count(), is_full), (self.now, self.limits.clean_delay));
+        if !self.journal.weigh_round(&self.sets, lines, time) {
+            return false;
+        }
+        let held = self.journal.held_tail(&self.sets);
+        let Some(plan) = self.journal.plan_round(held) else { return self.check_full() };
+        let begins = self.sets.leave_ops_for_round(&self.ops);
+        if begins {
+            self.journal.begin_round(plan, &mut self.sets, &mut self.ops, self.planted);
+        }
+        begins
     }
 
     /// A write found no room, and destage of dirty data will make none: members refused the data, or none is dirty.
@@ -334,19 +352,12 @@ impl Controller {
     /// other arrays continue without it.
     fn check_full(&mut self) -> bool {
         let waited = self.ops.is_journal_awaited() || self.is_short_for_good();
-        let journal = &self.journal;
-        let quiet = !journal.flying.is_used() && journal.open.records.is_empty();
-        let logged = self.sets.values().any(|set| !set.has_failed() && set.journal.logged > 0);
-        if !waited || self.may_room_come() {
-            return false;
+        let is_full =
+            waited && !self.ops.may_make_room(&self.sets, &self.cache) && !self.journal.may_room_come(&self.sets);
+        if is_full {
+            self.lose_journal(JournalLoss::Full);
         }
-        // A user of the window returns it, and then entries may be copied out of the ring.
-        let copies = journal.replay.is_active() || journal.join.is_active() || journal.window.is_used();
-        if !quiet || logged || copies {
-            return false;
-        }
-        self.lose_journal(JournalLoss::Full);
-        true
+        is_full
     }
 }
 

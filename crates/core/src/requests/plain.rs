@@ -77,7 +77,8 @@ impl Controller {
         let sector = Bytes(at).sectors_floor();
         let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry().capacity());
         let len = run.min(left.sectors_floor());
-        let plain = !self.sets.get(set_id).journal.has_session() && !self.wants_journal(set_id);
+        let set = self.sets.get(set_id);
+        let plain = !set.journal.has_session() && !self.journal.is_wanted_by(set);
         if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
             return false;
         }
