@@ -13,7 +13,6 @@ use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::reason::FailReason;
-use crate::slab::NONE;
 
 impl Sets {
     /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
@@ -156,7 +155,7 @@ impl Controller {
         if slot.0 >= set.slots() || !set.in_sync().contains(slot) {
             return Err(AdminError::NoSuchSlot(slot));
         }
-        if set.place(slot).replacement != NONE {
+        if set.place(slot).replacement().is_some() {
             return Err(AdminError::NotPossible("this member is being replaced already"));
         }
         if set.is_kept_by_journal() {

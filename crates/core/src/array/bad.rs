@@ -10,7 +10,6 @@ use openraid_units::{MemberLba, Sectors, SetId};
 use super::sets::Sets;
 use crate::actions::{Actions, NoticeKind};
 use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
-use crate::slab::NONE;
 use crate::trace::Trace;
 
 /// A bad range of a member, in sectors of its data area.
@@ -185,16 +184,13 @@ impl Sets {
         len: Sectors,
         actions: &mut Actions,
     ) -> bool {
-        if member == NONE {
-            return true;
-        }
         let set = self.get_mut(id);
         let entry = &mut set.members[member as usize];
         let range = BadRange { at, len };
         if entry.bad.covers(range) {
             return true;
         }
-        let (slot, drive, lba) = (entry.slot, entry.drive, entry.data_offset + at.offset());
+        let (slot, drive, lba) = (entry.slot(), entry.drive, entry.data_offset + at.offset());
         let recorded = entry.bad.insert(range);
         if recorded {
             set.has_bad = true;

@@ -13,7 +13,7 @@ use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use openraid_units::{Instant, Nanos};
 
-use super::set::Life;
+use super::set::{Life, Member, Seat};
 
 impl Sets {
     /// An operation that may have counted as a writer has ended.
@@ -137,7 +137,8 @@ impl super::set::Set {
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.clear_marked();
             // Bits that a returning member needs may be among them.
-            self.members.iter_mut().for_each(|member| member.by_bitmap = None);
+            let returning = |member: &&mut Member| member.returns_to().is_some();
+            self.members.iter_mut().filter(returning).for_each(|member| member.seat = Seat::None);
         }
     }
 

@@ -14,14 +14,13 @@
 
 use openraid_units::{Instant, SetId, Slot};
 
-use super::set::Life;
+use super::set::{Life, Seat, Trust};
 use crate::actions::{Actions, Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::sets::{Change, Sets, Signal};
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
 use crate::scrub::AbortReason;
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::trace::Trace;
 
@@ -37,7 +36,7 @@ impl Sets {
     ) -> bool {
         let set = self.get(id);
         let member = &set.members[index as usize];
-        let (state, slot, drive) = (member.state, member.slot, member.drive);
+        let (state, slot, drive) = (member.state, member.slot(), member.drive);
         match state {
             MemberState::Failing(_) | MemberState::Faulty(_) | MemberState::Missing => {
                 return set.life != Life::Failed;
@@ -50,7 +49,7 @@ impl Sets {
             if is_lasting {
                 self.lose_array((id, index), reason, (trace, now), actions);
             } else if reason == FailReason::FlushFailed {
-                self.note_failed_flush(id, index, trace, actions);
+                self.distrust_member((id, index), Trust::FlushFailed, trace, actions);
             }
             return false;
         }
@@ -58,12 +57,10 @@ impl Sets {
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Failing(reason);
-        let was_replacement = core::mem::take(&mut entry.replacement);
-        if was_replacement {
-            let slot = slot.expect("a replacement has a slot");
-            set.places[slot.index()].replacement = NONE;
-            set.members[index as usize].slot = None;
-            set.members[index as usize].left = Some(slot);
+        let replaced = if let Seat::Replaces(slot) = entry.seat { Some(slot) } else { None };
+        if let Some(slot) = replaced {
+            entry.seat = Seat::Left(slot);
+            set.places[slot.index()].end_replacement();
         }
         let task = set.tasks.current().map(|t| (t.kind(), t.slot()));
         let stops = match task {
@@ -74,14 +71,14 @@ impl Sets {
         if stops {
             set.cancel_task(AbortReason::MemberFailed);
         }
-        let was_filled = !was_replacement && set.tasks.forget_fill(slot);
+        let was_filled = replaced.is_none() && set.tasks.forget_fill(slot);
         set.refresh();
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
         self.changed(id, Change::Marks);
         if was_filled {
             trace.notice(self, id, slot, None, NoticeKind::RebuildAborted(Fill::Rebuild), actions);
         }
-        if state == MemberState::InSync && !was_replacement {
+        if state == MemberState::InSync && replaced.is_none() {
             self.forget_lost_copy(id);
             let tolerated = self.losses_tolerated(id);
             trace.notice(self, id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
@@ -97,17 +94,19 @@ impl Sets {
             self.signal(Signal::CopyLost(id));
         }
     }
-    /// A flush failed on a member that the array needs: from now on no flush can succeed. This lasts until the array is
-    /// assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
+    /// A flush failed on a member that the array needs, or its metadata is stale: from now on no flush can succeed. This
+    /// lasts until the array is assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
     /// failed one.
-    fn note_failed_flush(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
+    fn distrust_member(&mut self, (id, index): (SetId, u32), trust: Trust, trace: &Trace, actions: &mut Actions) {
         let set = self.get_mut(id);
         set.suspect = true;
         let member = &mut set.members[index as usize];
-        if core::mem::replace(&mut member.flush_failed, true) {
+        let before = member.trust;
+        member.trust = before.max(trust);
+        if before != Trust::Sound {
             return;
         }
-        let (slot, drive) = (member.slot, member.drive);
+        let (slot, drive) = (member.slot(), member.drive);
         // No session begins any more: wake the operations that wait for one.
         self.changed(id, Change::Life);
         self.signal(Signal::FlushFailed);
@@ -119,8 +118,7 @@ impl Sets {
         if self.get(id).life == Life::Failed {
             return;
         }
-        self.get_mut(id).members[index as usize].metadata_stale = true;
-        self.note_failed_flush(id, index, trace, actions);
+        self.distrust_member((id, index), Trust::MetadataStale, trace, actions);
     }
     /// The array needs this member and it is gone: no metadata is written any more, so that the disks keep the last
     /// good state.
@@ -134,7 +132,7 @@ impl Sets {
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Faulty(reason);
-        let (slot, drive) = (entry.slot, entry.drive);
+        let (slot, drive) = (entry.slot(), entry.drive);
         set.refresh();
         if set.is_redundant() {
             self.end_life(id, now);
@@ -177,14 +175,13 @@ impl Sets {
             let member = &mut set.members[index];
             let MemberState::Failing(reason) = member.state else { continue };
             member.state = MemberState::Faulty(reason);
-            let Some(slot) = member.slot.take() else { continue };
-            member.left = Some(slot);
+            let Some(slot) = member.slot() else { continue };
+            member.seat = Seat::Left(slot);
             let place = &mut set.places[slot.index()];
             vacated = true;
             // A replacement that was being filled continues as the member of the slot.
-            place.member = core::mem::replace(&mut place.replacement, NONE);
-            if let Some(heir) = set.members.get_mut(place.member as usize) {
-                heir.replacement = false;
+            if let Some(heir) = place.succeed() {
+                set.member_mut(heir).seat = Seat::Holds(slot);
                 set.tasks.forget_replacement(slot);
             }
         }
@@ -199,8 +196,8 @@ impl Sets {
     pub(crate) fn is_needed(&self, id: SetId, index: u32) -> bool {
         let member = &self.get(id).members[index as usize];
         member.state == MemberState::InSync
-            && !member.replacement
-            && !self.survives_without(id, member.slot.expect("a working member has a slot"))
+            && !member.is_replacement()
+            && !self.survives_without(id, member.slot().expect("a working member has a slot"))
     }
     /// Number of further members that may fail, whichever they are. It is 0 while the redundancy is not in sync.
     fn losses_tolerated(&self, id: SetId) -> u16 {

@@ -6,7 +6,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
 
 use super::bad::{BadList, BadRange};
 use super::defects::Defects;
-use super::set::{Counters, Life, Member};
+use super::set::{Counters, Life, Member, Seat, Trust};
 use super::sets::Sets;
 use super::table::Arrays;
 use super::volume::Volume;
@@ -33,7 +33,7 @@ impl Controller {
     pub(crate) fn sort_members(&mut self, id: SetId) {
         let set = self.sets.get_mut(id);
         let was_flash = core::mem::replace(&mut set.is_flash, true);
-        for member in set.members.iter().filter(|member| !member.removed) {
+        for member in set.members.iter().filter(|member| !member.is_removed()) {
             self.channels.sort(member.drive, set.policy.sorting);
             set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
         }
@@ -53,7 +53,7 @@ impl Member {
 impl Member {
     /// It came back, and needs only what the bitmap marks if it gets this slot.
     pub(crate) fn returning_to(self, slot: Option<Slot>) -> Self {
-        Self { by_bitmap: slot, ..self }
+        Self { seat: slot.map_or(Seat::None, Seat::Returns), ..self }
     }
 }
 
@@ -67,22 +67,17 @@ pub(crate) fn new_member(
 ) -> Member {
     Member {
         drive,
-        slot,
-        left: None,
-        replacement: false,
+        seat: slot.map_or(Seat::None, Seat::Holds),
         state,
         data_offset,
         bad: BadList::new(superblock.as_ref(), known_bad),
         superblock: superblock.map(Box::new),
         // Data that was written before this start may still be in the drive's cache.
         unflushed: true,
-        flush_failed: false,
-        metadata_stale: false,
+        trust: Trust::Sound,
         flushing: 0,
         media_errors: 0,
         defects: Defects::new(),
-        by_bitmap: None,
-        removed: false,
         counters: Counters::default(),
     }
 }

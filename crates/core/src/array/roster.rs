@@ -5,10 +5,9 @@
 
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
-use super::set::{Member, Set, SlotMembers};
+use super::set::{Member, Seat, Set, SlotMembers};
 use crate::admin::MemberState;
 use crate::reason::FailReason;
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 impl Member {
@@ -20,7 +19,18 @@ impl Member {
     /// Its slot; none for a spare.
     #[inline(always)]
     pub(crate) const fn slot(&self) -> Option<Slot> {
-        self.slot
+        match self.seat {
+            Seat::Holds(slot) | Seat::Replaces(slot) => Some(slot),
+            Seat::None | Seat::Returns(_) | Seat::Left(_) | Seat::Removed => None,
+        }
+    }
+
+    /// The slot that a failed or replaced member had.
+    pub(crate) const fn left(&self) -> Option<Slot> {
+        match self.seat {
+            Seat::Left(slot) => Some(slot),
+            _ => None,
+        }
     }
 
     pub(crate) const fn state(&self) -> MemberState {
@@ -29,17 +39,20 @@ impl Member {
 
     /// Is it being filled next to the working member of its slot?
     pub(crate) const fn is_replacement(&self) -> bool {
-        self.replacement
+        matches!(self.seat, Seat::Replaces(_))
     }
 
     /// Was it taken out of the array, so that its entry may be used again?
     pub(crate) const fn is_removed(&self) -> bool {
-        self.removed
+        matches!(self.seat, Seat::Removed)
     }
 
     /// If it came back and needs only what the bitmap marks: its slot.
     pub(crate) const fn returns_to(&self) -> Option<Slot> {
-        self.by_bitmap
+        match self.seat {
+            Seat::Returns(slot) => Some(slot),
+            _ => None,
+        }
     }
 
     /// The place on its drive of a place in its data area.
@@ -121,11 +134,6 @@ impl Set {
         &mut self.members[index as usize]
     }
 
-    /// A member by its number in the set, if the number is one: [`NONE`] is not.
-    pub(crate) fn member_at(&self, index: u32) -> Option<&Member> {
-        self.members.get(index as usize)
-    }
-
     /// All members that the set has or had, in the order of their numbers.
     pub(crate) fn members(&self) -> &[Member] {
         &self.members
@@ -144,7 +152,7 @@ impl Set {
 
     /// Does a member hold this slot, whatever its state?
     pub(crate) fn is_held(&self, slot: Slot) -> bool {
-        self.place(slot).member != NONE
+        self.place(slot).member().is_some()
     }
 
     /// Add a member to the set, in the entry of a removed member if one is named. Returns its number.
@@ -159,7 +167,7 @@ impl Set {
     /// An administrator removes a member that has no part in the set; true if it was a spare.
     pub(crate) fn take_out(&mut self, index: u32) -> bool {
         let member = self.member_mut(index);
-        member.removed = true;
+        member.seat = Seat::Removed;
         let before = core::mem::replace(&mut member.state, MemberState::Faulty(FailReason::Administrator));
         before == MemberState::Spare
     }
@@ -168,9 +176,8 @@ impl Set {
     pub(crate) fn begin_replacement(&mut self, slot: Slot, spare: u32) {
         let member = self.member_mut(spare);
         member.state = MemberState::Rebuilding { to: Sectors::ZERO };
-        member.slot = Some(slot);
-        member.replacement = true;
-        self.places[slot.index()].replacement = spare;
+        member.seat = Seat::Replaces(slot);
+        self.places[slot.index()].begin_replacement(spare);
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.touch_all();
         }
@@ -185,12 +192,12 @@ impl Set {
             MemberState::Rebuilding { to } => to,
             _ => Sectors::ZERO,
         };
-        let only_marked = entry.by_bitmap.take() == Some(slot);
+        let only_marked = entry.seat == Seat::Returns(slot);
         entry.state = MemberState::Rebuilding { to: from };
-        entry.slot = Some(slot);
-        self.places[slot.index()].member = index;
+        entry.seat = Seat::Holds(slot);
+        self.places[slot.index()].hold(index);
         // Other members that came back for this slot are not needed. They miss the writes from now on.
-        self.members.iter_mut().filter(|own| own.by_bitmap == Some(slot)).for_each(|own| own.by_bitmap = None);
+        self.members.iter_mut().filter(|own| own.seat == Seat::Returns(slot)).for_each(|own| own.seat = Seat::None);
         self.refresh();
         if let Some(bitmap) = &mut self.bitmap {
             bitmap.touch_all();
@@ -200,9 +207,8 @@ impl Set {
 
     /// The member of a slot, or its replacement, is filled up to here. From now on its superblock may record this.
     pub(crate) fn fill_to(&mut self, slot: Slot, is_replacement: bool, to: Sectors) {
-        let place = self.place(slot);
-        let index = if is_replacement { place.replacement } else { place.member };
-        if let Some(MemberState::Rebuilding { to: at }) = self.members.get_mut(index as usize).map(|m| &mut m.state) {
+        let Some(index) = self.place(slot).of(is_replacement) else { return };
+        if let MemberState::Rebuilding { to: at } = &mut self.member_mut(index).state {
             *at = to;
         }
     }
@@ -210,18 +216,14 @@ impl Set {
     /// The replacement in a slot is complete. Its superblock must record this before it takes over the slot. False if
     /// it is gone.
     pub(crate) fn complete_replacement(&mut self, slot: Slot) -> bool {
-        let index = self.place(slot).replacement;
-        let replacement = self.members.get_mut(index as usize);
-        let is_there = replacement.is_some();
-        if let Some(member) = replacement {
-            member.state = MemberState::Rebuilding { to: Sectors::MAX };
-        }
-        is_there
+        let Some(index) = self.place(slot).replacement() else { return false };
+        self.member_mut(index).state = MemberState::Rebuilding { to: Sectors::MAX };
+        true
     }
 
     /// The member in this slot is complete. Returns the generation of superblocks that records it.
     pub(crate) fn slot_filled(&mut self, slot: Slot) -> u64 {
-        let index = self.place(slot).member;
+        let index = self.place(slot).member().expect("a member was filled");
         self.member_mut(index).state = MemberState::InSync;
         self.refresh();
         self.metadata.as_mut().expect("redundant sets have metadata").request()
@@ -229,14 +231,15 @@ impl Set {
 
     /// The replacement in this slot is complete, and its superblock records it: it takes over the slot.
     pub(crate) fn slot_replaced(&mut self, slot: Slot) {
-        let SlotMembers { member: old, replacement: new } = self.place(slot);
-        self.places[slot.index()] = SlotMembers { member: new, replacement: NONE };
+        let old = self.place(slot).member();
+        let new = self.places[slot.index()].succeed().expect("a replacement was filled");
         let entry = self.member_mut(new);
         entry.state = MemberState::InSync;
-        entry.replacement = false;
-        if let Some(entry) = self.members.get_mut(old as usize) {
+        entry.seat = Seat::Holds(slot);
+        if let Some(old) = old {
+            let entry = self.member_mut(old);
             entry.state = MemberState::Faulty(FailReason::Replaced);
-            entry.left = entry.slot.take();
+            entry.seat = Seat::Left(slot);
         }
         self.refresh();
         self.metadata.as_mut().expect("redundant sets have metadata").request_failure();
@@ -246,7 +249,7 @@ impl Set {
     #[cfg(test)]
     pub(crate) fn make_stale(&mut self, index: u32) {
         self.suspect = true;
-        self.member_mut(index).metadata_stale = true;
+        self.member_mut(index).trust = super::set::Trust::MetadataStale;
     }
 
     /// Slots whose data is valid everywhere.
@@ -303,7 +306,7 @@ mod tests {
         set.metadata = Some(Metadata::new(common()));
         for number in 0..3_u16 {
             let index = set.add_member(member(number, Some(Slot(number)), MemberState::InSync), None);
-            set.places[usize::from(number)].member = index;
+            set.places[usize::from(number)].hold(index);
         }
         assert_eq!(set.add_member(member(3, None, MemberState::Spare), None), 3);
         set.refresh();
@@ -350,8 +353,8 @@ mod tests {
     fn a_slot_that_is_filled_takes_writes_first_and_reads_when_it_is_complete() {
         let mut set = set();
         set.members[1].state = MemberState::Faulty(FailReason::Gone);
-        set.members[1].slot = None;
-        set.places[1].member = NONE;
+        set.members[1].seat = Seat::Left(Slot(1));
+        set.places[1] = SlotMembers::default();
         set.refresh();
         assert_eq!((set.in_sync(), set.is_whole(), set.is_held(Slot(1))), (slots(&[0, 2]), false, false));
         assert_eq!(set.begin_fill(Slot(1), 3), (Sectors::ZERO, false));
@@ -369,13 +372,13 @@ mod tests {
     #[test]
     fn a_member_that_came_back_needs_what_the_bitmap_marks_only_in_its_own_slot() {
         let mut set = set();
-        set.members[3].by_bitmap = Some(Slot(1));
+        set.members[3].seat = Seat::Returns(Slot(1));
         assert_eq!(set.add_member(member(4, None, MemberState::Spare).returning_to(Some(Slot(1))), None), 4);
-        set.places[1].member = NONE;
+        set.places[1] = SlotMembers::default();
         assert_eq!(set.begin_fill(Slot(1), 3), (Sectors::ZERO, true));
         assert_eq!(set.member(4).returns_to(), None, "it misses the writes from here on");
-        set.members[4].by_bitmap = Some(Slot(2));
-        set.places[0].member = NONE;
+        set.members[4].seat = Seat::Returns(Slot(2));
+        set.places[0] = SlotMembers::default();
         assert_eq!(set.begin_fill(Slot(0), 4), (Sectors::ZERO, false));
     }
 
@@ -383,7 +386,7 @@ mod tests {
     fn a_replacement_takes_the_slot_and_the_old_member_has_left_it() {
         let mut set = set();
         set.begin_replacement(Slot(2), 3);
-        assert_eq!(set.place(Slot(2)), SlotMembers { member: 2, replacement: 3 });
+        assert_eq!((set.place(Slot(2)).member(), set.place(Slot(2)).replacement()), (Some(2), Some(3)));
         assert!(set.member(3).is_replacement() && set.is_whole());
         set.fill_to(Slot(2), true, Sectors(128));
         assert_eq!(set.member(2).state(), MemberState::InSync, "it is the replacement that is filled");
@@ -391,8 +394,8 @@ mod tests {
         assert_eq!(set.member(3).state(), MemberState::Rebuilding { to: Sectors::MAX });
         assert!(!set.complete_replacement(Slot(1)), "it has none");
         set.slot_replaced(Slot(2));
-        assert_eq!(set.place(Slot(2)), SlotMembers { member: 3, replacement: NONE });
-        assert_eq!((set.member(2).slot(), set.member(2).left), (None, Some(Slot(2))));
+        assert_eq!(set.place(Slot(2)).each().collect::<Vec<_>>(), [3]);
+        assert_eq!((set.member(2).slot(), set.member(2).left()), (None, Some(Slot(2))));
         assert!(set.is_whole() && !set.member(3).is_replacement());
     }
 

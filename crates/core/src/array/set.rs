@@ -25,19 +25,13 @@ use crate::journal::session::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 /// A drive in a set.
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(super) drive: DriveId,
-    /// Its slot; none for a spare.
-    pub(super) slot: Option<Slot>,
-    /// The slot that a failed or replaced member had.
-    pub(super) left: Option<Slot>,
-    /// Is it being filled next to the working member of its slot?
-    pub(super) replacement: bool,
+    pub(super) seat: Seat,
     pub(super) state: MemberState,
     /// Start of its data area on the drive.
     pub(super) data_offset: DriveLba,
@@ -48,19 +42,41 @@ pub(crate) struct Member {
     pub(super) unflushed: bool,
     /// Number of flushes under way.
     pub(super) flushing: u32,
-    /// A flush of it failed, and the array needs it: data that it had in its cache may be lost. Until the array is assembled
-    /// again no flush succeeds and nothing is marked clean.
-    pub(super) flush_failed: bool,
-    /// The array needs this member, and its superblock or bitmap could not be written. The marks that writes wait for are not durable.
-    pub(super) metadata_stale: bool,
+    pub(super) trust: Trust,
     /// Number of defects since it was added, and where they are.
     pub(super) media_errors: u32,
     pub(super) defects: Defects,
-    /// It came back and needs only what the bitmap marks, in this slot.
-    pub(super) by_bitmap: Option<Slot>,
-    /// It was taken out of the array, and its entry may be used again.
-    pub(super) removed: bool,
     pub(super) counters: Counters,
+}
+
+/// The place of a member in its set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Seat {
+    /// It has no slot and had none.
+    None,
+    /// It has no slot. It came back, and needs only what the bitmap marks if it gets this slot.
+    Returns(Slot),
+    /// It is the member of this slot.
+    Holds(Slot),
+    /// It is filled next to the member of this slot, and then takes the slot.
+    Replaces(Slot),
+    /// It failed or was replaced in this slot.
+    Left(Slot),
+    /// It was taken out of the array, and its entry may be used again.
+    Removed,
+}
+
+/// What a working member that the array cannot do without may have dropped. This lasts until the array is assembled
+/// again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Trust {
+    /// Nothing.
+    Sound,
+    /// A flush of it failed: data that it had in its cache may be lost. No flush succeeds and nothing is marked clean.
+    FlushFailed,
+    /// Its superblock or bitmap could not be written. No flush succeeds, and the marks that writes wait for are not
+    /// durable.
+    MetadataStale,
 }
 
 /// Commands and bytes to and from a member.
@@ -92,13 +108,62 @@ impl Member {
     }
 }
 
-/// The member and the replacement of a slot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The member and the replacement of a slot, by their numbers in the set. A replacement that is not complete stays alone
+/// if the array is assembled without the member that it replaces.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct SlotMembers {
-    /// Index of the member, or `NONE`.
-    pub member: u32,
-    /// Index of its replacement, or `NONE`.
-    pub replacement: u32,
+    member: Option<u32>,
+    replacement: Option<u32>,
+}
+
+impl SlotMembers {
+    /// The number of the member.
+    #[inline(always)]
+    pub(crate) const fn member(self) -> Option<u32> {
+        self.member
+    }
+
+    /// The number of its replacement.
+    #[inline(always)]
+    pub(crate) const fn replacement(self) -> Option<u32> {
+        self.replacement
+    }
+
+    /// The number of one of the two.
+    pub(crate) const fn of(self, is_replacement: bool) -> Option<u32> {
+        if is_replacement {
+            self.replacement
+        } else {
+            self.member
+        }
+    }
+
+    /// Both, the member first.
+    #[inline(always)]
+    pub(crate) fn each(self) -> impl Iterator<Item = u32> {
+        self.member.into_iter().chain(self.replacement)
+    }
+
+    /// Set the member.
+    pub(super) fn hold(&mut self, member: u32) {
+        self.member = Some(member);
+    }
+
+    /// Set the replacement.
+    pub(super) fn begin_replacement(&mut self, replacement: u32) {
+        self.replacement = Some(replacement);
+    }
+
+    /// The replacement has failed.
+    pub(super) fn end_replacement(&mut self) {
+        self.replacement = None;
+    }
+
+    /// The member leaves, and the replacement, if there is one, takes its place. Returns the new member.
+    pub(super) fn succeed(&mut self) -> Option<u32> {
+        self.member = self.replacement.take();
+        self.member
+    }
 }
 
 /// The life of a set.
@@ -185,7 +250,7 @@ impl Set {
             block,
             rows_max,
             members: Vec::new(),
-            places: alloc::vec![SlotMembers { member: NONE, replacement: NONE }; slots],
+            places: alloc::vec![SlotMembers::default(); slots],
             in_sync: SlotSet::EMPTY,
             writable: SlotSet::EMPTY,
             inherited: SlotSet::EMPTY,
@@ -408,9 +473,10 @@ impl Set {
     /// copy that is read, of several that may differ, does not change with the task either.
     fn filled_before(&self, to: MemberLba) -> SlotSet {
         let filled = |member: &&Member| {
-            matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get()) && !member.replacement
+            matches!(member.state, MemberState::Rebuilding { to: end } if to.get() <= end.get())
+                && !member.is_replacement()
         };
-        self.members.iter().filter(filled).filter_map(|member| member.slot).collect()
+        self.members.iter().filter(filled).filter_map(Member::slot).collect()
     }
 
     /// The position up to which the member in a slot is filled, in whole blocks; 0 if it is not being filled.
@@ -432,7 +498,7 @@ impl Set {
 
     /// The member in a slot.
     pub(crate) fn member_of(&self, slot: Slot) -> Option<&Member> {
-        self.members.get(self.places[slot.index()].member as usize)
+        self.places[slot.index()].member.map(|index| self.member(index))
     }
 
     /// Number of slots.
@@ -477,7 +543,7 @@ impl Set {
 
     /// Did a flush of some working member fail?
     pub(crate) fn has_failed_flush(&self) -> bool {
-        self.suspect && self.members.iter().any(|m| m.flush_failed && m.is_active())
+        self.suspect && self.members.iter().any(|m| m.trust != Trust::Sound && m.is_active())
     }
 
     /// Does only the journal hold data that some working member may have dropped? A member that is filled from that one
@@ -494,7 +560,7 @@ impl Set {
 
     /// Is the metadata of some working member stale? Then neither a mark nor the failure of another member is durable.
     pub(crate) fn has_stale_metadata(&self) -> bool {
-        self.suspect && self.members.iter().any(|m| m.metadata_stale && m.is_active())
+        self.suspect && self.members.iter().any(|m| m.trust == Trust::MetadataStale && m.is_active())
     }
 
     /// The position, in sectors of the set, up to which a rebuild has restored it. It applies if the rebuild fills the
@@ -570,19 +636,15 @@ impl Set {
         let mut writable = SlotSet::EMPTY;
         let mut inherited = SlotSet::EMPTY;
         for (slot, place) in (0..self.geometry.members()).map(Slot).zip(&self.places) {
-            if place.member == NONE {
-                continue;
-            }
-            match self.members[place.member as usize].state {
+            let Some(index) = place.member else { continue };
+            match self.member(index).state {
                 MemberState::InSync => {
                     in_sync.insert(slot);
                     writable.insert(slot);
                 }
                 MemberState::Rebuilding { .. } => writable.insert(slot),
                 // Its replacement continues at its position. Until it has the slot, no write may skip it.
-                MemberState::Failing(_)
-                    if self.members.get(place.replacement as usize).is_some_and(Member::is_active) =>
-                {
+                MemberState::Failing(_) if place.replacement.is_some_and(|index| self.member(index).is_active()) => {
                     writable.insert(slot);
                     inherited.insert(slot);
                 }
@@ -603,8 +665,8 @@ impl Set {
         }
         let from = self.filled_floor(from.offset());
         let place = self.places[slot.index()];
-        for member in [place.member, place.replacement] {
-            if let Some(MemberState::Rebuilding { to }) = self.members.get_mut(member as usize).map(|m| &mut m.state) {
+        for member in place.each() {
+            if let MemberState::Rebuilding { to } = &mut self.member_mut(member).state {
                 *to = (*to).min(from);
             }
         }

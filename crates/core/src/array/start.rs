@@ -11,7 +11,7 @@ use super::bitmap::Bitmap;
 use super::consistency::Consistency;
 use super::membership::new_member;
 use super::metadata::Metadata;
-use super::set::{Life, Member, Set};
+use super::set::{Life, Member, Seat, Set};
 use super::volume::{Array, Volume};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::controller::Controller;
@@ -105,13 +105,10 @@ impl Controller {
             if let MemberState::Rebuilding { to } = &mut member.state {
                 *to = set.filled_floor(*to);
             }
-            if let Some(slot) = member.slot {
-                let place = &mut set.places[slot.index()];
-                if member.replacement {
-                    place.replacement = index
-                } else {
-                    place.member = index
-                }
+            match member.seat {
+                Seat::Replaces(slot) => set.places[slot.index()].begin_replacement(index),
+                Seat::Holds(slot) => set.places[slot.index()].hold(index),
+                Seat::None | Seat::Returns(_) | Seat::Left(_) | Seat::Removed => {}
             }
             set.members.push(member);
         }
@@ -293,7 +290,7 @@ impl Controller {
         let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
         let mut set = self.new_set(array, geometry, info.block, rows_max);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
-        set.places[0].member = 0;
+        set.places[0].hold(0);
         set.refresh();
         self.sets.put(id, set);
         self.sort_members(id);
@@ -360,19 +357,18 @@ fn is_distrusted(planned: &PlannedMember) -> bool {
 }
 
 fn planned_member(planned: &PlannedMember) -> Member {
-    let (slot, state, replacement) = match planned.verdict {
-        Verdict::Member(slot) | Verdict::Forced(slot) => (Some(slot), MemberState::InSync, false),
-        Verdict::Rebuilding(slot, to) => (Some(slot), MemberState::Rebuilding { to }, false),
-        Verdict::Replacement(slot, to) => (Some(slot), MemberState::Rebuilding { to }, true),
-        Verdict::Spare => (None, MemberState::Spare, false),
+    let (seat, state) = match planned.verdict {
+        Verdict::Member(slot) | Verdict::Forced(slot) => (Seat::Holds(slot), MemberState::InSync),
+        Verdict::Rebuilding(slot, to) => (Seat::Holds(slot), MemberState::Rebuilding { to }),
+        Verdict::Replacement(slot, to) => (Seat::Replaces(slot), MemberState::Rebuilding { to }),
+        Verdict::Spare => (Seat::None, MemberState::Spare),
         Verdict::Stale { .. } | Verdict::Failed | Verdict::Split { .. } | Verdict::SlotTaken(_) => {
             unreachable!("these are left out of the plan")
         }
     };
     let superblock = planned.superblock.clone();
-    let mut member = new_member(planned.drive, slot, state, superblock.data_offset, Some(superblock), &planned.bad);
-    member.replacement = replacement;
-    member
+    let member = new_member(planned.drive, None, state, superblock.data_offset, Some(superblock), &planned.bad);
+    Member { seat, ..member }
 }
 
 fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -> Bitmap {

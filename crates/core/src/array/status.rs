@@ -10,7 +10,6 @@ use crate::cache::figures::CacheFigures;
 use crate::controller::Controller;
 use crate::io::channel::DriveLoad;
 use crate::occupancy::Occupied;
-use crate::slab::NONE;
 
 impl Controller {
     /// Work of a drive since it was attached, at this time, which is not before that of the last `advance`.
@@ -78,16 +77,11 @@ impl Controller {
     fn member_table(&self, set: &Set) -> Vec<MemberStatus> {
         let mut table = Vec::new();
         for (slot, place) in (0..set.slots()).map(Slot).zip(&set.places) {
-            for (index, replacement) in [(place.member, false), (place.replacement, true)] {
-                if index != NONE {
-                    table.push(self.member_status(set, index as usize));
-                } else if !replacement {
-                    table.push(missing(slot));
-                }
-            }
+            table.push(place.member().map_or_else(|| missing(slot), |index| self.member_status(set, index as usize)));
+            table.extend(place.replacement().map(|index| self.member_status(set, index as usize)));
         }
         for (index, member) in set.members.iter().enumerate() {
-            if member.slot.is_none() && !member.removed {
+            if member.slot().is_none() && !member.is_removed() {
                 table.push(self.member_status(set, index));
             }
         }
@@ -98,22 +92,22 @@ impl Controller {
         let member = &set.members[index];
         let mut state = member.state;
         if let (MemberState::Rebuilding { to }, Some(task)) = (&mut state, set.tasks.current()) {
-            let mine = task.slot() == member.slot;
-            if mine && (member.replacement == (task.kind() == crate::admin::TaskKind::Replace)) {
+            let mine = task.slot() == member.slot();
+            if mine && (member.is_replacement() == (task.kind() == crate::admin::TaskKind::Replace)) {
                 *to = task.done_sectors();
             }
         }
-        let unrecorded = set.unrecorded_fill().filter(|fill| fill.slot() == member.slot && !member.replacement);
+        let unrecorded = set.unrecorded_fill().filter(|fill| fill.slot() == member.slot() && !member.is_replacement());
         if let (MemberState::InSync, Some(fill)) = (state, unrecorded) {
             state = MemberState::Rebuilding { to: Sectors(fill.total()) };
         }
         MemberStatus {
-            slot: member.slot,
-            left: member.left,
+            slot: member.slot(),
+            left: member.left(),
             drive: Some(member.drive),
             device: member.superblock.as_ref().map(|own| own.device_uuid),
             state,
-            replacement: member.replacement,
+            replacement: member.is_replacement(),
             media_errors: member.media_errors,
             bad_blocks: u32::try_from(member.bad.ranges().len()).expect("bounded"),
             outstanding: self.channels.outstanding(member.drive),
@@ -130,7 +124,7 @@ impl Controller {
     pub fn bad_ranges(&self, id: ArrayId) -> Vec<(Option<Slot>, super::BadRange)> {
         let Some(array) = self.arrays.find(id) else { return Vec::new() };
         let Volume::Direct(set) = array.volume else { return Vec::new() };
-        self.sets.get(set).members.iter().flat_map(|m| m.bad.ranges().iter().map(|b| (m.slot, *b))).collect()
+        self.sets.get(set).members.iter().flat_map(|m| m.bad.ranges().iter().map(|b| (m.slot(), *b))).collect()
     }
 }
 

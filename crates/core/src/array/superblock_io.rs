@@ -63,23 +63,24 @@ impl Set {
         common.set_journal(journal, behind);
         common.updated = Timestamp::new(wall_clock, 0);
         // A device number may be used again after its drive was removed. The member that has the number now decides.
-        for number in self.members.iter().filter(|member| member.removed).filter_map(Member::number) {
+        for number in self.members.iter().filter(|member| member.is_removed()).filter_map(Member::number) {
             if (number as usize) < common.roles.len() {
                 common.roles.set(number as usize, Role::Faulty);
             }
         }
-        for member in self.members.iter_mut().filter(|member| !member.removed) {
+        for member in self.members.iter_mut().filter(|member| !member.is_removed()) {
+            let (slot, is_replacement) = (member.slot(), member.is_replacement());
             let Some(own) = member.superblock.as_mut() else { continue };
             let number = own.dev_number as usize;
             let role = match member.state {
-                MemberState::InSync | MemberState::Rebuilding { .. } => member.slot.map_or(Role::Spare, Role::Active),
+                MemberState::InSync | MemberState::Rebuilding { .. } => slot.map_or(Role::Spare, Role::Active),
                 MemberState::Spare | MemberState::Missing => Role::Spare,
                 MemberState::Failing(_) | MemberState::Faulty(_) => Role::Faulty,
             };
             if number < common.roles.len() {
                 common.roles.set(number, role);
             }
-            own.features.set(FeatureMap::REPLACEMENT, member.replacement);
+            own.features.set(FeatureMap::REPLACEMENT, is_replacement);
             own.set_recovery_offset(match member.state {
                 // A complete replacement has no position.
                 MemberState::Rebuilding { to } if to != Sectors::MAX => Some(openraid_units::MemberLba(to.get())),
@@ -134,7 +135,7 @@ impl Sets {
         actions: &mut Actions,
     ) {
         let member = &self.get(id).members[index];
-        let (drive, slot) = (member.drive, member.slot.unwrap_or_default());
+        let (drive, slot) = (member.drive, member.slot().unwrap_or_default());
         let block = channels.get(drive).map_or(512, |c| c.info().block.bytes().get());
         let len = (len as u64).next_multiple_of(block);
         let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
@@ -163,7 +164,7 @@ impl Sets {
             }
             let member = &self.get(id).members[index];
             let member_index = u32::try_from(index).expect("few members");
-            let command = Command::new(owner, id, member_index, member.slot.unwrap_or_default(), member.drive);
+            let command = Command::new(owner, id, member_index, member.slot().unwrap_or_default(), member.drive);
             // A new flush command.
             channels.push(now, &command.of_class(IoClass::Metadata), actions);
             issued += 1;

@@ -17,7 +17,6 @@ use crate::array::sets::{Change, Sets};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::scrub::AbortReason;
-use crate::slab::NONE;
 
 /// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Both are powers of two, so that no unit
 /// crosses a region.
@@ -30,7 +29,7 @@ impl Sets {
     fn find_replacement(&self, id: SetId) -> Option<Slot> {
         // If the old member is about to fail, its replacement will soon continue as a rebuild.
         let set = self.get(id);
-        set.in_sync().iter().find(|slot| set.place(*slot).replacement != NONE)
+        set.in_sync().iter().find(|slot| set.place(*slot).replacement().is_some())
     }
 
     /// A task is complete and the members were flushed.
@@ -78,7 +77,8 @@ impl Controller {
         }
         if let Some(slot) = self.sets.find_replacement(id) {
             let set = self.sets.get(id);
-            let MemberState::Rebuilding { to } = set.member(set.place(slot).replacement).state() else { return false };
+            let replacement = set.place(slot).replacement().expect("it was found");
+            let MemberState::Rebuilding { to } = set.member(replacement).state() else { return false };
             self.put_task(id, TaskKind::Replace, Some(slot), to, false);
             self.trace.notice(&self.sets, id, Some(slot), None, NoticeKind::RebuildStarted(Fill::Replacement), actions);
             return true;
@@ -103,8 +103,7 @@ impl Controller {
             return back(set.member(spare)).map(|slot| (slot, spare));
         }
         for slot in set.missing() {
-            if set.is_held(slot) {
-                let here = set.place(slot).member;
+            if let Some(here) = set.place(slot).member() {
                 if matches!(set.member(here).state(), MemberState::Rebuilding { .. }) {
                     return Some((slot, here));
                 }

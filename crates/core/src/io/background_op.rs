@@ -16,7 +16,6 @@ use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 
 impl Sets {
@@ -44,8 +43,7 @@ impl Sets {
         }
         let gone = |slot: Slot| {
             let place = set.place(slot);
-            let member = if op.background().replace { place.replacement } else { place.member };
-            member == NONE || !set.member(member).is_active()
+            place.of(op.background().replace).is_none_or(|member| !set.member(member).is_active())
         };
         op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
     }
@@ -389,8 +387,7 @@ impl Controller {
                 at: op.buffer(from),
             };
             if op.background().replace {
-                let replacement = self.sets.get(op.set).place(slot).replacement;
-                if replacement != NONE {
+                if let Some(replacement) = self.sets.get(op.set).place(slot).replacement() {
                     self.issue_write_to(index, replacement, range, actions);
                 }
             } else {
@@ -418,8 +415,8 @@ impl Controller {
         if op.is_repair() && !op.plan.write.is_empty() && op.error.is_none() {
             for slot in op.background().remade {
                 let set = self.sets.get(op.set);
-                let place = set.place(slot).member;
-                if let Some(member) = set.member_at(place) {
+                if let Some(place) = set.place(slot).member() {
+                    let member = set.member(place);
                     let at = self.sets.member_place(&op, slot);
                     let (lba, drive) = (member.on_drive(at), member.drive());
                     self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
@@ -453,9 +450,9 @@ impl Controller {
         let len = Sectors(u64::from(op.rows()));
         // Members whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.background().remade) {
-            let (at, member) = (self.sets.member_place(&op, slot), self.sets.get(op.set).place(slot).member);
-            let known = self.sets.get(op.set).member_at(member);
-            if known.is_some_and(|member| member.state() == MemberState::InSync) {
+            let (at, set) = (self.sets.member_place(&op, slot), self.sets.get(op.set));
+            let member = set.place(slot).member();
+            if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
                 let _ = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
             }
@@ -466,12 +463,12 @@ impl Controller {
         for slot in op.background().remade {
             let at = self.sets.member_place(&op, slot);
             let place = self.sets.get(op.set).place(slot);
-            let member = if op.background().replace { place.replacement } else { place.member };
+            let Some(member) = place.of(op.background().replace) else { continue };
             let recorded = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
-            let entry = self.sets.get(op.set).member_at(member);
+            let state = self.sets.get(op.set).member(member).state();
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.
-            if !recorded && entry.is_some_and(|m| m.state() != MemberState::InSync) {
+            if !recorded && state != MemberState::InSync {
                 self.fail_member(op.set, member, FailReason::BadBlockLogFull, actions);
             }
         }

@@ -63,7 +63,7 @@ impl Sets {
 
     /// Is the member of this command still in its slot?
     fn is_in_slot(&self, command: &Command) -> bool {
-        self.get(command.set).place(command.slot).member == command.member()
+        self.get(command.set).place(command.slot).member() == Some(command.member())
     }
 
     /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.

@@ -9,7 +9,6 @@ use crate::io::command_errors::MemberRange;
 use crate::io::footprint::Extent;
 use crate::io::op::{Payload, Phase};
 use crate::reason::Reason;
-use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
@@ -303,11 +302,11 @@ impl Controller {
     fn discard_slot(&mut self, index: u32, slot: Slot, lba: MemberLba, len: Sectors, actions: &mut Actions) {
         let set = self.sets.get(self.ops[index].set);
         let place = set.place(slot);
-        for member in [place.member, place.replacement] {
+        for member in place.each() {
             let takes = |m: &crate::array::set::Member| {
                 m.is_active() && self.channels.get(m.drive()).is_some_and(|c| c.info().discard)
             };
-            if member != NONE && takes(self.sets.get(self.ops[index].set).member(member)) {
+            if takes(self.sets.get(self.ops[index].set).member(member)) {
                 self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);
             }
         }

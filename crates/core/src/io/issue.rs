@@ -12,7 +12,7 @@ use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, WorksFor};
-use crate::slab::{Key, NONE};
+use crate::slab::Key;
 use crate::slots::SlotSet;
 
 /// Data that the commands of an operation have in common.
@@ -44,7 +44,7 @@ impl Issuer {
     /// A read from the member in a slot.
     #[inline(always)]
     fn read(&self, set: &mut Set, range: MemberRange, tried: SlotSet) -> Command {
-        let member_index = set.place(range.slot).member;
+        let member_index = set.place(range.slot).member().expect("a readable slot has a member");
         let member = set.member_mut(member_index);
         member.count_read(range.len);
         Command {
@@ -183,10 +183,7 @@ impl Controller {
         for slot in slots {
             let range = range_of(set.geometry(), slot);
             let place = set.place(slot);
-            for member in [place.member, place.replacement] {
-                if member == NONE {
-                    continue;
-                }
+            for member in place.each() {
                 if let Some(command) = by.write(set, channels, member, range) {
                     let key = channels.commands.put(command);
                     channels.enter(*now, key, actions);
@@ -208,10 +205,8 @@ impl Controller {
         for slot in slots {
             let set = self.sets.get(by.set);
             let (range, place) = (range_of(set.geometry(), slot), set.place(slot));
-            for member in [place.member, place.replacement] {
-                if member != NONE {
-                    self.issue_write_to(by.index, member, range, actions);
-                }
+            for member in place.each() {
+                self.issue_write_to(by.index, member, range, actions);
             }
         }
     }

@@ -146,7 +146,7 @@ impl Controller {
         let redoing = self.sets.redoing(&op);
         let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
         let at = redoing.entry().at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
-        let place = self.sets.get(op.set).place(slot).member;
+        let place = self.sets.get(op.set).place(slot).member().expect("its log was read");
         let member = self.sets.get(op.set).member(place);
         let (start, _) = member.ppl_area().expect("its log was read");
         let command = Command {

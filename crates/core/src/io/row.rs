@@ -3,7 +3,7 @@
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
-use crate::array::set::Member;
+use crate::array::set::SlotMembers;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::frames::Run;
@@ -382,8 +382,8 @@ impl Controller {
             }
             // Its replacement may have the old parity too. It takes the slot together with its own list of bad ranges.
             let place = self.sets.get(op.set).place(slot);
-            for member in [place.member, place.replacement] {
-                let active = self.sets.get(op.set).member_at(member).is_some_and(Member::is_active);
+            for member in place.each() {
+                let active = self.sets.get(op.set).member(member).is_active();
                 if active && !self.sets.record_bad(&self.trace, op.set, member, at, to - at, actions) {
                     return false;
                 }
@@ -402,7 +402,7 @@ impl Controller {
         let view = op.stripe_view(self.sets.get(op.set));
         if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
             let place = (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).place(slot));
-            let member = place.expect("it has parity").member;
+            let member = place.and_then(SlotMembers::member).expect("it has parity, in a member");
             self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (&self.trace, self.now), actions);
         }
     }

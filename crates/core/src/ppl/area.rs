@@ -25,8 +25,9 @@ impl Set {
     /// The members that keep the log of a slot.
     pub(super) fn log_keepers(&self, slot: Slot) -> [Option<usize>; 2] {
         let place = self.place(slot);
-        [place.member, place.replacement].map(|index| {
-            let member = self.member_at(index)?;
+        [place.member(), place.replacement()].map(|index| {
+            let index = index?;
+            let member = self.member(index);
             (member.is_active() && member.ppl_area().is_some()).then_some(index as usize)
         })
     }
