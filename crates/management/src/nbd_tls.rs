@@ -23,10 +23,10 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
 
 use crate::http::listen::StartError;
-use crate::http::tls;
+use crate::http::renew::Renewal;
+use crate::http::tls::Certificate;
 use crate::limits::{TUNNELS_MAX, TUNNEL_BYTES, TUNNEL_END_TIME_MAX, TUNNEL_HANDSHAKE_TIME_MAX, TUNNEL_OPTIONS_MAX};
 
 /// The longest payload of an option that is skipped: the name of an export has at most 4096 bytes.
@@ -51,7 +51,7 @@ pub struct NbdTlsOptions {
 pub struct NbdTls {
     runtime: Runtime,
     listeners: Vec<TcpListener>,
-    acceptor: TlsAcceptor,
+    renewal: Renewal,
 }
 
 /// Clients are accepted. Dropped, it waits a moment for the last bytes of its clients.
@@ -66,8 +66,8 @@ impl NbdTls {
     /// # Errors
     /// One is taken; the files cannot be read, or do not belong together.
     pub fn bind(options: &NbdTlsOptions) -> Result<Self, StartError> {
-        let both = tls::Certificate { chain: options.certificate.clone(), key: options.key.clone() };
-        let acceptor = tls::acceptor(&both, options.client_ca.as_deref()).map_err(StartError)?;
+        let both = Certificate { chain: options.certificate.clone(), key: options.key.clone() };
+        let renewal = Renewal::new(both, options.client_ca.clone()).map_err(StartError)?;
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StartError(format!("NBD over TLS: {error}")))?;
         let entered = runtime.enter();
@@ -76,7 +76,7 @@ impl NbdTls {
         };
         let listeners = options.listen.iter().map(listen).collect::<Result<_, _>>()?;
         drop(entered);
-        Ok(Self { runtime, listeners, acceptor })
+        Ok(Self { runtime, listeners, renewal })
     }
 
     /// The addresses, with the ports that the kernel chose.
@@ -85,18 +85,24 @@ impl NbdTls {
         self.listeners.iter().filter_map(|own| own.local_addr().ok()).collect()
     }
 
+    /// The TLS settings.
+    #[must_use]
+    pub const fn renewal(&self) -> &Renewal {
+        &self.renewal
+    }
+
     /// Accept clients, for the NBD server at this unix socket.
     ///
     /// # Errors
     /// There is no thread.
     pub fn run(self, socket: PathBuf) -> Result<NbdTlsRuns, StartError> {
-        let Self { runtime, listeners, acceptor } = self;
+        let Self { runtime, listeners, renewal } = self;
         let (ends, ended) = oneshot::channel();
         let socket: Arc<Path> = socket.into();
         let work = move || {
             let room = Arc::new(Semaphore::new(TUNNELS_MAX as usize));
             for listener in listeners {
-                runtime.spawn(accept(listener, acceptor.clone(), Arc::clone(&socket), Arc::clone(&room)));
+                runtime.spawn(accept(listener, renewal.clone(), Arc::clone(&socket), Arc::clone(&room)));
             }
             runtime.block_on(async {
                 // Whether it was told or dropped: it is the end. The server has closed its side by now.
@@ -129,7 +135,7 @@ fn listener(at: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, socket: Arc<Path>, room: Arc<Semaphore>) {
+async fn accept(listener: TcpListener, renewal: Renewal, socket: Arc<Path>, room: Arc<Semaphore>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Descriptors have run out: wait for those of others.
@@ -138,24 +144,24 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, socket: Arc<Path>,
         };
         // A client too many is closed at once.
         let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
-        let (acceptor, socket) = (acceptor.clone(), Arc::clone(&socket));
+        let (renewal, socket) = (renewal.clone(), Arc::clone(&socket));
         tokio::spawn(async move {
             // A client that breaks off, or has no certificate, is no news for the server.
-            let _ = serve(stream, &acceptor, &socket, place).await;
+            let _ = serve(stream, &renewal, &socket, place).await;
         });
     }
 }
 
 async fn serve(
     mut stream: TcpStream,
-    acceptor: &TlsAcceptor,
+    renewal: &Renewal,
     socket: &Path,
     _place: OwnedSemaphorePermit,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let began = async {
         let flags = negotiate(&mut stream).await?;
-        let inside = acceptor.accept(stream).await?;
+        let inside = renewal.acceptor().accept(stream).await?;
         Ok::<_, io::Error>((flags, inside))
     };
     let (flags, mut inside) = timeout(TUNNEL_HANDSHAKE_TIME_MAX, began).await??;

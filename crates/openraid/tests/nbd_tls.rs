@@ -5,9 +5,13 @@ mod support;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use support::client::Client;
 use support::{Lab, READ};
 
@@ -150,5 +154,116 @@ fn clients_with_a_certificate_of_the_authority_read_and_write_and_no_others() {
     others_get_nothing(&lab, address);
     let mut client = Client::open(&lab.path("nbd.sock"), "data");
     assert_eq!(client.ask(READ, 0, &[0; 4096]), 0, "others go on");
+    server.stop();
+}
+
+/// A client of NBD inside TLS: what it sends and gets after `STARTTLS`.
+fn tunnel(lab: &Lab, address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(lab.path("ca.pem")).expect("a certificate")).expect("an authority");
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().expect("TLS 1.3");
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    let mut stream = TcpStream::connect(address).expect("a server");
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    stream.write_all(&[&3_u32.to_be_bytes()[..], &option(5, b"")].concat()).expect("sent");
+    stream.read_exact(&mut [0; 18 + 20]).expect("greeting and answer");
+    let name = "localhost".try_into().expect("a name");
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("TLS"), stream)
+}
+
+/// The answer to a request for the list of exports: one of four bytes, and the end.
+fn lists(stream: &mut (impl Read + Write)) {
+    stream.write_all(&option(3, b"")).expect("the connection is there");
+    let mut answer = [0; 20 + 8 + 20];
+    stream.read_exact(&mut answer).expect("the connection is there");
+    assert_eq!((&answer[12..16], &answer[24..28]), (&[0, 0, 0, 2][..], &b"data"[..]));
+}
+
+/// A request over HTTP, and the head of its answer, on a connection that stays.
+fn asks(client: &mut Child) -> String {
+    let input = client.stdin.as_mut().expect("a pipe");
+    input.write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("the connection is there");
+    let (mut head, output) = (Vec::new(), client.stdout.as_mut().expect("a pipe"));
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        output.read_exact(&mut byte).expect("the connection is there");
+        head.push(byte[0]);
+    }
+    String::from_utf8(head).expect("text")
+}
+
+/// What openssl says of the certificate that it meets, and of the one in a file.
+fn serial_met(lab: &Lab, port: &str) -> String {
+    let client =
+        format!("openssl s_client -connect 127.0.0.1:{port} </dev/null 2>/dev/null | openssl x509 -noout -serial");
+    said(lab, "sh", &["-c", &client]).expect("a shell").1
+}
+
+fn serial_in(lab: &Lab, file: &str) -> String {
+    said(lab, "openssl", &["x509", "-noout", "-serial", "-in", file]).expect("openssl").1
+}
+
+#[test]
+fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
+    let lab = Lab::new("renewed");
+    for (name, authority) in [("ca", None), ("newer", None), ("first", Some("ca")), ("second", Some("newer"))] {
+        if !certify(&lab, name, authority) {
+            return support::missing("openssl is not installed");
+        }
+    }
+    let put = |certificate: &str, key: &str| {
+        fs::copy(lab.path(&format!("{certificate}.pem")), lab.path("own.pem")).expect("a file");
+        fs::copy(lab.path(&format!("{key}.key")), lab.path("own.key")).expect("a file");
+    };
+    put("first", "first");
+    lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
+    lab.configure(
+        "nbd-tls = [\"127.0.0.1:0\"]\nnbd-tls-certificate = \"@/own.pem\"\nnbd-tls-key = \"@/own.key\"\n\
+         [management]\nlisten = \"127.0.0.1:0\"\ncertificate = \"@/own.pem\"\nkey = \"@/own.key\"\n",
+    );
+    let mut server = lab.serve_configured();
+    let shown = lab.show("data");
+    let all = shown["addresses"].as_array().expect("a list").iter().filter_map(|own| own.as_str());
+    let own = all.filter_map(|own| own.strip_prefix("nbds://")?.split('/').next()).next().expect("an address");
+    let address: SocketAddr = own.parse().expect("host and port");
+    let console = server.ready["console"].as_str().expect("an address").to_owned();
+    let port = console.trim_end_matches('/').rsplit(':').next().expect("a port");
+    let mut nbd = tunnel(&lab, address);
+    lists(&mut nbd);
+    let mut web = Command::new("openssl");
+    web.args(["s_client", "-quiet", "-connect", &format!("127.0.0.1:{port}")]);
+    let mut web = web.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("openssl");
+    assert!(asks(&mut web).starts_with("HTTP/1.1 200"));
+    assert_eq!(serial_met(&lab, port), serial_in(&lab, "first.pem"));
+    // A new certificate without its key.
+    put("second", "first");
+    let words = ["own.key: this is not the key of the certificate in", "the old one stays in force"];
+    lab.line("reload").refused(65, &words);
+    lab.line("alarms").says(&["server:ConfigurationRefused", words[0], "openraid config check"]);
+    server.wait_for_news("ConfigurationRefused", 1);
+    assert_eq!(serial_met(&lab, port), serial_in(&lab, "first.pem"));
+    lists(&mut tunnel(&lab, address));
+    put("second", "second");
+    server.signal("HUP");
+    server.wait_for_news("ConfigurationRead", 1);
+    assert_eq!(serial_met(&lab, port), serial_in(&lab, "second.pem"));
+    assert_ne!(serial_in(&lab, "first.pem"), serial_in(&lab, "second.pem"));
+    let refused = tunnel(&lab, address).write_all(b"x").expect_err("its authority is another one now");
+    assert!(refused.to_string().contains("UnknownIssuer"), "{refused}");
+    fs::copy(lab.path("newer.pem"), lab.path("ca.pem")).expect("a file");
+    lists(&mut tunnel(&lab, address));
+    let uri = format!("nbds://localhost:{}/data?tls-certificates={}", address.port(), folder(&lab, "new", None));
+    match said(&lab, "nbdinfo", &[&uri]) {
+        Some((fine, text)) => assert!(fine, "{text}"),
+        None => support::missing("nbdinfo is not installed (package libnbd-bin)"),
+    }
+    // Those that were connected before all this.
+    lists(&mut nbd);
+    assert!(asks(&mut web).starts_with("HTTP/1.1 200"));
+    lab.line("reload").expect(0).says(&["nothing has changed"]);
+    assert!(!lab.line("alarms").text().contains("ConfigurationRefused"));
+    drop(web.stdin.take());
+    let _ = (web.kill(), web.wait());
     server.stop();
 }

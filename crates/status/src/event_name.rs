@@ -52,7 +52,7 @@ events! {
     CheckStarted Info "A check or repair has begun."
     CheckStopped Warning "A check or repair ended early."
     ConfigurationRead Info "The configuration file was read again."
-    ConfigurationRefused Warning "The configuration file has mistakes; nothing was changed."
+    ConfigurationRefused Warning "The configuration file, or a new certificate, has mistakes; nothing was changed."
     DegradedArray Warning "An array lacks members. Critical if the loss of one more member loses data."
     DeviceDisappeared Critical "A remembered array is not served."
     DirtyLost Critical "Acknowledged writes could not be written to the members."

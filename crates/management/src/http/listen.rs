@@ -16,9 +16,9 @@ use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
-use tokio_rustls::TlsAcceptor;
 
 use super::patient::Patient;
+use super::renew::Renewal;
 use super::serve::serve;
 use super::tls;
 use crate::auth::role::Role;
@@ -54,6 +54,7 @@ pub struct StartError(pub String);
 pub struct Management {
     state: Arc<State>,
     address: SocketAddr,
+    renewal: Option<Renewal>,
     _ends: oneshot::Sender<()>,
 }
 
@@ -82,24 +83,24 @@ impl Management {
                 Some(tls::make(&options.folder, &all).map_err(StartError)?)
             }
         };
-        let acceptor =
-            certificate.map(|own| tls::acceptor(&own, options.client_ca.as_deref())).transpose().map_err(StartError)?;
+        let renewal = certificate.map(|own| Renewal::new(own, options.client_ca.clone())).transpose();
+        let renewal = renewal.map_err(StartError)?;
         let users = Users::at(options.folder.join("users.json"));
         users.all().map_err(StartError)?;
         let listener = TcpListener::bind(options.listen).map_err(fault)?;
         listener.set_nonblocking(true).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
-        let is_tls = acceptor.is_some();
+        let is_tls = renewal.is_some();
         let (metrics_md, drives) = (options.metrics_md, options.drives);
         let state = Arc::new(State::new(Parts { controller, users, names, is_tls, is_loopback, metrics_md, drives }));
         let (ends, ended) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(WORKERS_MAX).build();
         let runtime = runtime.map_err(fault)?;
-        let shared = Arc::clone(&state);
+        let (shared, settings) = (Arc::clone(&state), renewal.clone());
         let run = move || {
             runtime.spawn(async move {
                 if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                    accept(listener, shared, acceptor).await;
+                    accept(listener, shared, settings).await;
                 }
             });
             // The end, whether the sender sent it or was dropped.
@@ -107,7 +108,13 @@ impl Management {
             runtime.shutdown_timeout(Duration::from_millis(100));
         };
         thread::Builder::new().name("management".into()).spawn(run).map_err(fault)?;
-        Ok(Self { state, address, _ends: ends })
+        Ok(Self { state, address, renewal, _ends: ends })
+    }
+
+    /// The TLS settings, if it speaks TLS.
+    #[must_use]
+    pub const fn renewal(&self) -> Option<&Renewal> {
+        self.renewal.as_ref()
     }
 
     /// The address of the console.
@@ -153,7 +160,7 @@ fn own_address(listen: SocketAddr) -> IpAddr {
     way.and_then(|socket| socket.local_addr()).map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
-async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, acceptor: Option<TlsAcceptor>) {
+async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, settings: Option<Renewal>) {
     let connections = Arc::new(AtomicUsize::new(0));
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
@@ -165,20 +172,20 @@ async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, acceptor: 
             connections.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
-        let (state, acceptor, connections) = (Arc::clone(&state), acceptor.clone(), Arc::clone(&connections));
+        let (state, settings, connections) = (Arc::clone(&state), settings.clone(), Arc::clone(&connections));
         tokio::spawn(async move {
-            connection(stream, peer.ip(), state, acceptor).await;
+            connection(stream, peer.ip(), state, settings).await;
             connections.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, acceptor: Option<TlsAcceptor>) {
+async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, settings: Option<Renewal>) {
     let _ = stream.set_nodelay(true);
-    match acceptor {
+    match settings {
         None => talk(stream, peer, state).await,
-        Some(acceptor) => {
-            if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME_MAX, acceptor.accept(stream)).await {
+        Some(settings) => {
+            if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME_MAX, settings.acceptor().accept(stream)).await {
                 talk(stream, peer, state).await;
             }
         }

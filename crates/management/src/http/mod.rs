@@ -5,6 +5,7 @@ pub mod guard;
 pub mod listen;
 pub mod patient;
 pub mod rate;
+pub mod renew;
 pub mod reply;
 pub mod request;
 pub mod route;

@@ -28,7 +28,7 @@ pub(super) struct Troubles {
     expected: Vec<(String, Option<String>)>,
     /// Why the last reload refused the configuration file.
     configuration: Option<String>,
-    /// The certificates that were read at the start.
+    /// The certificates in force.
     pub(super) certificates: Vec<Validity>,
 }
 

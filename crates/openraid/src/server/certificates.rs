@@ -1,21 +1,69 @@
-//! Alarms about the server's certificates: one that is not valid, or will not be for much longer. The files are read at the start,
-//! because the certificates in force are those of the start.
+//! Certificates of the server: read again at a reload, and alarms about one that is not valid, or will not be for much longer.
 
-use openraid_management::Validity;
+use std::path::{Path, PathBuf};
+
+use openraid_management::{Fresh, Renewal, Validity};
 use openraid_status::EventName;
 
 use super::Server;
 use crate::alarms::Condition;
 use crate::events::Level;
+use crate::exit::Failure;
 use crate::quantity::{counted, utc};
 
 const DAY: u64 = 86_400;
 
 impl Server {
     /// These files have the certificates that the server presents, and the authorities that it trusts.
-    pub fn note_certificates(&self, files: &[std::path::PathBuf]) {
+    pub fn note_certificates(&self, files: &[PathBuf]) {
         self.state().troubles.certificates = files.iter().filter_map(|path| Validity::of(path)).collect();
     }
+
+    /// NBD over TLS has these settings.
+    pub fn keep_nbd_tls(&self, renewal: Option<Renewal>) {
+        self.state().nbd_tls = renewal.map(TlsOfNbd);
+    }
+
+    /// Read all files of certificates, keys and authorities again. The result is in force after [`put`](Self::put_certificates).
+    ///
+    /// # Errors
+    /// A file that has changed cannot be used.
+    pub(super) fn fresh_certificates(&self) -> Result<Vec<Fresh>, Failure> {
+        let nbd = self.state().nbd_tls.as_ref().map(|own| own.0.clone());
+        let web = self.management.get().and_then(|web| web.renewal().cloned());
+        let all: Result<Vec<Option<Fresh>>, String> = [nbd, web].iter().flatten().map(Renewal::read).collect();
+        let all = all.map_err(|why| {
+            Failure::refused(format!(
+                "a certificate was not renewed: {why}; the old one stays in force, and nothing of the configuration file takes effect"
+            ))
+        })?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// Put them in force. Connections that exist keep theirs. Returns a sentence for each file.
+    pub(super) fn put_certificates(&self, all: Vec<Fresh>) -> Vec<String> {
+        let mut files: Vec<PathBuf> = all.into_iter().map(Fresh::put).collect();
+        files.dedup();
+        if !files.is_empty() {
+            let known: Vec<PathBuf> = self.state().troubles.certificates.iter().map(|own| own.path.clone()).collect();
+            self.note_certificates(&known);
+        }
+        files.iter().map(|path| renewed(path)).collect()
+    }
+}
+
+/// The TLS settings of NBD.
+pub(super) struct TlsOfNbd(Renewal);
+
+impl std::fmt::Debug for TlsOfNbd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TlsOfNbd")
+    }
+}
+
+fn renewed(path: &Path) -> String {
+    let until = Validity::of(path).map(|own| format!(", valid until {}", utc(own.to)));
+    format!("certificate {} read again{}: new connections have it", path.display(), until.unwrap_or_default())
 }
 
 /// The alarms at this time, in seconds since 1970.
@@ -24,7 +72,7 @@ pub(super) fn conditions(known: &[Validity], now: u64) -> Vec<Condition> {
         let (level, text) = judge(own, now)?;
         Some(Condition {
             member: Some(own.path.display().to_string()),
-            next_step: Some("systemctl restart openraid".into()),
+            next_step: Some("openraid reload".into()),
             level,
             ..Condition::of_server(EventName::CertificateExpires, text)
         })
@@ -41,7 +89,7 @@ fn judge(own: &Validity, now: u64) -> Option<(Level, String)> {
     }
     if now >= own.to {
         let ended = utc(own.to);
-        let text = format!("{path} expired on {ended}: clients refuse it; renew it, then restart the server");
+        let text = format!("{path} expired on {ended}: clients refuse it; renew it, then `openraid reload`");
         return Some((Level::Critical, text));
     }
     let (left, life) = (own.to - now, own.to - own.from);
@@ -53,7 +101,7 @@ fn judge(own: &Validity, now: u64) -> Option<(Level, String)> {
         return None;
     };
     let days = if left < DAY { "less than a day".into() } else { counted(left / DAY, "day", "days") };
-    let text = format!("{path} expires in {days}, on {}; renew it, then restart the server", utc(own.to));
+    let text = format!("{path} expires in {days}, on {}; renew it, then `openraid reload`", utc(own.to));
     Some((level, text))
 }
 

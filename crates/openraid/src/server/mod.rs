@@ -171,6 +171,8 @@ struct State {
     kept_schedules: Option<Vec<kept_schedules::KeptSchedule>>,
     /// Faults of the server that its status does not show.
     troubles: alarms::Troubles,
+    /// NBD over TLS, if it is served.
+    nbd_tls: Option<certificates::TlsOfNbd>,
 }
 
 /// The options of a server.

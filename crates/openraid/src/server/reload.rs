@@ -1,4 +1,5 @@
-//! A reload of the configuration file: changes that no client notices are applied, the others are listed.
+//! A reload of the configuration file: changes that no client notices are applied, the others are listed. Certificates and keys are
+//! read again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,15 +8,26 @@ use openraid_config::{ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredSi
 
 use super::desired::InForce;
 use super::members::set_status;
+use super::news::plain;
 use super::view::Served;
 use super::Server;
 use crate::control::Answer;
 use crate::desired::model::ReloadModel;
 use crate::exit::Failure;
+use openraid_status::EventName;
 
 impl Server {
     /// Read the file again. A file with a problem changes nothing.
     pub(super) fn reload(&self) -> Result<Answer, Failure> {
+        let done = self.reload_file();
+        self.add_news(vec![match &done {
+            Ok(model) => plain(EventName::ConfigurationRead, model.text()),
+            Err(failure) => plain(EventName::ConfigurationRefused, failure.text.clone()),
+        }]);
+        done.map(|model| Answer::Reloaded(Box::new(model)))
+    }
+
+    fn reload_file(&self) -> Result<ReloadModel, Failure> {
         let before = self.in_force().ok_or_else(|| {
             Failure::refused("this server has no configuration file; start it with `openraid serve --config FILE`")
         })?;
@@ -23,17 +35,19 @@ impl Server {
         let done = self.reload_from(&before);
         self.note_configuration(done.as_ref().err().map(|failure| failure.text.clone()));
         self.notifier.ready(&self.summary());
-        done.map(|model| Answer::Reloaded(Box::new(model)))
+        done
     }
 
     fn reload_from(&self, before: &InForce) -> Result<ReloadModel, Failure> {
         let desired = crate::desired::load(&before.path)?;
+        let certificates = self.fresh_certificates()?;
         let notes = desired.notes.iter().map(ToString::to_string).collect();
         let mut model = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
         let keys = before.desired.server.changed_keys(&desired.server);
         model.restart.extend(keys.into_iter().map(|key| format!("server.{key}")));
         let keys = before.desired.management.changed_keys(&desired.management);
         model.restart.extend(keys.into_iter().map(str::to_owned));
+        model.applied.extend(self.put_certificates(certificates));
         let now = Arc::new(InForce { path: before.path.clone(), desired });
         self.state().in_force = Some(Arc::clone(&now));
         let all: Vec<Served> = self.state().arrays.clone();

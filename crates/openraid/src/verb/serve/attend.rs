@@ -13,16 +13,15 @@ use serde::Serialize;
 use super::super::Context;
 use super::lost::Lost;
 use super::unnamed::Unnamed;
-use crate::control::{Answer, Answerer, Command};
+use crate::control::{Answerer, Command};
 use crate::events::{Draft, Writer};
 use crate::exit::Exit;
 use crate::model::ArrayModel;
 use crate::output::members::LeftOut;
 use crate::output::voice::Voice;
 use crate::quantity::{counted, utc};
-use crate::server::news::{plain, News};
+use crate::server::news::News;
 use crate::server::Server;
-use openraid_status::EventName;
 
 /// Time between two samples of tasks, and between two updates of the state on the terminal.
 const TICK: Duration = Duration::from_millis(500);
@@ -156,14 +155,8 @@ impl Attendance<'_> {
     /// A reload may open members, which takes time. Notices must not wait for it.
     fn begin_reload(&self) {
         let server = Arc::clone(self.server);
-        let reload = move || {
-            let news = match server.answer(Command::Reload) {
-                Ok(Answer::Reloaded(model)) => plain(EventName::ConfigurationRead, model.text()),
-                Ok(_) => return,
-                Err(failure) => plain(EventName::ConfigurationRefused, failure.text),
-            };
-            server.add_news(vec![news]);
-        };
+        // The result is news of the server, as after `openraid reload`.
+        let reload = move || drop(server.answer(Command::Reload));
         if let Err(error) = thread::Builder::new().name("reload".into()).spawn(reload) {
             self.context.output.warn(&format!("the configuration is not read: {error}"));
         }

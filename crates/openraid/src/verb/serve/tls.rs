@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options};
+use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options, Renewal};
 use openraid_runtime::service::Listen;
 
 use super::options::Chosen;
@@ -52,6 +52,11 @@ impl Tls {
     /// The server's own socket, on which it must listen.
     pub fn inside(&self) -> Option<Listen> {
         self.bound.as_ref().map(|_| Listen::Unix(self.socket.clone()))
+    }
+
+    /// Its TLS settings.
+    pub fn renewal(&self) -> Option<Renewal> {
+        self.bound.as_ref().map(|bound| bound.renewal().clone())
     }
 
     /// Its files with certificates, and those of the interfaces over HTTP.
