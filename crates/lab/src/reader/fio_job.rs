@@ -83,6 +83,20 @@ const PASSED_OVER: &[&str] = &[
     "output",
     "output-format",
     "eta",
+    "unlink",
+    "write_iolog",
+    "write_hist_log",
+    "log_hist_msec",
+    "log_max_value",
+    "iomem",
+    "mem",
+    "lockmem",
+    "clocksource",
+    "gtod_cpu",
+    "cpus_allowed_policy",
+    "prioclass",
+    "unit_base",
+    "kb_base",
 ];
 
 /// Options that change the load unless they have this value, and the remedy.
@@ -96,6 +110,52 @@ const PLAIN_ONLY: &[(&str, &str, &str)] = &[
     ("iodepth_batch_complete", "1", "requests are taken back one by one"),
     ("end_fsync", "0", "flushes are not counted"),
     ("wait_for_previous", "0", "one job is measured at a time"),
+];
+
+/// Options that describe a load which is not supported, unless they have this value (empty if every value does), and
+/// what the load would be.
+const OTHER_LOADS: &[(&str, &str, &str)] = &[
+    ("zonemode", "none", "requests inside one zone after another"),
+    ("zonesize", "0", "requests inside one zone after another"),
+    ("zonerange", "0", "requests inside one zone after another"),
+    ("zoneskip", "0", "requests inside one zone after another"),
+    ("zonecapacity", "0", "requests inside one zone after another"),
+    ("max_open_zones", "0", "writes to a limited number of zones"),
+    ("random_distribution", "random", "some places are requested more often than others"),
+    ("rate", "0", "a limited number of bytes each second"),
+    ("rate_min", "0", "a least number of bytes each second"),
+    ("rate_iops_min", "0", "a least number of requests each second"),
+    ("rate_process", "linear", "requests at other than even times"),
+    ("bsrange", "", "sizes from a range"),
+    ("blocksize_range", "", "sizes from a range"),
+    ("bs_unaligned", "0", "sizes that are no whole sectors"),
+    ("blocksize_unaligned", "0", "sizes that are no whole sectors"),
+    ("bs_is_seq_rand", "0", "other sizes for sequential than for random requests"),
+    ("sync", "0", "each write is durable before it is acknowledged"),
+    ("write_barrier", "0", "a write that waits for all before it"),
+    ("sync_file_range", "", "parts of a file are flushed"),
+    ("loops", "1", "the same requests several times"),
+    ("number_ios", "0", "an end after a number of requests"),
+    ("io_size", "", "an end after a number of bytes, over and over inside size"),
+    ("io_limit", "", "an end after a number of bytes, over and over inside size"),
+    ("fill_device", "0", "writes until the device is full"),
+    ("startdelay", "0", "a job that begins later"),
+    ("offset_increment", "0", "each worker in a part of its own"),
+    ("verify", "0", "blocks are read back and compared"),
+    ("trim_percentage", "0", "discards between the writes"),
+    ("dedupe_percentage", "0", "writes of equal data"),
+    ("latency_target", "0", "a depth that follows the latency"),
+    ("iodepth_low", "", "requests sent in groups"),
+    ("iodepth_batch_complete_min", "1", "requests taken back in groups"),
+    ("iodepth_batch_complete_max", "1", "requests taken back in groups"),
+    ("file_service_type", "", "several files in turn"),
+    ("directory", "", "files of a file system"),
+    ("rw_sequencer", "sequential", "several requests at the same place"),
+    ("thinktime_spin", "0", "work of the processor during the pauses"),
+    ("thinktime_iotime", "0", "pauses after a time"),
+    ("flow", "0", "jobs that wait for one another"),
+    ("read_iolog", "", "a trace: name the trace itself as the load"),
+    ("replay_no_stall", "0", "a trace without its times"),
 ];
 
 /// Engines of fio that keep only one request outstanding, whatever the depth.
@@ -235,9 +295,9 @@ impl Options {
             "name" => {}
             _ if PASSED_OVER.contains(&key) => {}
             _ if PLAIN_ONLY.iter().any(|(known, ..)| *known == key) => plain(line, key, value)?,
+            _ if OTHER_LOADS.iter().any(|(known, ..)| *known == key) => other_load(line, key, value)?,
             _ => {
-                let reason =
-                    format!("option {} is not understood; remove it if it does not change the load", shown(key));
+                let reason = format!("option {} is not known; remove it if it does not change the load", shown(key));
                 return Err(ReadError::at(line, reason));
             }
         }
@@ -318,6 +378,21 @@ fn plain(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
         Some((_, only, why)) if value != *only => {
             Err(ReadError::at(line, format!("{key}={} changes the load, and {why}; remove it", shown(value))))
         }
+        _ => Ok(()),
+    }
+}
+
+/// An option that makes another load of the job, unless it has its default value.
+fn other_load(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
+    match OTHER_LOADS.iter().find(|(known, ..)| *known == key) {
+        Some((_, only, load)) if only.is_empty() || value != *only => Err(ReadError::at(
+            line,
+            format!(
+                "{key}={} changes the load ({load}), and this load is not supported; record it with fio's write_iolog and \
+                 use the trace",
+                shown(value)
+            ),
+        )),
         _ => Ok(()),
     }
 }
@@ -425,7 +500,11 @@ size=2g
             ("bs=4k\n", "line 1: \"bs=4k\" stands before any [section]"),
             ("[a]\nbs=4x\n", "line 2: bs=\"4x\" is not possible"),
             ("[a]\nrw=trim\n", "line 2: rw=\"trim\" is not understood"),
-            ("[a]\nzonemode=zbd\n", "line 2: option \"zonemode\" is not understood"),
+            (
+                "[a]\nzonemode=zbd\n",
+                "line 2: zonemode=\"zbd\" changes the load (requests inside one zone after another)",
+            ),
+            ("[a]\nblurb=2\n", "line 2: option \"blurb\" is not known; remove it if it does not change the load"),
             ("[a\n", "line 1: \"[a\" has no closing bracket"),
             ("[global]\nbs=4k\n", "no job in it"),
             ("[a]\n\nbssplit=4k/60:8k/60\n", "line 3: job \"a\": the shares of the sizes add to 120 %"),
@@ -435,9 +514,9 @@ size=2g
             ("[a]\ndirect=0\n", "line 2: direct=\"0\" changes the load"),
             ("[a]\nend_fsync=1\n", "line 2: end_fsync=\"1\" changes the load"),
             ("[a]\niodepth_batch=8\n", "line 2: iodepth_batch=\"8\" changes the load"),
-            ("[a]\niodepth_low=8\n", "line 2: option \"iodepth_low\" is not understood"),
-            ("[a]\ndirectory=/x\n", "line 2: option \"directory\" is not understood"),
-            ("[a]\nio_size=1g\n", "line 2: option \"io_size\" is not understood"),
+            ("[a]\niodepth_low=8\n", "line 2: iodepth_low=\"8\" changes the load ("),
+            ("[a]\ndirectory=/x\n", "line 2: directory=\"/x\" changes the load ("),
+            ("[a]\nio_size=1g\n", "line 2: io_size=\"1g\" changes the load ("),
             ("[a]\nioengine=psync\niodepth=8\n", "line 2: ioengine=\"psync\" keeps one request"),
             ("[a]\nrate_iops=10\nnumjobs=4\n", "line 2: rate_iops=10 for each of 4 jobs"),
             ("[a]\n[b]\n[a]\nbs=4k\n", "line 3: a second job \"a\"; rename one"),
@@ -471,8 +550,14 @@ size=2g
         ] {
             let error = read_fio_job(format!("[a]\nrw=randrw\n{option}\n").as_bytes()).unwrap_err();
             let name = option.split('=').next().unwrap_or_default();
-            assert_eq!((error.line, error.reason.contains(&format!("option \"{name}\" is not"))), (3, true), "{error}");
+            let told =
+                error.reason.starts_with(&format!("{name}=")) && error.reason.contains("is not supported; record it");
+            assert_eq!((error.line, told), (3, true), "{error}");
+            assert!(!error.reason.contains("if it does not change"), "{error}");
         }
+        // With their defaults they change nothing.
+        let plain = "[a]\nrw=randrw\nzonemode=none\nrandom_distribution=random\nloops=1\nsync=0\nverify=0\nunlink=1\n";
+        assert_eq!(read_fio_job(plain.as_bytes()).unwrap(), read_fio_job(&b"[a]\nrw=randrw\n"[..]).unwrap());
         assert!(read_fio_job(&[0xff, 0xfe, 10][..]).unwrap_err().reason.contains("UTF-8"));
         let long = vec![b'a'; super::super::LINE_BYTES_MAX + 10];
         assert!(read_fio_job(&long[..]).unwrap_err().reason.contains("longer than"));

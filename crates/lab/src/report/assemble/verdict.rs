@@ -1,7 +1,7 @@
 //! Derives the scenarios of a review from its methods, and judges the reliability of all results.
 
 use super::super::data::{Fact, Point, Review, Unit};
-use super::super::findings::{self, Entry, Scenario};
+use super::super::findings::{self, Entry, Group, Scenario};
 use super::super::format::{list, place};
 use super::super::table::noisy;
 use super::curve::grouped;
@@ -15,39 +15,60 @@ use crate::metrics::Scheme;
 /// The share of reads at which the database is judged: that of the published load, rounded to ten percent.
 const DATABASE_READS: u8 = 70;
 
-/// Gives a report its short summary, its order of arrays and its verdicts, if it compares arrays.
+/// Gives a report its short summary, its order of arrays and its verdicts, if it compares arrays. Measured arrays and
+/// simulated ones are judged apart.
 pub fn judge(review: &mut Review, chapters: &[Chapter]) {
-    // If the whole file test was measured, its subset has no verdict of its own: it has the same cells.
-    let whole = chapters.iter().any(|chapter| chapter.method.name == "fc-test" && !chapter.trials.is_empty());
-    let judged = chapters.iter().filter(|chapter| !(whole && chapter.method.name == "fc-subset"));
-    let scenarios: Vec<Scenario> = judged.flat_map(scenarios).collect();
-    let compared = scenarios.iter().any(|scenario| scenario.entries.len() > 1);
+    let has_both = super::mixed::is_mixed(chapters);
+    let kinds: &[(&str, fn(&Trial) -> bool)] = if has_both {
+        &[("measured", is_measured), ("simulated", |trial| !is_measured(trial))]
+    } else {
+        &[("", |_| true)]
+    };
+    let groups =
+        kinds.iter().map(|(kind, belongs)| Group { kind: (*kind).into(), scenarios: judged(chapters, *belongs) });
+    let groups: Vec<Group> = groups.filter(|group| !group.scenarios.is_empty()).collect();
+    let compared = groups.iter().flat_map(|group| &group.scenarios).any(|scenario| scenario.entries.len() > 1);
     if !compared {
         return;
     }
-    review.brief = findings::brief(&scenarios);
-    review.brief.extend(two_worlds(chapters));
+    review.brief = groups.iter().flat_map(findings::brief).collect();
+    review.brief.extend(two_kinds(&groups));
     review.brief.extend(distrust(chapters));
     review.brief.extend(absent(chapters));
-    review.standings = findings::standings_table(&scenarios);
-    let told = scenarios.iter().map(|scenario| Fact::new(scenario.name.clone(), findings::verdict(scenario)));
+    review.standings = findings::standings_table(&groups);
+    let told = groups.iter().flat_map(|group| group.scenarios.iter().map(|scenario| (scenario, group.kind.as_str())));
+    let told = told.map(|(scenario, kind)| {
+        let name = if kind.is_empty() { scenario.name.clone() } else { format!("{}, {kind}", scenario.name) };
+        Fact::new(name, findings::verdict(scenario))
+    });
     review.verdicts = told.filter(|fact| !fact.value.is_empty()).collect();
 }
 
-/// A warning if measured and simulated arrays are compared.
-fn two_worlds(chapters: &[Chapter]) -> Option<String> {
-    let all = || chapters.iter().flat_map(|chapter| &chapter.trials).filter(|trial| trial.outcome.result().is_some());
-    let is_measured = |trial: &Trial| trial.spec.effort.is_a_time();
-    (all().any(is_measured) && !all().all(is_measured)).then(|| {
-        "Measured and simulated arrays stand side by side: unless the model is that of the measured drives, compare within \
-         each."
+fn is_measured(trial: &Trial) -> bool {
+    trial.spec.effort.is_a_time()
+}
+
+/// The scenarios of these trials.
+fn judged(chapters: &[Chapter], belongs: fn(&Trial) -> bool) -> Vec<Scenario> {
+    // If the whole file test was measured, its subset has no verdict of its own: it has the same cells.
+    let whole = chapters.iter().any(|chapter| chapter.method.name == "fc-test" && !chapter.trials.is_empty());
+    let chapters = chapters.iter().filter(|chapter| !(whole && chapter.method.name == "fc-subset"));
+    chapters.flat_map(|chapter| scenarios(chapter, belongs)).filter(|scenario| !scenario.entries.is_empty()).collect()
+}
+
+/// A note if measured and simulated arrays are in one report.
+fn two_kinds(groups: &[Group]) -> Option<String> {
+    (groups.len() > 1).then(|| {
+        "Measured and simulated arrays are judged apart. Their figures can be compared only if the model is that of the \
+         measured drives."
             .into()
     })
 }
 
 /// The scenarios of a method.
-fn scenarios(chapter: &Chapter) -> Vec<Scenario> {
-    let all: Vec<&Trial> = chapter.trials.iter().filter(|trial| trial.spec.state == ArrayState::Healthy).collect();
+fn scenarios(chapter: &Chapter, belongs: fn(&Trial) -> bool) -> Vec<Scenario> {
+    let healthy = |trial: &&Trial| trial.spec.state == ArrayState::Healthy && belongs(trial);
+    let all: Vec<&Trial> = chapter.trials.iter().filter(healthy).collect();
     match chapter.method.name {
         "file-server" => by_depth("File server", &all, chapter.rank),
         "web-server" => by_depth("Web server", &all, chapter.rank),

@@ -1,7 +1,7 @@
 //! The answer of a chart as one sentence: the best subject, the positions where it is best, and its lead.
 
 use super::super::bars::sorted;
-use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series, Unit};
+use super::super::data::{Bar, Bars, Better, Chart, Level, Lines, Mark, Point, Scale, Series, Subject, Unit};
 use super::super::format::{list, percent, place, value};
 use super::super::overlay::{errors, Errors};
 use super::compare::times;
@@ -251,7 +251,7 @@ fn best_at(lines: &Lines, many: &[&Series], x: f64) -> Vec<usize> {
 fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option<(f64, &'a Series)> {
     let best = value_at(many[who[0]], x)?;
     let others = || many.iter().enumerate().filter(|(index, _)| !who.contains(index)).map(|(_, series)| *series);
-    let single = others().find(|series| series.subject.level == Level::Single && series.subject.variant.is_empty());
+    let single = others().find(|series| series.subject == Subject::new(Level::Single, 1));
     let worst = || {
         let known = others().filter_map(|series| Some((value_at(series, x)?, series)));
         let by_y = |a: &(f64, &Series), b: &(f64, &Series)| a.0.total_cmp(&b.0);
@@ -270,8 +270,11 @@ fn lead<'a>(lines: &Lines, many: &[&'a Series], who: &[usize], x: f64) -> Option
 /// The lead as text.
 fn factor(lines: &Lines, many: &[&Series], who: &[usize], x: f64) -> String {
     let Some((lead, series)) = lead(lines, many, who, x) else { return String::new() };
-    let name =
-        if series.subject.level == Level::Single { "the single drive".into() } else { series.subject.to_string() };
+    let name = if series.subject == Subject::new(Level::Single, 1) {
+        "the single drive".into()
+    } else {
+        series.subject.to_string()
+    };
     match lines.y.better {
         Better::Lower => format!("; {name} needs {}", times(lead)),
         _ => format!(", {} {name}", times(lead)),

@@ -14,7 +14,7 @@ mod steady;
 pub use answer::answer;
 pub use compare::{order_effect, ratios};
 pub use questions::{apart, best_run, changes, enough, part_of_whole};
-pub use scenario::{brief, standings, table as standings_table, verdict, Entry, Scenario};
+pub use scenario::{brief, standings, table as standings_table, verdict, Entry, Group, Scenario};
 
 use super::data::{Better, Chart, Evidence, Finding, Lines, Load, Mark, Part, Point, Review, Scale, Series, Unit};
 use super::format::percent;

@@ -1,7 +1,7 @@
 //! The best array for each use, in sentences: the order, the lead, the cause that the counters show, and reasons to
 //! doubt the result.
 
-use super::super::data::{Cell, Evidence, Point, Row, Subject, Table, Unit};
+use super::super::data::{Cell, Evidence, Part, Point, Row, Subject, Table, Unit};
 use super::super::format::{fixed, list, percent, value};
 use super::compare::times;
 use super::{busiest, cause, TIE};
@@ -74,9 +74,9 @@ pub fn verdict(scenario: &Scenario) -> String {
     let safe = |entry: &&&Entry| entry.subject.level.redundant();
     if !leaders.iter().any(|entry| entry.subject.level.redundant()) {
         if let Some(best) = others.iter().find(safe) {
-            let (of_these, survives) = if leaders.len() == 1 { ("It", "survives no") } else { ("These", "survive no") };
             let (name, figure) = (&best.subject, scenario.figure(best));
-            parts.push(format!("{of_these} {survives} loss of a drive; {name} is the best that does, with {figure}."));
+            let of_them = survival(&leaders);
+            parts.push(format!("{of_them}; {name} is the best that does, with {figure}."));
         }
     }
     if let Some(second) = others.first() {
@@ -91,6 +91,17 @@ pub fn verdict(scenario: &Scenario) -> String {
     parts.extend(doubts(&compared));
     parts.retain(|part| !part.is_empty());
     parts.join(" ")
+}
+
+/// The leaders survive no loss of a drive; of a target that existed before the review this is not known.
+fn survival(leaders: &[&Entry]) -> String {
+    let existing: Vec<&Entry> = leaders.iter().copied().filter(|entry| !entry.subject.name.is_empty()).collect();
+    match (existing.len(), leaders.len()) {
+        (0, 1) => "It survives no loss of a drive".into(),
+        (0, _) => "These survive no loss of a drive".into(),
+        (1, _) => format!("Whether {} survives the loss of a drive is not known", names(&existing)),
+        _ => format!("Whether {} survive the loss of a drive is not known", names(&existing)),
+    }
 }
 
 fn order(scenario: &Scenario, leaders: &[&Entry], others: &[&Entry]) -> String {
@@ -134,13 +145,26 @@ fn why(first: &Entry, second: &Entry) -> String {
         words.extend(limits((a, point, of_a), (b, other, of_b)));
     }
     if words.is_empty() {
-        return format!("No counter shows why {b} is slower.");
+        let existing = [b, a].into_iter().find(|subject| !subject.name.is_empty());
+        return match existing {
+            Some(target) => {
+                format!("Why {b} is slower is not known: {target} has no counters that this program can read.")
+            }
+            None => format!("No counter shows why {b} is slower."),
+        };
     }
-    format!("At the largest lag of {b}, {place}: {}.", words.join("; "))
+    let begin = match first.places.len() {
+        1 => super::sentence(place),
+        _ => format!("{b} is farthest behind {place} ({} slower)", times(point.y / other.y)),
+    };
+    format!("{begin}: {}.", words.join("; "))
 }
 
-/// The decisions of the engine that differ most.
-fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Vec<String> {
+/// The decisions of the engine that differ most. An array without any count was not run by this engine.
+fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<String> {
+    if of_a.rates.is_empty() || of_b.rates.is_empty() {
+        return None;
+    }
     let of = |evidence: &Evidence, what: &str| {
         evidence.rates.iter().find(|rate| rate.what == what).map_or(0.0, |rate| rate.per_request)
     };
@@ -153,7 +177,8 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Vec<Stri
     found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
     let many = |count: f64| if count < 0.005 { "none".to_owned() } else { fixed(count, 2) };
     let told = found.into_iter().take(RATES_TOLD);
-    told.map(|(what, (x, y))| format!("{what} for each request: {b} {}, {a} {}", many(y), many(x))).collect()
+    let words: Vec<String> = told.map(|(what, (x, y))| format!("{what} {} ({a} {})", many(y), many(x))).collect();
+    (!words.is_empty()).then(|| format!("decisions for each request of {b}: {}", list(&words)))
 }
 
 /// The limits of both.
@@ -161,11 +186,11 @@ fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, 
     let (one, two) = (busiest(of_a)?, busiest(of_b)?);
     if one.part == two.part {
         let (least, most) = (one.busy.min(two.busy).min(1.0), one.busy.max(two.busy).min(1.0));
-        return Some(format!(
-            "the busiest part of both is {} ({})",
-            one.part,
-            super::super::format::percent_range(least, most)
-        ));
+        let busy = super::super::format::percent_range(least, most);
+        return Some(match one.part {
+            Part::Drives => format!("the busiest drive of each works {busy} of the time"),
+            _ => format!("the busiest part of both is {} ({busy})", one.part),
+        });
     }
     Some(format!("{a}: {}; {b}: {}", cause(x)?, cause(y)?))
 }
@@ -219,33 +244,56 @@ pub fn standings(scenarios: &[Scenario]) -> Vec<(Subject, f64, Vec<f64>)> {
     found
 }
 
-/// The shares of the best figure as a table, the best array first. `None` if there is only one scenario or one array.
+/// The shares of the best figure as a table, the best array first. Measured and simulated arrays have groups of their
+/// own, in each of which shares are of its best array. `None` if there is only one scenario or one array.
 #[must_use]
-pub fn table(scenarios: &[Scenario]) -> Option<Table> {
-    let standings = standings(scenarios);
-    if scenarios.len() < 2 || standings.len() < 2 {
+pub fn table(groups: &[Group]) -> Option<Table> {
+    let mut names: Vec<&str> = Vec::new();
+    for scenario in groups.iter().flat_map(|group| &group.scenarios) {
+        if !names.contains(&scenario.name.as_str()) {
+            names.push(&scenario.name);
+        }
+    }
+    let mut rows = Vec::new();
+    for group in groups {
+        let own: Vec<&str> = group.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
+        for (subject, mean, shares) in standings(&group.scenarios) {
+            let share = |name: &&str| {
+                let place = own.iter().position(|known| known == name);
+                Cell::Text(place.map_or_else(|| "-".into(), |place| percent(shares[place])))
+            };
+            let cells = std::iter::once(Cell::Text(percent(mean))).chain(names.iter().map(share)).collect();
+            rows.push(Row { head: subject.to_string(), level: Some(subject.level), cells });
+        }
+    }
+    if names.len() < 2 || rows.len() < 2 {
         return None;
     }
-    let rows = standings.into_iter().map(|(subject, mean, shares)| {
-        let cells = std::iter::once(mean).chain(shares).map(|share| Cell::Text(percent(share))).collect();
-        Row { head: subject.to_string(), level: Some(subject.level), cells }
-    });
+    let of = if groups.len() > 1 { "of its kind, measured or simulated, " } else { "" };
     Some(Table {
-        caption: "Share of the best array in each scenario".into(),
+        caption: format!("Share of the best array {of}in each scenario"),
         corner: "array".into(),
-        columns: std::iter::once("all")
-            .chain(scenarios.iter().map(|scenario| scenario.name.as_str()))
-            .map(str::to_owned)
-            .collect(),
-        rows: rows.collect(),
+        columns: std::iter::once("all").chain(names).map(str::to_owned).collect(),
+        rows,
         formula: "all = geometric mean of the shares".into(),
         notes: Vec::new(),
     })
 }
 
-/// The order of arrays over all scenarios, and the best array in each.
+/// Arrays that are compared with each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Group {
+    /// `measured` or `simulated` if a report has both, otherwise empty.
+    pub kind: String,
+    /// The scenarios with these arrays alone.
+    pub scenarios: Vec<Scenario>,
+}
+
+/// The order of the arrays of a group over all scenarios, and the best array in each.
 #[must_use]
-pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
+pub fn brief(group: &Group) -> Vec<String> {
+    let scenarios = &group.scenarios;
+    let kind = if group.kind.is_empty() { String::new() } else { format!(" {}", group.kind) };
     let mut lines = Vec::new();
     let order = standings(scenarios);
     if scenarios.len() > 1 && order.len() > 1 {
@@ -254,21 +302,20 @@ pub fn brief(scenarios: &[Scenario]) -> Vec<String> {
         let more = order.len().saturating_sub(RANKED_TOLD);
         let more = if more > 0 { format!(", {more} more in the table") } else { String::new() };
         lines.push(format!(
-            "Order over {} scenarios, by the mean share of the best: {}{more}.",
+            "Order of the{kind} arrays over {} scenarios, by the mean share of the best: {}{more}.",
             scenarios.len(),
             told.join(", ")
         ));
     }
-    lines.extend(wins(scenarios, "Best", |_| true));
+    lines.extend(wins(scenarios, &format!("Best{kind} array of each scenario"), |_| true));
     let unsafe_wins = scenarios.iter().any(|scenario| {
         let (leaders, others) = scenario.split();
         !leaders.iter().any(|entry| entry.subject.level.redundant())
             && others.iter().any(|entry| entry.subject.level.redundant())
     });
     if unsafe_wins {
-        lines.extend(wins(scenarios, "Best of the arrays that survive the loss of a drive", |entry| {
-            entry.subject.level.redundant()
-        }));
+        let what = format!("Best{kind} array that survives the loss of a drive");
+        lines.extend(wins(scenarios, &what, |entry| entry.subject.level.redundant()));
     }
     lines
 }
@@ -289,13 +336,13 @@ fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Optio
             None => found.push((winners, vec![name])),
         }
     }
-    let words: Vec<String> = found.iter().map(|(who, uses)| format!("{}: {who}", list(uses))).collect();
-    (!words.is_empty()).then(|| format!("{what}. {}.", super::sentence(&words.join("; "))))
+    let words: Vec<String> = found.iter().map(|(who, uses)| format!("{who} ({})", list(uses))).collect();
+    (!words.is_empty()).then(|| format!("{what}: {}.", words.join("; ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::data::{Load, Part, Rate};
+    use super::super::super::data::{Load, Rate};
     use super::*;
 
     fn entry(name: &str, y: f64, rmw: f64) -> Entry {
@@ -316,9 +363,9 @@ mod tests {
         assert_eq!(
             verdict(&scenario("File server", entries)),
             "RAID 0 x4 is best with 400 IOPS (rating R1), 2.0 times RAID 5 x4 in second place and 4.0 times the single \
-             drive. It survives no loss of a drive; RAID 5 x4 is the best that does, with 200 IOPS. At the largest lag of \
-             RAID 5 x4, at 16 outstanding: read-modify-writes for each request: RAID 5 x4 0.20, RAID 0 x4 none; the \
-             busiest part of both is the busiest drive (97 %)."
+             drive. It survives no loss of a drive; RAID 5 x4 is the best that does, with 200 IOPS. At 16 outstanding: \
+             decisions for each request of RAID 5 x4: read-modify-writes 0.20 (RAID 0 x4 none); the busiest drive of \
+             each works 97 % of the time."
         );
     }
 
@@ -329,9 +376,16 @@ mod tests {
             entry.places[0].1.evidence = None;
             entry.value.unsteady = true;
         }
-        let text = verdict(&scenario("File server", entries));
+        let text = verdict(&scenario("File server", entries.clone()));
         assert!(text.contains("No counter shows why RAID 5 x4 is slower."), "{text}");
         assert!(text.ends_with("Distrust: results of RAID 10 x4 and RAID 5 x4 were not steady."), "{text}");
+        // A target that exists has no counters, and what it survives is not known.
+        entries[0].subject = Subject::parse("single").unwrap().named("md");
+        let text = verdict(&scenario("File server", entries));
+        let wanted =
+            "Whether md survives the loss of a drive is not known; RAID 5 x4 is the best that does, with 200 IOPS. \
+                      Why RAID 5 x4 is slower is not known: md has no counters that this program can read.";
+        assert!(text.contains(wanted), "{text}");
         let level = vec![entry("raid10x4", 300.0, 0.0), entry("raid5x4", 298.0, 0.0)];
         let text = verdict(&scenario("File server", level));
         assert_eq!(text, "RAID 10 x4 and RAID 5 x4 are level with 300 IOPS (rating R1).");
@@ -346,15 +400,30 @@ mod tests {
         // RAID 5 has a quarter in one scenario and the whole in the other: the geometric mean is a half.
         let means: Vec<f64> = standings(&all).iter().map(|(_, mean, _)| *mean).collect();
         assert!((means[0] - 1.0).abs() < 1e-12 && (means[1] - 0.5).abs() < 1e-12, "{means:?}");
+        let group = |kind: &str, scenarios: &[Scenario]| Group { kind: kind.into(), scenarios: scenarios.to_vec() };
         assert_eq!(
-            brief(&all),
+            brief(&group("", &all)),
             [
-                "Order over 2 scenarios, by the mean share of the best: RAID 0 x4 100 %, RAID 5 x4 50 %.",
-                "Best. File server: RAID 0 x4; video server: RAID 0 x4 and RAID 5 x4.",
-                "Best of the arrays that survive the loss of a drive. File server and video server: RAID 5 x4.",
+                "Order of the arrays over 2 scenarios, by the mean share of the best: RAID 0 x4 100 %, RAID 5 x4 50 %.",
+                "Best array of each scenario: RAID 0 x4 (file server); RAID 0 x4 and RAID 5 x4 (video server).",
+                "Best array that survives the loss of a drive: RAID 5 x4 (file server and video server).",
             ]
         );
-        assert_eq!(table(&all).unwrap().rows[1].cells[0], Cell::Text(percent(0.5)));
-        assert_eq!(table(&all[..1]), None);
+        assert_eq!(table(&[group("", &all)]).unwrap().rows[1].cells[0], Cell::Text(percent(0.5)));
+        assert_eq!(table(&[group("", &all[..1])]), None);
+        // Measured and simulated arrays are ranked apart, each by the best of its kind.
+        let one = [scenario("File server", vec![entry("raid0x4", 40_000.0, 0.0), entry("raid5x4", 20_000.0, 0.0)])];
+        let both = [group("measured", &one), group("simulated", &all)];
+        let rows: Vec<_> = table(&both).unwrap().rows.into_iter().map(|row| row.cells).collect();
+        let text = |words: &str| Cell::Text(words.into());
+        assert_eq!(rows[1], [text("50 %"), text("50 %"), text("-")]);
+        assert_eq!(rows[2], [text("100 %"), text("100 %"), text("100 %")]);
+        assert_eq!(
+            brief(&both[0]),
+            [
+                "Best measured array of each scenario: RAID 0 x4 (file server).",
+                "Best measured array that survives the loss of a drive: RAID 5 x4 (file server).",
+            ]
+        );
     }
 }
