@@ -200,7 +200,7 @@ impl Reader {
         if !id.is_empty() {
             self.place = format!("{} ({})", self.place, clip(&id));
             if !self.ids.insert(id.clone()) {
-                self.complain("field 'id': another claim is called so; every claim needs its own".into());
+                self.complain("field 'id': another claim has the same id; every claim needs its own".into());
             }
         }
         for field in fields.keys().filter(|field| !FIELDS.contains(&field.as_str())) {

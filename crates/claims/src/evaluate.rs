@@ -74,8 +74,8 @@ pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
 pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&MetricCall) -> MetricCall) -> Outcome {
     let running = start(claim);
     let (measured, asked) = (Vec::new(), Vec::new());
-    let (known, told) = (BTreeSet::new(), BTreeSet::new());
-    let mut record = Record { metrics, measured, asked, known, told, stopped: None };
+    let (known, reported) = (BTreeSet::new(), BTreeSet::new());
+    let mut record = Record { metrics, measured, asked, known, reported, stopped: None };
     let ended = loop {
         match running.words.recv_timeout(SILENCE_MAX) {
             // A check that has ended needs no answer.
@@ -104,7 +104,7 @@ struct Record<'a> {
     measured: Vec<Measured>,
     asked: Vec<MetricCall>,
     known: BTreeSet<String>,
-    told: BTreeSet<String>,
+    reported: BTreeSet<String>,
     stopped: Option<NotApplicable>,
 }
 
@@ -132,7 +132,7 @@ impl Record<'_> {
         let text = call.to_string();
         match value {
             Ok(value) => {
-                if self.told.insert(text.clone()) {
+                if self.reported.insert(text.clone()) {
                     self.measured.push(Measured { call: text, value });
                 }
                 Ok(value)

@@ -310,17 +310,17 @@ mod tests {
             "streams": 2, "zone": "32g", "step_s": 60, "random_pct": "any",
         });
         assert_eq!(odd(fine), Vec::<String>::new());
-        let told = odd(json!({"drive": "x", "foo": 1, "rating_scheme": "R9"}));
+        let odd_ones = odd(json!({"drive": "x", "foo": 1, "rating_scheme": "R9"}));
         for words in ["drive' is not known", "foo' is not known", "rating_scheme': \"R9\" is none of"] {
-            assert!(told.iter().any(|one| one.starts_with(words)), "{words}: {told:?}");
+            assert!(odd_ones.iter().any(|one| one.starts_with(words)), "{words}: {odd_ones:?}");
         }
-        let told = odd(json!({"qd": 0, "zone": "32 GB", "workers": [1, 4], "step_s": -1, "oio": "4 per worker"}));
+        let odd_ones = odd(json!({"qd": 0, "zone": "32 GB", "workers": [1, 4], "step_s": -1, "oio": "4 per worker"}));
         for words in
             ["qd': qd=0 makes no sense", "zone': zone='32 GB'", "workers': [1,4] is not one", "step_s': ", "oio': "]
         {
-            assert!(told.iter().any(|one| one.starts_with(words)), "{words}: {told:?}");
+            assert!(odd_ones.iter().any(|one| one.starts_with(words)), "{words}: {odd_ones:?}");
         }
-        assert_eq!(told.len(), 5);
+        assert_eq!(odd_ones.len(), 5);
         assert_eq!(of(json!({"pattern": "sequential", "step_s": 60})).step_s, Some(60.0));
     }
 

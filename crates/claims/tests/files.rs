@@ -125,7 +125,7 @@ fn wrong_files_are_refused_with_claim_and_field() {
         assert!(message.contains(words), "{field}: {message}");
         assert!(message.contains("nothing was run"), "{message}");
     }
-    assert!(wrong(&format!("[{good}, {good}]")).contains("claim 2 (a): field 'id': another claim is called so"));
+    assert!(wrong(&format!("[{good}, {good}]")).contains("claim 2 (a): field 'id': another claim has the same id"));
     let odd = read(&with("expcted", serde_json::json!(false))).expect("a claim");
     assert_eq!(odd.warnings, ["claim 1 (a): field 'expcted' is not known and does nothing"]);
     for (field, value, words) in [

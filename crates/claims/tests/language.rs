@@ -296,7 +296,7 @@ fn a_metric_without_meaning_makes_the_claim_not_applicable() {
     for (check, words) in [
         ("lin(single, pos='begin') > 0", "lin(single, pos='begin'): this fake draws no graph"),
         ("gain(single, app='winmark99') > 0", "not a number"),
-        ("cap('token_ring') > 0", "no link is called so"),
+        ("cap('token_ring') > 0", "unknown link"),
         ("survive_fraction('raid10', n=5, k=1) > 0", "even"),
         ("parity_share(raid0x4, 4) > 0", "no member 4"),
         ("parity_share(single, 1) > 0", "no member 1"),

@@ -491,6 +491,9 @@ pub enum TaskKind {
 }
 
 impl TaskKind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Rebuild, Self::Replace, Self::Resync, Self::Check, Self::Repair];
+
     /// In words.
     #[must_use]
     pub const fn name(self) -> &'static str {

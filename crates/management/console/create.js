@@ -56,13 +56,13 @@ export function page(main) {
   };
   /** Levels side by side: what they are at once, and what they would do as soon as it is computed. */
   const predict = async (turn, own, plans) => {
-    let told = null;
+    let predicted = null;
     const show = () => {
-      const of = (key) => told?.levels.find((one) => one.level === key);
+      const of = (key) => predicted?.levels.find((one) => one.level === key);
       const rows = plans.map(([key, plan, why]) => {
         if (!plan) return [key, h("td", { colSpan: 6 }, `not possible: ${why}`)];
         const one = of(key);
-        const wait = told?.waits !== false ? "is computed \u2026" : "\u2013";
+        const wait = predicted?.waits !== false ? "is computed \u2026" : "\u2013";
         const cell = (text) => (one ? text(one) : wait);
         const healthy = one?.impossible ? `not simulated: ${one.impossible}` : cell((l) => speed(l.healthy));
         const choose = key === own.level ? tag("chosen", "optimal") : h("button", { id: `level-${key}`, type: "button", "aria-label": `Choose level ${key}`, onclick: () => { level.value = key; preview(); } }, "Choose");
@@ -71,16 +71,16 @@ export function page(main) {
       beside.hidden = false;
       beside.replaceChildren(h("h2", {}, "Levels side by side"),
         h("div", { className: "row" }, field("Load", work), field("Drives answer as", profile)),
-        told ? h("p", { className: "hint", id: "stands-for" }, told.error ? `There is no prediction: ${told.error}` : `Predicted for ${told.drive_title}: ${told.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, told.command)) : h("p", { className: "hint" }, "Waiting for the simulator \u2026"),
+        predicted ? h("p", { className: "hint", id: "stands-for" }, predicted.error ? `There is no prediction: ${predicted.error}` : `Predicted for ${predicted.drive_title}: ${predicted.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, predicted.command)) : h("p", { className: "hint" }, "Waiting for the simulator \u2026"),
         table("Levels", ["Level", "Capacity", "Survives the loss of", "Healthy", "One member missing", "Rebuild", "Choose"], rows));
     };
     const busy = () => beside.contains(document.activeElement) && document.activeElement?.tagName === "SELECT";
     show();
     while (turn === asked && beside.isConnected) {
-      try { told = (await call("POST", "/predictions", { creation: own, load: work.value || null, drive: profile.value || null })).value; } catch (problem) { told = { waits: false, levels: [], error: problem.message, drive: "", command: "" }; }
+      try { predicted = (await call("POST", "/predictions", { creation: own, load: work.value || null, drive: profile.value || null })).value; } catch (problem) { predicted = { waits: false, levels: [], error: problem.message, drive: "", command: "" }; }
       if (turn !== asked) return;
       if (!busy()) show();
-      if (!told.waits) { show(); return; }
+      if (!predicted.waits) { show(); return; }
       await new Promise((then) => { setTimeout(then, ASK_AGAIN_MS); });
     }
   };

@@ -40,10 +40,10 @@ function showHealth() {
   const worst = [...state.arrays].sort((a, b) => order[a.health] - order[b.health] || a.survives - b.survives)[0];
   const bad = state.arrays.filter((own) => own.health !== "optimal").length;
   const alarms = state.alarms.length;
-  const told = alarms ? ` ${count(alarms, "alarm is", "alarms are")} open.` : "";
+  const alarmsText = alarms ? ` ${count(alarms, "alarm is", "alarms are")} open.` : "";
   const well = worst && (state.arrays.length === 1 ? worst.sentence : `${state.arrays.length} arrays, each is ${worst.health}.`);
   const kind = !state.fresh ? "degraded" : worst && worst.health !== "optimal" ? worst.health : alarms ? "degraded" : "optimal";
-  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? well + told : `${worst.sentence}${bad > 1 ? ` ${count(bad - 1, "more array needs", "more arrays need")} attention.` : ""}`;
+  const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? well + alarmsText : `${worst.sentence}${bad > 1 ? ` ${count(bad - 1, "more array needs", "more arrays need")} attention.` : ""}`;
   const link = !worst || !state.fresh ? null : worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : alarms ? h("a", { href: "#/events" }, "See the alarms") : null;
   keyed(health, [text, kind], () => h("p", { className: `health ${kind}`, role: "status" }, text, link));
 }

@@ -26,7 +26,7 @@ export function stripeMap(name) {
       slider.value = String(Math.floor(place.offset_bytes / chunk));
       slider.setAttribute("aria-valuetext", `byte ${place.offset_bytes}`);
       buttons(place.offset_bytes);
-      out.replaceChildren(h("p", {}, told(place)), h("div", { className: "stripe" }, place.members.map(cell)));
+      out.replaceChildren(h("p", {}, sentence(place)), h("div", { className: "stripe" }, place.members.map(cell)));
     } catch (problem) { if (own === asked) out.replaceChildren(h("p", { className: "error" }, problem.message)); }
   };
   const buttons = (byte) => {
@@ -50,7 +50,7 @@ export function stripeMap(name) {
       h("div", { className: "row end" }, field("Byte of the array", offset), h("div", {}, h("button", { className: "main" }, "Show")))), out);
 }
 
-function told(place) {
+function sentence(place) {
   const own = place.members.filter((member) => ["data", "copy"].includes(member.role));
   const where = own.map((member) => `${member.member || "no member"} (slot ${member.slot}), byte ${member.member_offset_bytes} of its data`).join("; and ");
   return `Byte ${place.offset_bytes}${place.stripe === null ? "" : `, stripe ${place.stripe}`}${place.span === null ? "" : `, span ${place.span}`}: ${where}.`;

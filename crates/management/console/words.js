@@ -27,7 +27,7 @@ export const sentenceCase = (text) => text.charAt(0).toUpperCase() + text.slice(
 /** States and settings in words: the server's own are for programs. */
 export const WRITES = { through: "acknowledged when they are on the members", journal: "acknowledged when they are in the journal; nothing is lost in a power cut", volatile: "acknowledged from memory; what was not flushed is lost in a power cut" };
 export const CACHES = { through: "write-through", journal: "write-back, in the journal", volatile: "write-back, in memory only" };
-export const CRASH = { resync: "everything is read and made equal", bitmap: "only what the bitmap marks is made equal", ppl: "partial parity on the members closes the write hole", "controller-journal": "the journal does the last writes again" };
+export const CRASH = { resync: "everything is read and made equal", bitmap: "only what the bitmap marks is made equal", ppl: "partial parity on the members closes the write hole", "controller-journal": "the journal repeats the last writes" };
 export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
 export const CLASSES = { rotating: "rotating drive", ssd: "SSD" };
 export const className = (own, many) => (CLASSES[own] ? `${CLASSES[own]}${many ? "s" : ""}` : "not known");

@@ -96,7 +96,7 @@ impl Departed {
         let recent = |at: &&u64| now.saturating_sub(**at) < RETURNS_WINDOW_SECONDS;
         match self.why {
             Why::Faulty => Some(format!("it failed: {}", self.reason)),
-            Why::Order => Some("it was failed by an order".into()),
+            Why::Order => Some("it was failed by a command".into()),
             Why::Unknown => Some("it was out already, and the reason is not known".into()),
             Why::Vanished | Why::Absent if self.returns.iter().filter(recent).count() >= RETURNS_MAX => {
                 Some(format!("it came back {RETURNS_MAX} times within a day, and left again: look at its connection"))

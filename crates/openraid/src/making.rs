@@ -96,8 +96,8 @@ impl Shape {
     /// # Errors
     /// Options that do not fit together, as wrong usage.
     pub fn of(options: &CreateOptions<'_>) -> Result<Self, Failure> {
-        let md =
-            words::md_level(options.level).ok_or_else(|| Failure::usage("raw drives are not made, only remembered"))?;
+        let md = words::md_level(options.level)
+            .ok_or_else(|| Failure::usage("a raw drive is not created, only remembered"))?;
         let spans = spans(options)?;
         let shape = Self {
             name: options.name.into(),

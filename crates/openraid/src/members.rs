@@ -94,7 +94,7 @@ pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
     let spec = written_spec(text)?;
     if is_memory(&spec) {
         return Err(Failure::usage(format!(
-            "{text}: memory is gone when this command ends; use `openraid serve --level LEVEL --name NAME {text} ...`"
+            "{text}: this memory ends with the command; use `openraid serve --level LEVEL --name NAME {text} ...`"
         )));
     }
     Ok(spec)

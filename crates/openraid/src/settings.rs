@@ -230,7 +230,7 @@ const OFFERS: [(&str, &str, &str, &[&str], &str); 3] = [
         "adaptive",
         "on",
         &["raid1", "raid10"],
-        "the copy to read is chosen by heads for single reads, and in sections for streams, as the load asks for",
+        "single reads go to the copy with the nearest head, and long streams are read in sections from all copies, as the load needs it",
     ),
     (
         "ssd",

@@ -346,7 +346,7 @@ fn a_member_of_a_known_array_is_recognised_by_its_superblock_and_by_its_path() {
     lab.line("config member moved").expect(0).says(&["data"]);
     lab.drives(&["stranger"], 8);
     lab.line("config member stranger")
-        .refused(65, &["does not belong to an array that is recorded or configured here"]);
+        .refused(65, &["does not belong to an array of the registry or the configuration file"]);
     lab.line("config member nowhere").refused(65, &["does not belong to an array"]);
     lab.line("create raw --level jbod stranger").expect(0);
     lab.line("config member stranger").expect(0).says(&["raw"]);

@@ -70,7 +70,7 @@ fn a_member_that_an_order_failed_stays_out_until_an_order_adds_it() {
     let d1 = lab.path("d1").display().to_string();
     assert_eq!(
         alarm["text"],
-        format!("data: the former member {d1} has returned, and stays out: it was failed by an order")
+        format!("data: the former member {d1} has returned, and stays out: it was failed by a command")
     );
     assert_eq!(alarm["next_step"], format!("openraid add data {d1}"));
     assert_eq!(lab.show("data")["health"], "degraded");

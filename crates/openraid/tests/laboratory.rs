@@ -398,12 +398,11 @@ fn a_plan_is_for_the_served_configuration_and_names_the_caches() {
     // `serve` has no cache unless it is given one, and writes through.
     assert_eq!((&served["caches"]["write_back"], &served["caches"]["controller_bytes"]), (&false.into(), &0.into()));
     let text = lab.line(plan).expect(0).text();
-    let first =
-        "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, behind openraid, write-through, no cache, drive caches on\n";
+    let first = "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, on openraid, write-through, no cache, drive caches on\n";
     assert!(text.starts_with(first), "{text}");
     let back = lab.line(&format!("{plan} --levels 10 --cache wb")).expect(0).text();
     assert!(back.starts_with(
-        "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, behind openraid, write-back cache 256 MiB, drive caches on\n"
+        "8 x exos_x18_18tb, 18.0 TB (16.3 TiB) each, on openraid, write-back cache 256 MiB, drive caches on\n"
     ));
     // Mirrors are a third faster. The text says so and how certain that is.
     let against = &served["comparisons"][0];

@@ -223,7 +223,7 @@ fn a_mail_server_and_journald_get_alarms_in_their_protocols_and_many_alarms_shar
     }
     let summary = &lines(&lab, "calls", 1)[0];
     assert!(
-        summary.starts_with("AlarmSummary|server|8 alarms, 0 of them over; the worst: critical DegradedArray: a"),
+        summary.starts_with("AlarmSummary|server|8 alarms, 0 of them ended; the worst: critical DegradedArray: a"),
         "{summary}"
     );
     let mut bytes = [0; 4096];

@@ -61,20 +61,14 @@ pub enum TaskWord {
 }
 
 impl TaskWord {
-    /// The engine's kind of task.
-    const fn kind(self) -> TaskKind {
-        match self {
-            Self::Rebuild => TaskKind::Rebuild,
-            Self::Replace => TaskKind::Replace,
-            Self::Resync => TaskKind::Resync,
-            Self::Check => TaskKind::Check,
-            Self::Repair => TaskKind::Repair,
-        }
-    }
-
     /// For people: the engine's word.
-    pub const fn text(self) -> &'static str {
-        self.kind().name()
+    ///
+    /// # Panics
+    /// The word is of no kind of task: `TaskKind::ALL` lacks one.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        let kind = TaskKind::ALL.into_iter().find(|kind| Self::from(*kind) == self);
+        kind.expect("each word is of a kind").name()
     }
 
     /// Does it compare?

@@ -39,7 +39,7 @@ pub fn link_mbps(name: &str) -> Result<f64, NotApplicable> {
     let found = LINKS.iter().find(|(link, _)| *link == name).map(|(_, mbps)| *mbps);
     found.ok_or_else(|| {
         let names: Vec<&str> = LINKS.iter().map(|(link, _)| *link).collect();
-        NotApplicable::new(format!("no link is called so; known are {}", names.join(", ")))
+        NotApplicable::new(format!("unknown link; known are {}", names.join(", ")))
     })
 }
 

@@ -208,9 +208,9 @@ mod tests {
         assert_eq!((few.workers, few.depth, few.deeper, few.outstanding()), (6, 0, 4, 4));
         let odd = plan("jbodx6", Pattern::SsdRandom, Axes { oio: Some(32), ..Axes::default() }).unwrap();
         assert_eq!((odd.depth, odd.deeper, odd.outstanding()), (5, 2, 32));
-        let told = Axes { workers: Some(12), qd: Some(2), ..Axes::default() };
-        let told = plan("jbodx6", Pattern::SsdRandom, told).unwrap();
-        assert_eq!((told.workers, told.outstanding(), told.parts), (12, 24, 6));
+        let planned = Axes { workers: Some(12), qd: Some(2), ..Axes::default() };
+        let planned = plan("jbodx6", Pattern::SsdRandom, planned).unwrap();
+        assert_eq!((planned.workers, planned.outstanding(), planned.parts), (12, 24, 6));
         let two = Axes { workers: Some(2), qd: Some(8), ..Axes::default() };
         let two = plan("jbodx6", Pattern::SsdSequential, two).unwrap();
         assert_eq!((two.workers, two.outstanding(), two.parts), (2, 16, 6), "no drive is left without a stream");

@@ -270,9 +270,9 @@ mod tests {
         );
         assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
         assert_eq!(plan.flags_beside, [("rebuilding".to_owned(), Flag::PageCache)]);
-        let told: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();
+        let missing: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();
         let reason = "no request has ended";
-        assert_eq!(told[..2], [("degraded", reason, true), ("wd740gd: seek.average_ms", reason, true)]);
+        assert_eq!(missing[..2], [("degraded", reason, true), ("wd740gd: seek.average_ms", reason, true)]);
         assert!((plan.chance_percent - 2.0).abs() < 1e-9 && (plan.uncertain_percent - 2.0).abs() < 1e-9);
     }
 

@@ -123,11 +123,11 @@ impl Range {
         let cell = &result.spec;
         let values = uncertain(library, cell)?;
         let all: Vec<Variation> = Variation::all(cell.seed, values.len()).collect();
-        let told = |done: usize| {
+        let one_ended = |done: usize| {
             ended(done, all.len());
             true
         };
-        let ran = run_all(&all, threads, |one| one.run(library, cell, &values, None, &AtomicU64::new(0)), told);
+        let ran = run_all(&all, threads, |one| one.run(library, cell, &values, None, &AtomicU64::new(0)), one_ended);
         let (mut runs, mut missing) = (Runs::new(result.iops, &values), Vec::new());
         for (one, ran) in all.iter().zip(ran.into_iter().flatten()) {
             if let Err(error) = &ran {

@@ -117,12 +117,12 @@ pub(super) enum Found {
 }
 
 /// The progress: the number of finished runs, and the number of all runs.
-struct Told<'a, F> {
+struct Counter<'a, F> {
     ended: &'a F,
     before: usize,
 }
 
-impl<F: Fn(usize, usize) + Sync> Told<'_, F> {
+impl<F: Fn(usize, usize) + Sync> Counter<'_, F> {
     /// Does the next runs. Later stages add more runs; the progress counts these, too.
     fn run<I: Sync, R: Send>(
         &mut self,
@@ -204,10 +204,10 @@ impl PlanRequest {
         let more: usize = self.levels.iter().map(|level| besides(*level, true).len()).sum();
         let more = more + caches.len() * (0..=OTHER_SEEDS).count();
         ended(0, self.levels.len() + more);
-        let mut told = Told { ended: &ended, before: 0 };
+        let mut counter = Counter { ended: &ended, before: 0 };
         let healthy =
             |level: &Level| limit.count(|events| self.one(library, &self.cell(*level, ArrayState::Healthy), events));
-        let healthy: Vec<Ran> = told.run(&self.levels, more, threads, healthy);
+        let healthy: Vec<Ran> = counter.run(&self.levels, more, threads, healthy);
         let mut runs: Vec<(usize, Beside)> = Vec::new();
         let best = self.best(&healthy);
         for (number, (level, result)) in self.levels.iter().zip(&healthy).enumerate() {
@@ -221,7 +221,7 @@ impl PlanRequest {
         let one = |(number, beside): &(usize, Beside)| {
             limit.count(|events| self.beside(library, self.levels[*number], *beside, &values, events))
         };
-        let ran = told.run_within(&runs, threads, &limit, one);
+        let ran = counter.run_within(&runs, threads, &limit, one);
         let mut ran = runs.iter().zip(ran).peekable();
         let mut planned = Vec::new();
         for (number, (level, healthy)) in self.levels.iter().zip(healthy).enumerate() {
@@ -237,7 +237,7 @@ impl PlanRequest {
                 Err(error) => return Err(error),
             });
         }
-        self.contest(library, threads, &limit, &mut told, &mut planned);
+        self.contest(library, threads, &limit, &mut counter, &mut planned);
         Ok(planned)
     }
 
@@ -248,7 +248,7 @@ impl PlanRequest {
         library: &Library,
         threads: usize,
         limit: &EventLimit,
-        told: &mut Told<'_, F>,
+        counter: &mut Counter<'_, F>,
         planned: &mut [Planned],
     ) {
         loop {
@@ -269,7 +269,7 @@ impl PlanRequest {
                 ..self.cell(self.levels[*number], ArrayState::Healthy)
             };
             let one = |number: &usize| limit.count(|events| self.one(library, &cell(number), events));
-            let ran = told.run(&close, 0, threads, one);
+            let ran = counter.run(&close, 0, threads, one);
             for (number, ran) in close.iter().zip(ran) {
                 if let Planned::Possible(plan) = &mut planned[*number] {
                     plan.runs.seeds.push(ran.ok().as_ref().map(merit));

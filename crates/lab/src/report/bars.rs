@@ -96,8 +96,8 @@ fn draw_bar(m: &mut Markup, bar: &Bar, place: &Mapping, axis: &Axis, (left, top)
     let zero = if powers { end } else { place.place(0.0) };
     m.inside("g", &[("class", &class)], |m| {
         let steady = if bar.value.unsteady { ", not steady" } else { "" };
-        let told = format!("{}: {}{steady}", bar.subject, super::format::value(&axis.unit, bar.value.y));
-        m.text("title", &[], &told);
+        let title = format!("{}: {}{steady}", bar.subject, super::format::value(&axis.unit, bar.value.y));
+        m.text("title", &[], &title);
         let name = cut(&bar.subject.to_string());
         let (x, y) = (px(left - 8.0), px(middle + 4.0));
         m.text("text", &[("class", "tag"), ("x", &x), ("y", &y), ("text-anchor", "end")], &name);

@@ -342,7 +342,7 @@ fn draw_series(
         let marked = series.mark == Mark::Points || (points.len() <= MARKS_MAX && !overlaid);
         for point in points.iter().filter(|point| marked || point.unsteady) {
             m.inside("g", &[], |m| {
-                m.text("title", &[], &told(&name, point, lines));
+                m.text("title", &[], &title_of(&name, point, lines));
                 key.mark(m, &series.subject, frame.at(point), point.unsteady);
             });
         }
@@ -350,7 +350,7 @@ fn draw_series(
 }
 
 /// One result as text, for a tooltip.
-fn told(name: &str, point: &Point, lines: &Lines) -> String {
+fn title_of(name: &str, point: &Point, lines: &Lines) -> String {
     let (low, high) = spread(point);
     let mut words = format!("{name}, {}: {}", super::format::place(&lines.x, point.x), value(&lines.y.unit, point.y));
     if low < high {

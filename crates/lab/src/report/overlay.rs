@@ -71,7 +71,7 @@ pub fn compare(
                 cells: vec![Cell::Number(value), Cell::Number(point.y), change],
             });
         }
-        findings.extend(errors(predicted, measured).map(|errors| told(predicted, names.1, x, &errors)));
+        findings.extend(errors(predicted, measured).map(|errors| difference_of(predicted, names.1, x, &errors)));
     }
     let table = Table {
         caption: format!("{}: {} and {}", y.name, names.0, names.1),
@@ -89,7 +89,7 @@ fn signed(error: f64) -> String {
     super::format::change(error * 100.0)
 }
 
-fn told(predicted: &Series, other: &str, x: &Axis, errors: &Errors) -> Finding {
+fn difference_of(predicted: &Series, other: &str, x: &Axis, errors: &Errors) -> Finding {
     let text = format!(
         "{} differs from {other} by {} on average over {} places (bias {}), at worst by {} at {}.",
         predicted.subject,
@@ -121,8 +121,8 @@ mod tests {
         let axis = Axis::new("outstanding", Unit::None, Scale::Log2);
         let (_, table, findings) = compare("?", &axis, &axis, ("predicted", "served"), &[(predicted, measured)]);
         assert_eq!(table.rows[1].cells[2], Cell::Text("-5.0 %".into()));
-        let told = "RAID 5 x4, predicted differs from served by 5.0 % on average over 3 places (bias +1.7 %), at \
+        let wanted = "RAID 5 x4, predicted differs from served by 5.0 % on average over 3 places (bias +1.7 %), at \
                     worst by +10 % at 1 outstanding.";
-        assert_eq!(findings[0].text, told);
+        assert_eq!(findings[0].text, wanted);
     }
 }

@@ -88,14 +88,14 @@ mod tests {
     fn missing_and_superfluous_parts_are_named() {
         let parts = |words: &[&str]| words.iter().map(|word| word.parse().unwrap()).collect::<Vec<Shard>>();
         assert_eq!(complete(&parts(&["2/3", "1/3", "3/3"])), Ok(()));
-        for (words, told) in [
+        for (words, wanted) in [
             (&["1/3", "3/3"][..], "missing: 2"),
             (&["1/2", "1/2", "2/2"], "part 1/2 is there twice"),
             (&["1/2", "2/3"], "different wholes"),
             (&[], "no part"),
         ] {
             let error = complete(&parts(words)).unwrap_err();
-            assert!(error.contains(told), "{error}");
+            assert!(error.contains(wanted), "{error}");
         }
     }
 }

@@ -104,7 +104,7 @@ impl BlockTarget {
         }
         for completed in self.completed.drain(..) {
             let failed = completed.result.err();
-            self.patience.answer(failed.as_ref().map(told))?;
+            self.patience.answer(failed.as_ref().map(described))?;
             let status = if failed.is_some() { ReplyStatus::IoError } else { ReplyStatus::Ok };
             done.push(IoDone { id: completed.user_data, at, status });
         }
@@ -119,7 +119,7 @@ fn device_name(path: &Path) -> Option<String> {
 }
 
 /// The reason why a request failed. The remedies for members of arrays do not apply to a target.
-fn told(error: &IoError) -> String {
+fn described(error: &IoError) -> String {
     match error {
         IoError::Truncated { .. } => "it was made shorter while it was measured; restore its size".into(),
         IoError::Os(_) => format!("{error}; look at the log of the kernel"),

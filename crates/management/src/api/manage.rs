@@ -167,7 +167,7 @@ pub fn target(request: &Request) -> Result<ArrayModel, Problem> {
 ///
 /// # Errors
 /// The server's refusal.
-pub fn told(request: &Request, array: &str, what: &str, done: Result<Done, Refusal>) -> Result<Reply, Problem> {
+pub fn answered(request: &Request, array: &str, what: &str, done: Result<Done, Refusal>) -> Result<Reply, Problem> {
     request.state.forget_snapshot();
     let user = request.user();
     let came = match &done {
@@ -185,7 +185,7 @@ pub fn told(request: &Request, array: &str, what: &str, done: Result<Done, Refus
 }
 
 fn change(request: &Request, array: &ArrayModel, what: &str, command: Command) -> Result<Reply, Problem> {
-    told(request, &array.name, what, request.state.controller.change(command))
+    answered(request, &array.name, what, request.state.controller.change(command))
 }
 
 /// Change settings.
@@ -284,7 +284,7 @@ pub fn stop(request: &Request) -> Result<Reply, Problem> {
     let StopInput { confirm, forget } = request.input()?;
     confirmed(&array, Some(&confirm))?;
     if forget {
-        return told(request, &array.name, "stop and forget", request.state.controller.retire(&array.name));
+        return answered(request, &array.name, "stop and forget", request.state.controller.retire(&array.name));
     }
     change(request, &array, "stop", Command::Stop { array: array.name.clone() })
 }
@@ -319,7 +319,7 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
     let creation = creation(request)?;
     let what = format!("create, level {}, of {}", creation.level, creation.members.join(" "));
     let done = request.state.controller.create(&creation);
-    let reply = told(request, &creation.name, &what, done)?;
+    let reply = answered(request, &creation.name, &what, done)?;
     Ok(Reply { status: 201, ..reply }.with("location", format!("/api/v1/arrays/{}", creation.name)))
 }
 

@@ -83,7 +83,7 @@ pub const ROUTES: &[Route] = &[
     )
     .takes::<session::SignIn>()
     .gives::<session::SessionModel>(),
-    route(Get, "/api/v1/session", READ, "The own session.", session::own).gives::<session::SessionModel>(),
+    route(Get, "/api/v1/session", READ, "The session of this client.", session::own).gives::<session::SessionModel>(),
     route(Delete, "/api/v1/session", READ, "Sign out.", session::end),
     route(Get, "/api/v1/server", READ, "The server.", manage::server).gives::<ServerModel>(),
     route(Get, "/api/v1/arrays", READ, "All arrays.", arrays::all).gives::<arrays::ArraysModel>(),
@@ -157,9 +157,9 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/arrays/{array}/rename", ADMINISTER, "Give an array another name.", manage::rename)
         .takes::<manage::RenameInput>()
         .gives::<manage::DoneModel>(),
-    route(Post, "/api/v1/arrays/{array}/pause", OPERATE, "Hold background work.", manage::pause)
+    route(Post, "/api/v1/arrays/{array}/pause", OPERATE, "Pause background work.", manage::pause)
         .gives::<manage::DoneModel>(),
-    route(Post, "/api/v1/arrays/{array}/resume", OPERATE, "Go on with background work.", manage::resume)
+    route(Post, "/api/v1/arrays/{array}/resume", OPERATE, "Resume background work.", manage::resume)
         .gives::<manage::DoneModel>(),
     route(Get, "/api/v1/drives", READ, "All drives, with the arrays that they belong to.", arrays::drives)
         .gives::<arrays::DrivesModel>(),
@@ -178,9 +178,9 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/alarms/test", OPERATE, "Send a test alarm.", alarms::test)
         .takes::<alarms::TestInput>()
         .gives::<alarms::TestsModel>(),
-    route(Get, "/api/v1/sinks", READ, "The places that alarms are sent to.", alarms::sinks)
-        .gives::<alarms::SinksModel>(),
-    route(Get, "/api/v1/schedules", READ, "Schedules of checks.", alarms::schedules).gives::<alarms::SchedulesModel>(),
+    route(Get, "/api/v1/sinks", READ, "The sinks of alarms.", alarms::sinks).gives::<alarms::SinksModel>(),
+    route(Get, "/api/v1/schedules", READ, "Schedules of checks and patrol reads.", alarms::schedules)
+        .gives::<alarms::SchedulesModel>(),
     route(Post, "/api/v1/schedules", OPERATE, "Keep a schedule, or change a kept one.", alarms::keep_schedule)
         .takes::<ScheduleInput>()
         .gives::<ScheduleModel>(),

@@ -100,7 +100,7 @@ pub fn begin(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(201, &model(request, &session, Some(secret))).with("set-cookie", cookie))
 }
 
-/// The own session.
+/// The session of the client.
 pub fn own(request: &Request) -> Result<Reply, Problem> {
     let session = request.session.as_ref().ok_or_else(|| Problem::new(401, "not-signed-in", "sign in first"))?;
     Ok(Reply::json(200, &model(request, session, None)))

@@ -75,7 +75,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     check_name(&name).map_err(Problem::bad)?;
     password::check_new(&password).map_err(Problem::bad)?;
     let user = User { name: name.clone(), role, password: password::hash(&password), locked: false };
-    let told = model(&user);
+    let shown = model(&user);
     let added = request.state.users.change(|users| {
         if users.iter().any(|known| known.name == name) {
             return Err(format!("there is a user named {name} already"));
@@ -86,7 +86,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     });
     added.map_err(|why| Problem::new(409, "refused", why))?;
     noted(request, format!("user {name} added with the role {}", role.word()));
-    Ok(Reply::json(201, &told).with("location", format!("/api/v1/users/{name}")))
+    Ok(Reply::json(201, &shown).with("location", format!("/api/v1/users/{name}")))
 }
 
 /// An administrator must be left that can sign in.
@@ -113,9 +113,9 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
         user.role = input.role.unwrap_or(user.role);
         user.locked = input.locked.unwrap_or(user.locked);
         user.password = hash.unwrap_or_else(|| user.password.clone());
-        let told = model(user);
+        let shown = model(user);
         check_left(users)?;
-        Ok(Some(told))
+        Ok(Some(shown))
     });
     let changed = changed.map_err(|why| Problem::new(409, "refused", why))?;
     let changed = changed.ok_or_else(|| Problem::missing(format!("there is no user named {name:?}")))?;

@@ -70,7 +70,7 @@ impl Users {
         read.map_err(|error| wrong(error.to_string()))?;
         let content: Content = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         if content.schema != SCHEMA {
-            return Err(wrong(format!("its form is {:?}, not {SCHEMA:?}", content.schema)));
+            return Err(wrong(format!("its format is {:?}, not {SCHEMA:?}", content.schema)));
         }
         Ok(content.users)
     }
@@ -91,13 +91,13 @@ impl Users {
     pub fn change<T>(&self, change: impl FnOnce(&mut Vec<User>) -> Result<T, String>) -> Result<T, String> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut users = self.all()?;
-        let told = change(&mut users)?;
+        let result = change(&mut users)?;
         if users.len() > USERS_MAX {
             return Err(format!("at most {USERS_MAX} users are possible"));
         }
         self.write(&Content { schema: SCHEMA.into(), users })
             .map_err(|error| format!("the file of users {} cannot be written: {error}", self.path.display()))?;
-        Ok(told)
+        Ok(result)
     }
 
     fn write(&self, content: &Content) -> std::io::Result<()> {

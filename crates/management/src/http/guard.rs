@@ -13,7 +13,7 @@ use super::reply::Problem;
 /// The header is missing, or has another name.
 pub fn check_host(headers: &HeaderMap, names: &[String]) -> Result<(), Problem> {
     let Some(host) = headers.get("host").and_then(|host| host.to_str().ok()) else {
-        return Err(Problem::bad("the header Host is missing or no text"));
+        return Err(Problem::bad("the header Host is missing, or is not text"));
     };
     let name = host_name(host);
     let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();

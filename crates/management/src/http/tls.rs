@@ -314,8 +314,8 @@ mod tests {
         ] {
             let found = flaws(Some((chain, key)), authority.map(|own| own.as_path()));
             assert_eq!(found.len(), wanted.len(), "{found:?}");
-            for ((file, told), (wanted_file, word)) in found.iter().zip(wanted) {
-                assert!(*file == wanted_file && told.contains(word), "{word:?} is not in {found:?}");
+            for ((file, text), (wanted_file, word)) in found.iter().zip(wanted) {
+                assert!(*file == wanted_file && text.contains(word), "{word:?} is not in {found:?}");
             }
         }
         for broken in [&[][..], &[0x30], &[0x30, 0x84, 0, 0, 0, 1, 0], &[0x30, 0x82, 0xff, 0xff, 0], &now.der()[..60]] {

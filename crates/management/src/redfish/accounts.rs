@@ -162,7 +162,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     check_name(&name).map_err(|why| property("property-value", "UserName", &why))?;
     let user =
         User { name: name.clone(), role, password: password::hash(&secret), locked: change.locked.unwrap_or(false) };
-    let told = user.clone();
+    let copy = user.clone();
     let added = request.state.users.change(|users| {
         if users.iter().any(|known| known.name == name) {
             return Err(format!("there is a user named {name} already"));
@@ -173,7 +173,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     });
     added.map_err(|why| Problem::new(409, "refused", why))?;
     noted(request, format!("user {name} added with the role {}", role.word()));
-    let reply = shown(&told).with("location", format!("{ACCOUNTS}/{name}"));
+    let reply = shown(&copy).with("location", format!("{ACCOUNTS}/{name}"));
     Ok(Reply { status: 201, ..reply })
 }
 
@@ -194,7 +194,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
         return Err(Problem::new(
             403,
             "forbidden",
-            "a user changes the own password; the rest needs the role Administrator",
+            "a user may change only their own password; other changes need the role Administrator",
         ));
     }
     let hash = change.password.as_deref().map(password::hash);
@@ -203,9 +203,9 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
         user.role = change.role.unwrap_or(user.role);
         user.locked = change.locked.unwrap_or(user.locked);
         user.password = hash.unwrap_or_else(|| user.password.clone());
-        let told = user.clone();
+        let copy = user.clone();
         check_left(users)?;
-        Ok(Some(told))
+        Ok(Some(copy))
     });
     let changed = changed.map_err(|why| Problem::new(409, "refused", why))?;
     let changed = changed.ok_or_else(|| Problem::missing(format!("there is no user named {:?}", known.name)))?;

@@ -8,7 +8,7 @@ use super::storage::{
     drive_id, drive_named, drives, has_property, volume_reply, LEVELS, READ_AHEADS, VOLUMES, WRITE_CACHES,
 };
 use super::{no_operation, number, object, oem, property, refused, tasks, text};
-use crate::api::manage::{target, told};
+use crate::api::manage::{answered, target};
 use crate::controller::Creation;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -207,7 +207,7 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
     let (creation, settings) = creation(request, &object(request)?)?;
     let what = format!("create, level {}, of {}", creation.level, creation.members.join(" "));
     let done = request.state.controller.create(&creation);
-    told(request, &creation.name, &what, done)?;
+    answered(request, &creation.name, &what, done)?;
     let mut array = array(request, &creation.name)?;
     if !settings.is_empty() {
         set(request, &array, settings, true)?;
@@ -227,7 +227,8 @@ fn array(request: &Request, name: &str) -> Result<ArrayModel, Problem> {
 pub fn set(request: &Request, array: &ArrayModel, settings: Settings, yes: bool) -> Result<(), Problem> {
     let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let command = Command::Set { array: array.name.clone(), settings, yes };
-    told(request, &array.name, &format!("set {}", words.join(" ")), request.state.controller.change(command)).map(drop)
+    answered(request, &array.name, &format!("set {}", words.join(" ")), request.state.controller.change(command))
+        .map(drop)
 }
 
 /// Add and remove spares, so that the array has these.
@@ -238,11 +239,11 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
     let name = || array.name.clone();
     for spec in wanted.iter().filter(|spec| !spares.contains(spec)) {
         let command = Command::Add { array: name(), member: spec.clone(), span: None, overwrite: false, split: false };
-        told(request, &array.name, &format!("add {spec}"), request.state.controller.change(command))?;
+        answered(request, &array.name, &format!("add {spec}"), request.state.controller.change(command))?;
     }
     for spec in spares.iter().filter(|spec| !wanted.contains(spec)) {
         let command = Command::Remove { array: name(), member: spec.clone(), spare: true, device: None };
-        told(request, &array.name, &format!("remove {spec}"), request.state.controller.change(command))?;
+        answered(request, &array.name, &format!("remove {spec}"), request.state.controller.change(command))?;
     }
     Ok(())
 }
@@ -289,7 +290,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     }
     if let Some(to) = &name {
         let command = Command::Rename { array: array.name.clone(), to: to.clone() };
-        told(request, &array.name, &format!("rename to {to}"), request.state.controller.change(command))?;
+        answered(request, &array.name, &format!("rename to {to}"), request.state.controller.change(command))?;
     }
     Ok(volume_reply(&self::array(request, name.as_ref().unwrap_or(&array.name))?))
 }
@@ -312,7 +313,7 @@ pub fn delete(request: &Request) -> Result<Reply, Problem> {
         return Err(Problem::new(409, "in-use", text));
     }
     let done = request.state.controller.retire(&array.name);
-    told(request, &array.name, "stop and forget", done)?;
+    answered(request, &array.name, "stop and forget", done)?;
     Ok(Reply::empty(204).with("odata-version", "4.0"))
 }
 
@@ -326,7 +327,7 @@ pub fn check(request: &Request) -> Result<Reply, Problem> {
         }
     }
     let command = Command::Check { array: array.name.clone(), kind: CheckWord::Check };
-    told(request, &array.name, "check", request.state.controller.change(command))?;
+    answered(request, &array.name, "check", request.state.controller.change(command))?;
     tasks::begun(&request.state, &array.name)
 }
 

@@ -132,9 +132,9 @@ fn property(word: &'static str, name: &str, why: &str) -> Problem {
 
 /// The value of a property of a body, and why it is refused. `word` is one of [`MESSAGES`] that names the value too.
 fn refused(word: &'static str, name: &str, value: &Value, why: &str) -> Problem {
-    let told = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let arguments = vec![told.clone(), name.to_owned()];
-    Problem { arguments, ..Problem::new(400, word, format!("{name}: {told}: {why}")) }
+    let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let arguments = vec![shown.clone(), name.to_owned()];
+    Problem { arguments, ..Problem::new(400, word, format!("{name}: {shown}: {why}")) }
 }
 
 /// An error as Redfish has it.
@@ -156,10 +156,10 @@ pub fn error(problem: &Problem) -> Reply {
             problem.arguments.iter().map(String::as_str).collect()
         };
         let count = text.matches('%').count();
-        let mut told = (*text).to_owned();
-        given.iter().enumerate().for_each(|(nth, own)| told = told.replace(&format!("%{}", nth + 1), own));
+        let mut filled = (*text).to_owned();
+        given.iter().enumerate().for_each(|(nth, own)| filled = filled.replace(&format!("%{}", nth + 1), own));
         message["MessageArgs"] = given.iter().take(count).copied().collect();
-        message["Message"] = told.into();
+        message["Message"] = filled.into();
         message["MessageSeverity"] = "Warning".into();
         message["Severity"] = "Warning".into();
         if text.contains("property") && !name.contains(' ') {

@@ -175,12 +175,12 @@ pub fn of_limit(limit: &Value) -> Value {
 /// The decisions of an array, and its limit, as `openraid explain` has them.
 pub fn explanation(request: &Request) -> Result<Reply, Problem> {
     let array = named(request)?;
-    let told = request.state.controller.explain(&array.name)?;
+    let explanation = request.state.controller.explain(&array.name)?;
     let path = format!("{}/{}/Oem/Openraid/Explanation", storage::VOLUMES, array.name);
-    let list = |key: &str| told[key].as_array().cloned().unwrap_or_default();
+    let list = |key: &str| explanation[key].as_array().cloned().unwrap_or_default();
     let reason = |own: &Value| json!({"Reason": own["reason"], "Text": own["text"], "Count": own["count"]});
     // `-` before the first request.
-    let ratio = |key: &str| told[key].as_str().and_then(|text| text.parse::<f64>().ok());
+    let ratio = |key: &str| explanation[key].as_str().and_then(|text| text.parse::<f64>().ok());
     let document = resource(&path, "OpenraidExplanation", "Explanation", &format!("Decisions of {}", array.name));
     Ok(found(&with(
         document,
@@ -188,7 +188,7 @@ pub fn explanation(request: &Request) -> Result<Reply, Problem> {
             "MemberReadsPerHostRequest": ratio("member_reads_per_host_request"),
             "MemberWritesPerHostRequest": ratio("member_writes_per_host_request"),
             "Reasons": list("reasons").iter().map(reason).collect::<Vec<_>>(),
-            "Limit": of_limit(&told["limit"]),
+            "Limit": of_limit(&explanation["limit"]),
         }),
     )))
 }
@@ -225,7 +225,7 @@ pub fn predict(request: &Request) -> Result<Reply, Problem> {
     let mut body = object(request)?;
     let (load, drive) = (taken(&mut body, "Load")?, taken(&mut body, "DriveProfile")?);
     let creation = changes::predicted(request, &body)?;
-    let told = request.state.controller.predict(&PredictionInput { creation, load, drive })?;
+    let prediction = request.state.controller.predict(&PredictionInput { creation, load, drive })?;
     let speed = |own: &Option<PredictedSpeed>| {
         own.as_ref().map(|own| json!({"RequestsPerSecond": own.iops, "MeanMilliseconds": own.mean_ms}))
     };
@@ -243,14 +243,14 @@ pub fn predict(request: &Request) -> Result<Reply, Problem> {
     };
     let reply = described(&json!({
         "@odata.type": "#OpenraidStorage.v1_0_0.Prediction",
-        "IsPending": told.waits,
-        "DriveProfile": told.drive,
-        "Why": told.why,
-        "Command": told.command,
-        "Error": told.error,
-        "Levels": told.levels.iter().map(level).collect::<Vec<_>>(),
+        "IsPending": prediction.waits,
+        "DriveProfile": prediction.drive,
+        "Why": prediction.why,
+        "Command": prediction.command,
+        "Error": prediction.error,
+        "Levels": prediction.levels.iter().map(level).collect::<Vec<_>>(),
     }));
-    Ok(if told.waits { Reply { status: 202, ..reply }.with("retry-after", "1") } else { reply })
+    Ok(if prediction.waits { Reply { status: 202, ..reply }.with("retry-after", "1") } else { reply })
 }
 
 /// A text below `Oem.Openraid`, taken out of the body.

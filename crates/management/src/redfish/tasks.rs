@@ -107,7 +107,7 @@ fn all_now(state: &State) -> Result<Vec<Seen>, Problem> {
 fn named(request: &Request) -> Result<Seen, Problem> {
     let id = request.parts[0].as_str();
     let found = all_now(&request.state)?.into_iter().find(|task| task.number.to_string() == id);
-    found.ok_or_else(|| Problem::missing(format!("there is not a task {id:?}; the last {TASKS_MAX} are kept")))
+    found.ok_or_else(|| Problem::missing(format!("there is no task {id:?}; the last {TASKS_MAX} are kept")))
 }
 
 fn document(task: &Seen) -> Value {
@@ -198,7 +198,7 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
         }
         let command = Command::StopCheck { array: task.array.clone() };
         let done = request.state.controller.change(command);
-        crate::api::manage::told(request, &task.array, "stop the check", done)?;
+        crate::api::manage::answered(request, &task.array, "stop the check", done)?;
         return Ok(Reply::empty(204).with("odata-version", "4.0"));
     }
     let mut table = request.state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);

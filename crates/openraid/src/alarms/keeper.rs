@@ -246,7 +246,7 @@ fn write(store: &Store, shared: &Shared) {
         });
         let failed = written.is_err();
         if let (Err(error), false) = (&written, shared.fails.load(Ordering::Relaxed)) {
-            output::warn(&format!("alarms cannot be written down: {error}; it is tried again"));
+            output::warn(&format!("alarms cannot be stored: {error}; it is tried again"));
         }
         shared.fails.store(failed, Ordering::Relaxed);
         if failed && ends {

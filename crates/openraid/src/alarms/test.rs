@@ -26,7 +26,7 @@ pub fn test(sinks: &[DesiredSink], name: Option<&str>) -> Result<Vec<TestModel>,
             _ => "the configuration file has no sinks; see docs/config.md for [sinks.NAME]".into(),
         }));
     }
-    let what = Condition::of_server(EventName::TestMessage, "this is a test of the way that alarms take".into());
+    let what = Condition::of_server(EventName::TestMessage, "this is a test alarm".into());
     let since_seconds = openraid_sys::clock::wall_seconds();
     let (id, message_id) = (what.id(), what.message_id());
     let alarm = AlarmModel { id, message_id, what, since_seconds, until_seconds: None, acknowledged_seconds: None };
@@ -35,10 +35,10 @@ pub fn test(sinks: &[DesiredSink], name: Option<&str>) -> Result<Vec<TestModel>,
         let threads: Vec<_> = meant.iter().map(|sink| scope.spawn(|| send(sink, &batch))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("it panicked".into()))).collect()
     });
-    let told = meant.iter().zip(sent).map(|(sink, sent)| TestModel {
+    let results = meant.iter().zip(sent).map(|(sink, sent)| TestModel {
         sink: sink.name.clone(),
         kind: sink.kind.word().into(),
         error: sent.err(),
     });
-    Ok(told.collect())
+    Ok(results.collect())
 }

@@ -36,7 +36,7 @@ pub struct AlarmsArguments {
     /// Alarms of this level and above
     #[arg(long, value_name = "LEVEL", value_parser = super::event_level())]
     pub level: Option<Level>,
-    /// List alarms that ended, too
+    /// List ended alarms, too
     #[arg(long)]
     pub ended: bool,
 }
@@ -50,7 +50,7 @@ pub enum AlarmsVerb {
         #[arg(value_name = "ALARM|ARRAY|all")]
         which: String,
     },
-    /// Send a test alarm to the sinks of the configuration file, and say which of them took it
+    /// Send a test alarm to the sinks of the configuration file, and say which of them accepted it
     Test {
         /// The name of a sink; without it, all of them
         #[arg(value_name = "SINK")]

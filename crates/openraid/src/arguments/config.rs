@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 /// What `config` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A file is looked for at /etc/openraid/openraid.toml (root), else at $XDG_CONFIG_HOME/openraid/openraid.toml (without that \
-variable: ~/.config). `openraid serve` reads it, or the one of --config; docs/config.md has every key.
+The configuration file is /etc/openraid/openraid.toml for root, if it exists, else $XDG_CONFIG_HOME/openraid/openraid.toml \
+(without that variable ~/.config). `openraid serve` reads it, or the file of --config. docs/config.md has every key.
 
 Example:
   [server]
@@ -33,13 +33,13 @@ pub struct ConfigArguments {
 /// The verbs for a configuration.
 #[derive(Subcommand, Debug)]
 pub enum ConfigVerb {
-    /// Explain a file, or list all of its mistakes
+    /// Show the meaning of a file, or list all of its mistakes
     Check {
         /// The file [default: the one that `serve` would read]
         file: Option<PathBuf>,
     },
-    /// Does a device belong to an array that is remembered or in the configuration? Ends with 0 if it does; for udev
-    /// rules
+    /// Say whether a device belongs to an array of the registry or the configuration file, and end with 0 if it does;
+    /// for udev rules
     Member {
         /// The device
         device: PathBuf,

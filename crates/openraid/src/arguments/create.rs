@@ -2,7 +2,7 @@
 
 use crate::consistency::ConsistencyWord;
 use crate::words;
-use crate::{arguments::MEMBER_HELP, quantity};
+use crate::{arguments::member_help, quantity};
 use clap::{Args, ValueEnum};
 use openraid_format::MinorVersion;
 use openraid_models::ArrayLevel;
@@ -23,9 +23,9 @@ runs in the background when the array is first served.";
 /// Keep a write-intent bitmap?
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum BitmapWord {
-    /// No.
+    /// No bitmap
     None,
-    /// On the members, next to the superblock.
+    /// On the members, next to the superblock
     Internal,
 }
 
@@ -37,7 +37,7 @@ pub struct CreateArguments {
     #[arg(value_parser = words::array_name)]
     pub name: String,
     /// Members in order of their slots, or the word `missing`
-    #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
+    #[arg(required = true, value_name = "MEMBER", long_help = member_help("Members in order of their slots, or the word `missing`"))]
     pub members: Vec<String>,
     /// Level: jbod, single, linear, 0, 1, 1e, 4, 5, 6, 10, 50, 60
     #[arg(short, long, value_parser = words::level)]

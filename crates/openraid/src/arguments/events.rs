@@ -10,7 +10,7 @@ use crate::events::Level;
 A server writes events next to the registry, at most 4 MiB of them; the oldest go first. A fault that exists when a server \
 starts is an event at its start: an array that is degraded, was started by force, or could not be started.
 
-An event that is acknowledged stays in the log; --unacknowledged leaves it out.
+An acknowledged event stays in the log; --unacknowledged leaves it out.
 
 Examples:
   openraid events --since 24h --level warning
@@ -19,7 +19,7 @@ Examples:
   openraid events --acknowledge 17
   openraid events --acknowledge all")]
 pub struct EventsArguments {
-    /// Events since then: how long ago (90s, 30m, 2h, 7d), or a date in UTC (2026-11-24, \"2026-11-24 18:00\")
+    /// Events since then: how long ago (90s, 30m, 2h, 7d), or a date in UTC (2026-11-24, "2026-11-24 18:00")
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// Events of this array

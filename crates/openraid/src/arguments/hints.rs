@@ -15,7 +15,7 @@ const VERBS: &[(&[&str], &str)] = &[
     (&["new", "make", "build", "init"], "`openraid create NAME --level LEVEL MEMBER...`"),
     (
         &["delete", "destroy"],
-        "`openraid forget ARRAY` removes it from the record, `openraid wipe-metadata MEMBER...` clears its members' metadata",
+        "`openraid forget ARRAY` removes it from the registry, `openraid wipe-metadata MEMBER...` clears its members' metadata",
     ),
     (&["wipe", "zero", "zero-superblock"], "`openraid wipe-metadata MEMBER...` clears the metadata of members"),
     (&["clean", "clear"], "`openraid show ARRAY` says what an array needs, `openraid alarms acknowledge ALARM` acknowledges an alarm"),
@@ -25,7 +25,7 @@ const VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["verify", "compare-members", "fsck", "test"],
-        "`openraid check ARRAY` compares, `openraid doctor MEMBER...` looks at members",
+        "`openraid check ARRAY` compares members, `openraid doctor MEMBER...` says whether they are usable",
     ),
     (&["fix", "heal"], "`openraid repair ARRAY` corrects mismatches, `openraid add ARRAY NEW` replaces a lost member"),
     (

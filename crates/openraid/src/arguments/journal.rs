@@ -64,7 +64,7 @@ pub struct JournalShowArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A dropped journal device is attached again automatically when it answers. This verb tries at once, or takes another device of \
-the same size in its place. The device is brought up to date while the arrays are served. At the next start of the server \
+the same size in its place. The device is brought up to date while the arrays are served. At the next start of the server, \
 name both devices with --journal.
 
 Example:
@@ -83,7 +83,7 @@ pub struct JournalAttachArguments {
 /// What `journal discard` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without --on the running server does it. A running array keeps its entries. Name a failed array by its name, and an array \
+Without --on, the running server discards the entries. The entries of a running array cannot be discarded. Name a failed array by its name, and an array \
 whose members are gone by its identity (`openraid journal show` lists both).")]
 pub struct JournalDiscardArguments {
     /// Name of the array, or the identity of its set

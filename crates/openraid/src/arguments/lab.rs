@@ -126,7 +126,7 @@ pub struct LoadArguments {
     pub first_32_gb: bool,
     /// Drive profile of the journal's device; 2xPROFILE if it is mirrored, as `serve --journal` given twice. Writes are
     /// acknowledged from it; --cache-mib is the size of the cache that goes with it [default: no journal; with one, a
-    /// cache of 64]
+    /// cache of 64 MiB]
     #[arg(long, value_name = "[2x]PROFILE")]
     pub journal: Option<String>,
     /// The machine
@@ -173,7 +173,7 @@ pub struct SimulateArguments {
     /// One member is being rebuilt
     #[arg(long)]
     pub rebuilding: bool,
-    /// Print the range that estimated profile values and chance give: two more runs for each of them
+    /// Print the range of the result by estimated profile values and chance: two more runs for each estimated value
     #[arg(long)]
     pub range: bool,
     /// Print the stories of the last COUNT requests, as `explain` does for a served array
@@ -189,7 +189,7 @@ pub struct SimulateArguments {
 #[command(after_help = "\
 Results are stored per cell in DIR/cells. An interrupted review continues where it stopped, and an extended one measures only \
 the new cells. DIR/report.html is the report, DIR/results.json has all figures, DIR/fio.json has them in fio's format. A \
-directory holds the review of one target.
+directory holds the review of one target; named targets have directories of their own, DIR/NAME.
 
 Arrays made of --members are measured in this process; the members must be blank, or their names given with --destroy-data \
 and --name.
@@ -213,8 +213,7 @@ Examples:
   openraid review --target md=/dev/md0 --target card=/dev/sdx --target model=sim:openraid --methods web-server --out three")]
 pub struct ReviewArguments {
     /// sim:PROFILE, a file, a block device, or an NBD address. Several targets go into one report: give each a name, as
-    /// in
-    /// --target md=/dev/md0 --target card=/dev/sdx [default: sim:openraid; none with --members]
+    /// in --target md=/dev/md0 --target card=/dev/sdx [default: sim:openraid; none with --members]
     #[arg(long, value_name = "[NAME=]TARGET")]
     pub target: Vec<String>,
     /// Blank files or drives, separated by commas: each array of --levels is made of the first of them, synchronised,
@@ -231,16 +230,16 @@ pub struct ReviewArguments {
     /// Name of the arrays made of --members next to named targets [default: served]
     #[arg(long, value_name = "NAME", requires = "members")]
     pub label: Option<String>,
-    /// Rank arrays by this rating, R1 to R5 or R5-light: the bars of each method that varies the queue, and a list in
-    /// the answer [default: the load's own rating, no list]
+    /// Rank arrays by this rating, R1 to R5 or R5-light. It orders the bars of each method that varies the queue, and a
+    /// list in the answer [default: the load's own rating, no list]
     #[arg(long, value_name = "RATING", value_parser = rating)]
     pub rank: Option<Scheme>,
     /// Arrays of a simulated target, separated by commas [default: those of --levels, else
     /// single,raid0x4,raid10x4,raid5x4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub arrays: Option<Vec<String>>,
-    /// Methods by name or number, separated by commas; all; or list [default: response-time,sequential,database,
-    /// file-server; none with --load]
+    /// Methods by name or number, separated by commas; all; or list [default:
+    /// response-time,sequential,database,file-server; none with --load]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub methods: Option<Vec<String>>,
     /// An own load as a method: one of simulate's loads, a fio job, an Iometer .icf, a trace
@@ -406,15 +405,15 @@ The first line of the answer says when writes are acknowledged and which caches 
 
 For each level: capacity, failures survived (always - at most), requests/s and latency of the healthy, degraded and rebuilding \
 array, and the limiting part; then the time of a rebuild, idle and under the load, and the chance of data loss during it. \
-P99 and RANGE apply to the healthy array. RANGE has percent below and above: chance, the estimated values of the \
-profiles if they were varied, and the model's own error by the class of load. Four of five published figures lie inside: \
-docs/calibration.md.
+P99 and RANGE apply to the healthy array. RANGE has percent below and above. It contains chance, the estimated \
+values of the profiles if they were varied, and the model's own error for this class of load. docs/calibration.md says how \
+many published figures lie inside it.
 
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \
 difference with a 95 % interval. If the interval contains zero, the answer says that the levels cannot be distinguished.
 
 The answer recommends a level: the fastest of the levels that lose data within five years in at most 1 % of cases, or one that is at \
-most a tenth slower and has more room. It says why it is no other level. A trace is played at its own times; levels are then \
+most a tenth slower and has more room. For each other level it says why that is not recommended. A trace is played at its own times; levels are then \
 compared by the mean latency.
 
 --journal adds a journal with a drive of its own. Each level is then also run without it, and the answer says what the journal brings, and which part is the limit: its device, or the drives that its data goes to.
@@ -446,7 +445,7 @@ pub struct PlanArguments {
     /// Levels, separated by commas [default: all that this controller offers for this number of drives]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
-    /// Your own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the
+    /// Own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the
     /// output of iostat -x
     #[arg(long, value_name = "FILE", conflicts_with = "load")]
     pub from: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! Verbs for arrays that are served.
 
-use super::MEMBER_HELP;
+use super::member_help;
 use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use crate::settings;
@@ -59,7 +59,7 @@ Without an option: what limits the array now, which setting changes that, and th
 start.
 
 The story of a request is its path through the controller: its operations, its waits, the commands to each member with \
-sectors and times, parity computations, journal entries, and later writes to the members. Stories are made from recorded \
+sectors and times, parity computations, journal entries, and the destage of its data. Stories are made from recorded \
 steps. Steps are recorded while --follow runs, and from --record on until --record off; the last 32,768 are kept. Recording \
 costs nothing while it is off.
 
@@ -78,7 +78,7 @@ pub struct ExplainArguments {
     /// Stories of requests as they complete, until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["record", "slowest"])]
     pub follow: bool,
-    /// Stories of the slowest recorded requests, this many
+    /// Stories of the COUNT slowest recorded requests
     #[arg(long, value_name = "COUNT", conflicts_with = "record", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub slowest: Option<u8>,
     /// Turn recording of steps on or off
@@ -96,12 +96,12 @@ impl ExplainArguments {
 /// What `record` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The file has times, sizes and positions of all requests to the array, and none of their data. Its form is fio's iolog, version 2, \
+The file has times, sizes and positions of all requests to the array, and none of their data. Its format is fio's iolog, version 2, \
 with microseconds. `openraid simulate` and `openraid plan --from` read it, and fio plays it (--read_iolog).
 
 Requests are recorded until Ctrl-C, for --seconds, or until the server ends; what was recorded so far is in the file at any time. \
 Trims and zero writes are counted and left out. A request that covers no whole sectors is recorded with the sectors that \
-it touches. Under very high rates requests may be missed; the answer says so.
+it touches. At very high rates requests may be missed; the answer says so.
 
 Examples:
   openraid record data --out monday.iolog --seconds 3600
@@ -202,13 +202,14 @@ pub struct FailArguments {
 #[command(after_help = "\
 A former member is re-added: with a bitmap, only the regions that it missed are written to it.
 
-Example:
-  openraid add data /dev/sdf")]
+Examples:
+  openraid add data /dev/sdf
+  openraid spare add data /dev/sdf")]
 pub struct AddArguments {
     /// Name of the array
     pub array: String,
     /// The new member
-    #[arg(value_name = "MEMBER", long_help = MEMBER_HELP)]
+    #[arg(value_name = "MEMBER", long_help = member_help("The new member"))]
     pub member: String,
     /// Span of a nested array, counted from 0 [default: the degraded one]
     #[arg(long = "span", visible_alias = "leg", value_name = "N")]

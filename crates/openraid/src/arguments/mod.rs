@@ -61,8 +61,8 @@ Five minutes, without root:
 fn after_help() -> String {
     let codes = crate::exit::Exit::table();
     format!(
-        "Exit codes:\n{codes}\nVerbs that change something (fail, remove, ...) end with 0 if the change was made, whatever state the \
-         array is in then.\n\n{EXAMPLES}"
+        "Exit codes:\n{codes}\nVerbs that change something (fail, remove, ...) end with 0 if the change was made, even if the \
+         array is degraded or has failed then.\n\n{EXAMPLES}"
     )
 }
 
@@ -102,17 +102,17 @@ pub struct Common {
 pub enum Verb {
     /// Create an array
     Create(Box<CreateArguments>),
-    /// Find the array that some members form, check it, and record it for `serve`
+    /// Find the array that some members form, check it, and remember it for `serve`
     Assemble(AssembleArguments),
     /// Print a member's metadata: superblock, bitmap, bad-block log, foreign signatures
     Examine(ExamineArguments),
-    /// Remove an array from the record; its members are not changed
+    /// Remove an array from the registry; its members are not changed
     Forget(ForgetArguments),
     /// Find arrays among the files of a folder or among block devices
     Scan(ScanArguments),
     /// Serve arrays over NBD, in the foreground
     Serve(Box<ServeArguments>),
-    /// List what happened to arrays and servers, also before and between servers; acknowledge it
+    /// List the events of arrays and servers, also of earlier servers; acknowledge them
     Events(EventsArguments),
     /// List the alarms of arrays and servers: faults that exist now, since when, and which command helps
     #[command(visible_alias = "alarm")]
@@ -123,7 +123,7 @@ pub enum Verb {
     Reload,
     /// Print a link that signs in to the console once, or a token for scripts
     Login(LoginArguments),
-    /// List recorded and served arrays
+    /// List remembered and served arrays
     List,
     /// Show an array: state, members, failures it survives now, running tasks
     Show(ShowArguments),
@@ -180,7 +180,7 @@ pub enum Verb {
     Simulate(Box<SimulateArguments>),
     /// Measure or simulate with the methods of storage reviews, and write a report
     Review(Box<ReviewArguments>),
-    /// Join parts of a review or of a plan that were run apart
+    /// Join the parts of a review or plan that were run with --shard
     Merge(MergeArguments),
     /// Compare two reviews
     Compare(CompareArguments),
@@ -194,7 +194,7 @@ pub enum Verb {
     Torture(TortureArguments),
     /// Print a completion script for a shell
     Completions {
-        /// Which shell
+        /// The shell
         shell: clap_complete::Shell,
     },
     /// Write the man pages to a directory
@@ -310,10 +310,13 @@ fn event_level() -> impl clap::builder::TypedValueParser<Value = crate::events::
         .map(|word| Level::named(&word).expect("the parser lets no other word through"))
 }
 
-/// Members may be named so.
-pub const MEMBER_HELP: &str = "A file, a block device, or the address of a remote export \
-(nbd://HOST:PORT/EXPORT, nbd+unix:///EXPORT?socket=PATH); or model:PROFILE,file=PATH, a file with the timing of a drive \
-of that profile";
+/// The long help of an argument that takes members: its meaning, and how a member is named.
+fn member_help(meaning: &str) -> String {
+    format!(
+        "{meaning}. A member is a file, a block device, the address of a remote export (nbd://HOST:PORT/EXPORT, \
+         nbd+unix:///EXPORT?socket=PATH), or model:PROFILE,file=PATH, a file with the timing of a drive of that profile"
+    )
+}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,6 @@
 //! Verbs that need no server: examine, scan, assemble, doctor, erase, copy-out, copy-in.
 
-use super::MEMBER_HELP;
+use super::member_help;
 use crate::quantity;
 use clap::Args;
 use openraid_units::Bytes;
@@ -10,15 +10,15 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 If a server is running (the only one, or the one of --control), it takes the array over and serves it at once. If none is \
-running, nothing is written to any member, and the array is recorded for `serve`.
+running, nothing is written to any member, and the array is remembered for `serve`.
 
 Examples:
   openraid assemble /dev/sdb /dev/sdc /dev/sdd
   openraid assemble --scan /dev/disk/by-id
   openraid assemble data --forget, or: openraid forget data")]
 pub struct AssembleArguments {
-    /// Members, or the name of a recorded array
-    #[arg(value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    /// Members, or the name of a remembered array
+    #[arg(value_name = "MEMBER|NAME", long_help = member_help("Members, or the name of a remembered array"))]
     pub members: Vec<String>,
     /// Look for members in this directory
     #[arg(long, value_name = "DIR")]
@@ -40,7 +40,7 @@ pub struct AssembleArguments {
 /// What `forget` takes.
 #[derive(Args, Debug)]
 pub struct ForgetArguments {
-    /// Its name
+    /// Name of the array
     #[arg(value_name = "NAME")]
     pub array: String,
 }
@@ -49,7 +49,7 @@ pub struct ForgetArguments {
 #[derive(Args, Debug)]
 pub struct ExamineArguments {
     /// Members; nothing is written
-    #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
+    #[arg(required = true, value_name = "MEMBER", long_help = member_help("Members; nothing is written"))]
     pub members: Vec<String>,
 }
 
@@ -69,8 +69,8 @@ Nothing is written to a member: while the array is tried, all writes stay in mem
 Example:
   openraid doctor d1 d2 d3 d4 --read 1G")]
 pub struct DoctorArguments {
-    /// Members, or the name of a recorded array
-    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    /// Members, or the name of a remembered array
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = member_help("Members, or the name of a remembered array"))]
     pub members: Vec<String>,
     /// Read this much from the start of the array
     #[arg(long, value_name = "SIZE", value_parser = quantity::size, default_value = "1M")]
@@ -84,7 +84,7 @@ Clears superblocks 1.0, 1.1 and 1.2, the bitmap and the bad-block log. The data 
 says any more how to assemble it.")]
 pub struct EraseArguments {
     /// Members whose metadata is cleared
-    #[arg(required = true, value_name = "MEMBER", long_help = MEMBER_HELP)]
+    #[arg(required = true, value_name = "MEMBER", long_help = member_help("Members whose metadata is cleared"))]
     pub members: Vec<String>,
     /// Do it; without this option the plan is printed and nothing is changed
     #[arg(short, long)]
@@ -95,16 +95,16 @@ pub struct EraseArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Linux 6.19 and later store the logical block size of an array in its superblocks. Kernels before 6.19 then refuse the array \
-(\"does not have a valid v1.2 superblock\"). This clears the field on all members. It is refused if hosts would see smaller \
-blocks, that is if every drive's logical block is smaller than the field. Without --yes only the plan is printed.
+(\"does not have a valid v1.2 superblock\"). The command clears the field on all members. It is refused if hosts would see smaller \
+blocks: if every drive's logical block is smaller than the field. Without --yes only the plan is printed.
 
 Members are written one after the other, each durably. If the command is interrupted, run it again.
 
 Example:
   openraid update --for-kernels-before 6.19 /dev/sdb /dev/sdc /dev/sdd --yes")]
 pub struct UpdateArguments {
-    /// All members, or the name of a recorded array
-    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    /// All members, or the name of a remembered array
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = member_help("All members, or the name of a remembered array"))]
     pub members: Vec<String>,
     /// The array is to be accepted by kernels before this version
     #[arg(long, value_name = "VERSION", required = true, value_parser = ["6.19"])]
@@ -126,7 +126,7 @@ pub struct UpdateArguments {
 /// What `copy-out` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Nothing is written to any member. A degraded array is read through its redundancy. For levels 50 and 60 name the members of \
+Nothing is written to any member. A degraded array is read through its redundancy. For levels 50 and 60, name the members of \
 all spans. With --json the summary goes to standard error.
 
 Examples:
@@ -134,8 +134,8 @@ Examples:
   openraid copy-out --skip-bad data > image
   openraid copy-out data | dd of=image bs=1M conv=sparse")]
 pub struct CopyOutArguments {
-    /// Members, or the name of a recorded array
-    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    /// Members, or the name of a remembered array
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = member_help("Members, or the name of a remembered array"))]
     pub members: Vec<String>,
     /// Use stale members if the array cannot start without them, and read a dirty, degraded array
     #[arg(short, long)]
@@ -158,8 +158,8 @@ that the array is redundant.
 Example:
   openraid copy-in d1 d2 d3 d4 < image")]
 pub struct CopyInArguments {
-    /// Members, or the name of a recorded array
-    #[arg(required = true, value_name = "MEMBER|NAME", long_help = MEMBER_HELP)]
+    /// Members, or the name of a remembered array
+    #[arg(required = true, value_name = "MEMBER|NAME", long_help = member_help("Members, or the name of a remembered array"))]
     pub members: Vec<String>,
     /// Do not finish the initial sync or resync: it continues when the array is served
     #[arg(long)]

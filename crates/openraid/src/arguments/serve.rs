@@ -18,8 +18,8 @@ configuration file can name addresses with TLS (server.nbd-tls).
 Ctrl-C or SIGTERM stops the server cleanly: requests under way are finished, members are flushed and marked clean. SIGHUP or \
 `openraid reload` reads the configuration file again.
 
-With a configuration file and without a NAME or MEMBER it is a service: it serves all arrays in the registry or the \
-file, starts even if some of them cannot be started, and goes on when the last one is stopped.
+With a configuration file and without a NAME or MEMBER the server is a service: it serves all arrays of the registry and the \
+file, starts even if some of them cannot be started, and continues when the last one is stopped.
 
 Scripts wait with `openraid show NAME --wait SECONDS`, or with --ready-fd, which also notices a server that cannot start:
   openraid serve data & openraid show data --wait 60
@@ -33,7 +33,7 @@ Examples:
   openraid serve --level 5 --name scratch ram:1G ram:1G ram:1G
   openraid serve --level 5 --name slow model:wd740gd model:wd740gd model:wd740gd")]
 pub struct ServeArguments {
-    /// Names of recorded arrays, or members [default: all recorded arrays]
+    /// Names of remembered arrays, or members [default: all remembered arrays]
     #[arg(value_name = "NAME|MEMBER")]
     pub names: Vec<String>,
     /// Listen on a TCP address: HOST:PORT, or PORT on the loopback; may be given several times
@@ -46,7 +46,7 @@ pub struct ServeArguments {
     /// addresses the connection is encrypted
     #[arg(long, value_name = "HOST:PORT")]
     pub http: Option<String>,
-    /// Also give metrics under node_exporter's names for md
+    /// Also export metrics under node_exporter's names for md
     #[arg(long)]
     pub metrics_md: bool,
     /// Look for members in this folder
@@ -66,11 +66,11 @@ pub struct ServeArguments {
     /// Start arrays without their write-protected members. Those members miss all later writes
     #[arg(long)]
     pub degraded: bool,
-    /// Keep the state on the terminal up to date
+    /// Show the state of the arrays on the terminal, always up to date
     #[arg(long)]
     pub status: bool,
     /// The configuration file; /dev/null: none [default: /etc/openraid/openraid.toml (root), else
-    /// $XDG_CONFIG_HOME/openraid/openraid.toml, if it exists]. Options of the command line win over it
+    /// $XDG_CONFIG_HOME/openraid/openraid.toml, if it exists]. Options of the command line override it
     #[arg(long, value_name = "FILE", env = "OPENRAID_CONFIG")]
     pub config: Option<PathBuf>,
     /// Memory for payload [default: 160M]
@@ -80,10 +80,10 @@ pub struct ServeArguments {
     /// --journal 64M]
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub cache: Option<Bytes>,
-    /// Most commands that one drive gets at once; further ones wait in the controller [default: 128]
+    /// Maximum number of commands at one drive; further ones wait in the controller [default: 128]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=128))]
     pub drive_depth: Option<u32>,
-    /// Seconds after which a waiting command goes before all others at every fourth turn [default: 2]
+    /// Age in seconds from which on a waiting command goes first at every fourth turn of its drive [default: 2]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=30))]
     pub queue_age: Option<u64>,
     /// The device of this controller's journal; given twice if it is mirrored
@@ -122,10 +122,10 @@ pub struct ServeArguments {
 /// What `demo` takes.
 #[derive(Args, Debug)]
 pub struct DemoArguments {
-    /// How long clients write in all, before and after the drive is pulled
+    /// Seconds in which clients write, before and after the drive is pulled together
     #[arg(long, value_name = "COUNT", default_value = "15", value_parser = clap::value_parser!(u16).range(2..=3600))]
     pub seconds: u16,
-    /// Leave it running, with its files, until Ctrl-C
+    /// Leave the array running, with its files, until Ctrl-C
     #[arg(long)]
     pub keep: bool,
     /// Give the drives the timing of this profile, in real time: see `openraid simulate --list`

@@ -28,7 +28,7 @@ pub struct TortureArguments {
     /// Run one seed, and print its story if it loses a write
     #[arg(long, value_name = "SEED", value_parser = seed)]
     pub replay: Option<u64>,
-    /// Plant a bug in the driver, to see that it is found; an unknown name lists the bugs
+    /// Plant a bug in the driver, to show that it is found; an unknown name lists the bugs
     #[arg(long, value_name = "NAME")]
     pub planted: Option<String>,
     /// Only unbounded runs: faults may exceed what the level promises to survive

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// What `validate` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A claim is an expression about a simulated array that is true or false; docs/claims.md describes the language. Measured values \
+A claim is an expression about simulated arrays that is true or false; docs/claims.md describes the language. Measured values \
 are cached in a directory, and measured again after a change of the program or of a profile. The exit code says whether the \
 claims could be evaluated, not whether they hold.
 
@@ -27,7 +27,7 @@ pub struct ValidateArguments {
     /// Only claims whose id is, or starts with, this text; may be given several times
     #[arg(long, value_name = "ID")]
     pub only: Vec<String>,
-    /// Ask each claim that holds again with 3, 5, 6 and 8 drives, other block sizes and other seeds; takes several
+    /// Evaluate each claim that holds again, with 3, 5, 6 and 8 drives, other block sizes and other seeds; takes several
     /// times as long
     #[arg(long)]
     pub perturb: bool,

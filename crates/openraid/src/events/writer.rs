@@ -104,7 +104,10 @@ fn events_lost(count: u64) -> Draft {
     Draft {
         at_seconds: openraid_sys::clock::wall_seconds(),
         event: EventName::EventsLost.word().into(),
-        text: format!("{count} events were lost while the log could not be written"),
+        text: format!(
+            "{} lost while the log could not be written",
+            crate::quantity::counted(count, "event was", "events were")
+        ),
         ..Draft::default()
     }
 }

@@ -69,12 +69,12 @@ pub fn lines(array: &ArrayModel) -> Vec<String> {
     ];
     if written > 0 {
         lines.push(format!(
-            "  writes put {} into it, and {} of that replaced dirty data; {} were written to the members in {} parts, after {} \
+            "  writes put {} into it, and {} of that replaced dirty data; {} were written to the members in {}, after {} \
              on average, {} at the longest",
             size(written),
             percent(cache.merged_bytes, written),
             size(cache.destaged_bytes),
-            cache.destaged_units,
+            crate::quantity::counted(cache.destaged_units, "part", "parts"),
             human_millis(cache.waited_mean_ms),
             human_millis(cache.waited_max_ms)
         ));

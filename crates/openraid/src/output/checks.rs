@@ -95,7 +95,7 @@ pub fn summary(array: &ArrayModel) -> Option<String> {
     if all.iter().all(|text| text.as_ref() == Some(first)) {
         return Some(first.clone());
     }
-    let told = all.iter().enumerate();
-    let told = told.filter_map(|(span, text)| text.as_ref().map(|text| format!("span {span}: {text}")));
-    Some(told.collect::<Vec<_>>().join(", "))
+    let spans = all.iter().enumerate();
+    let spans = spans.filter_map(|(span, text)| text.as_ref().map(|text| format!("span {span}: {text}")));
+    Some(spans.collect::<Vec<_>>().join(", "))
 }

@@ -43,18 +43,18 @@ impl Loss {
     }
 
     fn places(&self) -> String {
-        let mut told = Vec::new();
+        let mut places = Vec::new();
         let mut before = None;
         for range in &self.ranges[..self.ranges.len().min(PLACES_TOLD)] {
             let (from, to) = (range.at.offset().bytes().get(), (range.at + range.len).offset().bytes().get());
             let is_next_span = self.has_spans && before.replace(range.set_uuid) != Some(range.set_uuid);
             let span = if is_next_span { format!("span {}: ", range.set_uuid) } else { String::new() };
-            told.push(format!("{span}{from} to {to}"));
+            places.push(format!("{span}{from} to {to}"));
         }
         match self.ranges.len().saturating_sub(PLACES_TOLD) {
-            _ if told.is_empty() => String::new(),
-            0 => format!("; bytes {}", told.join(", ")),
-            more => format!("; bytes {} and {more} more places", told.join(", ")),
+            _ if places.is_empty() => String::new(),
+            0 => format!("; bytes {}", places.join(", ")),
+            more => format!("; bytes {} and {more} more places", places.join(", ")),
         }
     }
 

@@ -16,7 +16,7 @@ const LINES_MAX: usize = 1024;
 const END_WAIT: Duration = Duration::from_secs(2);
 
 /// A message to the thread that writes.
-enum Told {
+enum Message {
     Line(String),
     /// The newest state is in [`Newest`].
     State,
@@ -27,7 +27,7 @@ type Newest = Arc<Mutex<Option<Vec<ArrayModel>>>>;
 
 /// The way to the thread that writes.
 pub struct Voice {
-    sender: SyncSender<Told>,
+    sender: SyncSender<Message>,
     ended: Receiver<()>,
     /// With a display of the state.
     newest: Option<Newest>,
@@ -53,7 +53,7 @@ impl Voice {
 
     /// A line. It is left out if too many wait already.
     pub fn say(&mut self, line: String) {
-        if self.sender.try_send(Told::Line(line)).is_err() {
+        if self.sender.try_send(Message::Line(line)).is_err() {
             self.left_out += 1;
         }
     }
@@ -67,7 +67,7 @@ impl Voice {
     pub fn show(&self, arrays: &[ArrayModel]) {
         let Some(newest) = &self.newest else { return };
         let before = newest.lock().unwrap_or_else(PoisonError::into_inner).replace(arrays.to_vec());
-        if before.is_none() && self.sender.try_send(Told::State).is_err() {
+        if before.is_none() && self.sender.try_send(Message::State).is_err() {
             // It is drawn when there is room again.
             newest.lock().unwrap_or_else(PoisonError::into_inner).take();
         }
@@ -80,16 +80,16 @@ impl Voice {
     }
 }
 
-fn write(lines: &Receiver<Told>, mut live: Option<Live>, newest: Option<&Newest>) {
-    for told in lines {
-        match (told, &mut live) {
-            (Told::Line(line), Some(live)) => live.say(&line),
-            (Told::Line(line), None) => super::print(&line),
-            (Told::State, Some(live)) => {
+fn write(lines: &Receiver<Message>, mut live: Option<Live>, newest: Option<&Newest>) {
+    for message in lines {
+        match (message, &mut live) {
+            (Message::Line(line), Some(live)) => live.say(&line),
+            (Message::Line(line), None) => super::print(&line),
+            (Message::State, Some(live)) => {
                 let state = newest.and_then(|newest| newest.lock().unwrap_or_else(PoisonError::into_inner).take());
                 live.update(&state.unwrap_or_default(), &[]);
             }
-            (Told::State, None) => {}
+            (Message::State, None) => {}
         }
     }
 }

@@ -140,7 +140,7 @@ impl Server {
             ..Condition::of_server(EventName::SinkFailed, format!("alarms do not arrive: {why}"))
         }));
         if self.alarms.fails() {
-            let text = "alarms cannot be written down: they are lost if the server ends".into();
+            let text = "alarms cannot be stored: they are lost if the server ends".into();
             found.push(Condition::of_server(EventName::StateUnwritable, text));
         }
         self.alarms.observe_server(&found)

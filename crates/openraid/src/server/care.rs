@@ -160,7 +160,7 @@ impl Server {
     }
 
     fn note_probe(&self, member: &str, trouble: Option<String>) {
-        let told = {
+        let is_changed = {
             let mut state = self.state();
             let Some(own) = state.care.idle.get_mut(member) else { return };
             let is_news = own.trouble.is_some() != trouble.is_some();
@@ -169,7 +169,7 @@ impl Server {
             own.trouble.clone_from(&trouble);
             is_news
         };
-        if told {
+        if is_changed {
             let (event, text) = match trouble {
                 Some(why) => (EventName::DriveSilent, format!("{member}: it is idle, and cannot be read: {why}")),
                 None => (EventName::DriveAnswers, format!("{member}: it can be read again")),

@@ -306,7 +306,7 @@ fn verdict(figures: &Figures) -> Verdict {
         return Verdict {
             part: "memory",
             what: format!("memory for payload: requests and operations waited for it {}", times(figures.memory)),
-            knob: "serve with more --memory, or let clients have less under way".into(),
+            knob: "serve with more --memory, or let clients have fewer requests under way".into(),
         };
     }
     // Polling ends as soon as a request comes: it keeps a CPU busy, but no request waits for it.
@@ -315,7 +315,7 @@ fn verdict(figures: &Figures) -> Verdict {
         return Verdict {
             part: "processor",
             what: format!("the processor: the server's thread worked {worked} % of the time"),
-            knob: "larger requests cost less each; a second array may have a server of its own".into(),
+            knob: "larger requests cost less for each byte; another array may have a server of its own".into(),
         };
     }
     let member = figures.members.iter().max_by_key(|member| member.busy);
@@ -400,7 +400,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
 
 /// No client sends requests: the work of the members in spite of that.
 fn unasked(figures: &Figures) -> String {
-    let nothing = "nothing: no client asks for anything";
+    let nothing = "nothing: no client sends requests";
     let Some(member) = figures.members.iter().filter(|own| own.commands > 0).max_by_key(|own| own.busy) else {
         return nothing.into();
     };
@@ -540,7 +540,7 @@ mod tests {
         let text = judge("data", &idle).text;
         assert!(text.contains("requests are written to the members (the busiest, /srv/d3: busy 25 %"), "{text}");
         let resting = Figures { members: Vec::new(), ..idle };
-        assert!(judge("data", &resting).text.contains("no client asks for anything; in the last"));
+        assert!(judge("data", &resting).text.contains("no client sends requests; in the last"));
         assert_eq!(unknown().part, "unknown");
     }
 

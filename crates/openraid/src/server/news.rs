@@ -43,7 +43,7 @@ impl Server {
         match event {
             ServiceEvent::Notice(notice) => self.notice(notice),
             ServiceEvent::NoticesLost(count) => {
-                Some(plain(EventName::NoticesLost, format!("{count} notices were lost")))
+                Some(plain(EventName::NoticesLost, format!("{} lost", counted(*count, "notice was", "notices were"))))
             }
             ServiceEvent::StopFailed(array, error) => {
                 let name = self.name_of(*array).map_or_else(|| array.to_string(), |(name, _)| name);

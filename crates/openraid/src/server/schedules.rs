@@ -68,9 +68,9 @@ impl Server {
                     continue;
                 }
                 let step = step(array, schedule, paused, now);
-                let told = step.and_then(|step| self.carry_out_step(array, schedule, step, now));
-                if told.is_some() {
-                    self.add_news(told.into_iter().collect());
+                let news = step.and_then(|step| self.carry_out_step(array, schedule, step, now));
+                if news.is_some() {
+                    self.add_news(news.into_iter().collect());
                     break;
                 }
                 if paused.is_some() && check_of(array).is_none() {

@@ -107,9 +107,9 @@ impl Server {
     }
 
     pub(super) fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), String> {
-        let told = |failure: crate::exit::Failure| format!("spare {member}: {}", failure.text);
-        let status = self.status().map_err(told)?;
-        if super::named::Members::of(&status, served).knows(member).map_err(told)? {
+        let of_spare = |failure: crate::exit::Failure| format!("spare {member}: {}", failure.text);
+        let status = self.status().map_err(of_spare)?;
+        if super::named::Members::of(&status, served).knows(member).map_err(of_spare)? {
             return Ok(());
         }
         let sets = served.sets();

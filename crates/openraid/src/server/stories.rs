@@ -87,17 +87,17 @@ impl Server {
         if let Wanted::Since(_) = wanted {
             self.follow()?;
         }
-        let Some((steps, told)) = self.handle.steps()? else {
+        let Some((steps, recorded)) = self.handle.steps()? else {
             return Err(Failure::refused(format!(
                 "steps of requests are not recorded; begin with `openraid explain {name} --record on`, or watch with \
                  `openraid explain {name} --follow`"
             )));
         };
         let names = names(&self.status()?, &served);
-        let first = told - steps.len() as u64;
+        let first = recorded - steps.len() as u64;
         // A number from before the present recording is void; the largest number asks for no steps yet.
         let wanted = match wanted {
-            Wanted::Since(since) if since > told && since != u64::MAX => Wanted::Since(0),
+            Wanted::Since(since) if since > recorded && since != u64::MAX => Wanted::Since(0),
             wanted => wanted,
         };
         let all = assemble(&steps, first);
@@ -105,7 +105,7 @@ impl Server {
         let left_out = chosen.len().saturating_sub(STORIES_MAX);
         let stories = chosen[left_out..].iter().map(|story| StoryModel::of(story, &all, &names)).collect();
         let lost_steps = if let Wanted::Since(since) = wanted { first.saturating_sub(since) } else { 0 };
-        Ok(StoriesModel { stories, next: told, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
+        Ok(StoriesModel { stories, next: recorded, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
     }
 
     /// Stories of the slowest requests, or of one, recorded while clients ask for them.
@@ -125,12 +125,12 @@ impl Server {
     pub fn requests(&self, name: &str, since: u64) -> Result<RequestsModel, Failure> {
         let served = self.find(name)?;
         self.follow()?;
-        let Some((steps, told)) = self.handle.steps()? else {
+        let Some((steps, recorded)) = self.handle.steps()? else {
             return Err(Failure::refused(format!("{name}: steps of requests are not recorded any more; try again")));
         };
-        let first = told - steps.len() as u64;
+        let first = recorded - steps.len() as u64;
         // A number that is older than the recorded steps has no meaning any more.
-        let since = if since > told && since != u64::MAX { 0 } else { since };
+        let since = if since > recorded && since != u64::MAX { 0 } else { since };
         let arrived = (first..).zip(&steps).filter(|(number, _)| *number >= since);
         let own = arrived.filter_map(|(number, step)| match step.what {
             What::Arrived { array, kind, offset, len } if array == served.array => {
@@ -140,7 +140,7 @@ impl Server {
             _ => None,
         });
         let found: Vec<(u64, RequestModel)> = own.take(REQUESTS_MAX + 1).collect();
-        let next = found.get(REQUESTS_MAX).map_or(told, |(number, _)| *number);
+        let next = found.get(REQUESTS_MAX).map_or(recorded, |(number, _)| *number);
         let more = found.len() > REQUESTS_MAX;
         let requests = found.into_iter().take(REQUESTS_MAX).map(|(_, request)| request).collect();
         let lost_steps = if since == u64::MAX { 0 } else { first.saturating_sub(since) };
@@ -196,8 +196,8 @@ fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Re
             let found: Vec<&Story> = requests().filter(|story| story.owner == Owner::Request(number)).collect();
             if found.is_empty() {
                 let there = match kept(all, names) {
-                    Some((first, last)) => format!("kept are requests {first} to {last}"),
-                    None => "none has come since steps are kept".into(),
+                    Some((first, last)) => format!("requests {first} to {last} are kept"),
+                    None => "no request has come since steps are recorded".into(),
                 };
                 return Err(Failure::refused(format!("{name}: nothing is known of request {number}; {there}")));
             }
@@ -206,7 +206,7 @@ fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Re
         Wanted::Last => {
             let last = requests().filter(|story| story.ended.is_some()).max_by_key(|story| story.ended);
             last.map(|story| vec![story])
-                .ok_or_else(|| Failure::refused(format!("{name}: no request has ended since steps are kept")))
+                .ok_or_else(|| Failure::refused(format!("{name}: no request has ended since steps are recorded")))
         }
         Wanted::Slowest(count) => {
             let mut ended: Vec<&Story> = requests().filter(|story| story.ended.is_some() && story.whole).collect();

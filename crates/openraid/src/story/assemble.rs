@@ -169,7 +169,7 @@ mod tests {
             place: Place::Whole,
         };
         let replied = What::Replied { status: ReplyStatus::Ok };
-        let told = assemble(
+        let stories = assemble(
             &steps(&[
                 (request(1), arrived()),
                 (request(2), arrived()),
@@ -185,7 +185,7 @@ mod tests {
             ]),
             100,
         );
-        let later: Vec<_> = told.iter().map(|story| (story.owner, story.later.clone(), story.ended)).collect();
+        let later: Vec<_> = stories.iter().map(|story| (story.owner, story.later.clone(), story.ended)).collect();
         let unit = Owner::Unit(SetId(0), 4);
         let expected = [
             (Owner::Request(1), vec![2], Some(105)),
@@ -194,12 +194,12 @@ mod tests {
             (Owner::Request(3), vec![], None),
         ];
         assert_eq!(later, expected);
-        assert_eq!(told[0].steps.len(), 4, "the entry that both waited for is in both stories");
+        assert_eq!(stories[0].steps.len(), 4, "the entry that both waited for is in both stories");
     }
 
     #[test]
     fn a_story_that_began_before_the_first_step_is_incomplete_and_has_no_operations() {
-        let told = assemble(
+        let stories = assemble(
             &steps(&[
                 (Who::Op(OpName(1)), What::Granted),
                 (Who::Request(1), What::Received { len: 1 }),
@@ -207,7 +207,7 @@ mod tests {
             ]),
             0,
         );
-        let seen: Vec<_> = told.iter().map(|story| (story.owner, story.whole, story.steps.len())).collect();
+        let seen: Vec<_> = stories.iter().map(|story| (story.owner, story.whole, story.steps.len())).collect();
         assert_eq!(seen, [(Owner::Request(1), false, 1), (Owner::Request(2), true, 1)]);
     }
 }

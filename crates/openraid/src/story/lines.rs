@@ -164,7 +164,7 @@ impl Teller<'_> {
                 self.line(step, "arrived", text);
             }
             What::Received { len } => {
-                self.line(step, "received", format!("payload is here: {}", bytes(len)));
+                self.line(step, "received", format!("payload has arrived: {}", bytes(len)));
             }
             What::Cached { unit, len, entry, .. } => {
                 let promise = if entry == 0 { String::new() } else { format!(", in entry {entry} of the journal") };
@@ -178,7 +178,7 @@ impl Teller<'_> {
                 line.sectors = Some(len.get());
             }
             What::Sending { len } => {
-                self.line(step, "sent", format!("{} go to the client", bytes(len)));
+                self.line(step, "sent", format!("sent to the client: {}", bytes(len)));
             }
             What::Replied { status } => {
                 self.line(step, "replied", format!("the client has its answer: {}", status_word(status)));

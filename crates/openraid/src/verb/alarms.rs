@@ -52,21 +52,20 @@ fn store(context: &Context) -> Store {
 
 /// Alarms of the servers, and stored alarms that no server manages.
 fn all(servers: &mut [Connection], context: &Context) -> Result<Vec<AlarmModel>, Failure> {
-    let mut told = Vec::new();
+    let mut all_alarms = Vec::new();
     for server in servers {
         match server.ask(&Command::Alarms)? {
-            Answer::Alarms(alarms) => told.extend(alarms),
+            Answer::Alarms(alarms) => all_alarms.extend(alarms),
             _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         }
     }
-    let kept: Book = store(context)
-        .read()
-        .map_err(|error| Failure::failed(format!("the alarms that are kept cannot be read: {error}")))?;
-    let others = kept.alarms.iter().map(Alarm::model).filter(|kept| !told.iter().any(|own| is_same(own, kept)));
+    let kept: Book =
+        store(context).read().map_err(|error| Failure::failed(format!("the stored alarms cannot be read: {error}")))?;
+    let others = kept.alarms.iter().map(Alarm::model).filter(|kept| !all_alarms.iter().any(|own| is_same(own, kept)));
     let others: Vec<AlarmModel> = others.collect();
-    told.extend(others);
-    told.sort_by(|a, b| (a.since_seconds, &a.id).cmp(&(b.since_seconds, &b.id)));
-    Ok(told)
+    all_alarms.extend(others);
+    all_alarms.sort_by(|a, b| (a.since_seconds, &a.id).cmp(&(b.since_seconds, &b.id)));
+    Ok(all_alarms)
 }
 
 fn is_same(own: &AlarmModel, kept: &AlarmModel) -> bool {
@@ -130,7 +129,7 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
             others = book.acknowledge(now, |alarm| is_others(alarm) && is_meant(alarm, which));
             book
         });
-        changed.map_err(|error| Failure::failed(format!("alarms cannot be written down: {error}")))?;
+        changed.map_err(|error| Failure::failed(format!("alarms cannot be stored: {error}")))?;
     }
     if !others.is_empty() {
         let log = Log::at(context.registry.folder_beside("events"));

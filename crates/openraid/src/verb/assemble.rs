@@ -142,7 +142,7 @@ fn finish(
     let mut servers = match arguments.no_serve {
         true => Vec::new(),
         false => context.servers.connect().unwrap_or_else(|failure| {
-            context.output.warn(&format!("{}; the arrays are recorded, and no server has them yet", failure.text));
+            context.output.warn(&format!("{}; the arrays are remembered, and no server has them yet", failure.text));
             Vec::new()
         }),
     };

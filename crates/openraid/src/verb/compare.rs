@@ -73,7 +73,7 @@ pub fn read(path: &Path) -> Result<ReviewResults, Failure> {
     let results: ReviewResults = serde_json::from_str(&text)
         .map_err(|error| wrong(format!("no results of a review: {error}; name the folder of one")))?;
     if results.schema != REVIEW_SCHEMA {
-        return Err(wrong(format!("its form is {:?}; only {REVIEW_SCHEMA:?} is understood", results.schema)));
+        return Err(wrong(format!("its format is {:?}; only {REVIEW_SCHEMA:?} is understood", results.schema)));
     }
     Ok(results)
 }
@@ -90,7 +90,7 @@ fn text(body: &Body, top: usize) -> String {
     }
     let alone = (body.comparison.only_a, body.comparison.only_b);
     if alone != (0, 0) {
-        lines.push(format!("  {} cells are in A only, {} in B only", alone.0, alone.1));
+        lines.push(format!("  cells in A only: {}, in B only: {}", alone.0, alone.1));
     }
     if pairs.iter().all(|pair| pair.a == pair.b) {
         lines.push("  nothing differs".into());

@@ -161,9 +161,9 @@ fn member(device: &Path, context: &Context) -> Outcome {
             let body = Member { device: &shown, array: &array.name };
             Ok(context.output.answer(Exit::Fine, &body, &array.name))
         }
-        None => {
-            Err(Failure::refused(format!("{shown} does not belong to an array that is recorded or configured here")))
-        }
+        None => Err(Failure::refused(format!(
+            "{shown} does not belong to an array of the registry or the configuration file"
+        ))),
     }
 }
 

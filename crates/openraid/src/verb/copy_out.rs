@@ -87,15 +87,15 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     }
     let gaps = copy(&trial.handle(), served.array, &model, arguments.skip_bad)?;
     let skipped_bytes = gaps.iter().map(|gap| gap.bytes).sum();
-    let told = &gaps[..gaps.len().min(GAPS_TOLD_MAX)];
-    for gap in told {
+    let shown = &gaps[..gaps.len().min(GAPS_TOLD_MAX)];
+    for gap in shown {
         let Gap { offset, bytes } = gap;
         context.output.warn(&format!("{bytes} bytes from byte {offset} on could not be read: zeroes were copied"));
     }
-    if gaps.len() > told.len() {
-        context.output.warn(&format!("{} more ranges could not be read", gaps.len() - told.len()));
+    if gaps.len() > shown.len() {
+        context.output.warn(&format!("ranges that could not be read, in all: {}", gaps.len()));
     }
-    let body = Body { array: &model.name, bytes: model.size_bytes, skipped_bytes, skipped: told };
+    let body = Body { array: &model.name, bytes: model.size_bytes, skipped_bytes, skipped: shown };
     let mut text = format!("openraid copy-out: {} of {} copied", human(Bytes(model.size_bytes)), model.name);
     if skipped_bytes > 0 {
         text += &format!(", but {skipped_bytes} bytes could not be read");

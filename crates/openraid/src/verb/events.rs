@@ -50,7 +50,7 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     let mut text = if events.is_empty() && !arguments.follow { "no events".into() } else { table(&events) };
     if content.damaged > 0 {
         let lines = counted(content.damaged, "line", "lines");
-        text.push_str(&format!("\n{lines} of the log cannot be read: the disk or another program has damaged them"));
+        text.push_str(&format!("\n{lines} of the log cannot be read: the disk or another program has damaged the log"));
     }
     let exit = Exit::Fine;
     if !arguments.follow {

@@ -122,10 +122,13 @@ fn print_stories(found: &StoriesModel, name: &str, context: &Context) -> Exit {
     let StoriesModel { stories, left_out, lost_steps, .. } = found;
     let mut texts: Vec<String> = stories.iter().map(story::text).collect();
     if *left_out > 0 {
-        texts.push(format!("({left_out} more stories ended meanwhile and are left out)"));
+        texts.push(format!("(left out: {} that ended meanwhile)", counted(*left_out, "story", "stories")));
     }
     if *lost_steps > 0 {
-        texts.push(format!("({lost_steps} steps came too fast to be kept: stories of requests are missing)"));
+        texts.push(format!(
+            "({} not recorded, because requests came too fast: stories are missing)",
+            counted(*lost_steps, "step was", "steps were")
+        ));
     }
     let body = StoriesBody { array: name, stories, left_out: *left_out, lost_steps: *lost_steps };
     context.output.answer(Exit::Fine, &body, &texts.join("\n"))
@@ -188,7 +191,7 @@ fn text(array: &ArrayModel, body: &Body<'_>) -> String {
         parts(body.limit),
         format!("{}, since it was started:", array.name),
         format!(
-            "  requests of hosts: {} ({}), {} ({}), {}, {} others",
+            "  requests of hosts: {} ({}), {} ({}), {}, others: {}",
             counted(host.reads, "read", "reads"),
             human(Bytes(host.read_bytes)),
             counted(host.writes, "write", "writes"),

@@ -113,7 +113,7 @@ fn text(body: &Body) -> String {
         ));
     }
     if body.lost_steps > 0 {
-        lines.push(format!("  CAUTION: {} steps came too fast to be kept: requests are missing", body.lost_steps));
+        lines.push(format!("  CAUTION: requests came too fast and are missing (steps lost: {})", body.lost_steps));
     }
     if body.server_ended {
         lines.push("  the server has ended".into());

@@ -220,7 +220,7 @@ fn level(subject: Subject) -> Result<ArrayLevel, Failure> {
         | Subject::Array { level: level @ (Level::Raid5 | Level::Raid6), .. } => {
             words::level(level.word()).map_err(Failure::usage)
         }
-        other => Err(Failure::usage(format!("{other}: rehearsed are single, and raid 0, 1, 1e, 10, 5 and 6"))),
+        other => Err(Failure::usage(format!("{other} cannot be rehearsed; name single, or raid 0, 1, 1e, 10, 5 or 6"))),
     }
 }
 

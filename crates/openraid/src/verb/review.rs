@@ -171,7 +171,7 @@ pub fn run(arguments: &ReviewArguments, context: &Context) -> Outcome {
         one(arguments, &wanted, &library, context)?
     };
     results.rank = arguments.rank;
-    Ok(told(&results, &arguments.out, context))
+    Ok(answer_of(&results, &arguments.out, context))
 }
 
 /// Only a simulated target can have parts, because a real one is measured in one place.
@@ -400,7 +400,7 @@ pub(super) fn join_into(folder: &Path, parts: Vec<ReviewResults>, library: &Libr
     std::fs::create_dir_all(folder).map_err(|error| Failure::failed(format!("{}: {error}", folder.display())))?;
     let choice = Choice::parse(&results.target).map_err(Failure::usage)?;
     write(folder, &results, &page(&choice, library, &machine, &results)?)?;
-    Ok(told(&results, folder, context))
+    Ok(answer_of(&results, folder, context))
 }
 
 fn bed_facts(library: &Library, results: &ReviewResults) -> Vec<Fact> {
@@ -425,7 +425,7 @@ fn write(folder: &Path, results: &ReviewResults, page: &str) -> Result<(), Failu
     Ok(())
 }
 
-fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
+fn answer_of(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
     let all = || results.methods.iter().flat_map(|method| &method.cells);
     let cells = || all().filter(|known| !known.is_left());
     let absent = |not_applicable: bool| {
@@ -478,7 +478,7 @@ fn told(results: &ReviewResults, folder: &Path, context: &Context) -> Exit {
         format!("{} {what}: {}", counted(absent.cells), absent.reason)
     }));
     if body.absent.len() > REASONS_MAX {
-        lines.push(format!("{} more reasons are in {}", body.absent.len() - REASONS_MAX, body.results));
+        lines.push(format!("all {} reasons are in {}", body.absent.len(), body.results));
     }
     lines.extend(ranking::text(&body.ranking, results.rank));
     lines.extend(body.judgement());

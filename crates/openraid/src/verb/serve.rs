@@ -91,7 +91,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         without_flush: arguments.without_flush,
         in_force: file,
         stays,
-        chosen: chosen.told.clone(),
+        chosen: chosen.overview.clone(),
         notifier: Notifier::from_environment(),
         alarms: alarms(context)?,
     });
@@ -110,11 +110,11 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     server.keep_nbd_tls(tls.renewal());
     let tls = tls.run(context)?;
     openraid_sys::memory::give_back();
-    announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::told))?;
+    announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::announcement))?;
     if let Some(mut file) = ready_fd {
         // The descriptor is closed after this, so the reader sees the end.
-        let told = writeln!(file, "ready");
-        told.map_err(|error| Failure::failed(format!("--ready-fd: it cannot be written: {error}")))?;
+        let written = writeln!(file, "ready");
+        written.map_err(|error| Failure::failed(format!("--ready-fd: it cannot be written: {error}")))?;
     }
     server.notifier().ready(&server.summary());
     warn_of_open_doors(context, service.addresses());
@@ -383,8 +383,8 @@ fn make(
     let (name, notes) = server.serve_journalled(started, journalled(arguments))?;
     notes.iter().for_each(|note| context.output.warn(note));
     let remembered = server.remember(&name);
-    let told = journalled(arguments).map_or(Ok(()), |wanted| server.remember_journalled(&name, wanted));
-    if let Err(failure) = remembered.and(told) {
+    let journal_noted = journalled(arguments).map_or(Ok(()), |wanted| server.remember_journalled(&name, wanted));
+    if let Err(failure) = remembered.and(journal_noted) {
         context.output.warn(&failure.text);
     }
     Ok(())
@@ -439,7 +439,7 @@ fn announce_ready(
 fn warn_of_open_doors(context: &Context, addresses: &[SocketAddr]) {
     for address in addresses.iter().filter(|address| !address.ip().is_loopback()) {
         context.output.warn(&format!(
-            "{address} is open to the network: NBD has no password and no encryption, so anyone who can reach it can read \
+            "{address} is open to the network: NBD has no password and no encryption, so every client that can reach it can read \
              and write the arrays"
         ));
     }

@@ -92,7 +92,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let subject = word.parse().map_err(Failure::usage)?;
     let Load { pattern, axes, trace } = asked(&arguments.load)?;
     if arguments.range && trace.is_some() {
-        let text = "--range: a trace asks at its own times, whatever the machine can do; leave it out";
+        let text = "--range: a trace sends requests at its own times, whatever the machine can do; leave it out";
         return Err(Failure::usage(text));
     }
     let state = match (arguments.degraded, arguments.rebuilding) {
@@ -231,7 +231,8 @@ fn text(body: &Body<'_>) -> String {
 
 /// Number of the machine's values that no data sheet gives, and their effect on the figure. A trace has no range.
 fn certainty(body: &Body<'_>) -> Vec<String> {
-    let values = format!("  {} parameters estimated (not in the drive's data sheet)", body.uncertain_values);
+    let parameters = crate::quantity::counted(body.uncertain_values as u64, "parameter", "parameters");
+    let values = format!("  {parameters} estimated (not in the drive's data sheet)");
     let Some(range) = &body.range else {
         let trace = matches!(body.result.spec.pattern, Pattern::Trace(_));
         return vec![if trace { values } else { values + "; --range says how much they change this" }];

@@ -70,7 +70,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let broken = outcomes.iter().filter(|outcome| outcome.broken).count();
     if broken > 0 {
         warn(&format!(
-            "{broken} of the claims cannot be evaluated: their checks are wrong, not the models; see the reasons"
+            "claims that cannot be evaluated: {broken}. Their checks are wrong, not the models; see the reasons"
         ));
     }
     if let Some(error) = metrics.store_lost() {

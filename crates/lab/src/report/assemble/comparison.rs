@@ -35,9 +35,11 @@ pub fn comparison(names: (&str, &str), first: &[Trial], second: &[Trial]) -> Rev
         review.sections.push(section);
     }
     let left_out = ours.symmetric_difference(&theirs).count();
-    review.summary.push(format!("{alike} of {all} results differ by at most {}.", percent(NOISE)));
+    let differ = if alike == 1 { "differs" } else { "differ" };
+    review.summary.push(format!("{alike} of {all} results {differ} by at most {}.", percent(NOISE)));
     if left_out > 0 {
-        review.summary.push(format!("{left_out} cells are in one of the two only and are left out."));
+        let cells = if left_out == 1 { "1 cell is".into() } else { format!("{left_out} cells are") };
+        review.summary.push(format!("{cells} in one of the two only, and left out."));
     }
     findings::explain(&mut review);
     review

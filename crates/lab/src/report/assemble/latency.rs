@@ -174,12 +174,12 @@ fn heat(known: &[Known]) -> Heat {
 /// The band with most requests of each array.
 fn most(known: &[Known]) -> String {
     let bands = bands();
-    let told = known.iter().filter(|one| one.histogram.count() > 0).filter_map(|one| {
+    let shares = known.iter().filter(|one| one.histogram.count() > 0).filter_map(|one| {
         let shares = bands.iter().map(|band| (one.histogram.share(band.clone()), band));
         let (share, band) = shares.max_by(|one, two| one.0.total_cmp(&two.0))?;
         Some(format!("{} ({} %) on {}", words(band), number(share * 100.0), one.subject))
     });
-    format!("Most requests take {}.", list(&told.collect::<Vec<_>>()))
+    format!("Most requests take {}.", list(&shares.collect::<Vec<_>>()))
 }
 
 /// The user's own load: the rate at which it is served, and its latency.

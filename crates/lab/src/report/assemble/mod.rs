@@ -183,20 +183,20 @@ type Flagged = (fn(&Flag) -> bool, &'static str);
 const FLAGGED: [Flagged; 5] = [
     (
         |flag| matches!(flag, Flag::AboveCeiling { .. }),
-        "have a rate above what a bus or the members can carry: a cache has answered",
+        "had a rate above the limit of a bus or of the members: a cache has answered",
     ),
     (
         |flag| matches!(flag, Flag::StillInCaches { .. }),
-        "ended with part of their writes still in caches: the drives are slower than these figures",
+        "ended with part of the writes still in caches: the drives are slower than these figures",
     ),
     (
         |flag| matches!(flag, Flag::ReadFromCache { .. }),
-        "read part of their data from the controller's cache, not from drives",
+        "read part of the data from the controller's cache, not from drives",
     ),
     (|flag| matches!(flag, Flag::PageCache), "went through the page cache of this machine"),
     (
         |flag| matches!(flag, Flag::FlushOwed { .. }),
-        "needed a long flush afterwards: their writes were in caches until then",
+        "needed a long flush afterwards: the writes were in caches until then",
     ),
 ];
 
@@ -213,24 +213,24 @@ fn warnings(section: &mut Section, all: &[&Trial]) {
     let count = results().filter(|result| result.is_unsteady()).count();
     let real = all.iter().any(|trial| trial.spec.effort.is_a_time());
     let more = if real { "more --seconds" } else { "more --effort" };
-    warn(count, &format!("had not become steady when they were measured: give them {more}"));
+    warn(count, &format!("had not become steady when measured: use {more}"));
     for flag in FLAGGED {
         warn(results().filter(|result| result.flags.iter().any(flag.0)).count(), flag.1);
     }
     let cut = || results().filter(|result| result.never_asked > 0);
     let never = super::format::fixed(cut().map(|result| result.never_asked as f64).sum(), 0);
-    let words = format!("were cut off, as the target could not keep up: {never} requests were never issued");
+    let words = format!("ended early, as the target could not keep up: {never} requests were never issued");
     warn(cut().count(), &words);
     let generator = |result: &&crate::cell::CellResult| {
         result.components.iter().any(|part| part.name == "generator" && part.busy >= findings::BUSY_LIMIT)
     };
     let count = results().filter(generator).count();
-    warn(count, "were limited by the load generator, whose thread had no time left: the target may be faster");
+    warn(count, "reached the limit of the load generator, whose thread had no time left: the target may be faster");
     for (note, count) in scaled(all) {
-        warn(count, &format!("have {note}"));
+        warn(count, &format!("had {note}"));
     }
     let wrong = |trial: &&&Trial| trial.outcome.absence().is_some_and(|absence| !absence.not_applicable);
-    warn(all.iter().filter(wrong).count(), "went wrong and have no result");
+    warn(all.iter().filter(wrong).count(), "failed and gave no result");
 }
 
 /// The notes of cells about sets that were made smaller for a small target, with the number of cells.

@@ -176,7 +176,7 @@ fn a_cell_without_a_result_has_a_reason() {
     let absent =
         Absent { what: "RAID 6, 4 drives".into(), reason: "the controller takes five drives for RAID 6".into() };
     assert_eq!(found.absent, [absent]);
-    assert_eq!(found.findings[0].text, "1 of 18 cells went wrong and have no result.");
+    assert_eq!(found.findings[0].text, "1 of 18 cells failed and gave no result.");
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
     assert_eq!((lines.series.len(), lines.series[0].points.len()), (1, 8));
     assert_eq!((lines.series[0].absent[0].x, lines.series[0].absent[0].reason.as_str()), (4.0, "power failed"));
@@ -228,7 +228,7 @@ fn the_page_has_the_number_of_requests_that_were_never_sent() {
         let Outcome::Measured(result) = &mut trial.outcome else { panic!("all have results") };
         result.never_asked = never_asked;
     }
-    let wanted = "2 of 9 cells were cut off, as the target could not keep up: 1,234,567 requests were never issued.";
+    let wanted = "2 of 9 cells ended early, as the target could not keep up: 1,234,567 requests were never issued.";
     assert!(section(&cut, &[]).findings.iter().any(|finding| finding.text == wanted));
 }
 
@@ -248,7 +248,7 @@ fn a_comparison_has_the_change_of_every_cell_that_both_have() {
     };
     let review = comparison(("simulated", "served"), &run("a", 100.0, &[1, 2, 4]), &run("b", 110.0, &[1, 2, 4, 8]));
     assert_eq!(review.summary[0], "0 of 3 results differ by at most 5.0 %.");
-    assert_eq!(review.summary[1], "1 cells are in one of the two only and are left out.");
+    assert_eq!(review.summary[1], "1 cell is in one of the two only, and left out.");
     let table = &review.sections[0].tables[0];
     let Cell::Change(change) = table.rows[0].cells[2] else { panic!("no change") };
     assert!((change - 10.0).abs() < 1e-9);
@@ -437,7 +437,7 @@ fn a_real_target_has_its_name_and_a_time_instead_of_requests() {
     assert_eq!(found.how, ["Each result is of 10 s, after at most 1 s of warming up; seed 1."]);
     let reason = "the first 32 GB are all of it".to_owned();
     assert_eq!(found.absent, [Absent { what: "/dev/sdx, in the first 32 GB".into(), reason }]);
-    let wanted = "6 of 12 cells had not become steady when they were measured: give them more --seconds.";
+    let wanted = "6 of 12 cells had not become steady when measured: use more --seconds.";
     assert_eq!(found.findings[0].text, wanted);
     let Chart::Lines(lines) = &found.panels[0].chart else { panic!("no lines") };
     assert_eq!(lines.series[0].subject.to_string(), "/dev/sdx");
@@ -451,7 +451,7 @@ fn a_generator_without_time_left_is_a_warning() {
     chapter.trials[0].outcome = Outcome::Measured(Box::new(busy));
     let found = section(&chapter, &[]);
     let wanted =
-        "1 of 2 cells were limited by the load generator, whose thread had no time left: the target may be faster.";
+        "1 of 2 cells reached the limit of the load generator, whose thread had no time left: the target may be faster.";
     assert_eq!(found.findings[0].text, wanted);
 }
 

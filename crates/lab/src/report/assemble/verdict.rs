@@ -36,12 +36,12 @@ pub fn judge(review: &mut Review, chapters: &[Chapter]) {
     review.brief.extend(distrust(chapters));
     review.brief.extend(absent(chapters));
     review.standings = findings::standings_table(&groups);
-    let told = groups.iter().flat_map(|group| group.scenarios.iter().map(|scenario| (scenario, group.kind.as_str())));
-    let told = told.map(|(scenario, kind)| {
+    let all = groups.iter().flat_map(|group| group.scenarios.iter().map(|scenario| (scenario, group.kind.as_str())));
+    let verdicts = all.map(|(scenario, kind)| {
         let name = if kind.is_empty() { scenario.name.clone() } else { format!("{}, {kind}", scenario.name) };
         Fact::new(name, findings::verdict(scenario))
     });
-    review.verdicts = told.filter(|fact| !fact.value.is_empty()).collect();
+    review.verdicts = verdicts.filter(|fact| !fact.value.is_empty()).collect();
 }
 
 fn is_measured(trial: &Trial) -> bool {
@@ -110,11 +110,11 @@ fn by_depth(name: &str, all: &[&Trial], rank: Option<Scheme>) -> Vec<Scenario> {
 /// The results of an array over the queue depth.
 fn depths(of_array: &[&Trial]) -> Vec<(String, Point)> {
     let all = grouped(of_array, |spec| spec.axes.qd.unwrap_or(1)).into_iter();
-    let told = all.filter_map(|(depth, trials)| {
+    let points = all.filter_map(|(depth, trials)| {
         let words = format!("at {}", place(&outstanding_axis(), f64::from(depth)));
         Some((words, Figure::Iops.point(f64::from(depth), &trials)?))
     });
-    told.collect()
+    points.collect()
 }
 
 fn database(all: &[&Trial]) -> Vec<Scenario> {
@@ -135,7 +135,7 @@ fn database(all: &[&Trial]) -> Vec<Scenario> {
 /// Sequential reads, and sequential writes.
 fn ways(all: &[&Trial], names: [&str; 2], what: impl Fn(&str) -> String) -> Vec<Scenario> {
     let ways = [(Direction::Read, "read"), (Direction::Write, "written")];
-    let told = ways.into_iter().zip(names).map(|((op, word), name)| {
+    let scenarios = ways.into_iter().zip(names).map(|((op, word), name)| {
         let trials = only(all, |spec| spec.axes.op == Some(op));
         let entries = grouped(&trials, subject).into_iter().filter_map(|(name, of_array)| {
             let value = Figure::Mbps.point(0.0, &of_array)?;
@@ -144,7 +144,7 @@ fn ways(all: &[&Trial], names: [&str; 2], what: impl Fn(&str) -> String) -> Vec<
         });
         Scenario { name: name.into(), what: what(word), unit: Unit::named("MB/s"), entries: entries.collect() }
     });
-    told.filter(|scenario| !scenario.entries.is_empty()).collect()
+    scenarios.filter(|scenario| !scenario.entries.is_empty()).collect()
 }
 
 /// Parts that run in sequence: the harmonic mean of their rates. Arrays that lack a part are left out.

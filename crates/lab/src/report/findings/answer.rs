@@ -62,7 +62,7 @@ fn of_overlay(lines: &Lines) -> Option<String> {
     }
     let (worst, series) = worst?;
     Some(format!(
-        "{} differs from what it is held against by {} on average over {places} places, at worst by {} ({} at {}).",
+        "{} differs from its counterpart by {} on average over {places} places, at worst by {} ({} at {}).",
         shared_variant(lines).unwrap_or_else(|| "Prediction".into()),
         percent(sum / f64::from(places)),
         percent(worst.worst.abs()),

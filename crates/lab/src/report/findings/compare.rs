@@ -133,8 +133,9 @@ pub fn order_effect(first: &Lines, second: &Lines) -> Vec<Finding> {
             }
         }
         let Some((_, point, other)) = worst else { continue };
+        let depend = if count == 1 { "depends" } else { "depend" };
         let text = format!(
-            "{}: {count} of {} results depend on the order of the tests, most at {}: {} in the first cycle, {} in \
+            "{}: {count} of {} results {depend} on the order of the tests, most at {}: {} in the first cycle, {} in \
              the second. Something keeps a state between tests.",
             series.subject,
             points.len(),

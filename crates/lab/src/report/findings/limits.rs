@@ -29,13 +29,13 @@ pub fn limits(lines: &Lines, explained: &[String]) -> Vec<Finding> {
         }
     }
     let all = drawn(lines).count();
-    let told = |(part, names, low, high): (Part, Vec<String>, f64, f64)| {
+    let sentence = |(part, names, low, high): (Part, Vec<String>, f64, f64)| {
         let names = if names.len() == all && all > 2 { "all of them".into() } else { list(&names) };
         let busy = percent_range(low.min(1.0), high.min(1.0));
         let text = format!("{part} is the limit of {names} at best ({busy} busy).");
         Finding::new(FindingKind::Limit, sentence(&text))
     };
-    parts.into_iter().map(told).collect()
+    parts.into_iter().map(sentence).collect()
 }
 
 /// Warnings about noise, about results above the ceiling of a part, and about results that the generator limits.
@@ -66,8 +66,9 @@ fn noise(lines: &Lines) -> Option<Finding> {
     }
     let (share, name, point) = worst?;
     let runs = if point.runs > 1 { format!(" over {} runs", point.runs) } else { String::new() };
+    let are = if count == 1 { "is" } else { "are" };
     let text = format!(
-        "{count} of {all} results are noisy; the worst, {name} at {}, spreads by {}{runs}.",
+        "{count} of {all} results {are} noisy; the worst, {name} at {}, spreads by {}{runs}.",
         place(&lines.x, point.x),
         percent(share)
     );

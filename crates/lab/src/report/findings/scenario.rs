@@ -176,8 +176,8 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<S
         kinds.into_iter().filter(|(_, (a, b))| (a - b).abs() >= RATE_LEAST).collect();
     found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
     let many = |count: f64| if count < 0.005 { "none".to_owned() } else { fixed(count, 2) };
-    let told = found.into_iter().take(RATES_TOLD);
-    let words: Vec<String> = told.map(|(what, (x, y))| format!("{what} {} ({a} {})", many(y), many(x))).collect();
+    let largest = found.into_iter().take(RATES_TOLD);
+    let words: Vec<String> = largest.map(|(what, (x, y))| format!("{what} {} ({a} {})", many(y), many(x))).collect();
     (!words.is_empty()).then(|| format!("decisions for each request of {b}: {}", list(&words)))
 }
 
@@ -297,14 +297,14 @@ pub fn brief(group: &Group) -> Vec<String> {
     let mut lines = Vec::new();
     let order = standings(scenarios);
     if scenarios.len() > 1 && order.len() > 1 {
-        let told = order.iter().take(RANKED_TOLD).map(|(subject, mean, _)| format!("{subject} {}", percent(*mean)));
-        let told: Vec<String> = told.collect();
+        let ranked = order.iter().take(RANKED_TOLD).map(|(subject, mean, _)| format!("{subject} {}", percent(*mean)));
+        let ranked: Vec<String> = ranked.collect();
         let more = order.len().saturating_sub(RANKED_TOLD);
         let more = if more > 0 { format!(", {more} more in the table") } else { String::new() };
         lines.push(format!(
             "Order of the{kind} arrays over {} scenarios, by the mean share of the best: {}{more}.",
             scenarios.len(),
-            told.join(", ")
+            ranked.join(", ")
         ));
     }
     lines.extend(wins(scenarios, &format!("Best{kind} array of each scenario"), |_| true));

@@ -43,7 +43,7 @@ pub fn shapes(lines: &Lines) -> (Vec<Finding>, Vec<String>) {
         }
     }
     let explained = levels.iter().filter(|level| level.limit.is_some()).map(|level| level.name.clone()).collect();
-    found.extend(told(&levels));
+    found.extend(flat_parts(&levels));
     (found, explained)
 }
 
@@ -73,7 +73,7 @@ impl Level {
 }
 
 /// Sentences about flat parts. Those with the same limit are combined.
-fn told(levels: &[Level]) -> Vec<Finding> {
+fn flat_parts(levels: &[Level]) -> Vec<Finding> {
     let part = |level: &Level| level.limit.as_ref().map(|(part, _)| part.clone());
     let mut kinds: Vec<(Option<Part>, bool)> = Vec::new();
     for level in levels {

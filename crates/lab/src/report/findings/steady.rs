@@ -29,7 +29,7 @@ pub fn lines(all: &Lines) -> Cow<'_, Lines> {
 
 /// A sentence about lines.
 pub fn told_of_lines(all: &Lines, tell: impl Fn(&Lines) -> String) -> String {
-    told(of_lines(all), || left(decided(all), &tell), || tell(all))
+    with_unsteady(of_lines(all), || left(decided(all), &tell), || tell(all))
 }
 
 /// Lines without unsteady points, and without the positions at which an unsteady point is better than all steady ones:
@@ -56,7 +56,7 @@ fn decided(all: &Lines) -> Cow<'_, Lines> {
 /// A sentence about two charts of lines.
 pub fn told_of_both(one: &Lines, other: &Lines, tell: impl Fn(&Lines, &Lines) -> String) -> String {
     let (a, b) = (of_lines(one), of_lines(other));
-    told((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
+    with_unsteady((a.0 + b.0, a.1 + b.1), || tell(&lines(one), &lines(other)), || tell(one, other))
 }
 
 /// A sentence about the remaining lines; none if no point was left out.
@@ -73,11 +73,15 @@ pub fn told_of_bars(all: &Bars, tell: impl Fn(&Bars) -> String) -> String {
         let bars = all.bars.iter().filter(|bar| !bar.value.unsteady).cloned().collect();
         tell(&Bars { bars, ..all.clone() })
     };
-    told(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
+    with_unsteady(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
 }
 
 /// A sentence that is made without the unsteady results if possible, otherwise with all. The sentence says which.
-fn told((unsteady, count): (usize, usize), without: impl FnOnce() -> String, with: impl FnOnce() -> String) -> String {
+fn with_unsteady(
+    (unsteady, count): (usize, usize),
+    without: impl FnOnce() -> String,
+    with: impl FnOnce() -> String,
+) -> String {
     if unsteady == 0 {
         return with();
     }

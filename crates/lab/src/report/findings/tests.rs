@@ -106,7 +106,7 @@ fn a_dip_is_explained_by_what_happened_more_often_there() {
 fn a_dip_within_the_spread_of_the_runs_is_none() {
     let points = vec![Point::exact(1.0, 120.0), Point::spread(2.0, 88.0, 80.0, 125.0, 3), Point::exact(4.0, 130.0)];
     let told = texts(&lines(vec![series("raid5x4", points)]));
-    assert_eq!(told, ["1 of 3 results are noisy; the worst, RAID 5 x4 at 2 outstanding, spreads by 51 % over 3 runs."]);
+    assert_eq!(told, ["1 of 3 results is noisy; the worst, RAID 5 x4 at 2 outstanding, spreads by 51 % over 3 runs."]);
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn tables_of_ratios_are_summed_up() {
 fn a_state_that_outlives_a_test_is_found_by_the_order_of_tests() {
     let (first, second) =
         (lines(vec![plain("raid5x8", &[400.0, 410.0])]), lines(vec![plain("raid5x8", &[402.0, 205.0])]));
-    let wanted = "RAID 5 x8: 1 of 2 results depend on the order of the tests, most at 2 outstanding: 410 MB/s in the \
+    let wanted = "RAID 5 x8: 1 of 2 results depends on the order of the tests, most at 2 outstanding: 410 MB/s in the \
                   first cycle, 205 MB/s in the second. Something keeps a state between tests.";
     assert_eq!(order_effect(&first, &second)[0].text, wanted);
     assert_eq!(order_effect(&first, &first), []);
@@ -387,7 +387,7 @@ fn a_prediction_is_held_against_measurements_that_were_not_steady() {
     let mut measured = unsteady_at("raid5x4", &[110.0, 110.0], &[1.0]);
     measured.mark = Mark::Points;
     let wanted =
-        "Prediction differs from what it is held against by 9.1 % on average over 2 places, at worst by 9.1 % (RAID 5 x4 at 1 \
+        "Prediction differs from its counterpart by 9.1 % on average over 2 places, at worst by 9.1 % (RAID 5 x4 at 1 \
                   outstanding). Not steady when they were measured: 1 of 4 results.";
     assert_eq!(answer(&Chart::Lines(lines(vec![plain("raid5x4", &[100.0, 100.0]), measured]))), wanted);
 }

@@ -48,8 +48,8 @@ impl Batch {
         let open = self.alarms.iter().filter(|alarm| alarm.until_seconds.is_none());
         let worst = open.clone().max_by_key(|alarm| alarm.what.level);
         let count = counted(self.alarms.len() as u64, "alarm", "alarms");
-        let worst = worst.map_or_else(|| "all over".into(), line);
-        format!("{count}, {} of them over; the worst: {worst}", self.alarms.len() - open.count())
+        let worst = worst.map_or_else(|| "all have ended".into(), line);
+        format!("{count}, {} of them ended; the worst: {worst}", self.alarms.len() - open.count())
     }
 }
 

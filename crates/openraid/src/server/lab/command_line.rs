@@ -166,7 +166,7 @@ fn of_comparison(input: &ComparisonInput, folder: &Folder) -> Result<Vec<String>
 mod tests {
     use super::*;
 
-    fn told(input: &JobInput) -> Result<String, String> {
+    fn line_of(input: &JobInput) -> Result<String, String> {
         arguments(input, &Folder("/reports".into())).map(|words| command(&words)).map_err(|failure| failure.text)
     }
 
@@ -182,7 +182,7 @@ mod tests {
             thorough: false,
         };
         assert_eq!(
-            told(&JobInput::Review(review.clone())).expect("fits"),
+            line_of(&JobInput::Review(review.clone())).expect("fits"),
             "openraid review --target sim:openraid --drive wd740gd --cache-mib 64 --arrays raid5x4 --methods sequential \
              --effort quick --jobs 1 --out /reports/one"
         );
@@ -197,7 +197,7 @@ mod tests {
             ReviewInput { methods: vec!["all,--x".into()], ..review },
         ];
         for input in wrong {
-            assert!(told(&JobInput::Review(input.clone())).is_err(), "{input:?}");
+            assert!(line_of(&JobInput::Review(input.clone())).is_err(), "{input:?}");
         }
         let plan = PlanInput {
             name: "p".into(),
@@ -210,7 +210,7 @@ mod tests {
             reads: None,
             cache_mib: None,
         };
-        let line = told(&JobInput::Plan(plan.clone())).expect("fits");
+        let line = line_of(&JobInput::Plan(plan.clone())).expect("fits");
         assert_eq!(line, "openraid plan --effort quick --drives 4,6 --levels 5 --load database --depth 4");
         for input in [
             PlanInput { load: Some("/etc/shadow".into()), ..plan.clone() },
@@ -218,9 +218,9 @@ mod tests {
             PlanInput { drives: vec![500], ..plan.clone() },
             PlanInput { levels: vec!["-x".into()], ..plan },
         ] {
-            assert!(told(&JobInput::Plan(input.clone())).is_err(), "{input:?}");
+            assert!(line_of(&JobInput::Plan(input.clone())).is_err(), "{input:?}");
         }
         let comparison = ComparisonInput { name: "c".into(), a: "a".into(), b: "../b".into() };
-        assert!(told(&JobInput::Comparison(comparison)).is_err());
+        assert!(line_of(&JobInput::Comparison(comparison)).is_err());
     }
 }

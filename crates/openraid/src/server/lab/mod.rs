@@ -154,13 +154,13 @@ impl Laboratory {
             }
         };
         self.folder.write(&job.name, file, output).map_err(|failure| failure.text)?;
-        let told = match job.kind.as_str() {
+        let result = match job.kind.as_str() {
             "plan" => value["recommendation"]["array"].as_str().map(|array| format!("recommended: {array}")),
             _ => {
                 value["mean_ratio"].as_f64().map(|ratio| format!("the second is {ratio:.3} times as fast as the first"))
             }
         };
-        Ok(told.unwrap_or_else(|| "done".into()))
+        Ok(result.unwrap_or_else(|| "done".into()))
     }
 
     /// End a job.

@@ -111,7 +111,7 @@ impl Laboratory {
         if let Some(came) = self.predictions.get(&arguments)? {
             prediction.waits = false;
             match came {
-                Ok(plan) => prediction.levels = told(&plan, smallest.bytes),
+                Ok(plan) => prediction.levels = predicted_levels(&plan, smallest.bytes),
                 Err(why) => prediction.error = Some(why),
             }
         }
@@ -135,7 +135,7 @@ fn stands_for(wanted: Option<&str>, drive: &Known) -> Result<(&'static DriveProf
 }
 
 /// A plan's levels, with the time of a rebuild for drives of this size.
-fn told(plan: &Value, bytes: u64) -> Vec<PredictedLevel> {
+fn predicted_levels(plan: &Value, bytes: u64) -> Vec<PredictedLevel> {
     let of_profile = plan["drive_bytes"].as_f64().unwrap_or(0.0);
     let scale = if of_profile > 0.0 { bytes as f64 / of_profile } else { 1.0 };
     let speed = |own: &Value| Some(PredictedSpeed { iops: own["iops"].as_f64()?, mean_ms: own["mean_ms"].as_f64()? });
@@ -169,7 +169,7 @@ mod tests {
                 "rebuild": {"idle_hours": 8.0, "loaded_hours": null}, "bottleneck": {"part": "members"}}},
             {"impossible": {"array": "raid60x4", "reason": "too few"}},
         ]});
-        let levels = told(&plan, 250);
+        let levels = predicted_levels(&plan, 250);
         assert_eq!((levels[0].level.as_str(), levels[0].rebuild_hours), ("5", Some(2.0)));
         assert_eq!(levels[0].rebuild_loaded_hours, None);
         assert_eq!((levels[1].level.as_str(), levels[1].impossible.as_deref()), ("60", Some("too few")));

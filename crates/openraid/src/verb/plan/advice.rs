@@ -57,9 +57,9 @@ fn fastest(safe: &[&LevelPlan], comparisons: &[Comparison]) -> Vec<String> {
     let (apart, level): (Vec<&Comparison>, Vec<&Comparison>) =
         comparisons.iter().partition(|own| is_told_apart(&own.lead));
     let alike = |plan: &&&LevelPlan| level.iter().any(|own| own.than == plan.array.to_string());
-    let told = |plan: &LevelPlan| format!("{} ({})", plan.array, speed_of(plan));
-    let mut first = vec![told(best)];
-    first.extend(safe.iter().filter(alike).map(|plan| told(plan)));
+    let with_speed = |plan: &LevelPlan| format!("{} ({})", plan.array, speed_of(plan));
+    let mut first = vec![with_speed(best)];
+    first.extend(safe.iter().filter(alike).map(|plan| with_speed(plan)));
     let mut lines = vec![match first.len() {
         1 => format!("fastest that survives a failure: {}", first[0]),
         _ => format!("fastest that survive a failure, with no difference that these runs show: {}", first.join(", ")),
@@ -98,8 +98,8 @@ fn cache_size(plan: &LevelPlan) -> Option<String> {
         Some(format!("of {} MiB{instead}: {}: {worth}", size.cache_mib, gained(&gain)))
     };
     // The gain of a larger cache comes first, the cost of a smaller one after it.
-    let told: Vec<String> = plan.cache_sizes.iter().rev().filter_map(words).collect();
-    (!told.is_empty()).then(|| format!("{}: a cache {}", plan.array, told.join("; one ")))
+    let sentences: Vec<String> = plan.cache_sizes.iter().rev().filter_map(words).collect();
+    (!sentences.is_empty()).then(|| format!("{}: a cache {}", plan.array, sentences.join("; one ")))
 }
 
 pub(super) fn possible(levels: &[Planned]) -> impl Iterator<Item = &LevelPlan> {
@@ -248,7 +248,7 @@ mod tests {
         let planned = request.run(&openraid_models::Library::builtin(), 2, |_, _| {}).expect("a plan").remove(0);
         let Planned::Possible(plan) = planned else { panic!("a mirror can be") };
         assert_eq!((plan.cache_mib, plan.cache_sizes.len()), (256, 2));
-        let told = |less: f64, more: f64, half: f64, steady: bool| {
+        let advice = |less: f64, more: f64, half: f64, steady: bool| {
             let mut cache_sizes = plan.cache_sizes.clone();
             for (size, percent) in cache_sizes.iter_mut().zip([less, more]) {
                 let (low_percent, high_percent) = (Some(percent - half), Some(percent + half));
@@ -260,18 +260,18 @@ mod tests {
             cache_size(&plan)
         };
         assert_eq!(
-            told(-0.3, 3.2, 1.0, true).as_deref(),
+            advice(-0.3, 3.2, 1.0, true).as_deref(),
             Some(
                 "raid1x2: a cache of 1024 MiB instead of 256: +3 % (95 %: +2 to +4): not worth it; \
                  one of 64 MiB: +0 % (95 %: -1 to +1): enough"
             )
         );
-        let large = told(-22.4, 41.0, 1.0, true).expect("a sentence");
+        let large = advice(-22.4, 41.0, 1.0, true).expect("a sentence");
         assert!(large.contains(": worth it") && large.ends_with(": too little"), "{large}");
         // A difference within chance is never advice, in either direction.
-        let noise = told(-8.0, 8.0, 9.0, true).expect("a sentence");
+        let noise = advice(-8.0, 8.0, 9.0, true).expect("a sentence");
         assert_eq!(noise.matches("these runs do not show it").count(), 2, "{noise}");
-        assert_eq!(told(0.0, 60.0, 1.0, false), None, "what was not steady is no advice");
+        assert_eq!(advice(0.0, 60.0, 1.0, false), None, "what was not steady is no advice");
         let mut none = plan.clone();
         none.cache_sizes.clear();
         assert_eq!(cache_size(&none), None);
@@ -303,16 +303,16 @@ mod tests {
             let lead = Lead { gain, clear: false, most: None };
             Comparison { faster: "raid10x4".into(), than: than.into(), lead }
         };
-        let told = fastest(&safe, &[against("raid5x4", 0.3, 2.0), against("raid6x4", 63.0, 4.0)]);
+        let lines = fastest(&safe, &[against("raid5x4", 0.3, 2.0), against("raid6x4", 63.0, 4.0)]);
         assert_eq!(
-            told,
+            lines,
             [
                 "fastest that survive a failure, with no difference that these runs show: raid10x4 (719 requests/s), \
                  raid5x4 (717 requests/s)",
                 "  against raid6x4: +63 % (95 %: +59 to +67); estimated values may change that"
             ]
         );
-        let told = fastest(&safe, &[against("raid5x4", 9.0, 2.0), against("raid6x4", 63.0, 4.0)]);
-        assert_eq!((told.len(), told[0].as_str()), (3, "fastest that survives a failure: raid10x4 (719 requests/s)"));
+        let lines = fastest(&safe, &[against("raid5x4", 9.0, 2.0), against("raid6x4", 63.0, 4.0)]);
+        assert_eq!((lines.len(), lines[0].as_str()), (3, "fastest that survives a failure: raid10x4 (719 requests/s)"));
     }
 }

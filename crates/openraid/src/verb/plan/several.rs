@@ -146,18 +146,18 @@ impl Machine {
 pub(super) fn across(machines: &[Machine]) -> Vec<String> {
     let mut lines = Vec::new();
     let several = |of: fn(&Machine) -> &String| machines.windows(2).any(|pair| of(&pair[0]) != of(&pair[1]));
-    let told = Told { drive: several(|own| &own.drive), bus: several(|own| &own.bus) };
+    let varied = Varied { drive: several(|own| &own.drive), bus: several(|own| &own.bus) };
     for own in machines {
         let alike = |other: &&Machine| other.drive == own.drive && other.bus == own.bus && other.drives > own.drives;
         let next = machines.iter().filter(alike).min_by_key(|other| other.drives);
-        let words = told.words(own, true, true);
+        let words = varied.words(own, true, true);
         lines.extend(next.into_iter().flat_map(|next| more_drives(own, next)).map(|line| format!("{words}{line}")));
     }
     for (number, own) in machines.iter().enumerate() {
         let others = machines[number + 1..].iter().filter(|other| other.drives == own.drives);
         let others = others.filter(|other| (other.drive == own.drive) != (other.bus == own.bus));
         let line = |other: &Machine| {
-            let words = told.words(own, other.drive == own.drive, other.bus == own.bus);
+            let words = varied.words(own, other.drive == own.drive, other.bus == own.bus);
             instead(own, other).map(|line| format!("{words}{line}"))
         };
         lines.extend(others.filter_map(line));
@@ -166,12 +166,12 @@ pub(super) fn across(machines: &[Machine]) -> Vec<String> {
 }
 
 /// Which parts of a machine a line must name, because the answer has machines with other ones.
-struct Told {
+struct Varied {
     drive: bool,
     bus: bool,
 }
 
-impl Told {
+impl Varied {
     /// The words before a line about this machine. `drive` and `bus` say that the line is about machines with the same.
     fn words(&self, own: &Machine, drive: bool, bus: bool) -> String {
         match (self.drive && drive, self.bus && bus) {

@@ -15,7 +15,7 @@ use crate::quantity::{counted, sold};
 const LOAD_BUSY: f64 = 0.7;
 
 /// A figure, or the reason why it is missing. The reason is a few words, or a note below the table if a run failed.
-fn told(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
+fn figure_or_reason(plan: &LevelPlan, what: &str, figure: Option<String>) -> String {
     let missing = || plan.missing.iter().find(|missing| missing.what == what);
     figure.unwrap_or_else(|| match missing() {
         Some(Missing { failed: false, reason, .. }) => reason.clone(),
@@ -80,7 +80,7 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
             1 => format!("{drives} x {drive}, {each} each"),
             _ => format!("{}, {each} of each used", words.join(" and ")),
         };
-        lines.push(format!("{drives}, behind {system}, {caches}"));
+        lines.push(format!("{drives}, on {system}, {caches}"));
         let own_times = possible(&body.levels).any(|plan| plan.by_latency);
         let times = if own_times { ", at its own times" } else { "" };
         lines.push(format!("{load}{times}: requests/s / mean latency in ms"));
@@ -118,11 +118,11 @@ fn limit_note(levels: &[Planned], thorough: bool) -> Option<String> {
 fn range_note(thorough: bool) -> [String; 2] {
     let (inside, all) = JUDGED;
     let what = if thorough {
-        "P99 and RANGE are about the healthy array. RANGE: by chance, by the profiles' estimated values, and by the model's own \
-         error. `openraid simulate ARRAY --degraded 1 --range` has it for a degraded array"
+        "P99 and RANGE are of the healthy array. RANGE: by chance, by the profiles' estimated values, and by the model's own \
+         error. `openraid simulate ARRAY --degraded 1 --range` prints it for a degraded array"
     } else {
-        "P99 and RANGE are about the healthy array. RANGE: by chance, and by the model's own error. --range varies the \
-         estimated values of the profiles, and the cache, too, and takes minutes"
+        "P99 and RANGE are of the healthy array. RANGE: by chance, and by the model's own error. --range also varies the \
+         estimated values of the profiles and the cache, and takes minutes"
     };
     let judged = format!(
         "{inside} of {all} published figures that nothing was tuned on lie within the model's own error of the prediction"
@@ -238,12 +238,14 @@ fn row(plan: &LevelPlan, outstanding: u32, journal: bool, units: &Units) -> Vec<
         speed(&plan.healthy),
         figure(plan.healthy.p99_ms),
         range_of(plan.low_percent, plan.high_percent, plan.chance_percent),
-        told(plan, "degraded", plan.degraded.as_ref().map(speed)),
-        told(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
+        figure_or_reason(plan, "degraded", plan.degraded.as_ref().map(speed)),
+        figure_or_reason(plan, "rebuilding", plan.rebuilding.as_ref().map(speed)),
         limit(plan, outstanding),
         match (journal, &plan.journal) {
-            (true, effect) => told(plan, "without journal", effect.as_ref().map(|effect| speed(&effect.without))),
-            _ => told(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
+            (true, effect) => {
+                figure_or_reason(plan, "without journal", effect.as_ref().map(|effect| speed(&effect.without)))
+            }
+            _ => figure_or_reason(plan, "write_back_ratio", plan.write_back_ratio.map(|ratio| format!("x {ratio:.2}"))),
         },
     ]
 }

@@ -50,7 +50,7 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
 }
 
 /// The address of the console. If no user has a password, also a link that signs in once.
-pub fn told(management: &Management) -> (String, Option<String>) {
+pub fn announcement(management: &Management) -> (String, Option<String>) {
     let link = (!management.has_users()).then(|| management.login(Role::Administrator));
     (management.url(), link)
 }

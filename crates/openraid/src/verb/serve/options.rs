@@ -37,7 +37,7 @@ pub struct Chosen {
     /// Devices of the journal.
     pub journal: Vec<String>,
     /// The values of the command line, for reports.
-    pub told: Vec<ValueModel>,
+    pub overview: Vec<ValueModel>,
     /// Differences between the command line and the file.
     pub notes: Vec<String>,
 }
@@ -46,7 +46,7 @@ impl Chosen {
     /// Combines both; the command line overrides the file.
     pub fn of(arguments: &ServeArguments, file: Option<&InForce>) -> Self {
         let desired = file.map(|file| file.desired.server.clone()).unwrap_or_default();
-        let mut told = Told { path: file.map(|file| file.path.display().to_string()), ..Told::default() };
+        let mut overview = Overview { path: file.map(|file| file.path.display().to_string()), ..Overview::default() };
         let paths =
             |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
         // Both lists together say where clients can connect, so one list on the command line replaces both.
@@ -54,28 +54,36 @@ impl Chosen {
         let (file_nbd, file_unix) = (desired.nbd, desired.nbd_unix);
         if listens {
             let nbd = file_nbd.as_ref().map(|own| (own.value.join(", "), own.line));
-            told.note("nbd", arguments.nbd.join(", "), nbd);
+            overview.note("nbd", arguments.nbd.join(", "), nbd);
             let unix = file_unix.as_ref().map(|own| (paths(&own.value), own.line));
-            told.note("nbd-unix", paths(&arguments.nbd_unix), unix);
-            told.note("nbd-tls", String::new(), desired.nbd_tls.as_ref().map(|own| (own.value.join(", "), own.line)));
+            overview.note("nbd-unix", paths(&arguments.nbd_unix), unix);
+            overview.note(
+                "nbd-tls",
+                String::new(),
+                desired.nbd_tls.as_ref().map(|own| (own.value.join(", "), own.line)),
+            );
         }
         let listen = file.and_then(|file| file.desired.management.listen.as_ref());
         let listen = listen.map(|own| (own.value.clone(), own.line));
-        told.option("management.listen", arguments.http.clone(), listen);
+        overview.option("management.listen", arguments.http.clone(), listen);
         let text = |bytes: Bytes| human(bytes);
-        told.option(
+        overview.option(
             "memory",
             arguments.memory.map(text),
             desired.memory.as_ref().map(|own| (text(own.value), own.line)),
         );
-        told.option("cache", arguments.cache.map(text), desired.cache.as_ref().map(|own| (text(own.value), own.line)));
+        overview.option(
+            "cache",
+            arguments.cache.map(text),
+            desired.cache.as_ref().map(|own| (text(own.value), own.line)),
+        );
         let depth = desired.drive_depth.as_ref().map(|own| (own.value.to_string(), own.line));
-        told.option("drive-depth", arguments.drive_depth.map(|own| own.to_string()), depth);
+        overview.option("drive-depth", arguments.drive_depth.map(|own| own.to_string()), depth);
         let age = desired.queue_age.as_ref().map(|own| (own.value.to_string(), own.line));
-        told.option("queue-age", arguments.queue_age.map(|own| own.to_string()), age);
+        overview.option("queue-age", arguments.queue_age.map(|own| own.to_string()), age);
         let journal = Some(&arguments.journal).filter(|own| !own.is_empty());
         let file_journal = desired.journal.as_ref().map(|own| (own.value.join(", "), own.line));
-        told.option("journal", journal.map(|own| own.join(", ")), file_journal);
+        overview.option("journal", journal.map(|own| own.join(", ")), file_journal);
         let or = |own: &[String], file: Option<Vec<String>>| match own {
             [] => file.unwrap_or_default(),
             own => own.to_vec(),
@@ -92,20 +100,20 @@ impl Chosen {
             drive_depth: arguments.drive_depth.or(desired.drive_depth.map(|own| own.value)).unwrap_or(DRIVE_DEPTH),
             queue_age: arguments.queue_age.or(desired.queue_age.map(|own| own.value)).unwrap_or(QUEUE_AGE),
             journal: or(&arguments.journal, desired.journal.map(|own| own.value)),
-            told: told.values,
-            notes: told.notes,
+            overview: overview.values,
+            notes: overview.notes,
         }
     }
 }
 
 #[derive(Default)]
-struct Told {
+struct Overview {
     path: Option<String>,
     values: Vec<ValueModel>,
     notes: Vec<String>,
 }
 
-impl Told {
+impl Overview {
     fn option(&mut self, key: &str, own: Option<String>, file: Option<(String, u32)>) {
         if let Some(own) = own {
             self.note(key, own, file);

@@ -233,7 +233,7 @@ struct Watch {
     begun: Instant,
     time: Option<Duration>,
     progress: Progress,
-    told: Instant,
+    reported_at: Instant,
 }
 
 impl Watch {
@@ -243,7 +243,7 @@ impl Watch {
             None => Progress::counting("torture, runs", seeds),
         };
         let now = Instant::now();
-        Self { begun: now, time, progress, told: now }
+        Self { begun: now, time, progress, reported_at: now }
     }
 
     fn above(&self, line: &str) {
@@ -265,8 +265,8 @@ impl Watch {
         let (cuts, requests) = (rate(tally.cuts), rate(tally.requests));
         let done = if self.time.is_some() { elapsed.as_secs() } else { many.last - first };
         self.progress.counted_saying(done, &format!("{cuts} cuts/s, {requests} requests/s, {} lost", tally.ends.lost));
-        if self.told.elapsed() >= NEWS_EVERY && !is_error_terminal() {
-            self.told = Instant::now();
+        if self.reported_at.elapsed() >= NEWS_EVERY && !is_error_terminal() {
+            self.reported_at = Instant::now();
             warn(&format!(
                 "after {}: {}, {}, {}, {} lost",
                 human_seconds(elapsed.as_secs()),

@@ -181,9 +181,7 @@ pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
         lines.push(String::new());
         lines.push(by_level(tally).trim_end().into());
         lines.push(String::new());
-        lines.push(
-            "how often it went wrong in each phase of the engine; several phases may hold at the same time.".into(),
-        );
+        lines.push("runs with a loss in each phase of the engine; several phases may hold at the same time.".into());
         lines.push(String::new());
         lines.push(by_phase(tally).trim_end().into());
     }
@@ -241,7 +239,7 @@ fn ending(many: &Many) -> Vec<String> {
         Ending::Seeds | Ending::Time | Ending::Found => {}
     }
     if unjudged > 0 {
-        lines.push(format!("not judged: {} that went on", count(unjudged, "run", "runs")));
+        lines.push(format!("not judged: {} that did not end", count(unjudged, "run", "runs")));
     }
     lines
 }
