@@ -191,7 +191,8 @@ impl Controller {
                         self.on_checksum(crc, actions);
                         self.hand_on_ended(actions);
                     } else {
-                        self.on_replay_copy();
+                        self.journal.replay_mut().copy_ended();
+                        self.sets.look();
                     }
                 }
                 _ => panic!("a completion names a job that is out: {tag:?}"),
@@ -268,12 +269,14 @@ impl Controller {
 
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
-        let moved = self.pump_ppl(actions);
+        let io = (&mut self.channels, self.now);
+        let step = self.sets.pump_logs(&mut self.ops, &mut self.trace, io, actions);
+        self.more_to_do |= step.lacks_room;
         while let Some(op) = self.ops.next_refused() {
             self.fail_op(op, ReplyStatus::IoError, actions);
         }
         self.hand_on_ended(actions);
-        moved
+        step.moved
     }
 
     /// Hand on the signals of the sets, in order.

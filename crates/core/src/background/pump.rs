@@ -77,7 +77,7 @@ impl Controller {
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
             self.sets.logs_are_due();
-            moved |= self.pump_ppl_start(id, actions);
+            moved |= self.sets.pump_ppl_start(id, &mut self.ops, (&mut self.channels, self.now), actions);
         }
         if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
             return moved;

@@ -112,7 +112,7 @@ impl Controller {
     /// Begin to write dirty units, as many as may be in work; true if one began.
     #[inline(never)]
     pub(crate) fn pump_destage(&mut self) -> bool {
-        if self.is_destage_held() {
+        if self.journal.holds_destage() {
             return false;
         }
         let (mut moved, places) = (false, self.destage_places());
@@ -143,7 +143,7 @@ impl Controller {
     /// The time at which destage must be called again.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
         let places = self.destage_places();
-        if !self.may_destage(places) || self.is_destage_held() {
+        if !self.may_destage(places) || self.journal.holds_destage() {
             return None;
         }
         self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())

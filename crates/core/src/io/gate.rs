@@ -81,11 +81,14 @@ impl Controller {
         // A rebuild writes to a member that counts as stale anyway. All other writes change members in sync.
         let is_in_sync = kind != OpKind::Rebuild;
         Gate::Open
-            .then(is_data, || self.await_session(index))
+            .then(is_data, || {
+                let time = (self.now, self.limits.clean_delay);
+                self.journal.await_session(&mut self.sets, &mut self.ops[index], time)
+            })
             .then(is_in_sync, || self.begin_write(index))
             .then(is_host, || self.sets.await_failure_marks(self.ops[index].set, self.planted))
             .then(is_data, || self.log_write(index, actions))
-            .then(is_host, || self.record_write(index))
+            .then(is_host, || self.sets.record_write(index, &mut self.ops, &mut self.trace))
             .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))
     }
 

@@ -291,11 +291,12 @@ impl Controller {
                 self.push_parity(index, actions)
             }
             Phase::Computing(Computation::Parity) if self.ops[index].partial_parity.is_there() => {
-                self.push_partial(index, actions);
+                let set = self.sets.get(self.ops[index].set);
+                self.ops.push_partial(set, index, &mut self.trace, actions);
                 Rows::Held
             }
             Phase::Computing(Computation::Partial) => {
-                self.push_partial_sum(index, actions);
+                self.ops.push_partial_sum(index, &mut self.trace, actions);
                 Rows::Held
             }
             Phase::Computing(Computation::PartialSum) => {

@@ -137,7 +137,7 @@ impl Controller {
         // A failed set records nothing any more, and a set whose members accept no record refuses the operation.
         let is_refused = set.has_failed() || set.has_stale_metadata();
         match wait {
-            Wait::Session => set.has_failed() || !self.is_held_by_session(op),
+            Wait::Session => set.has_failed() || !self.journal.holds_for_session(set, op),
             Wait::ActiveMark => is_refused || set.mark.is_active(),
             Wait::Bitmap => is_refused || op.are_bits_durable(set),
             Wait::FailureMark | Wait::ReplyMark => is_refused || set.is_failure_durable(),

@@ -4,27 +4,33 @@
 //! A destaged column is in the journal already, as host data, and its redo record refers to it. If the line was written
 //! again after it was staged, or consists of several parts, the staged bytes are logged again.
 
+use alloc::vec::Vec;
 use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_MAX};
-use openraid_units::{MemberLba, PoolOffset, Sectors, SetId, SetLba, Slot};
+use openraid_units::{Instant, MemberLba, Nanos, PoolOffset, Sectors, SetId, SetLba, Slot};
 
-use super::redo_plan::{plan_redo, InLog, RedoView, REDOS_MAX};
+use super::redo_plan::{plan_redo, InLog, RedoPlan, RedoView, REDOS_MAX};
 use super::session::Session;
 use super::Journal;
 use crate::actions::{Actions, JobColumn, JobKind};
+use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::lines::{lines_of, Line};
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::{stripe_slots, Extent};
 use crate::io::gate::Gate;
-use crate::io::op::{EntryState, Op, OpKind};
+use crate::io::op::{EntryState, Op, OpKind, Payload};
+use crate::io::ops::Ops;
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
-use crate::planted::Flaw;
+use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::requests::piece::PieceEntry;
+use crate::requests::Requests;
 use crate::slots::SlotSet;
 use crate::steps::What;
+use crate::trace::Trace;
 
 /// Members of a set with parity that the journal protects: a write past the cache over all columns has a revoke and a redo
 /// record for each.
@@ -55,17 +61,14 @@ impl Journal {
     }
 }
 
-impl Controller {
+impl Journal {
     /// Rule 1 of the write gate: hold a write while the journal session of its set begins or ends. If the session is off
     /// and the set should have one, ask for it. Destage is not held: a session ends only after destage is through.
-    pub(crate) fn await_session(&mut self, index: u32) -> Gate {
-        let op = &self.ops[index];
+    pub(crate) fn await_session(&self, sets: &mut Sets, op: &mut Op, (now, delay): (Instant, Nanos)) -> Gate {
         if op.is_destage() {
             return Gate::Open;
         }
-        let id = op.set();
-        let set = self.sets.get(id);
-        let lacks = self.lacks_session(id);
+        let set = sets.get(op.set());
         // A session that begins sets the active mark together with its own mark. If a write set the active mark before and
         // the power failed, a degraded array would start only by force. A failed set begins no session.
         // Ending a session also clears the active mark. A write already counted would keep the mark set; if a new session
@@ -74,49 +77,24 @@ impl Controller {
             set.journal.session(),
             Session::Settling | Session::Entering | Session::Leaving | Session::Unmarking
         );
-        if !lacks && (set.has_failed() || !moves) {
+        if !self.is_lacked_by(set) && (set.has_failed() || !moves) {
             return Gate::Open;
         }
-        self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
-        self.sets.ask_for_session(id);
+        sets.end_write(op, now, delay);
+        sets.ask_for_session(op.set());
         Gate::Waits(Wait::Session)
     }
 
     /// Is the session of a set off although the set should have one? Dirty data that the journal does not hold is destaged
     /// first, and destage may wait for the range of a write.
-    fn lacks_session(&self, id: SetId) -> bool {
-        let set = self.sets.get(id);
-        !set.journal.has_session() && set.dirty.all() == 0 && self.journal.is_wanted_by(self.sets.get(id))
+    fn is_lacked_by(&self, set: &Set) -> bool {
+        !set.journal.has_session() && set.dirty.all() == 0 && self.is_wanted_by(set)
     }
 
     /// Is there a reason for an operation to wait for the session of its set, by rule 1 or by rule 5?
-    pub(crate) fn is_held_by_session(&self, op: &Op) -> bool {
-        let is_changing = !matches!(self.sets.get(op.set()).journal.session(), Session::Off | Session::On);
-        is_changing || (!op.is_destage() && self.lacks_session(op.set()))
-    }
-
-    /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
-    /// hold it until they are durable.
-    pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let op = &self.ops[index];
-        // If the journal was lost before the entry was durable, the operation is written as if it had none.
-        match op.entry() {
-            EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
-            EntryState::Through(entry) if self.journal.is_live() || entry <= self.journal.durable => return Gate::Open,
-            EntryState::None | EntryState::Through(_) => {}
-        }
-        match self.sets.get(op.set()).journal.session() {
-            Session::Off => Gate::Open,
-            Session::On if !self.journal.is_live() => self.write_without_journal(index),
-            // The write is logged even if the set does not want its session any more: destage may wait for the range that
-            // this operation holds, and the session ends only after destage is through.
-            Session::On => match op.kind() {
-                OpKind::Destage => self.await_data_entries(index),
-                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
-                _ => self.log_extent(index, actions),
-            },
-            _ => Gate::Waits(Wait::Session),
-        }
+    pub(crate) fn holds_for_session(&self, set: &Set, op: &Op) -> bool {
+        let is_changing = !matches!(set.journal.session(), Session::Off | Session::On);
+        is_changing || (!op.is_destage() && self.is_lacked_by(set))
     }
 
     /// The journal was lost: let the operation write without it when the superblocks say that the journal is stale.
@@ -124,28 +102,152 @@ impl Controller {
     /// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So
     /// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
     /// start replays acknowledged data over a part of the row.
-    fn write_without_journal(&mut self, index: u32) -> Gate {
-        let (set, piece) = (self.ops[index].set(), self.ops[index].piece());
-        if self.sets.get(set).has_failed_flush() || self.sets.get(set).is_lost() {
+    fn write_without(&mut self, sets: &mut Sets, op: &Op, requests: &mut Requests, planted: Planted) -> Gate {
+        let set = sets.get(op.set());
+        if set.has_failed_flush() || set.is_lost() {
             return Gate::Failed;
         }
-        if !self.request_stale_mark(set) {
+        if !sets.request_stale_mark(op.set(), planted) {
             return Gate::Waits(Wait::StaleMark);
         }
-        if let Some(piece) = piece.filter(|piece| self.requests.piece_mut(*piece).wait_for_entry(PieceEntry::Orphaned))
-        {
-            self.requests.piece_mut(piece).begin_op();
-            self.journal.orphans.push(piece);
+        if let Some(piece) = op.piece() {
+            let waits = requests.piece_mut(piece);
+            if waits.wait_for_entry(PieceEntry::Orphaned) {
+                waits.begin_op();
+                self.orphans.push(piece);
+            }
         }
         Gate::Open
     }
 
+    /// Hold a destage to members without parity until the entries of its lines are durable. If a crash leaves copies that
+    /// differ, replay makes them equal.
+    fn await_data_entries(&mut self, cache: &Cache, ops: &mut Ops, index: u32, planted: Planted) -> Gate {
+        let op = &mut ops[index];
+        let own = op.extent();
+        let newest = lines_of(own.at, own.len)
+            .filter_map(|(number, ..)| cache.newest_entry_of(op.set(), number))
+            .max()
+            .unwrap_or(0);
+        if newest <= self.durable || planted.has(Flaw::DestageBeforeEntry) {
+            return Gate::Open;
+        }
+        let group = if newest == self.flying.sequence { &mut self.flying } else { &mut self.open };
+        group.ops.push(index);
+        op.set_entry(EntryState::AwaitsData);
+        Gate::Waits(Wait::Entry)
+    }
+
+    /// The records of an operation are in the open group: it waits for the entry.
+    fn join_group(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, trace: &mut Trace) -> Gate {
+        let sequence = self.open.sequence;
+        let op = &mut ops[index];
+        op.set_entry(EntryState::InGroup(sequence));
+        self.open.ops.push(index);
+        self.log.pin(sequence);
+        sets.get_mut(op.set()).journal.logged += 1;
+        let stripe = op.stripe().map_or(0, |stripe| stripe.0);
+        trace.note_op(sets, ops, index, Reason::RedoLogged, stripe, 0);
+        trace.op(ops, index, || What::Logged { entry: sequence });
+        Gate::Waits(Wait::Entry)
+    }
+
+    fn revoke(&mut self, array: u8, (set_lba, sectors): (SetLba, Sectors), now: Instant) {
+        self.append_record(JournalRecord::Revoke { array, set_lba, sectors }, now);
+    }
+
+    /// Append the records of rows to the open group, which has room for them. The bytes of `plan.inline` are to be copied as
+    /// `columns` say. `known` is a slot that needs one reference, and that reference.
+    fn append_rows(
+        &mut self,
+        rows: &Rows,
+        plan: &RedoPlan,
+        known: Option<(Slot, Logged)>,
+        columns: &mut Vec<JobColumn>,
+        now: Instant,
+    ) {
+        let (op, set) = (rows.op, rows.set);
+        let (array, sectors) = (set.journal.index(), rows.sectors());
+        let (member_lba, _) = op.member_rows(set);
+        rows.columns().for_each(|set_lba| self.revoke(array, (set_lba, sectors), now));
+        // The members get the other columns with this entry, so that a replay has nothing to destage there.
+        let mut run: Option<(SetLba, Sectors)> = None;
+        for (at, len) in plan.revoked.iter().map(|slot| op.band_extent(set, slot)) {
+            match &mut run {
+                Some((start, so_far)) if *start + *so_far == at => *so_far += len,
+                _ => {
+                    if let Some(full) = run.replace((at, len)) {
+                        self.revoke(array, full, now);
+                    }
+                }
+            }
+        }
+        if let Some(last) = run {
+            self.revoke(array, last, now);
+        }
+        for slot in plan.outdated {
+            self.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors }, now);
+        }
+        for slot in plan.referred {
+            match known {
+                Some((single, logged)) if single == slot => self.refer(array, slot, member_lba, logged, now),
+                _ => {
+                    let (at, len) = op.band_extent(set, slot);
+                    let mut done = Sectors::ZERO;
+                    while done < len {
+                        let logged = rows.logged_at(at + done, len - done).expect("counted before");
+                        self.refer(array, slot, member_lba + done, logged, now);
+                        done += logged.len;
+                    }
+                }
+            }
+        }
+        if plan.inline.is_empty() {
+            return;
+        }
+        let (parities, frames) = (op.computed_slots(), RowFrames::of(op));
+        for slot in plan.inline {
+            let (payload_at, at) = self.append_payload(sectors);
+            let old = frames.written(set.geometry(), parities, slot);
+            columns.push(JobColumn { index: 0, at, old });
+            self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors, payload_at }, now);
+        }
+    }
+
+    /// Append a reference to bytes of the log.
+    fn refer(&mut self, array: u8, slot: Slot, member_lba: MemberLba, logged: Logged, now: Instant) {
+        let sectors = logged.len;
+        let record = if logged.sequence == self.open.sequence {
+            JournalRecord::Redo { array, slot, member_lba, sectors, payload_at: logged.payload_at }
+        } else {
+            let entry = self.log.get(logged.sequence);
+            let at = RingSector(entry.position + JOURNAL_ALIGN.get() + logged.payload_at.get());
+            JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
+        };
+        self.append_record(record, now);
+    }
+
+    /// Append the records of an extent of a set without parity, past the cache, if the open group has room for them.
+    /// Returns where its bytes are to be copied, or the reason to wait for.
+    fn append_extent(&mut self, set: &Set, own: Extent, now: Instant) -> Result<PoolOffset, Reason> {
+        self.group_takes(set.fragments(own).count() + 1, own.len.get(), 0)?;
+        let array = set.journal.index();
+        self.revoke(array, (own.at, own.len), now);
+        let (start, to) = self.append_payload(own.len);
+        for (slot, member_lba, done, sectors) in set.fragments(own) {
+            let payload_at = start + done;
+            self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors, payload_at }, now);
+        }
+        Ok(to)
+    }
+}
+
+impl Sets {
     /// Request that the superblocks record that the journal lacks later writes; true if they do. If a stale journal is
     /// found again after a crash, it does not replace a resync.
-    fn request_stale_mark(&mut self, id: SetId) -> bool {
-        let unmarked = self.planted.has(Flaw::StaleJournalUnmarked);
-        let set = self.sets.get_mut(id);
-        if unmarked || !set.needs_mark() {
+    fn request_stale_mark(&mut self, id: SetId, planted: Planted) -> bool {
+        let set = self.get_mut(id);
+        if planted.has(Flaw::StaleJournalUnmarked) || !set.needs_mark() {
             return true;
         }
         let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
@@ -154,182 +256,99 @@ impl Controller {
         }
         let generation = metadata.request();
         set.journal.set_stale(generation);
-        self.sets.look();
+        self.look();
         false
     }
+}
 
-    /// Hold a destage to members without parity until the entries of its lines are durable. If a crash leaves copies that
-    /// differ, replay makes them equal.
-    fn await_data_entries(&mut self, index: u32) -> Gate {
-        let op = self.ops[index];
-        let own = op.extent();
-        let newest = lines_of(own.at, own.len)
-            .filter_map(|(number, ..)| self.cache.newest_entry_of(op.set(), number))
-            .max()
-            .unwrap_or(0);
-        if newest <= self.journal.durable || self.planted.has(Flaw::DestageBeforeEntry) {
-            return Gate::Open;
-        }
-        let journal = &mut self.journal;
-        let group = if newest == journal.flying.sequence { &mut journal.flying } else { &mut journal.open };
-        group.ops.push(index);
-        self.ops[index].set_entry(EntryState::AwaitsData);
-        Gate::Waits(Wait::Entry)
+/// The rows that an operation writes, its set, and the cache with the lines that it destages.
+struct Rows<'a> {
+    op: &'a Op,
+    set: &'a Set,
+    cache: &'a Cache,
+}
+
+impl Rows<'_> {
+    fn sectors(&self) -> Sectors {
+        Sectors(u64::from(self.op.rows()))
     }
 
-    /// Note that an operation's records are in the open group.
-    fn joins_group(&mut self, index: u32) {
-        let sequence = self.journal.open.sequence;
-        let op = &mut self.ops[index];
-        op.set_entry(EntryState::InGroup(sequence));
-        let set = op.set();
-        self.journal.open.ops.push(index);
-        self.journal.log.pin(sequence);
-        self.sets.get_mut(set).journal.logged += 1;
-        let stripe = self.ops[index].stripe().map_or(0, |stripe| stripe.0);
-        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::RedoLogged, stripe, 0);
-        self.trace.op(&self.ops, index, || What::Logged { entry: sequence });
-    }
-
-    // ---- rows
-
-    fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let op = &self.ops[index];
-        let (set, rows) = (op.set(), Sectors(u64::from(op.rows())));
-        let revokes = usize::from(op.rows_of().named().1);
-        let named = op.named_slots(self.sets.get(set));
-        let view = RedoView { named, write: op.written_slots(), parities: self.parity_slots(op), revokes };
-        // The last slot that needs one reference, and that reference: most writes have no other slot.
+    /// The records of the rows; and the last slot that needs one reference, with that reference: most writes have no other
+    /// slot.
+    fn plan(&self) -> (RedoPlan, Option<(Slot, Logged)>) {
+        let view = RedoView {
+            named: self.op.named_slots(self.set),
+            write: self.op.written_slots(),
+            parities: self.parity_slots(),
+            revokes: usize::from(self.op.rows_of().named().1),
+        };
         let mut known = None;
         let plan = plan_redo(&view, |slot| {
-            let found = self.references_of(op, slot);
+            let found = self.references_of(slot);
             if let Some((1, first)) = found {
                 known = Some((slot, first));
             }
-            let is_staged = found.is_some() || self.is_staged(op, slot);
+            let is_staged = found.is_some() || self.is_staged(slot);
             InLog { references: found.map(|(count, _)| count), is_staged }
         });
-        if let Err(reason) = self.journal.group_takes(plan.records, rows.get() * u64::from(plan.inline.len()), 0) {
-            return Gate::Waits(Wait::JournalRoom(reason));
-        }
-        let array = self.sets.get(set).journal.index();
-        let (member_lba, _) = self.ops[index].member_rows(self.sets.get(set));
-        if revokes > 0 {
-            self.revoke_columns(index, array);
-        }
-        self.revoke_replaced_columns(index, array, plan.revoked);
-        for slot in plan.outdated {
-            self.journal.append_record(JournalRecord::Outdated { array, slot, member_lba, sectors: rows }, self.now);
-        }
-        for slot in plan.referred {
-            match known {
-                Some((single, logged)) if single == slot => self.append_reference(array, slot, member_lba, logged),
-                _ => self.refer(index, array, slot, member_lba),
-            }
-        }
-        self.log_bytes(index, (array, member_lba), plan.inline, actions);
-        self.joins_group(index);
-        Gate::Waits(Wait::Entry)
+        (plan, known)
     }
 
-    /// Put the bytes of these slots into the open group.
-    fn log_bytes(&mut self, index: u32, (array, member_lba): (u8, MemberLba), inline: SlotSet, actions: &mut Actions) {
-        if inline.is_empty() {
-            return;
-        }
-        let op = &self.ops[index];
-        let (set, rows, parities, frames) =
-            (op.set(), Sectors(u64::from(op.rows())), op.computed_slots(), RowFrames::of(op));
-        let columns = actions.columns.len();
-        for slot in inline {
-            let (payload_at, at) = self.journal.append_payload(rows);
-            let old = frames.written(self.sets.get(set).geometry(), parities, slot);
-            actions.columns.push(JobColumn { index: 0, at, old });
-            self.journal
-                .append_record(JournalRecord::Redo { array, slot, member_lba, sectors: rows, payload_at }, self.now);
-        }
-        let bytes = self.ops[index].row_bytes();
-        self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, columns, None, None, actions);
-    }
-
-    /// The slots of P and Q of an operation's stripe.
-    fn parity_slots(&self, op: &Op) -> SlotSet {
-        let parity = self.sets.get(op.set()).parity();
+    /// The slots of P and Q of the stripe.
+    fn parity_slots(&self) -> SlotSet {
+        let (parity, computed) = (self.set.parity(), self.op.computed_slots());
         // Usually the operation writes all of them.
-        if op.computed_slots().len() == u32::from(parity.parities()) {
-            return op.computed_slots();
+        if computed.len() == u32::from(parity.parities()) {
+            return computed;
         }
-        let (_, p, q) = stripe_slots(parity, parity.row(op.rows_of().stripe));
+        let (_, p, q) = stripe_slots(parity, parity.row(self.op.rows_of().stripe));
         let p = SlotSet::one(p);
         q.map_or(p, |q| p.with(q))
     }
 
+    /// The rows in each column of a write past the cache: older entries mean nothing there any more.
+    fn columns(&self) -> impl Iterator<Item = SetLba> + '_ {
+        let rows = self.op.rows_of();
+        let (first, count) = rows.named();
+        let from = Sectors(u64::from(rows.part.from()));
+        (first..first + count).map(move |column| self.set.parity().set_lba(rows.stripe, column, from))
+    }
+
     /// Does a destage write everything to a slot that hosts have written there so far?
-    fn is_staged(&self, op: &Op, slot: Slot) -> bool {
-        if op.kind() != OpKind::RowDestage {
+    fn is_staged(&self, slot: Slot) -> bool {
+        if self.op.kind() != OpKind::RowDestage {
             return false;
         }
-        let (at, len) = op.band_extent(self.sets.get(op.set()), slot);
-        let line = |number| self.cache.line_of_unit(op.destage().unit, op.set(), number);
-        lines_of(at, len).all(|(number, ..)| line(number).is_some_and(Line::is_staged))
+        let (at, len) = self.op.band_extent(self.set, slot);
+        lines_of(at, len).all(|(number, ..)| self.line(number).is_some_and(Line::is_staged))
     }
 
-    /// Revoke the older host data of these columns: the members get it with this entry, so that a replay has nothing to
-    /// destage there.
-    fn revoke_replaced_columns(&mut self, index: u32, array: u8, revoked: SlotSet) {
-        let mut run: Option<(SetLba, Sectors)> = None;
-        for slot in revoked {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            run = match run {
-                Some((start, so_far)) if start + so_far == at => Some((start, so_far + len)),
-                Some((set_lba, sectors)) => {
-                    self.journal.append_record(JournalRecord::Revoke { array, set_lba, sectors }, self.now);
-                    Some((at, len))
-                }
-                None => Some((at, len)),
-            };
-        }
-        if let Some((set_lba, sectors)) = run {
-            self.journal.append_record(JournalRecord::Revoke { array, set_lba, sectors }, self.now);
-        }
-    }
-
-    /// Revoke older entries for the columns of a write past the cache.
-    fn revoke_columns(&mut self, index: u32, array: u8) {
-        let op = self.ops[index];
-        let sectors = Sectors(u64::from(op.rows()));
-        let rows = op.rows_of();
-        let (first, count) = rows.named();
-        for column in first..first + count {
-            let from = Sectors(u64::from(rows.part.from()));
-            let set_lba = self.sets.get(op.set()).parity().set_lba(rows.stripe, column, from);
-            self.journal.append_record(JournalRecord::Revoke { array, set_lba, sectors }, self.now);
-        }
+    fn line(&self, number: u64) -> Option<&Line> {
+        self.cache.line_of_unit(self.op.destage().unit, self.op.set(), number)
     }
 
     /// How many references give the bytes that a destage writes to a slot, and the first of them; `None` if the log does
     /// not have just these bytes.
-    fn references_of(&self, op: &Op, slot: Slot) -> Option<(usize, Logged)> {
-        if op.kind() != OpKind::RowDestage {
+    fn references_of(&self, slot: Slot) -> Option<(usize, Logged)> {
+        if self.op.kind() != OpKind::RowDestage {
             return None;
         }
-        let (at, len) = op.band_extent(self.sets.get(op.set()), slot);
-        let first = self.logged_at(op, at, len)?;
+        let (at, len) = self.op.band_extent(self.set, slot);
+        let first = self.logged_at(at, len)?;
         let mut count = 1;
         let mut done = first.len;
         while done < len {
-            done += self.logged_at(op, at + done, len - done)?.len;
+            done += self.logged_at(at + done, len - done)?.len;
             count += 1;
         }
         Some((count, first))
     }
 
     /// The first part of a staged extent in the log.
-    fn logged_at(&self, op: &Op, at: SetLba, len: Sectors) -> Option<Logged> {
+    fn logged_at(&self, at: SetLba, len: Sectors) -> Option<Logged> {
         let mut found: Option<Logged> = None;
         for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.line_of_unit(op.destage().unit, op.set(), number)?;
-            let Some((sequence, place)) = line.staged_place() else { return found };
+            let Some((sequence, place)) = self.line(number)?.staged_place() else { return found };
             let payload_at = Sectors(u64::try_from(i64::from(place) + i64::try_from(first).ok()?).ok()?);
             match &mut found {
                 None => found = Some(Logged { sequence, payload_at, len: Sectors(last - first) }),
@@ -341,76 +360,28 @@ impl Controller {
         }
         found
     }
+}
 
-    fn refer(&mut self, index: u32, array: u8, slot: Slot, member_lba: MemberLba) {
-        let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-        let mut done = Sectors::ZERO;
-        while done < len {
-            let logged = self.logged_at(&self.ops[index], at + done, len - done).expect("counted before");
-            self.append_reference(array, slot, member_lba + done, logged);
-            done += logged.len;
-        }
-    }
-
-    fn append_reference(&mut self, array: u8, slot: Slot, member_lba: MemberLba, logged: Logged) {
-        let sectors = logged.len;
-        let record = if logged.sequence == self.journal.open.sequence {
-            JournalRecord::Redo { array, slot, member_lba, sectors, payload_at: logged.payload_at }
-        } else {
-            let entry = self.journal.log.get(logged.sequence);
-            let at = RingSector(entry.position + JOURNAL_ALIGN.get() + logged.payload_at.get());
-            JournalRecord::RedoRef { array, slot, member_lba, sectors, at }
-        };
-        self.journal.append_record(record, self.now);
-    }
-
-    // ---- extents of sets without parity, past the cache
-
-    fn log_extent(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let op = self.ops[index];
-        let Extent { at, len: whole } = op.extent();
-        let fragments = self.fragments_of(&op);
-        if let Err(reason) = self.journal.group_takes(fragments + 1, whole.get(), 0) {
-            return Gate::Waits(Wait::JournalRoom(reason));
-        }
-        let array = self.sets.get(op.set()).journal.index();
-        self.journal.append_record(JournalRecord::Revoke { array, set_lba: at, sectors: whole }, self.now);
-        let (payload_at, to) = self.journal.append_payload(whole);
-        let from = match op.payload() {
-            crate::io::op::Payload::Host(base) => base,
-            _ => PoolOffset::ZERO,
-        };
-        let mut done = Sectors::ZERO;
-        while done < whole {
-            let (slots, len) = self.places_of(op.set(), at + done, whole - done);
-            for (slot, member_lba) in slots.into_iter().flatten() {
-                let payload_at = payload_at + done;
-                self.journal
-                    .append_record(JournalRecord::Redo { array, slot, member_lba, sectors: len, payload_at }, self.now);
-            }
-            done += len;
-        }
-        let bytes = u32::try_from(whole.bytes().get()).expect("an extent is small");
-        self.ops.push_copy(&mut self.trace, index, to, from, bytes, actions);
-        self.joins_group(index);
-        Gate::Waits(Wait::Entry)
-    }
-
-    fn fragments_of(&self, op: &Op) -> usize {
-        let Extent { at, len: whole } = op.extent();
-        let (mut done, mut count) = (Sectors::ZERO, 0);
-        while done < whole {
-            let (slots, len) = self.places_of(op.set(), at + done, whole - done);
-            count += slots.iter().flatten().count();
-            done += len;
-        }
-        count
+impl Set {
+    /// The parts of an extent on the members, one for each copy: slot and address, the sectors of the extent before it, and
+    /// its length.
+    fn fragments(&self, own: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
+        let mut to = Sectors::ZERO;
+        let parts = core::iter::from_fn(move || {
+            let from = to;
+            (from < own.len).then(|| {
+                let (places, len) = self.places_of(own.at + from, own.len - from);
+                to = from + len;
+                (places, from, len)
+            })
+        });
+        parts.flat_map(|(places, from, len)| places.into_iter().flatten().map(move |(slot, at)| (slot, at, from, len)))
     }
 
     /// The places of the first part of an extent on the members, one for each copy, and the length of that part.
-    fn places_of(&self, set: SetId, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
+    fn places_of(&self, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
         let mut places = [None; COPIES_MAX];
-        let one = match self.sets.get(set).geometry() {
+        let one = match self.geometry() {
             Geometry::Passthrough(g) => g.map(at),
             Geometry::Linear(g) => g.map(at),
             Geometry::Striped(g) => g.map(at),
@@ -426,6 +397,63 @@ impl Controller {
         };
         places[0] = Some((one.slot, one.lba));
         (places, one.len.min(left))
+    }
+}
+
+impl Controller {
+    /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
+    /// hold it until they are durable.
+    pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
+        let Self { journal, sets, ops, cache, requests, planted, .. } = self;
+        let op = &ops[index];
+        // If the journal was lost before the entry was durable, the operation is written as if it had none.
+        match op.entry() {
+            EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
+            EntryState::Through(entry) if journal.is_live() || entry <= journal.durable => return Gate::Open,
+            EntryState::None | EntryState::Through(_) => {}
+        }
+        match sets.get(op.set()).journal.session() {
+            Session::Off => Gate::Open,
+            Session::On if !journal.is_live() => journal.write_without(sets, op, requests, *planted),
+            // The write is logged even if the set does not want its session any more: destage may wait for the range that
+            // this operation holds, and the session ends only after destage is through.
+            Session::On => match op.kind() {
+                OpKind::Destage => journal.await_data_entries(cache, ops, index, *planted),
+                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
+                _ => self.log_extent(index, actions),
+            },
+            _ => Gate::Waits(Wait::Session),
+        }
+    }
+
+    fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
+        let Self { journal, sets, ops, cache, trace, .. } = self;
+        let op = &ops[index];
+        let rows = Rows { op, set: sets.get(op.set()), cache };
+        let (plan, known) = rows.plan();
+        let payload = rows.sectors().get() * u64::from(plan.inline.len());
+        if let Err(reason) = journal.group_takes(plan.records, payload, 0) {
+            return Gate::Waits(Wait::JournalRoom(reason));
+        }
+        let (columns, bytes) = (actions.columns.len(), op.row_bytes());
+        journal.append_rows(&rows, &plan, known, &mut actions.columns, self.now);
+        if !plan.inline.is_empty() {
+            ops.push_job(trace, index, JobKind::Copy, bytes, columns, None, None, actions);
+        }
+        journal.join_group(index, ops, sets, trace)
+    }
+
+    fn log_extent(&mut self, index: u32, actions: &mut Actions) -> Gate {
+        let Self { journal, sets, ops, trace, .. } = self;
+        let op = &ops[index];
+        let to = match journal.append_extent(sets.get(op.set()), op.extent(), self.now) {
+            Ok(to) => to,
+            Err(reason) => return Gate::Waits(Wait::JournalRoom(reason)),
+        };
+        let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
+        let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
+        ops.push_copy(trace, index, to, from, bytes, actions);
+        journal.join_group(index, ops, sets, trace)
     }
 }
 

@@ -27,7 +27,7 @@ use openraid_units::{DriveLba, MemberLba, Sectors, SetId, Slot};
 
 use super::replay::Replay;
 use super::Journal;
-use crate::controller::Controller;
+use crate::array::set::Set;
 use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::limits::{FRAME_BYTES, OP_COMMANDS_MAX, REGION_SECTORS};
@@ -402,33 +402,29 @@ impl Replay {
     }
 }
 
-impl Controller {
-    /// Make the redo backlog of a set that was loaded; false if it is empty.
-    pub(super) fn note_backlog(&mut self, id: SetId, array: u8) -> bool {
-        let journal = &mut self.journal;
-        let superblock = journal.superblock.as_ref().expect("it is live");
-        let newest = journal.replay.newest(superblock, &journal.log, array);
-        let set = self.sets.get_mut(id);
+impl Journal {
+    /// Make the redo backlog of a set that was loaded, with writes of at most `most` sectors; false if it is empty.
+    pub(super) fn note_backlog(&mut self, set: &mut Set, (id, array): (SetId, u8), most: Sectors) -> bool {
+        let superblock = self.superblock.as_ref().expect("it is live");
+        let newest = self.replay.newest(superblock, &self.log, array);
         let unit = match set.geometry() {
             Geometry::Parity(parity) => parity.chunk(),
             _ => Sectors(REGION_SECTORS),
         };
-        let backlog = RedoBacklog::new(id, array, (unit, self.limits.rows_max), newest);
+        let backlog = RedoBacklog::new(id, array, (unit, most), newest);
         if backlog.left == 0 {
             return false;
         }
-        backlog.redos.iter().for_each(|own| journal.log.pin(own.source.sequence));
-        journal.replay.backlogs.push(backlog);
-        set.journal.redoing = true;
-        set.journal.logged += 1;
+        backlog.redos.iter().for_each(|own| self.log.pin(own.source.sequence));
+        self.replay.backlogs.push(backlog);
+        set.journal.begin_redoing();
         true
     }
 
     /// Must destage wait? While a set is loaded, a later record may revoke dirty data. While there is a backlog the tail
     /// may not move, so destage must leave room in the ring.
-    pub(crate) fn is_destage_held(&self) -> bool {
-        let journal = &self.journal;
-        journal.replay.is_loading() || (journal.replay.is_active() && (journal.is_short() || journal.is_ring_pressed()))
+    pub(crate) fn holds_destage(&self) -> bool {
+        self.replay.is_loading() || (self.replay.is_active() && (self.is_short() || self.is_ring_pressed()))
     }
 }
 

@@ -16,12 +16,19 @@ use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::window::{WindowUser, SILENT};
 use super::{Journal, JournalState};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
+use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Set};
+use crate::array::sets::Sets;
 use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
-use crate::cache::{unit_at, unit_extent};
+use crate::cache::{unit_at, unit_extent, Cache};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::Command;
 use crate::limits::FRAME_BYTES;
+
+/// Why a set is not started whose data does not fit.
+const TOO_MUCH: &str =
+    "the journal holds more for the array than the cache can take; give the server a larger --cache, no \
+                        less than it had";
 
 #[derive(Clone, Debug)]
 struct Loaded {
@@ -189,190 +196,142 @@ impl Replay {
         })
     }
 
+    /// A copy out of the window is done.
+    pub(crate) fn copy_ended(&mut self) {
+        self.copies -= 1;
+    }
+
     /// A set waits for its part of the log.
     pub(crate) fn want(&mut self, set: SetId) {
         self.queue.push(set);
     }
 }
 
-/// The next need of a record.
-enum Need {
-    /// Nothing: it is done.
-    Done,
-    /// These sectors of the device, from the window.
-    Payload(DriveLba, Sectors),
+/// The result of [`Journal::pump_load`].
+enum Load {
+    /// It waits, or no set is to be loaded.
+    Waits,
+    /// It has advanced.
+    Moved,
+    /// This set is loaded.
+    Loaded(SetId, u8),
+    /// This set cannot be started, for this reason or because it has failed.
+    Refused(SetId, Option<&'static str>),
 }
 
-impl Controller {
-    /// Advance the loading of sets; true if something has changed.
-    pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
-        if matches!(self.journal.state, JournalState::Lost(_)) {
-            self.give_replay_up();
-        }
-        self.pump_load(actions)
-    }
-
-    fn pump_load(&mut self, actions: &mut Actions) -> bool {
-        if self.journal.replay.current.is_none() {
+impl Journal {
+    /// Load the set that is being loaded, or the next one, as far as possible. New dirty units get their place among
+    /// `zones`.
+    fn pump_load(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut Io) -> Load {
+        if self.replay.current.is_none() {
             // The tail must not move while a replay begins, because it might pass entries that the replay needs.
-            if !self.journal.is_live() || self.journal.replay.queue.is_empty() || !self.journal.is_tail_at_rest() {
-                return false;
+            if !self.is_live() || self.replay.queue.is_empty() || !self.is_tail_at_rest() {
+                return Load::Waits;
             }
-            let Some(place) = self.journal.replay.queue.iter().position(|set| self.may_replay(*set)) else {
-                return false;
+            let Some(place) = self.replay.queue.iter().position(|set| sets.may_be_loaded(*set)) else {
+                return Load::Waits;
             };
-            let set = self.journal.replay.queue.remove(place);
-            let Some(entry) = self.sets.find(set) else { return true };
+            let set = self.replay.queue.remove(place);
+            let Some(entry) = sets.find(set) else { return Load::Moved };
             let array = entry.journal.index();
-            let current = Current { set, array, entry: 0, record: 0, done: Sectors::ZERO };
-            (self.journal.replay.current, self.journal.replay.error) = (Some(current), None);
+            self.replay.current = Some(Current { set, array, entry: 0, record: 0, done: Sectors::ZERO });
+            self.replay.error = None;
         }
-        let mut moved = false;
-        while self.journal.replay.reading.is_none() && actions.has_room() && self.replay_step(actions) {
-            moved = true;
+        let mut load = Load::Waits;
+        while self.replay.reading.is_none() && io.actions.has_room() {
+            match self.load_next(sets, cache, zones, io) {
+                Load::Waits => break,
+                Load::Moved => load = Load::Moved,
+                ended => return ended,
+            }
         }
-        moved
+        load
     }
 
-    /// Is it durable on the members of a set which of them are missing? A missing member that comes back must not count
-    /// with the content from before the redos.
-    fn may_replay(&self, set: SetId) -> bool {
-        let Some(set) = self.sets.find(set) else { return true };
-        set.has_failed() || set.metadata.as_ref().is_none_or(crate::array::metadata::Metadata::is_all_durable)
-    }
-
-    /// Without a device of the journal its entries cannot be read.
-    fn give_replay_up(&mut self) {
-        const WHY: &str = "the journal has failed before it could be read: restart the server when it is there again";
-        if self.journal.replay.current.is_some() {
-            self.journal.replay.error.get_or_insert(WHY);
-        }
-        for id in core::mem::take(&mut self.journal.replay.queue) {
-            let Some(set) = self.sets.find_mut(id) else { continue };
-            set.journal.refuse(WHY);
-            self.sets.look();
-        }
-    }
-
-    /// One step for the set that is being loaded; false if it has to wait.
-    fn replay_step(&mut self, actions: &mut Actions) -> bool {
-        let Some(mut current) = self.journal.replay.current else { return false };
-        let failed = self.sets.get(current.set).has_failed() || self.journal.replay.error.is_some();
-        let entries = self.journal.replay.entries.len();
-        if current.entry >= entries || failed {
+    /// One step for the set that is being loaded.
+    fn load_next(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut Io) -> Load {
+        let Some(mut current) = self.replay.current else { return Load::Waits };
+        let failed = sets.get(current.set).has_failed() || self.replay.error.is_some();
+        let Some(entry) = self.replay.entries.get(current.entry).filter(|_| !failed) else {
             // Copies from the window into lines may be under way.
-            return self.journal.replay.copies == 0 && self.end_load(current, failed);
-        }
-        let loaded = &self.journal.replay.entries[current.entry];
-        let sequence = loaded.sequence;
-        let record = loaded.records.get(current.record).copied();
-        let counts = record.is_some_and(|r| {
-            r.array() == current.array
-                && self.journal.superblock.as_ref().is_some_and(|s| s.counts(r.array(), sequence))
-        });
-        let Some(record) = record.filter(|_| counts) else {
-            if current.record >= self.journal.replay.entries[current.entry].records.len() {
-                (current.entry, current.record) = (current.entry + 1, 0);
-            } else {
-                current.record += 1;
-            }
-            self.journal.replay.current = Some(current);
-            return true;
+            return if self.replay.copies == 0 { self.end_load(current, failed) } else { Load::Waits };
         };
-        let (need, left) = self.journal.replay_need(&record, current.entry, current.done);
-        if let Need::Payload(at, len) = need {
-            if !self.journal.window.take(WindowUser::Replay) {
-                return self.journal.end_if_silent();
-            }
-            let Some(from) = self.journal.window_holds(at, len) else {
-                if self.journal.replay.copies == 0 {
-                    self.journal.read_window(at, len, left, &mut Io::new(&mut self.channels, self.now, actions));
+        let (sequence, payload) = (entry.sequence, entry.at + JOURNAL_ALIGN);
+        let superblock = self.superblock.as_ref();
+        let counts = |array| array == current.array && superblock.is_some_and(|own| own.counts(array, sequence));
+        match entry.records.get(current.record).copied() {
+            None => (current.entry, current.record) = (current.entry + 1, 0),
+            Some(JournalRecord::Data { array, set_lba, sectors, payload_at })
+                if counts(array) && current.done < sectors =>
+            {
+                if !self.window.take(WindowUser::Replay) {
+                    return self.refuse_if_silent();
                 }
-                return false;
-            };
-            let Some(taken) = self.replay_record(&record, sequence, current, (from, len), actions) else {
-                return false;
-            };
-            current.done += taken;
-        } else {
-            self.replay_plain(&record, current.set);
-            (current.record, current.done) = (current.record + 1, Sectors::ZERO);
+                let (at, left) = (payload + payload_at + current.done, sectors - current.done);
+                // A piece that is in the window as a whole, and in one line.
+                let piece = left.min(Sectors(LINE_SECTORS));
+                let Some(from) = self.window_holds(at, piece) else {
+                    if self.replay.copies == 0 {
+                        self.read_window(at, piece, left, io);
+                    }
+                    return Load::Waits;
+                };
+                let part = lines_of(set_lba + current.done, piece).next().expect("not empty");
+                if !self.load_line(sets, (cache, zones), (current.set, part), (sequence, from), io) {
+                    self.replay.error = Some(TOO_MUCH);
+                    return Load::Waits;
+                }
+                let taken = part.2 - part.1;
+                self.counters.replayed_sectors += taken;
+                current.done += Sectors(taken);
+            }
+            Some(record) => {
+                if let JournalRecord::Revoke { array, set_lba, sectors } = record {
+                    if counts(array) {
+                        self.revoke_lines(sets.get_mut(current.set), cache, current.set, (set_lba, sectors));
+                    }
+                }
+                (current.record, current.done) = (current.record + 1, Sectors::ZERO);
+            }
         }
-        self.journal.replay.current = Some(current);
-        true
+        self.replay.current = Some(current);
+        Load::Moved
     }
 
-    /// Apply a record without payload.
-    fn replay_plain(&mut self, record: &JournalRecord, set: SetId) {
-        if let JournalRecord::Revoke { set_lba, sectors, .. } = *record {
-            self.revoke_lines(set, set_lba, sectors);
-        }
-    }
-
-    fn revoke_lines(&mut self, set: SetId, at: SetLba, len: Sectors) {
+    /// Revoke dirty data that was loaded.
+    fn revoke_lines(&mut self, set: &mut Set, cache: &mut Cache, id: SetId, (at, len): (SetLba, Sectors)) {
         for (number, first, last) in lines_of(at, len) {
-            let Some(line) = self.cache.find_line(set, number) else { continue };
-            let [one, other] = self.cache.revoke(line, Mask::range(first, last));
-            for sequence in [one, other] {
-                if sequence != 0 {
-                    self.journal.log.unpin(sequence);
-                }
-            }
+            let Some(line) = cache.find_line(id, number) else { continue };
+            let entries = cache.revoke(line, Mask::range(first, last));
+            entries.into_iter().filter(|sequence| *sequence != 0).for_each(|sequence| self.log.unpin(sequence));
         }
-        self.free_empty_units(set);
-    }
-
-    /// Free dirty units without a dirty line.
-    fn free_empty_units(&mut self, set: SetId) {
-        while self.cache.free_empty_unit(set) {
-            self.sets.get_mut(set).dirty.forget_unit();
+        // Dirty units without a dirty line are free.
+        while cache.free_empty_unit(id) {
+            set.dirty.forget_unit();
         }
-    }
-
-    /// Load a piece of a record. Returns its sectors, or `None` if it has to wait.
-    fn replay_record(
-        &mut self,
-        record: &JournalRecord,
-        sequence: u64,
-        current: Current,
-        (from, len): (PoolOffset, Sectors),
-        actions: &mut Actions,
-    ) -> Option<Sectors> {
-        let JournalRecord::Data { set_lba, .. } = *record else { unreachable!("the others have no bytes for hosts") };
-        let (number, first, last) = lines_of(set_lba + current.done, len).next().expect("not empty");
-        let sectors = Sectors(last - first);
-        if !self.load_line(current.set, (number, first, last), sequence, from, actions) {
-            self.journal.replay.error =
-                Some("the journal holds more for the array than the cache can take; give the server a larger --cache, no less than it had");
-            return None;
-        }
-        self.journal.counters.replayed_sectors += sectors.get();
-        Some(sectors)
     }
 
     /// Load a line, or a part of one, like a write of a host; false if the cache has no line.
     fn load_line(
         &mut self,
-        set: SetId,
-        (number, first, last): (u64, u64, u64),
-        sequence: u64,
-        from: PoolOffset,
-        actions: &mut Actions,
+        sets: &mut Sets,
+        (cache, zones): (&mut Cache, u32),
+        (set, (number, first, last)): (SetId, (u64, u64, u64)),
+        (sequence, from): (u64, PoolOffset),
+        io: &mut Io,
     ) -> bool {
-        let Some(line) = self.cache.line_for(set, number) else { return false };
-        let at = SetLba(number * LINE_SECTORS + first);
-        let geometry = self.sets.get(set).geometry();
-        let (unit_number, _) = unit_at(geometry, at);
+        let Some(line) = cache.line_for(set, number) else { return false };
+        let geometry = sets.get(set).geometry();
+        let (unit_number, _) = unit_at(geometry, SetLba(number * LINE_SECTORS + first));
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
-        let Self { cache, sets, .. } = self;
-        let unit = cache.dirty_unit_of(sets, (set, unit_number), self.now, self.limits.destage_zones);
+        let unit = cache.dirty_unit_of(sets, (set, unit_number), io.now, zones);
         let mask = Mask::range(first, last);
-        self.cache.log_line(&mut self.journal.log, line, mask, None, sequence);
-        self.cache.mark_dirty(line, mask, unit, unit_sectors.get());
-        let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
-        self.journal.replay.copies += 1;
-        actions.columns.push(JobColumn { index: 0, at: self.cache.frame_of(line, first), old: from });
-        actions.jobs.push(ParityJob {
+        cache.log_line(&mut self.log, line, mask, None, sequence);
+        cache.mark_dirty(line, mask, unit, unit_sectors.get());
+        let columns_start = u32::try_from(io.actions.columns.len()).expect("the arena is small");
+        self.replay.copies += 1;
+        io.actions.columns.push(JobColumn { index: 0, at: cache.frame_of(line, first), old: from });
+        io.actions.jobs.push(ParityJob {
             tag: Tag::new(TagKind::Journal, 1, 0),
             kind: JobKind::Copy,
             len: u32::try_from(Sectors(last - first).bytes().get().min(FRAME_BYTES)).expect("a line"),
@@ -384,81 +343,43 @@ impl Controller {
         true
     }
 
-    /// A copy out of the window is done.
-    pub(crate) fn on_replay_copy(&mut self) {
-        self.journal.replay.copies -= 1;
-        self.sets.look();
-    }
-
-    fn end_load(&mut self, current: Current, failed: bool) -> bool {
-        let Current { set, array, .. } = current;
-        self.journal.replay.current = None;
-        self.sets.look();
-        self.journal.window.give_back(WindowUser::Replay);
-        let error = self.journal.replay.error.take();
+    fn end_load(&mut self, current: Current, failed: bool) -> Load {
+        self.replay.current = None;
+        self.window.give_back(WindowUser::Replay);
+        let error = self.replay.error.take();
         if failed {
-            self.refuse_start(set, error);
-        } else if !self.note_backlog(set, array) {
-            self.begin_to_serve(set, array);
+            Load::Refused(current.set, error)
+        } else {
+            Load::Loaded(current.set, current.array)
         }
-        true
     }
 
-    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
-    pub(crate) fn begin_to_serve(&mut self, id: SetId, array: u8) {
-        let set = self.sets.get_mut(id);
-        // The set may already be stopping.
-        if set.life() == Life::Starting {
-            set.enter(Life::Running);
+    /// Without a device of the journal its entries cannot be read.
+    fn give_replay_up(&mut self, sets: &mut Sets) {
+        const WHY: &str = "the journal has failed before it could be read: restart the server when it is there again";
+        if self.replay.current.is_some() {
+            self.replay.error.get_or_insert(WHY);
         }
-        self.journal.log.end_array_entries(array);
-        self.sets.resume_session(id, self.now);
-        self.wake_all_waiters();
-    }
-
-    pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
-        self.forget_loaded(id);
-        let why = error.unwrap_or("the array has failed while its journal was replayed");
-        self.sets.get_mut(id).journal.refuse(why);
-    }
-
-    /// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
-    /// without a session, and try again and again what members refuse.
-    fn forget_loaded(&mut self, id: SetId) {
-        let log = &mut self.journal.log;
-        self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
-        self.sets.get_mut(id).dirty.forget_all();
-        self.requests.wake_all();
-    }
-}
-
-impl Journal {
-    /// What the rest of a record needs, and how much of the log may be read with it.
-    fn replay_need(&self, record: &JournalRecord, entry: usize, done: Sectors) -> (Need, Sectors) {
-        let JournalRecord::Data { payload_at, sectors, .. } = *record else { return (Need::Done, Sectors::ZERO) };
-        if done >= sectors {
-            return (Need::Done, Sectors::ZERO);
+        for id in self.replay.queue.drain(..) {
+            let Some(set) = sets.find_mut(id) else { continue };
+            set.journal.refuse(WHY);
+            sets.look();
         }
-        let at = self.replay.entries[entry].at + JOURNAL_ALIGN + payload_at;
-        let left = sectors - done;
-        // A piece that is in the window as a whole, and in one line.
-        let piece = left.min(Sectors(LINE_SECTORS));
-        (Need::Payload(at + done, piece), left)
+    }
+
+    /// The window is not free. If a hung device may never answer, the replay ends.
+    fn refuse_if_silent(&mut self) -> Load {
+        if !self.window.is_silent() {
+            return Load::Waits;
+        }
+        self.replay.error = Some(SILENT);
+        Load::Moved
     }
 
     fn window_holds(&self, at: DriveLba, len: Sectors) -> Option<PoolOffset> {
         let (start, have) = self.window.holds?;
         let inside = at >= start && at + len <= start + have;
         inside.then(|| self.window_of(WindowUser::Replay) + (at - start).bytes())
-    }
-
-    /// The window is not free. True if that ends the replay, because a hung device may never answer.
-    fn end_if_silent(&mut self) -> bool {
-        let silent = self.window.is_silent();
-        if silent {
-            self.replay.error = Some(SILENT);
-        }
-        silent
     }
 
     /// Read a piece, and what follows as far as the window reaches.
@@ -507,6 +428,59 @@ impl Journal {
             Err(CommandError::Drive(_)) => self.read_window_from(command.journal_device() + 1, io),
         }
         result == Err(CommandError::Timeout)
+    }
+}
+
+impl Sets {
+    /// Is it durable on the members of a set which of them are missing? A missing member that comes back must not count
+    /// with the content from before the redos.
+    fn may_be_loaded(&self, set: SetId) -> bool {
+        let Some(set) = self.find(set) else { return true };
+        set.has_failed() || set.metadata.as_ref().is_none_or(Metadata::is_all_durable)
+    }
+}
+
+impl Controller {
+    /// Advance the loading of sets; true if something has changed.
+    pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
+        if matches!(self.journal.state, JournalState::Lost(_)) {
+            self.journal.give_replay_up(&mut self.sets);
+        }
+        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        match self.journal.pump_load(&mut self.sets, &mut self.cache, self.limits.destage_zones, io) {
+            Load::Waits => return false,
+            Load::Moved => return true,
+            Load::Refused(set, why) => self.refuse_start(set, why),
+            Load::Loaded(id, array) => {
+                if !self.journal.note_backlog(self.sets.get_mut(id), (id, array), self.limits.rows_max) {
+                    self.begin_to_serve(id, array);
+                }
+            }
+        }
+        self.sets.look();
+        true
+    }
+
+    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
+    pub(crate) fn begin_to_serve(&mut self, id: SetId, array: u8) {
+        let set = self.sets.get_mut(id);
+        // The set may already be stopping.
+        if set.life() == Life::Starting {
+            set.enter(Life::Running);
+        }
+        self.journal.log.end_array_entries(array);
+        self.sets.resume_session(id, self.now);
+        self.wake_all_waiters();
+    }
+
+    /// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
+    /// without a session, and try again and again what members refuse.
+    pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
+        self.cache.forget_set(id, |sequence| self.journal.log.unpin_if_held(sequence));
+        let set = self.sets.get_mut(id);
+        set.dirty.forget_all();
+        set.journal.refuse(error.unwrap_or("the array has failed while its journal was replayed"));
+        self.requests.wake_all();
     }
 }
 

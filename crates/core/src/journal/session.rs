@@ -170,6 +170,12 @@ impl SetJournal {
         self.redoing
     }
 
+    /// The members lack redo records of the log.
+    pub(super) fn begin_redoing(&mut self) {
+        self.redoing = true;
+        self.logged += 1;
+    }
+
     /// The members have all redo records, or will never get them.
     pub(crate) fn end_redoing(&mut self) {
         self.redoing = false;

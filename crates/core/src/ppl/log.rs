@@ -1,15 +1,15 @@
 //! Writing the logs: records collect while the previous write is under way; then they are written together.
 
 use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
-use openraid_units::{Sectors, SetId, Slot};
+use openraid_units::{Instant, Sectors, SetId, Slot};
 
 use super::slot_log::{Log, LogState};
 use super::Partial;
 use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::geometry::StripeRole;
+use crate::io::channel::Channels;
 use crate::io::command::{Hold, Owner};
 use crate::io::gate::Gate;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
@@ -20,6 +20,7 @@ use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
+use crate::trace::Trace;
 
 impl Sets {
     /// The rows of an operation's record are on the members.
@@ -68,218 +69,210 @@ impl Sets {
     }
 }
 
-impl Controller {
-    // ---- the record of an operation
-
+impl Ops {
     /// The new parity is computed: compute the parity of the columns that are not written, from the smaller number of
     /// columns.
-    pub(crate) fn push_partial(&mut self, index: u32, actions: &mut Actions) {
-        self.ops[index].enter(Phase::Computing(Computation::Partial));
-        let op = self.ops[index];
-        let view = op.stripe_view(self.sets.get(op.set()));
-        let named = op.named_slots(self.sets.get(op.set()));
+    pub(crate) fn push_partial(&mut self, set: &Set, index: u32, trace: &mut Trace, actions: &mut Actions) {
+        self[index].enter(Phase::Computing(Computation::Partial));
+        let op = self[index];
+        let view = op.stripe_view(set);
+        let named = op.named_slots(set);
         let others = view.data.minus(named);
         let columns = actions.columns.len();
+        let mut push = |at| actions.columns.push(JobColumn { index: 0, at, old: at });
         // The columns that are not written; or the new parity without the written columns.
         if !op.is_read_modify_write() && others.len() <= named.len() + 1 {
-            for slot in others {
-                let at = op.buffer(slot);
-                actions.columns.push(JobColumn { index: 0, at, old: at });
-            }
+            others.iter().for_each(|slot| push(op.buffer(slot)));
         } else {
-            for slot in named {
-                let at = RowFrames::of(&op).named(self.sets.get(op.set()).geometry(), slot);
-                actions.columns.push(JobColumn { index: 0, at, old: at });
-            }
-            let at = op.buffer(view.p);
-            actions.columns.push(JobColumn { index: 0, at, old: at });
+            named.iter().for_each(|slot| push(RowFrames::of(&op).named(set.geometry(), slot)));
+            push(op.buffer(view.p));
         }
         let to = op.partial_buffer();
-        self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+        self.push_job(trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
     }
 
-    pub(crate) fn push_partial_sum(&mut self, index: u32, actions: &mut Actions) {
-        self.ops[index].enter(Phase::Computing(Computation::PartialSum));
-        let op = self.ops[index];
+    /// The partial parity is computed: compute its checksum.
+    pub(crate) fn push_partial_sum(&mut self, index: u32, trace: &mut Trace, actions: &mut Actions) {
+        self[index].enter(Phase::Computing(Computation::PartialSum));
+        let op = self[index];
         let at = op.partial_buffer();
         let columns = actions.columns.len();
         actions.columns.push(JobColumn { index: 0, at, old: at });
-        self.ops.push_job(&mut self.trace, index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
+        self.push_job(trace, index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
     }
+}
 
+/// What became of the logs.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct LogsStep {
+    /// One has changed.
+    pub(crate) moved: bool,
+    /// There was no room for all actions.
+    pub(crate) lacks_room: bool,
+}
+
+impl Sets {
     /// Rule 6 of the write gate: put the record of an operation into the partial parity log of its stripe, and hold the
     /// operation until the record is durable. A discard of whole rows has a record, too: a crash may leave some members
     /// zeroed.
-    pub(crate) fn record_write(&mut self, index: u32) -> Gate {
-        if self.ops[index].kind() == OpKind::Discard {
-            self.sets.get(self.ops[index].set()).plan_discard_record(&mut self.ops[index]);
+    pub(crate) fn record_write(&mut self, index: u32, ops: &mut Ops, trace: &mut Trace) -> Gate {
+        let op = &mut ops[index];
+        let (id, is_discard) = (op.set(), op.kind() == OpKind::Discard);
+        if is_discard {
+            self.get(id).plan_discard_record(op);
         }
-        let op = &self.ops[index];
         match op.record() {
-            Partial::No | Partial::Logged => Gate::Open,
-            Partial::Waiting => Gate::Waits(Wait::Record),
-            Partial::Due => {
-                let (set, stripe) = (op.set(), op.rows_of().stripe);
-                let slot = self.sets.get(set).parity().p_slot(stripe);
-                self.ops[index].set_record(Partial::Waiting);
-                let ppl = self.sets.get_mut(set).ppl.as_mut().expect("a set with records has logs");
-                let waits = ppl.logs[slot.index()].wait(index);
-                self.sets.logs_are_due();
-                if waits {
-                    self.trace.note_op(
-                        &mut self.sets,
-                        &self.ops,
-                        index,
-                        Reason::WaitedForPartialParityLog,
-                        stripe.0,
-                        0,
-                    );
-                }
-                Gate::Waits(Wait::Record)
-            }
+            Partial::No | Partial::Logged => return Gate::Open,
+            Partial::Waiting => return Gate::Waits(Wait::Record),
+            Partial::Due => {}
         }
+        op.set_record(Partial::Waiting);
+        let stripe = op.rows_of().stripe;
+        let slot = self.get(id).parity().p_slot(stripe);
+        let waits = self.log_mut(id, slot).wait(index);
+        self.logs_are_due();
+        if waits {
+            trace.note_op(self, ops, index, Reason::WaitedForPartialParityLog, stripe.0, 0);
+        }
+        Gate::Waits(Wait::Record)
     }
 
-    // ---- the logs of a set
-
-    /// Advance the logs of all sets; true if one changed.
-    pub(crate) fn pump_ppl(&mut self, actions: &mut Actions) -> bool {
-        if !self.sets.take_logs_due() {
-            return false;
+    /// Advance the logs of all sets.
+    pub(crate) fn pump_logs(
+        &mut self,
+        ops: &mut Ops,
+        trace: &mut Trace,
+        (channels, now): (&mut Channels, Instant),
+        actions: &mut Actions,
+    ) -> LogsStep {
+        let mut step = LogsStep::default();
+        if !self.take_logs_due() {
+            return step;
         }
-        let mut moved = false;
-        for id in self.sets.numbers() {
-            let Some(slots) = self.sets.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
+        for id in self.numbers() {
+            let Some(slots) = self.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
                 continue;
             };
-            moved |= self.pump_ppl_flush(id, actions);
+            step.moved |= self.pump_ppl_flush(id, (&mut *channels, now), actions);
             for slot in 0..slots {
-                moved |= self.pump_log(id, Slot(u16::try_from(slot).expect("few slots")), actions);
+                let log = (id, Slot(u16::try_from(slot).expect("few slots")));
+                step.moved |= match self.advance_log(log, ops, trace) {
+                    LogStep::Waits => false,
+                    LogStep::Moved => true,
+                    LogStep::Writes if self.get(id).log_keepers(log.1) == [None; 2] => {
+                        self.release_waiting(id, log.1, ops)
+                    }
+                    LogStep::Writes if channels.may_issue() && actions.has_room() => {
+                        self.write_log(log, ops, trace, (&mut *channels, now), actions);
+                        true
+                    }
+                    LogStep::Writes => {
+                        self.logs_are_due();
+                        step.lacks_room |= !actions.has_room();
+                        false
+                    }
+                };
             }
         }
-        moved
+        step
     }
 
-    fn pump_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
+    /// Do for a log what needs no command.
+    fn advance_log(&mut self, (id, slot): (SetId, Slot), ops: &mut Ops, trace: &mut Trace) -> LogStep {
+        let set = self.get(id);
         let ppl = set.ppl.as_ref().expect("asked for a set with logs");
         let log = &ppl.logs[slot.index()];
-        if set.has_failed() && !log.is_writing() {
-            return self.sets.release_waiting(id, slot, &mut self.ops);
-        }
-        match log.state() {
-            LogState::Free if log.is_wanted() && ppl.is_ready() => self.write_log(id, slot, actions),
-            LogState::Writing { pending: 0 } if set.is_failure_durable() => {
-                self.log_is_durable(id, slot);
-                true
+        let moved = if set.has_failed() && !log.is_writing() {
+            self.release_waiting(id, slot, ops)
+        } else {
+            match log.state() {
+                LogState::Free if log.is_wanted() && ppl.is_ready() => return LogStep::Writes,
+                LogState::Writing { pending: 0 } if set.is_failure_durable() => {
+                    self.log_is_durable(id, slot, ops, trace);
+                    true
+                }
+                LogState::Stale if set.has_failed_flush() => self.refuse_waiting(id, slot, ops, trace),
+                _ => false,
             }
-            LogState::Stale if set.has_failed_flush() => self.refuse_waiting(id, slot),
-            _ => false,
+        };
+        if moved {
+            LogStep::Moved
+        } else {
+            LogStep::Waits
         }
     }
 
     /// A flush failed on a member that the array needs. The writes that the log covers may be lost, so the log must
     /// stay as it is, and operations that need a record are refused.
-    fn refuse_waiting(&mut self, id: SetId, slot: Slot) -> bool {
+    fn refuse_waiting(&mut self, id: SetId, slot: Slot, ops: &mut Ops, trace: &mut Trace) -> bool {
         let mut moved = false;
-        while let Some(index) = self.sets.log_mut(id, slot).next_waiting() {
-            self.ops[index].set_record(Partial::No);
-            self.trace.note(&mut self.sets, id, Reason::FlushFailed, 0, 0);
-            self.ops.refuse(index);
+        while let Some(index) = self.log_mut(id, slot).next_waiting() {
+            ops[index].set_record(Partial::No);
+            trace.note(self, id, Reason::FlushFailed, 0, 0);
+            ops.refuse(index);
             moved = true;
         }
         moved
     }
 
     /// Write the log of a slot, with as many records as it takes.
-    fn write_log(&mut self, id: SetId, slot: Slot, actions: &mut Actions) -> bool {
-        let keepers = self.sets.get(id).log_keepers(slot);
-        if keepers == [None; 2] {
-            return self.sets.release_waiting(id, slot, &mut self.ops);
-        }
-        if !self.channels.may_issue() || !actions.has_room() {
-            self.sets.logs_are_due();
-            self.more_to_do |= !actions.has_room();
-            return false;
-        }
-        let uuid = self.sets.get(id).metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
-        let mut header = PplHeader::new(uuid, self.sets.get_mut(id).next_log_generation());
-        let room = self.sets.get(id).ppl.as_ref().expect("it has logs").room;
+    fn write_log(
+        &mut self,
+        (id, slot): (SetId, Slot),
+        ops: &Ops,
+        trace: &mut Trace,
+        (channels, now): (&mut Channels, Instant),
+        actions: &mut Actions,
+    ) {
+        let set = self.get_mut(id);
+        let keepers = set.log_keepers(slot);
+        let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
+        let mut header = PplHeader::new(uuid, set.next_log_generation());
+        let room = set.ppl.as_ref().expect("it has logs").room;
         let mut payload = Sectors::ZERO;
-        self.sets.log_mut(id, slot).begin_write();
-        while let Some(index) = self.sets.log_mut(id, slot).next_record() {
-            let op = self.ops[index];
-            let rows = if op.partial_parity().is_there() { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
+        self.log_mut(id, slot).begin_write();
+        while let Some(index) = self.log_mut(id, slot).next_record() {
+            let op = &ops[index];
+            let has_parity = op.partial_parity().is_there();
+            let rows = if has_parity { Sectors(u64::from(op.rows())) } else { Sectors::ZERO };
             if payload + rows > room {
                 break;
             }
-            self.sets.log_mut(id, slot).take_record();
-            self.trace.note_op(
-                &mut self.sets,
-                &self.ops,
-                index,
-                Reason::PartialParityLogged,
-                op.rows_of().stripe.0,
-                u32::from(op.partial_parity().is_there()),
-            );
-            header.push(self.sets.get(id).entry_of(&op)).expect("fewer than fit");
-            if op.partial_parity().is_there() {
-                self.write_partial(id, slot, keepers, &op, payload, actions);
+            self.log_mut(id, slot).take_record();
+            let stripe = op.rows_of().stripe.0;
+            trace.note_op(self, ops, index, Reason::PartialParityLogged, stripe, u32::from(has_parity));
+            header.push(self.get(id).entry_of(op)).expect("fewer than fit");
+            let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
+            for keeper in keepers.into_iter().flatten().filter(|_| has_parity) {
+                self.log_mut(id, slot).command_issued();
+                let (place, io) = ((PPL_HEADER_SECTORS + payload, rows), (&mut *channels, now));
+                self.write_area(id, keeper, Owner::PplLog, place, frames, hold, io, actions);
             }
             payload += rows;
         }
         let mut bytes = [0; PPL_HEADER_BYTES];
         header.encode(&mut bytes);
         for keeper in keepers.into_iter().flatten() {
-            self.sets.log_mut(id, slot).command_issued();
-            let io = (&mut self.channels, self.now);
-            self.sets.write_log_header(id, keeper, Owner::PplLog, &bytes, io, actions);
-        }
-        true
-    }
-
-    fn write_partial(
-        &mut self,
-        id: SetId,
-        slot: Slot,
-        keepers: [Option<usize>; 2],
-        op: &Op,
-        at: Sectors,
-        actions: &mut Actions,
-    ) {
-        let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
-        let place = (PPL_HEADER_SECTORS + at, Sectors(u64::from(op.rows())));
-        for keeper in keepers.into_iter().flatten() {
-            self.sets.log_mut(id, slot).command_issued();
-            self.sets.write_area(
-                id,
-                keeper,
-                Owner::PplLog,
-                place,
-                frames,
-                hold,
-                (&mut self.channels, self.now),
-                actions,
-            );
+            self.log_mut(id, slot).command_issued();
+            self.write_log_header(id, keeper, Owner::PplLog, &bytes, (&mut *channels, now), actions);
         }
     }
 
     /// The log being written is on the members that work: the operations that wait for it write now.
-    fn log_is_durable(&mut self, id: SetId, slot: Slot) {
-        let Self { ops, trace, .. } = self;
-        let is_due = self.sets.log_mut(id, slot).land(|index| {
+    fn log_is_durable(&mut self, id: SetId, slot: Slot, ops: &mut Ops, trace: &mut Trace) {
+        let is_due = self.log_mut(id, slot).land(|index| {
             ops[index].set_record(Partial::Logged);
             trace.op(ops, index, || What::Durable);
             ops.wake(index);
         });
         if is_due {
-            self.sets.logs_are_due();
+            self.logs_are_due();
         }
     }
 
     /// Flush the members so that logs can be overwritten. One flush serves all logs whose writes have completed.
-    fn pump_ppl_flush(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.sets.get_mut(id);
+    fn pump_ppl_flush(&mut self, id: SetId, (channels, now): (&mut Channels, Instant), actions: &mut Actions) -> bool {
+        let set = self.get_mut(id);
         let (durable, doubt) = (set.is_failure_durable(), set.has_failed_flush());
         let ppl = set.ppl.as_mut().expect("asked for a set with logs");
         if ppl.flushes > 0 {
@@ -289,19 +282,29 @@ impl Controller {
         if doubt || !ppl.is_flush_due() {
             return moved;
         }
-        if !self.channels.may_issue() {
-            self.sets.logs_are_due();
+        if !channels.may_issue() {
+            self.logs_are_due();
             return moved;
         }
-        self.sets.get_mut(id).ppl.as_mut().expect("just seen").begin_flush();
-        let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
+        ppl.begin_flush();
+        let issued = self.flush_members(id, Owner::PplFlush, channels, now, actions);
+        self.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // No flush is needed if a later one has covered the writes.
         if issued == 0 {
-            self.sets.logs_are_due();
+            self.logs_are_due();
         }
         true
     }
+}
+
+/// What a log does next.
+enum LogStep {
+    /// It waits.
+    Waits,
+    /// It has changed.
+    Moved,
+    /// It is to be written.
+    Writes,
 }
 
 impl Set {
@@ -367,6 +370,7 @@ mod tests {
     use super::super::{SetPpl, Stage};
     use super::*;
     use crate::array::consistency::Consistency;
+    use crate::controller::Controller;
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::io::footprint::{Columns, Footprint, StripeRows};
     use crate::io::search::Part;
@@ -444,7 +448,8 @@ mod tests {
         log.take_record();
         // Another one came while the log was being written: it needs the next write.
         log.wait(op + 1);
-        controller.log_is_durable(SET, Slot(1));
+        let Controller { sets, ops, trace, .. } = &mut controller;
+        sets.log_is_durable(SET, Slot(1), ops, trace);
         assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::Logged, Some(op)));
         assert!(!controller.ops.has_ready(), "the other one still waits");
         let log = controller.sets.log_mut(SET, Slot(1));

@@ -20,11 +20,11 @@ use crate::admin::AdminError;
 use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::io::channel::Channels;
 use crate::io::command::Owner;
 use crate::io::footprint::{Columns, StripeRows};
 use crate::io::op::Op;
+use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
 
@@ -56,23 +56,29 @@ impl Set {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Advance a set that does not take requests yet; true if something changed.
-    pub(crate) fn pump_ppl_start(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
+    pub(crate) fn pump_ppl_start(
+        &mut self,
+        id: SetId,
+        ops: &mut Ops,
+        (channels, now): (&mut Channels, Instant),
+        actions: &mut Actions,
+    ) -> bool {
+        let set = self.get(id);
         let Some(ppl) = &set.ppl else { return false };
         let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
         if ppl.stage == Stage::Ready || busy || set.has_failed() {
             return false;
         }
-        if !self.channels.may_issue() || self.ops.room() == 0 || !actions.has_room() {
-            self.ops.wait_in_background();
+        if !channels.may_issue() || ops.room() == 0 || !actions.has_room() {
+            ops.wait_in_background();
             return false;
         }
         match ppl.stage {
-            Stage::Redo => self.redo_next(id, actions),
+            Stage::Redo => self.redo_next(id, ops, (channels, now), actions),
             Stage::Flush if set.has_failed_flush() => {
-                self.sets.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
+                self.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
                     "a member failed a flush, or a record of one, while the partial parity logs were applied; the logs \
                      are unchanged; check that drive, and start the array again",
                 );
@@ -81,46 +87,52 @@ impl Controller {
             // was computed from.
             Stage::Flush if !set.is_failure_durable() => return false,
             Stage::Flush => {
-                self.sets.enter_stage(id, Stage::Clear);
-                self.sets.clear_areas(id, (&mut self.channels, self.now), actions);
+                self.enter_stage(id, Stage::Clear);
+                self.clear_areas(id, (channels, now), actions);
             }
             Stage::Clear => {
-                self.sets.enter_stage(id, Stage::Header);
-                self.sets.write_empty_headers(id, (&mut self.channels, self.now), actions);
+                self.enter_stage(id, Stage::Header);
+                self.write_empty_headers(id, (channels, now), actions);
             }
             Stage::Header => {
-                let set = self.sets.get_mut(id);
+                let set = self.get_mut(id);
                 let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
                 if dirty {
                     // The superblocks no longer say that it was not stopped cleanly.
                     set.metadata.as_mut().expect("sets with logs have metadata").request();
                 }
-                self.sets.enter_stage(id, Stage::Ready);
+                self.enter_stage(id, Stage::Ready);
             }
             Stage::Ready => unreachable!("just seen"),
         }
-        self.sets.look();
+        self.look();
         true
     }
 
     /// Apply the next entry; after the last one the members are flushed.
-    fn redo_next(&mut self, id: SetId, actions: &mut Actions) {
-        if let Some(entry) = self.sets.get_mut(id).next_entry() {
-            let ppl = self.sets.get_mut(id).ppl.as_mut().expect("it has logs");
+    fn redo_next(
+        &mut self,
+        id: SetId,
+        ops: &mut Ops,
+        (channels, now): (&mut Channels, Instant),
+        actions: &mut Actions,
+    ) {
+        if let Some(entry) = self.get_mut(id).next_entry() {
+            let ppl = self.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
-            let rows_max = self.sets.get(id).rows_max();
+            let rows_max = self.get(id).rows_max();
             let rows = StripeRows {
                 stripe: entry.stripe,
                 part: Part::first(entry.lo, entry.hi, rows_max),
                 columns: Columns::Named { first: entry.first, count: entry.columns },
             };
             let op = Op::reparity(id, rows, entry.slot);
-            let key = self.ops.put(op);
-            self.sets.get_mut(id).begin_op();
-            self.ops.wake(key.index);
+            let key = ops.put(op);
+            self.get_mut(id).begin_op();
+            ops.wake(key.index);
             return;
         }
-        let set = self.sets.get_mut(id);
+        let set = self.get_mut(id);
         let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
         let whole = set.is_whole();
         if unread && whole {
@@ -133,9 +145,9 @@ impl Controller {
             );
             return;
         }
-        self.sets.enter_stage(id, Stage::Flush);
-        let issued = self.sets.flush_members(id, Owner::PplFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
+        self.enter_stage(id, Stage::Flush);
+        let issued = self.flush_members(id, Owner::PplFlush, channels, now, actions);
+        self.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
 }
 
