@@ -406,13 +406,13 @@ impl Controller {
             OpKind::Resync => self.forget_copies(&op),
             OpKind::Scrub => {
                 self.forget_corrected(&op);
-                if op.error.is_none() {
+                if !op.has_failed() {
                     self.sets.note_repaired(&op);
                 }
             }
             _ => {}
         }
-        if op.is_repair() && !op.plan.write.is_empty() && op.error.is_none() {
+        if op.is_repair() && !op.plan.write.is_empty() && !op.has_failed() {
             for slot in op.background().remade {
                 let set = self.sets.get(op.set);
                 if let Some(place) = set.place(slot).member() {

@@ -225,10 +225,10 @@ impl Controller {
             None => {}
             Some(Failure::Unread(error)) => self.unread(index, command, error, actions),
             Some(Failure::Unwritten) => {
-                self.ops[index].error = Some(ReplyStatus::IoError);
+                self.ops[index].fail(ReplyStatus::IoError);
                 self.distrust_unwritten(index, command, actions);
             }
-            Some(Failure::Unflushed) => self.ops[index].error = Some(ReplyStatus::IoError),
+            Some(Failure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
         }
         self.ops.command_ended(index);
     }
@@ -318,7 +318,7 @@ impl Controller {
                 self.requests.piece_mut(piece).read_again(error == CommandError::Timeout);
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
-            _ => self.ops[index].error = Some(ReplyStatus::IoError),
+            _ => self.ops[index].fail(ReplyStatus::IoError),
         }
     }
 
@@ -385,13 +385,13 @@ impl Controller {
                         let range = MemberRange { slot, lba, len, at };
                         self.issue_read(index, range, SlotSet::EMPTY, actions);
                     }
-                    None => self.ops[index].error = Some(ReplyStatus::IoError),
+                    None => self.ops[index].fail(ReplyStatus::IoError),
                 }
                 from += len;
             }
         } else {
             self.sets.want_repair_of(command);
-            self.ops[index].error = Some(ReplyStatus::IoError);
+            self.ops[index].fail(ReplyStatus::IoError);
         }
     }
 
@@ -447,7 +447,7 @@ impl Controller {
     /// The array needs this member, which lacks a write that others may have. Reads would alternate between differing
     /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
     fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
-        self.ops[index].torn = true;
+        self.ops[index].tear();
         let set = self.sets.get(command.set);
         if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
             return;
@@ -470,7 +470,7 @@ impl Controller {
             channel.info().write_zeroes = false;
         }
         // Frames of zeroes never change, so nothing is held.
-        let op = DriveOp::Write { fua: self.ops[index].fua };
+        let op = DriveOp::Write { fua: self.ops[index].is_fua() };
         let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
         self.push_op_command(index, again, actions);
     }

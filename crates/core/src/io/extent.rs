@@ -47,7 +47,7 @@ impl Controller {
             let Some((fragment, reason)) = choice else {
                 let piece = self.ops[index].piece();
                 if !piece.is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
-                    self.ops[index].error = Some(ReplyStatus::IoError);
+                    self.ops[index].fail(ReplyStatus::IoError);
                 }
                 return;
             };
@@ -114,10 +114,10 @@ impl Controller {
                 self.ops[index].pending == 0 && self.step_extent(index, actions)
             }
             Phase::Writing | Phase::Recording => {
-                if self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
+                if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
                     return false;
                 }
-                let is_written = self.ops[index].error.is_none();
+                let is_written = !self.ops[index].has_failed();
                 if !is_written {
                     self.finish_op(index, actions);
                 }
@@ -176,7 +176,7 @@ impl Controller {
         };
         if self.ops[index].pending == pending {
             // No member accepted it.
-            self.ops[index].error = Some(ReplyStatus::IoError);
+            self.ops[index].fail(ReplyStatus::IoError);
         }
         len
     }
@@ -264,7 +264,7 @@ impl Controller {
     fn discarded(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let is_redundant = self.sets.get(op.set).is_redundant();
-        if is_redundant && op.error.is_none() && !self.pass_reply_gate(index) {
+        if is_redundant && !op.has_failed() && !self.pass_reply_gate(index) {
             return;
         }
         if self.ops[index].is_by_rows() {

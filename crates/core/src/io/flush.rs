@@ -19,7 +19,7 @@ impl Controller {
             if !self.sets.get(set).has_failed_flush() {
                 // Data that a member had not flushed when it was lost cannot be made durable any more.
                 if self.sets.get(set).health() == Health::Failed {
-                    self.ops[index].error = Some(ReplyStatus::IoError);
+                    self.ops[index].fail(ReplyStatus::IoError);
                     return self.finish_op(index, actions);
                 }
                 self.issue_flushes(index, set, actions);
@@ -30,11 +30,11 @@ impl Controller {
         }
         // A flush that was under way at the same time may have failed: the member has dropped the data of that flush,
         // and the success of the next one does not cover it.
-        if self.ops[index].error.is_none() && self.sets.get(self.ops[index].set).has_failed_flush() {
+        if !self.ops[index].has_failed() && self.sets.get(self.ops[index].set).has_failed_flush() {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushFailed, 0, 0);
-            self.ops[index].error = Some(ReplyStatus::IoError);
+            self.ops[index].fail(ReplyStatus::IoError);
         }
-        if self.ops[index].error.is_some() || self.pass_reply_gate(index) {
+        if self.ops[index].has_failed() || self.pass_reply_gate(index) {
             self.finish_op(index, actions);
         }
     }

@@ -244,7 +244,7 @@ impl Op {
     pub(crate) fn buffer(&self, slot: Slot) -> PoolOffset {
         debug_assert!(self.buffers.contains(slot));
         let before = u64::from(self.buffers.rank(slot)) * u64::from(self.rows());
-        self.work.expect("buffers were taken").at + Sectors(before).bytes()
+        self.work().expect("buffers were taken").at + Sectors(before).bytes()
     }
 
     /// The first byte of its payload.

@@ -102,8 +102,9 @@ impl Controller {
         let set_id = self.ops[index].set;
         let set = self.sets.get(set_id);
         if set.has_failed() || set.has_stale_metadata() {
-            let error = &mut self.ops[index].error;
-            *error = error.or(Some(ReplyStatus::IoError));
+            if !self.ops[index].has_failed() {
+                self.ops[index].fail(ReplyStatus::IoError);
+            }
             return true;
         }
         let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);

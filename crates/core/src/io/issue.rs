@@ -104,10 +104,10 @@ impl Controller {
     #[inline(always)]
     pub(super) fn issuer(&self, index: u32) -> Issuer {
         let op = &self.ops[index];
-        let work = op.parent().map_or(op.work, |parent| op.work.or(self.ops[parent].work));
+        let work = op.parent().map_or(op.work(), |parent| op.work().or(self.ops[parent].work()));
         let host = op.piece().and_then(|piece| self.requests.piece(piece).run());
         let may_discard = op.payload == Payload::Zero { may_discard: true };
-        let (set, class, fua) = (op.set, Self::class_of(op), op.fua);
+        let (set, class, fua) = (op.set, Self::class_of(op), op.is_fua());
         Issuer { index, set, class, fua, may_discard, work, host, work_from: self.pool.work_from() }
     }
 
@@ -250,7 +250,7 @@ mod tests {
 
     use super::*;
     use crate::io::footprint::Footprint;
-    use crate::io::op::{KindData, RedoData};
+    use crate::io::op::{KindData, RedoData, RedoReads};
 
     #[test]
     fn work_for_hosts_goes_before_destage_and_destage_before_rebuild() {
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(kinds.map(class), [host, host, host, destage, IoClass::Rebuild, IoClass::Scrub]);
         // A redo goes with destage until an operation waits for it.
         for (is_awaited, wanted) in [(false, destage), (true, host)] {
-            let data = KindData::Redo(RedoData { first: 0, count: 1, failed_reads: 0, is_awaited });
+            let data = KindData::Redo(RedoData { first: 0, count: 1, reads: RedoReads::Going(0), is_awaited });
             assert_eq!(Controller::class_of(&Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }), wanted);
         }
     }

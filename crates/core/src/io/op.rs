@@ -215,8 +215,8 @@ impl PartialParity {
 pub(crate) enum KindData {
     /// Nothing beyond what every operation has.
     None,
-    /// [`OpKind::Write`] and [`OpKind::RowWrite`], until the payload has the edges.
-    Edges(Edges),
+    /// [`OpKind::Write`] and [`OpKind::RowWrite`].
+    Write(WriteData),
     /// [`OpKind::Destage`] and [`OpKind::RowDestage`].
     Destage(DestageData),
     /// [`OpKind::Rebuild`], [`OpKind::Resync`] and [`OpKind::Scrub`].
@@ -225,6 +225,48 @@ pub(crate) enum KindData {
     Redo(RedoData),
     /// [`OpKind::Reparity`]: the slot of the parity.
     Reparity(Slot),
+}
+
+/// Data of a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct WriteData {
+    /// It must be durable before it is acknowledged.
+    pub(super) fua: bool,
+    /// The blocks that the request fills only in part, until the payload has the rest of them.
+    pub(super) edges: Option<Edges>,
+}
+
+/// The work frames of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WorkFrames {
+    /// None.
+    None,
+    /// None yet, but the operation has waited longest for some, and frames came back: it tries first.
+    Called,
+    /// These.
+    Run(Run),
+}
+
+/// How an operation will end, as far as it is known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Outcome {
+    /// With success.
+    Fine,
+    /// With this error.
+    Failed(ReplyStatus),
+    /// With this error, and one of its writes failed on a member that the array cannot do without.
+    Torn(ReplyStatus),
+}
+
+impl Outcome {
+    /// The error.
+    #[inline(always)]
+    pub(crate) const fn error(self) -> Option<ReplyStatus> {
+        match self {
+            Self::Fine => None,
+            Self::Failed(error) | Self::Torn(error) => Some(error),
+        }
+    }
 }
 
 /// Data of a destage.
@@ -286,10 +328,18 @@ pub(crate) struct RedoData {
     /// The first redo of the backlog that it writes, and the number of redos.
     pub(super) first: usize,
     pub(super) count: u32,
-    /// Number of its reads that failed.
-    pub(super) failed_reads: u32,
+    pub(super) reads: RedoReads,
     /// Another operation waits for it.
     pub(super) is_awaited: bool,
+}
+
+/// The reads of a redo.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RedoReads {
+    /// This number of them failed, and were repeated on the other device.
+    Going(u32),
+    /// The same, and one will not bring its data: the redo writes nothing.
+    Lost(u32),
 }
 
 /// The slots of the rows in work, or of a part of a range.
@@ -317,27 +367,22 @@ pub(crate) struct Op {
     pub(super) works_for: WorksFor,
     pub(super) footprint: Footprint,
     pub(super) payload: Payload,
-    pub(super) fua: bool,
     /// Number of outstanding commands, jobs and child operations.
     pub(super) pending: u32,
     /// Slots whose members failed in this operation: its plan does without them.
     pub(super) excluded: SlotSet,
-    /// Work frames, and the slots that have a buffer there, in rank order.
-    pub(super) work: Option<Run>,
+    pub(super) work: WorkFrames,
+    /// The slots that have a buffer in its work frames, in rank order.
     pub(super) buffers: SlotSet,
     /// The method by which a write of rows gets its parity.
     pub(super) method: WriteMethod,
     pub(super) plan: Plan,
-    /// Does it count as a writer of its set (active mark, bitmap)?
-    pub(super) intent: bool,
+    /// It counts as a writer of its set: for the active mark and for the bitmap.
+    pub(super) is_writer: bool,
     /// The result of the last job.
     pub(super) verdict: Verdict,
-    /// It waited for frames, and is now the first of the operations that do.
-    pub(super) woken: bool,
     /// A given-up command may still use its frames, so this operation must not use them any more.
     pub(super) frames_abandoned: bool,
-    /// One of its writes failed on a member that the array cannot do without.
-    pub(super) torn: bool,
     /// State of the journal entry with its records, until the members have the data.
     pub(super) entry: EntryState,
     /// Sectors of the journal's ring that it has reserved.
@@ -345,8 +390,7 @@ pub(crate) struct Op {
     /// Its record in the partial parity log, and the partial parity of the rows in work.
     pub(super) partial: Partial,
     pub(super) partial_parity: PartialParity,
-    /// The error with which it will end, if any.
-    pub(super) error: Option<ReplyStatus>,
+    pub(super) outcome: Outcome,
 }
 
 /// Its state, for a list of all work in progress.
@@ -354,10 +398,10 @@ impl fmt::Display for Op {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {:?} of {:?}, waits for {:?}, ", self.kind, self.phase, self.set, self.wait)?;
         write!(f, "for {:?}, at {:?}", self.works_for, self.footprint)?;
-        write!(f, ", {} pending, range {}, writes {}", self.pending, self.has_range(), self.intent)?;
+        write!(f, ", {} pending, range {}, writes {}", self.pending, self.has_range(), self.is_writer)?;
         write!(f, ", {:?}, {:?}, {:?}", self.data, self.entry, self.partial)?;
         write!(f, ", frames abandoned {}, excluded {:?}", self.frames_abandoned, self.excluded)?;
-        write!(f, ", error {:?}", self.error)
+        write!(f, ", {:?}", self.outcome)
     }
 }
 
@@ -398,23 +442,20 @@ impl Op {
             works_for: WorksFor::Set,
             footprint,
             payload: Payload::None,
-            fua: false,
             pending: 0,
             excluded: SlotSet::EMPTY,
-            work: None,
+            work: WorkFrames::None,
             buffers: SlotSet::EMPTY,
             method: WriteMethod::FullStripe,
             plan: Plan::default(),
-            intent: false,
+            is_writer: false,
             verdict: Verdict::Done,
-            woken: false,
             frames_abandoned: false,
-            torn: false,
             entry: EntryState::None,
             reserved: 0,
             partial: Partial::No,
             partial_parity: PartialParity::None,
-            error: None,
+            outcome: Outcome::Fine,
         }
     }
 
@@ -452,7 +493,31 @@ impl Op {
     /// Its own work frames, if it has some.
     #[inline(always)]
     pub(crate) const fn work(&self) -> Option<Run> {
-        self.work
+        match self.work {
+            WorkFrames::Run(run) => Some(run),
+            WorkFrames::None | WorkFrames::Called => None,
+        }
+    }
+
+    /// Take its work frames away.
+    #[inline(always)]
+    pub(super) fn give_back_work(&mut self) -> Option<Run> {
+        let run = self.work();
+        if run.is_some() {
+            self.work = WorkFrames::None;
+        }
+        run
+    }
+
+    /// Its work frames came back to the pool while it waited for some: it tries first.
+    pub(super) fn call_for_frames(&mut self) {
+        self.work = WorkFrames::Called;
+    }
+
+    /// Was it called because frames came back? From now on it was not.
+    #[inline(always)]
+    pub(super) fn answer_call(&mut self) -> bool {
+        core::mem::replace(&mut self.work, WorkFrames::None) == WorkFrames::Called
     }
 
     #[inline(always)]
@@ -492,26 +557,45 @@ impl Op {
         self.method == WriteMethod::ReadModifyWrite
     }
 
-    /// A given-up command may still use its frames.
-    pub(crate) fn abandon_frames(&mut self) {
-        self.frames_abandoned = true;
-    }
-
     /// Has it met an error with which it will end?
     pub(crate) const fn has_failed(&self) -> bool {
-        self.error.is_some()
+        self.outcome.error().is_some()
+    }
+
+    /// The error with which it will end, if any.
+    #[inline(always)]
+    pub(crate) const fn error(&self) -> Option<ReplyStatus> {
+        self.outcome.error()
+    }
+
+    /// It will end with this error.
+    pub(super) fn fail(&mut self, error: ReplyStatus) {
+        self.outcome = match self.outcome {
+            Outcome::Fine | Outcome::Failed(_) => Outcome::Failed(error),
+            Outcome::Torn(_) => Outcome::Torn(error),
+        };
+    }
+
+    /// One of its writes failed on a member that the array cannot do without.
+    pub(super) fn tear(&mut self) {
+        self.outcome = Outcome::Torn(ReplyStatus::IoError);
+    }
+
+    /// Did one of its writes fail on a member that the array cannot do without?
+    pub(super) const fn is_torn(&self) -> bool {
+        matches!(self.outcome, Outcome::Torn(_))
     }
 
     /// Does it count as a write of its set?
     #[inline(always)]
     pub(crate) const fn is_writer(&self) -> bool {
-        self.intent
+        self.is_writer
     }
 
     /// Begin or end to count it as a writer of its set.
     #[inline(always)]
     pub(crate) fn count_as_writer(&mut self, counts: bool) {
-        self.intent = counts;
+        self.is_writer = counts;
     }
 
     /// State of its journal entry.
@@ -557,7 +641,7 @@ impl Op {
     pub(crate) fn partial_buffer(&self) -> PoolOffset {
         let staged = self.band().len();
         let before = u64::from(self.buffers.len() + staged);
-        self.work.expect("buffers were taken").at + openraid_units::Sectors(before * u64::from(self.rows())).bytes()
+        self.work().expect("buffers were taken").at + openraid_units::Sectors(before * u64::from(self.rows())).bytes()
     }
 
     /// The checksum of its partial parity is known.
@@ -604,8 +688,8 @@ impl Op {
     /// its end relies on that.
     pub(crate) fn holds_nothing(&self) -> bool {
         let writes =
-            self.intent || self.entry.sequence().is_some() || self.reserved != 0 || self.partial != Partial::No;
-        !writes && self.work.is_none()
+            self.is_writer || self.entry.sequence().is_some() || self.reserved != 0 || self.partial != Partial::No;
+        !writes && self.work().is_none()
     }
 
     /// Does it work for the set itself, not for a host?
@@ -640,9 +724,21 @@ impl Op {
     #[inline(always)]
     pub(crate) fn edges(&self) -> Option<Edges> {
         match self.data {
-            KindData::Edges(edges) => Some(edges),
+            KindData::Write(own) => own.edges,
             _ => None,
         }
+    }
+
+    /// The reads of its edges have advanced, or the payload has some of the edges.
+    pub(super) fn set_edges(&mut self, edges: Option<Edges>) {
+        let KindData::Write(own) = &mut self.data else { unreachable!("only writes have edges") };
+        own.edges = edges;
+    }
+
+    /// Must it be durable before it is acknowledged?
+    #[inline(always)]
+    pub(super) const fn is_fua(&self) -> bool {
+        matches!(&self.data, KindData::Write(own) if own.fua)
     }
 
     /// The rows of a stripe on which it works. Panics for an operation without rows.
@@ -700,6 +796,26 @@ impl Op {
     pub(crate) fn redo(&self) -> &RedoData {
         let KindData::Redo(data) = &self.data else { unreachable!("asked of a redo") };
         data
+    }
+
+    /// A read of a redo will not bring its data: the redo writes nothing.
+    pub(crate) fn lose_redo(&mut self) {
+        let KindData::Redo(data) = &mut self.data else { unreachable!("asked of a redo") };
+        let (RedoReads::Going(failed) | RedoReads::Lost(failed)) = data.reads;
+        data.reads = RedoReads::Lost(failed);
+    }
+
+    /// Will a read of a redo not bring its data?
+    pub(super) fn is_redo_lost(&self) -> bool {
+        matches!(self.redo().reads, RedoReads::Lost(_))
+    }
+
+    /// A read of a redo has failed. Returns the number of its reads that did.
+    pub(super) fn count_failed_read(&mut self) -> u32 {
+        let KindData::Redo(data) = &mut self.data else { unreachable!("asked of a redo") };
+        let (RedoReads::Going(failed) | RedoReads::Lost(failed)) = &mut data.reads;
+        *failed += 1;
+        *failed
     }
 
     /// Rows in work now, in sectors.

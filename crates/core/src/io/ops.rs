@@ -106,7 +106,7 @@ impl Ops {
     #[inline]
     pub(super) fn wake_for_frames(&mut self) {
         if let Some(index) = self.for_frames.pop() {
-            self.table[index].woken = true;
+            self.table[index].call_for_frames();
             self.ready.push(index);
         }
     }
@@ -265,7 +265,7 @@ mod tests {
         ops.wake_for_frames();
         ops.wake_for_commands();
         assert_eq!(called(&mut ops), [0, 2]);
-        assert!(ops[0].woken && !ops[1].woken);
+        assert_eq!([0, 1].map(|index| ops[index].answer_call()), [true, false]);
         ops.wait_for_frames(0, true);
         assert_eq!(ops.waiting().collect::<alloc::vec::Vec<_>>(), [0, 3], "the first of each queue");
         ops.wake_for_frames();
@@ -286,9 +286,9 @@ mod tests {
     fn a_change_calls_the_operations_that_it_is_for_and_the_others_keep_their_order() {
         let mut ops = ops(5);
         (0..5).for_each(|index| ops.wait_for_set(index));
-        ops[1].woken = true;
-        ops[3].woken = true;
-        ops.wake_for_sets(|op| op.woken);
+        ops[1].frames_abandoned = true;
+        ops[3].frames_abandoned = true;
+        ops.wake_for_sets(|op| op.frames_abandoned);
         assert_eq!(called(&mut ops), [1, 3]);
         ops.wake_for_sets(|_| true);
         assert_eq!(called(&mut ops), [0, 2, 4]);

@@ -10,7 +10,7 @@ use crate::geometry::Geometry;
 use crate::io::command::{Command, Hold};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
-use crate::io::op::{KindData, Op, Payload, Phase, RedoData};
+use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::window::SILENT;
@@ -166,9 +166,9 @@ impl Controller {
         let Some(run) = run else { return false };
         backlog.begin(index, count);
         let number_of_redos = u32::try_from(count).expect("few go together");
-        let data = RedoData { first: index, count: number_of_redos, failed_reads: 0, is_awaited };
+        let data = RedoData { first: index, count: number_of_redos, reads: RedoReads::Going(0), is_awaited };
         let op = Op {
-            work: Some(run),
+            work: WorkFrames::Run(run),
             payload: Payload::Host(run.at + Sectors(before).bytes()),
             phase: Phase::ReadingOld,
             ..Op::redo_of(id, MemberExtent { slot, at, len }, data)
@@ -271,9 +271,8 @@ impl Controller {
 
     /// The device to try next. Each device may fail once for an operation before the operation ends.
     fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
-        let KindData::Redo(data) = &mut self.ops[index].data else { unreachable!("it reads for a redo") };
-        data.failed_reads += 1;
-        let again = data.failed_reads <= data.count;
+        let op = &mut self.ops[index];
+        let again = op.count_failed_read() <= op.redo().count;
         self.redo_device(Some(tried)).filter(|_| again)
     }
 
@@ -292,7 +291,7 @@ impl Controller {
             len,
             data: Data::Frames(to),
             class: Self::class_of(op),
-            hold: op.work.map(Hold::Work),
+            hold: op.work().map(Hold::Work),
             ..self.journal.command_to(device, JournalWork::Read(JournalRead::Redo(index)))
         };
         self.ops[index].pending += 1;
@@ -312,11 +311,11 @@ impl Controller {
         let why = match result {
             Ok(()) => None,
             Err(_) if !command.is_issued() => {
-                self.ops[index].frames_abandoned = true;
+                self.ops[index].lose_redo();
                 None
             }
             Err(CommandError::Timeout) => {
-                self.ops[index].frames_abandoned = true;
+                self.ops[index].lose_redo();
                 self.drop_journal_device(number, actions);
                 let works = self.journal.has_working_device();
                 (!works).then_some(SILENT)
@@ -332,7 +331,7 @@ impl Controller {
         };
         if let (Some(why), Some(backlog)) = (why, self.journal.replay_mut().backlog_of(set)) {
             backlog.fail(why);
-            self.ops[index].frames_abandoned = true;
+            self.ops[index].lose_redo();
         }
         self.ops.command_ended(index);
     }
@@ -341,7 +340,7 @@ impl Controller {
     pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
         match op.phase {
-            Phase::ReadingOld if op.frames_abandoned => self.finish_redo(index, actions),
+            Phase::ReadingOld if op.is_redo_lost() => self.finish_redo(index, actions),
             Phase::ReadingOld => {
                 if !self.channels.may_issue() {
                     return self.wait_for_commands(index);
@@ -356,7 +355,7 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if op.error.is_some() || self.pass_reply_gate(index) {
+                if op.has_failed() || self.pass_reply_gate(index) {
                     self.finish_redo(index, actions);
                 }
             }
@@ -369,7 +368,8 @@ impl Controller {
         let op = &mut self.ops[index];
         let backlog = self.journal.replay_mut().backlog_of(op.set);
         let backlog = backlog.expect("it is kept while redos are out");
-        if let Some(run) = op.work.take_if(|_| backlog.spare_comes_back(index)) {
+        if let Some(run) = op.work().filter(|_| backlog.spare_comes_back(index)) {
+            op.work = WorkFrames::None;
             self.pool.work_mut().release(run);
             backlog.keep_spare(self.pool.work_mut().take(backlog.bytes_max()));
         }
@@ -380,10 +380,10 @@ impl Controller {
         let RedoData { first, count, .. } = *op.redo();
         let count = count as usize;
         let backlog = self.journal.replay_mut().backlog_of(op.set).expect("it is kept while redos are out");
-        let failed = op.frames_abandoned || op.error.is_some();
+        let failed = op.is_redo_lost() || op.has_failed();
         backlog.end_work(first, count, failed);
         if failed {
-            if op.error.is_some() {
+            if op.has_failed() {
                 backlog.fail(NOT_TAKEN);
             }
         } else {

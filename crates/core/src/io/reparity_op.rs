@@ -22,7 +22,7 @@ use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
-use crate::io::op::{Computation, Op, PartialParity, Phase};
+use crate::io::op::{Computation, Op, Outcome, PartialParity, Phase};
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
@@ -71,10 +71,9 @@ impl Controller {
 
     /// The member did not accept its new parity. The old parity must not be used for recovery.
     fn distrust_unmade_parity(&mut self, index: u32, actions: &mut Actions) {
-        if self.ops[index].torn {
+        if self.ops[index].is_torn() {
             self.distrust_parity(index, actions);
-            let op = &mut self.ops[index];
-            (op.torn, op.error) = (false, None);
+            self.ops[index].outcome = Outcome::Fine;
         }
     }
 
@@ -155,7 +154,7 @@ impl Controller {
             len: Sectors(u64::from(op.rows())),
             data: Data::Frames(op.partial_buffer()),
             class: IoClass::Metadata,
-            hold: op.work.map(Hold::Work),
+            hold: op.work().map(Hold::Work),
             ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive())
         };
         self.ops[index].pending += 1;

@@ -51,7 +51,7 @@ impl RowFrames {
     pub(crate) fn of(op: &Op) -> Self {
         let rows = op.rows_of();
         Self {
-            run: op.work,
+            run: op.work(),
             buffers: op.buffers,
             staged: if let Columns::Dirty { band, .. } = rows.columns { Some(band) } else { None },
             rows: rows.part.len(),
@@ -397,7 +397,7 @@ impl Controller {
     /// no host has written. If that cannot be recorded, the array fails.
     pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
         let op = self.ops[index];
-        if !op.torn || self.sets.get(op.set).has_failed() {
+        if !op.is_torn() || self.sets.get(op.set).has_failed() {
             return;
         }
         let view = op.stripe_view(self.sets.get(op.set));
@@ -508,10 +508,10 @@ impl Controller {
     }
 
     fn row_written(&mut self, index: u32, actions: &mut Actions) -> Rows {
-        if self.ops[index].error.is_none() && !self.pass_reply_gate(index) {
+        if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
             return Rows::Held;
         }
-        if self.ops[index].error.is_none() {
+        if !self.ops[index].has_failed() {
             return Rows::Written;
         }
         self.distrust_parity(index, actions);

@@ -8,7 +8,7 @@ use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::io::ended::{Ended, EndedFor};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
-use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Payload, Phase, WorksFor};
+use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
 use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
@@ -70,8 +70,10 @@ impl Sets {
 impl Ops {
     fn on_child_done(&mut self, index: u32, child: &Op) {
         let parent = &mut self[index];
-        parent.error = parent.error.or(child.error);
-        parent.frames_abandoned |= child.frames_abandoned && child.error.is_some();
+        if let Some(error) = child.error().filter(|_| !parent.has_failed()) {
+            parent.fail(error);
+        }
+        parent.frames_abandoned |= child.frames_abandoned && child.has_failed();
         parent.pending -= 1;
         if parent.pending == 0 {
             self.wake(index);
@@ -200,7 +202,7 @@ impl Controller {
     fn read_edges(&mut self, index: u32) {
         let op = self.ops[index];
         let edges = Self::edges_of(&op);
-        if op.work.is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
+        if op.work().is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
             return;
         }
         if self.ops.room() < 2 {
@@ -214,7 +216,7 @@ impl Controller {
         self.trace.note_op(&mut self.sets, &self.ops, index, Reason::EdgeRead, at.get(), missing);
         let in_one = edges.head > 0 && self.sets.is_one_block(&op);
         let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
-        self.ops[index].data = KindData::Edges(Edges { reads, ..edges });
+        self.ops[index].set_edges(Some(Edges { reads, ..edges }));
         if edges.head > 0 {
             self.start_edge(index, false);
         }
@@ -232,7 +234,7 @@ impl Controller {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let block = set.block().sectors();
-        let run = op.work.expect("taken before");
+        let run = op.work().expect("taken before");
         let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
         let range = if let Footprint::Rows(own) = &op.footprint {
             let rows = u32::try_from(block.get()).expect("a block is small");
@@ -258,10 +260,10 @@ impl Controller {
             // The frames belong to a given-up command.
             self.release_work(index);
             self.ops[index].frames_abandoned = false;
-            self.ops[index].error = None;
-            self.ops[index].data = KindData::Edges(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) });
+            self.ops[index].outcome = Outcome::Fine;
+            self.ops[index].set_edges(Some(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) }));
             self.read_edges(index);
-        } else if op.error.is_some() {
+        } else if op.has_failed() {
             self.finish_op(index, actions);
         } else if op.pending > 0 {
             // The other edge is being read.
@@ -285,14 +287,14 @@ impl Controller {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let block = set.block().bytes();
-        let run = op.work.expect("edges were read there");
+        let run = op.work().expect("edges were read there");
         if edges.head > 0 {
             let rest = Edges { head: 0, ..edges };
-            self.ops[index].data = if edges.tail > 0 { KindData::Edges(rest) } else { KindData::None };
+            self.ops[index].set_edges((edges.tail > 0).then_some(rest));
             let start = op.payload_start();
             return self.ops.push_copy(&mut self.trace, index, start, run.at, u32::from(edges.head), actions);
         }
-        self.ops[index].data = KindData::None;
+        self.ops[index].set_edges(None);
         let within = block - Bytes(u64::from(edges.tail));
         let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
         let end = if let Footprint::Rows(rows) = &op.footprint {
@@ -323,7 +325,7 @@ impl Controller {
     }
 
     pub(crate) fn release_work(&mut self, index: u32) {
-        if let Some(run) = self.ops[index].work.take() {
+        if let Some(run) = self.ops[index].give_back_work() {
             self.pool.work_mut().release(run);
             self.ops.wake_for_frames();
         }
@@ -332,11 +334,11 @@ impl Controller {
     /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
     /// the answer is false.
     pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
-        debug_assert!(self.ops[index].work.is_none());
-        let woken = core::mem::take(&mut self.ops[index].woken);
+        debug_assert!(self.ops[index].work().is_none());
+        let woken = self.ops[index].answer_call();
         if woken || !self.ops.are_frames_awaited() {
             if let Some(run) = self.pool.work_mut().take(bytes) {
-                self.ops[index].work = Some(run);
+                self.ops[index].work = WorkFrames::Run(run);
                 // There may be enough frames for the next operation too.
                 if woken {
                     self.ops.wake_for_frames();
@@ -373,7 +375,7 @@ impl Controller {
             self.sets.end_record(&mut self.ops[index], self.planted);
             self.release_work(index);
         }
-        let error = self.ops[index].error;
+        let error = self.ops[index].error();
         self.trace.op(&self.ops, index, || What::Done { error });
         let op = &self.ops[index];
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
@@ -434,12 +436,12 @@ impl Controller {
             }
         };
         let past = if self.cache.is_on() { op.written_past(self.sets.get(op.set)) } else { None };
-        self.ended.push(Ended { owner, error: op.error, past: past.map(|past| (op.set, past)) });
+        self.ended.push(Ended { owner, error: op.error(), past: past.map(|past| (op.set, past)) });
     }
 
     /// End an operation with an error, before any member was written.
     pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus, actions: &mut Actions) {
-        self.ops[index].error = Some(status);
+        self.ops[index].fail(status);
         self.finish_op(index, actions);
     }
 }

@@ -29,7 +29,7 @@ impl Controller {
         while let Some(command) = self.channels.cancel_queued(drive) {
             let Owner::Journal(work) = command.owner() else { unreachable!("the drive is the journal's alone") };
             if let JournalWork::Read(JournalRead::Redo(op)) = work {
-                self.ops[op].abandon_frames();
+                self.ops[op].lose_redo();
                 self.ops.command_ended(op);
                 continue;
             }

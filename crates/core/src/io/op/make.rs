@@ -2,7 +2,7 @@
 
 use openraid_units::{SetId, Slot};
 
-use super::{BackgroundData, DestageData, Edges, KindData, Op, OpKind, Payload, RedoData, WorksFor};
+use super::{BackgroundData, DestageData, Edges, KindData, Op, OpKind, Payload, RedoData, WorksFor, WriteData};
 use crate::io::footprint::{Extent, Footprint, MemberExtent, Stretch, StripeRows};
 
 /// The sectors of a read, a write or a discard.
@@ -67,7 +67,7 @@ impl Op {
     #[inline(always)]
     pub(crate) fn write(set: SetId, range: HostRange, payload: Payload, edges: Option<Edges>) -> Self {
         let (kind, footprint) = range.with_kind(OpKind::Write, OpKind::RowWrite);
-        let data = edges.map_or(KindData::None, KindData::Edges);
+        let data = KindData::Write(WriteData { fua: false, edges });
         Self { payload, data, ..Self::bare(kind, set, footprint) }
     }
 
@@ -126,7 +126,11 @@ impl Op {
     #[inline(always)]
     pub(crate) fn for_piece(self, piece: u32, is_ahead: bool, fua: bool) -> Self {
         let works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
-        Self { works_for, fua, ..self }
+        let data = match self.data {
+            KindData::Write(own) => KindData::Write(WriteData { fua, ..own }),
+            other => other,
+        };
+        Self { works_for, data, ..self }
     }
 
     /// An operation of any kind, without data: for tests of rules that look at little of it.
