@@ -15,11 +15,14 @@ use crate::metrics::Scheme;
 /// The share of reads at which the database is judged: that of the published load, rounded to ten percent.
 const DATABASE_READS: u8 = 70;
 
+/// Whether a trial belongs to a group of arrays.
+type Belongs = fn(&Trial) -> bool;
+
 /// Gives a report its short summary, its order of arrays and its verdicts, if it compares arrays. Measured arrays and
 /// simulated ones are judged apart.
 pub fn judge(review: &mut Review, chapters: &[Chapter]) {
     let has_both = super::mixed::is_mixed(chapters);
-    let kinds: &[(&str, fn(&Trial) -> bool)] = if has_both {
+    let kinds: &[(&str, Belongs)] = if has_both {
         &[("measured", is_measured), ("simulated", |trial| !is_measured(trial))]
     } else {
         &[("", |_| true)]
@@ -49,7 +52,7 @@ fn is_measured(trial: &Trial) -> bool {
 }
 
 /// The scenarios of these trials.
-fn judged(chapters: &[Chapter], belongs: fn(&Trial) -> bool) -> Vec<Scenario> {
+fn judged(chapters: &[Chapter], belongs: Belongs) -> Vec<Scenario> {
     // If the whole file test was measured, its subset has no verdict of its own: it has the same cells.
     let whole = chapters.iter().any(|chapter| chapter.method.name == "fc-test" && !chapter.trials.is_empty());
     let chapters = chapters.iter().filter(|chapter| !(whole && chapter.method.name == "fc-subset"));
@@ -66,7 +69,7 @@ fn two_kinds(groups: &[Group]) -> Option<String> {
 }
 
 /// The scenarios of a method.
-fn scenarios(chapter: &Chapter, belongs: fn(&Trial) -> bool) -> Vec<Scenario> {
+fn scenarios(chapter: &Chapter, belongs: Belongs) -> Vec<Scenario> {
     let healthy = |trial: &&Trial| trial.spec.state == ArrayState::Healthy && belongs(trial);
     let all: Vec<&Trial> = chapter.trials.iter().filter(healthy).collect();
     match chapter.method.name {

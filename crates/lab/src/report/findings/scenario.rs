@@ -155,7 +155,7 @@ fn why(first: &Entry, second: &Entry) -> String {
     }
     let begin = match first.places.len() {
         1 => super::sentence(place),
-        _ => format!("{b} is farthest behind {place} ({} slower)", times(point.y / other.y)),
+        _ => format!("{b} loses most {place} ({} slower)", times(point.y / other.y)),
     };
     format!("{begin}: {}.", words.join("; "))
 }
