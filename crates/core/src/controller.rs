@@ -270,13 +270,13 @@ impl Controller {
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
         let io = (&mut self.channels, self.now);
-        let step = self.sets.pump_logs(&mut self.ops, &mut self.trace, io, actions);
-        self.more_to_do |= step.lacks_room;
+        let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, &mut self.trace, io, actions);
+        self.more_to_do |= lacks_room;
         while let Some(op) = self.ops.next_refused() {
             self.fail_op(op, ReplyStatus::IoError, actions);
         }
         self.hand_on_ended(actions);
-        step.moved
+        has_moved
     }
 
     /// Hand on the signals of the sets, in order.

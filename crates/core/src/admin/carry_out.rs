@@ -51,34 +51,26 @@ impl Controller {
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.stop_scrub(array),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
-            AdminCommand::DetachJournal => match self.journal.begin_detach(&self.sets) {
-                Ok(leaves_out) => {
-                    if leaves_out {
-                        self.sets.look();
-                    }
+            AdminCommand::DetachJournal => match self.journal.begin_detach(&mut self.sets) {
+                Ok(()) => {
                     self.admin.wait(token, Waiting::DetachJournal);
                     return;
                 }
                 Err(error) => Err(error),
             },
             AdminCommand::JoinJournal { drive, generation, epoch } => {
-                let begun = self.journal.begin_join(&mut self.channels, drive, (generation, epoch));
-                begun.map(|()| {
-                    self.sets.look();
-                    AdminOutcome::Done
-                })
+                self.journal.begin_join((&mut self.channels, &mut self.sets), drive, (generation, epoch))
             }
-            AdminCommand::ReleaseJournalDevice => {
-                self.journal.release_device(&mut self.channels).map(|()| AdminOutcome::Done)
-            }
-            AdminCommand::DiscardJournalled { set_uuid } => match self.journal.begin_discard(&self.sets, set_uuid) {
-                Ok(generation) => {
-                    self.sets.all_changed(Change::Session);
-                    self.admin.wait(token, Waiting::Discard(generation));
-                    return;
+            AdminCommand::ReleaseJournalDevice => self.journal.release_device(&mut self.channels),
+            AdminCommand::DiscardJournalled { set_uuid } => {
+                match self.journal.begin_discard(&mut self.sets, set_uuid) {
+                    Ok(generation) => {
+                        self.admin.wait(token, Waiting::Discard(generation));
+                        return;
+                    }
+                    Err(error) => Err(error),
                 }
-                Err(error) => Err(error),
-            },
+            }
             AdminCommand::SetPolicy { policy, .. }
                 if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>
             {

@@ -2,7 +2,9 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, RingSector, Uuid};
+use openraid_format::{
+    ArrayState, JournalEntry, JournalRecord, JournalRing, JournalSuperblock, LogPlace, RingSector, Uuid,
+};
 use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 
 use super::devices::{Device, DeviceState};
@@ -38,6 +40,14 @@ pub struct FoundEntry {
     pub tail: u64,
     /// Its records.
     pub records: Vec<JournalRecord>,
+}
+
+impl FoundEntry {
+    pub(super) fn of(entry: &JournalEntry, ring: &JournalRing) -> Self {
+        let header = &entry.header;
+        let (position, sectors, tail) = (header.position, header.sectors(ring), header.tail.sequence);
+        Self { position, sectors, tail, records: entry.records().collect() }
+    }
 }
 
 /// An entry that was copied out of the ring.
@@ -271,8 +281,8 @@ impl Journal {
     }
 
     /// Begin to detach the journal. It is refused while the journal holds data of running arrays. If no entry is needed any
-    /// more, the last superblock says that the log is empty. True if a device that was joining is left out.
-    pub(crate) fn begin_detach(&mut self, sets: &Sets) -> Result<bool, AdminError> {
+    /// more, the last superblock says that the log is empty.
+    pub(crate) fn begin_detach(&mut self, sets: &mut Sets) -> Result<(), AdminError> {
         match self.state {
             JournalState::None => return Err(NO_JOURNAL),
             JournalState::Closing => return Err(AdminError::NotPossible("the journal is being detached already")),
@@ -281,9 +291,11 @@ impl Journal {
         if !self.is_quiet(sets) {
             return Err(AdminError::NotPossible("arrays use the journal: stop them, or change their policy, first"));
         }
-        let leaves_out = self.leave_out();
+        if self.leave_out() {
+            sets.look();
+        }
         if matches!(self.state, JournalState::Lost(_)) {
-            return Ok(leaves_out);
+            return Ok(());
         }
         let end = self.durable + 1;
         if self.log.first_needed(end) == end {
@@ -293,11 +305,11 @@ impl Journal {
         }
         self.state = JournalState::Closing;
         self.request_superblock();
-        Ok(leaves_out)
+        Ok(())
     }
 
     /// Discard the entries of an array that is not running. Returns the generation of the superblocks that says so.
-    pub(crate) fn begin_discard(&mut self, sets: &Sets, set_uuid: Uuid) -> Result<u64, AdminError> {
+    pub(crate) fn begin_discard(&mut self, sets: &mut Sets, set_uuid: Uuid) -> Result<u64, AdminError> {
         if sets.values().any(|set| set.uuid() == Some(set_uuid) && !set.has_failed()) {
             return Err(AdminError::NotPossible("the array is running: there is nothing to discard"));
         }
@@ -310,6 +322,7 @@ impl Journal {
             .ok_or(AdminError::NotPossible("the journal holds nothing for an array of this name"))?;
         superblock.arrays[usize::from(index)].as_mut().expect("just found").state = ArrayState::Discarded;
         self.log.end_array_entries(index);
+        sets.all_changed(Change::Session);
         Ok(self.request_superblock())
     }
 

@@ -77,7 +77,12 @@ enum OnDamage {
 /// The content, and its damage.
 type Found = (FoundJournal, Option<JournalError>);
 
-struct Log {
+/// A device whose log was followed.
+struct Followed {
+    /// Its number in the list.
+    number: usize,
+    drive: DriveId,
+    superblock: JournalSuperblock,
     outcome: ScanOutcome,
     entries: Vec<(u64, FoundEntry)>,
 }
@@ -137,109 +142,71 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
     let mut journals = Vec::new();
     for (number, device) in devices.iter().enumerate() {
         let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
-        if !superblock.unfinished {
-            whole.push(number);
-        }
         journals.push(superblock.journal);
+        if !superblock.unfinished {
+            whole.push((number, superblock));
+        }
     }
     // The check includes a device that does not count: both must be of the same journal.
     match journals[..] {
         [one, other] if one != other => return Err(FindError::Mirrors(JournalError::NotMirrors { one, other })),
         _ => {}
     }
-    match whole[..] {
-        [] => Err(FindError::Journal(devices[0].drive, JournalError::Unfinished)),
-        [number] => find_among(&devices[number..=number], on_damage, &mut Only { reader, number }),
-        _ => find_among(devices, on_damage, reader),
+    if whole.is_empty() {
+        return Err(FindError::Journal(devices[0].drive, JournalError::Unfinished));
     }
-}
-
-/// A reader of one device of several.
-struct Only<'a, R> {
-    reader: &'a mut R,
-    number: usize,
-}
-
-impl<R: ReadDevice> ReadDevice for Only<'_, R> {
-    fn read(&mut self, _: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
-        self.reader.read(self.number, at, bytes)
-    }
-    fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
-        self.reader.crc(register, bytes)
-    }
-    fn is_over(&self) -> bool {
-        self.reader.is_over()
-    }
-}
-
-/// Read devices that are not unfinished.
-fn find_among(
-    devices: &[JournalDevice],
-    on_damage: OnDamage,
-    reader: &mut impl ReadDevice,
-) -> Result<Found, FindError> {
-    let mut found = Vec::new();
-    for (number, device) in devices.iter().enumerate() {
-        let superblock = superblock_of(number, device, reader).map_err(|e| FindError::Journal(device.drive, e))?;
-        let log = follow(number, &superblock, reader)?;
-        found.push((superblock, log));
-    }
-    let (best, mut damage) = choose(devices, &found, on_damage)?;
+    let follow = |(number, superblock)| follow(number, devices[number].drive, superblock, reader);
+    let mut found = whole.into_iter().map(follow).collect::<Result<Vec<_>, _>>()?;
+    let (best, mut damage) = choose(&found, on_damage)?;
     let given_up = damage.is_some() && on_damage == OnDamage::GiveUp;
-    let highest = found.iter().map(|(_, log)| log.outcome.highest).max().unwrap_or(0);
-    let epoch = found.iter().map(|(_, log)| log.outcome.epoch).max().unwrap_or(0);
+    let highest = found.iter().map(|own| own.outcome.highest).max().unwrap_or(0);
+    let epoch = found.iter().map(|own| own.outcome.epoch).max().unwrap_or(0);
     let (mut kept, kept_damage) = find_kept(&found, best, reader);
     match (kept_damage, on_damage) {
-        (Some(error), OnDamage::Refuse) => return Err(FindError::Journal(devices[best].drive, error)),
+        (Some(error), OnDamage::Refuse) => return Err(FindError::Journal(found[best].drive, error)),
         (Some(_), OnDamage::GiveUp) => kept = Vec::new(),
         (found, _) => damage = damage.or(found),
     }
-    let (mut superblock, log) = found.swap_remove(best);
+    let Followed { drive, mut superblock, outcome, entries, .. } = found.swap_remove(best);
     if kept.is_empty() {
         superblock.kept = Sectors::ZERO;
     }
-    let outcome = log.outcome;
     // The other device has the same entries as the better one, or fewer. Both are used only if both have all of them. A
     // device that was started without the other is the whole journal until the other is brought up to date.
-    let same = found.iter().all(|(own, other)| {
+    let is_same = |other: &Followed| {
         let log = (other.outcome.head, other.outcome.tail, other.outcome.epoch);
-        let mirrors = own.mirrors == superblock.mirrors;
-        mirrors && log == (outcome.head, outcome.tail, outcome.epoch) && own.kept == superblock.kept
-    });
-    let mut order: Vec<(DriveId, u8)> = Vec::from([(devices[best].drive, superblock.mirror)]);
-    if same {
-        let others = devices.iter().enumerate().filter(|(number, _)| *number != best);
-        order.extend(others.zip(&found).map(|((_, device), (superblock, _))| (device.drive, superblock.mirror)));
-    }
-    let mut head = outcome.head;
-    let entries = if given_up {
-        head.sequence = highest + 1;
-        Vec::new()
-    } else {
-        log.entries.into_iter().filter(|(sequence, _)| *sequence >= outcome.tail.sequence).map(|(_, e)| e).collect()
+        let mirrors = other.superblock.mirrors == superblock.mirrors;
+        mirrors && log == (outcome.head, outcome.tail, outcome.epoch) && other.superblock.kept == superblock.kept
     };
-    let tail = if given_up { head } else { outcome.tail };
-    Ok((FoundJournal { devices: order, superblock, tail, head, epoch, entries, kept }, damage))
+    let others = found.iter().filter(|other| is_same(other)).map(|other| (other.drive, other.superblock.mirror));
+    let devices = core::iter::once((drive, superblock.mirror)).chain(others).collect();
+    let (mut head, mut tail) = (outcome.head, outcome.tail);
+    let mut entries: Vec<FoundEntry> =
+        entries.into_iter().filter(|(sequence, _)| *sequence >= tail.sequence).map(|(_, entry)| entry).collect();
+    if given_up {
+        head.sequence = highest + 1;
+        tail = head;
+        entries = Vec::new();
+    }
+    Ok((FoundJournal { devices, superblock, tail, head, epoch, entries, kept }, damage))
 }
 
 /// Choose the device that counts. Returns also the damage of its log that the other device does not repair.
-fn choose(
-    devices: &[JournalDevice],
-    found: &[(JournalSuperblock, Log)],
-    on_damage: OnDamage,
-) -> Result<(usize, Option<JournalError>), FindError> {
+fn choose(found: &[Followed], on_damage: OnDamage) -> Result<(usize, Option<JournalError>), FindError> {
     match found {
-        [one, other] => match choose_journal_mirror([(&one.0, &one.1.outcome), (&other.0, &other.1.outcome)]) {
-            Ok(best) => Ok((best, None)),
-            Err(error @ JournalError::Damaged { .. }) if on_damage != OnDamage::Refuse => {
-                let rank =
-                    |own: &(JournalSuperblock, Log)| (own.0.epoch, own.1.outcome.head.sequence, own.0.generation);
-                Ok((usize::from(rank(other) > rank(one)), Some(error)))
+        [one, other] => {
+            match choose_journal_mirror([(&one.superblock, &one.outcome), (&other.superblock, &other.outcome)]) {
+                Ok(best) => Ok((best, None)),
+                Err(error @ JournalError::Damaged { .. }) if on_damage != OnDamage::Refuse => {
+                    let rank =
+                        |own: &Followed| (own.superblock.epoch, own.outcome.head.sequence, own.superblock.generation);
+                    Ok((usize::from(rank(other) > rank(one)), Some(error)))
+                }
+                Err(error) => Err(FindError::Mirrors(error)),
             }
-            Err(error) => Err(FindError::Mirrors(error)),
-        },
-        [one] => match one.1.outcome.verdict() {
-            Err(error) if on_damage == OnDamage::Refuse => Err(FindError::Journal(devices[0].drive, error)),
+        }
+        [one] => match one.outcome.verdict() {
+            Err(error) if on_damage == OnDamage::Refuse => Err(FindError::Journal(one.drive, error)),
             verdict => Ok((0, verdict.err())),
         },
         _ => unreachable!("one or two"),
@@ -248,18 +215,15 @@ fn choose(
 
 /// Read the entries that were copied out of the ring, as far as they can be read, and their damage. They are read from
 /// the device that counts, or from the other one if that has the same entries.
-fn find_kept(
-    found: &[(JournalSuperblock, Log)],
-    best: usize,
-    reader: &mut impl ReadDevice,
-) -> (Vec<KeptEntry>, Option<JournalError>) {
-    let own = &found[best].0;
+fn find_kept(found: &[Followed], best: usize, reader: &mut impl ReadDevice) -> (Vec<KeptEntry>, Option<JournalError>) {
+    let own = &found[best].superblock;
     let mut kept = Vec::new();
-    let mut read = read_kept(best, own, reader, &mut kept);
-    let other = found.iter().position(|(other, _)| other.mirror != own.mirror && other.generation == own.generation);
+    let mut read = read_kept(found[best].number, own, reader, &mut kept);
+    let has_same = |other: &JournalSuperblock| other.mirror != own.mirror && other.generation == own.generation;
+    let other = found.iter().find(|other| has_same(&other.superblock));
     if let (Err(_), Some(other)) = (read, other) {
         let mut mirrored = Vec::new();
-        if read_kept(other, own, reader, &mut mirrored).is_ok() {
+        if read_kept(other.number, own, reader, &mut mirrored).is_ok() {
             (kept, read) = (mirrored, Ok(()));
         }
     }
@@ -296,22 +260,21 @@ fn read_kept(
             }
         }
         let sectors = entry.header.sectors(&ring);
-        let found = FoundEntry {
-            position: entry.header.position,
-            sectors,
-            tail: entry.header.tail.sequence,
-            records: entry.records().collect(),
-        };
-        kept.push(KeptEntry { sequence: entry.header.sequence, at, entry: found });
+        kept.push(KeptEntry { sequence: entry.header.sequence, at, entry: FoundEntry::of(&entry, &ring) });
         done += sectors;
     }
     Ok(())
 }
 
 /// Follow the log of one device.
-fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadDevice) -> Result<Log, FindError> {
+fn follow(
+    number: usize,
+    drive: DriveId,
+    superblock: JournalSuperblock,
+    reader: &mut impl ReadDevice,
+) -> Result<Followed, FindError> {
     let ring = superblock.ring();
-    let mut scan = JournalScan::new(superblock);
+    let mut scan = JournalScan::new(&superblock);
     let mut entries: Vec<(u64, FoundEntry)> = Vec::new();
     let mut waiting = None;
     let mut buffer = Vec::new();
@@ -324,12 +287,7 @@ fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadD
                 let mut bytes = [0; JOURNAL_BLOCK_BYTES];
                 let read = reader.read(number, ring.drive_lba(at), &mut bytes);
                 if let Some(entry) = scan.header(read.then_some(&bytes[..])) {
-                    let found = FoundEntry {
-                        position: at,
-                        sectors: entry.header.sectors(&ring),
-                        tail: entry.header.tail.sequence,
-                        records: entry.records().collect(),
-                    };
+                    let found = FoundEntry::of(&entry, &ring);
                     let sequence = entry.header.sequence;
                     entries.retain(|(older, _)| *older < sequence);
                     if entry.header.payload.is_zero() {
@@ -360,7 +318,10 @@ fn follow(number: usize, superblock: &JournalSuperblock, reader: &mut impl ReadD
                 }
                 in_blocks -= in_blocks.min(piece);
             }
-            ScanNeed::Done => return Ok(Log { outcome: scan.outcome(), entries }),
+            ScanNeed::Done => {
+                let outcome = scan.outcome();
+                return Ok(Followed { number, drive, superblock, outcome, entries });
+            }
         }
     }
     Err(FindError::GivenUp)

@@ -91,7 +91,7 @@ impl Journal {
         if fits && (self.open.is_used() || self.log.takes_group(spare > 0)) {
             return Ok(());
         }
-        self.room.note_short();
+        self.note_short();
         Err(Reason::WaitedForJournal)
     }
 

@@ -31,7 +31,8 @@ use super::superblocks::encoded;
 use super::window::{WindowUser, SILENT};
 use super::Journal;
 use crate::actions::{Data, NoticeKind};
-use crate::admin::AdminError;
+use crate::admin::{AdminError, AdminOutcome};
+use crate::array::sets::Sets;
 use crate::controller::CommandError;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
@@ -105,6 +106,12 @@ pub struct JournalJoin {
 }
 
 impl Join {
+    /// For tests: the device with this number joins, and is in this state.
+    #[cfg(test)]
+    pub(super) fn set_state(&mut self, state: JoinState, device: usize) {
+        (self.state, self.device) = (state, device);
+    }
+
     /// A command is issued for the device.
     pub(super) fn issued(&mut self) {
         self.pending += 1;
@@ -149,10 +156,10 @@ impl Journal {
     /// Begin a join. `seen` are the highest generation and epoch in the superblock of the device, if it has one.
     pub(crate) fn begin_join(
         &mut self,
-        channels: &mut Channels,
+        (channels, sets): (&mut Channels, &mut Sets),
         drive: DriveId,
         seen: (u64, u64),
-    ) -> Result<(), AdminError> {
+    ) -> Result<AdminOutcome, AdminError> {
         let place = self.place_for(channels, drive)?;
         let known = self.devices.get(place).is_some_and(|own| own.drive == drive && own.state.is_claimed());
         if !known {
@@ -174,7 +181,8 @@ impl Journal {
             epoch: superblock.epoch.max(seen.1).max(self.join.epoch) + 1,
             ..Join::default()
         };
-        Ok(())
+        sets.look();
+        Ok(AdminOutcome::Done)
     }
 
     /// The number that the device gets, if it may join.
@@ -211,7 +219,7 @@ impl Journal {
     }
 
     /// Release the device that does not work, so that a driver can take it away.
-    pub(crate) fn release_device(&mut self, channels: &mut Channels) -> Result<(), AdminError> {
+    pub(crate) fn release_device(&mut self, channels: &mut Channels) -> Result<AdminOutcome, AdminError> {
         let dropped = self.devices.iter_mut().find(|own| own.state == DeviceState::Dropped);
         let device = dropped.ok_or(AdminError::NotPossible("no device of the journal was dropped"))?;
         if channels.outstanding(device.drive) > 0 || self.join.is_out() {
@@ -219,7 +227,7 @@ impl Journal {
         }
         channels.release(&[device.drive]);
         device.state = DeviceState::Released;
-        Ok(())
+        Ok(AdminOutcome::Done)
     }
 
     /// The device that joins, and its progress.
@@ -291,7 +299,7 @@ impl Journal {
     }
 
     /// Begin to copy, if no entry is under way that the device does not get.
-    fn begin_copying(&mut self) -> JoinStep {
+    pub(super) fn begin_copying(&mut self) -> JoinStep {
         let at_rest = self.round.is_idle() && !self.flying.is_used() && !self.replay.is_active();
         if !at_rest || !self.window.take(WindowUser::Join) {
             return JoinStep::Waits;
@@ -306,17 +314,15 @@ impl Journal {
 
     /// Read the next piece of the log from the device that works.
     fn copy_next(&mut self, io: &mut Io) -> JoinStep {
-        if !self.next_to_copy() {
-            return self.announce();
-        }
+        let Some(place) = self.next_to_copy() else { return self.announce() };
         let working = self.working_from(0).expect("it is live");
         self.join.issued();
-        self.read_into_window(WindowUser::Join, working, (self.join.at, self.join.len), io);
+        self.read_into_window(WindowUser::Join, working, place, io);
         JoinStep::Moved
     }
 
-    /// Choose the next piece of the log to copy; false if all of it is copied.
-    fn next_to_copy(&mut self) -> bool {
+    /// Choose the next piece of the log to copy; `None` if all of it is copied.
+    pub(super) fn next_to_copy(&mut self) -> Option<(DriveLba, Sectors)> {
         let window = self.buffer_sectors.round_down(JOURNAL_ALIGN);
         let (start, _) = self.superblock.as_ref().expect("it is live").keep_area();
         let ring = self.ring();
@@ -328,10 +334,10 @@ impl Journal {
         join.is_kept = join.kept < self.spill.used();
         if join.is_kept {
             (join.at, join.len) = (start + join.kept, (self.spill.used() - join.kept).min(window));
-            return true;
+            return Some((join.at, join.len));
         }
         if join.sequence >= join.end {
-            return false;
+            return None;
         }
         let (at, sectors) = place(join.sequence);
         let left = sectors - join.done;
@@ -346,7 +352,7 @@ impl Journal {
             join.len += sectors;
             next += 1;
         }
-        true
+        Some((join.at, join.len))
     }
 
     /// The window is free when the log is not being copied and no command of the copy is under way.

@@ -84,7 +84,7 @@ impl Controller {
 
 impl Journal {
     /// The journal protects no more writes, for this reason; false if it did not before.
-    fn lose(&mut self, why: JournalLoss) -> bool {
+    pub(super) fn lose(&mut self, why: JournalLoss) -> bool {
         if matches!(self.state, JournalState::Lost(_) | JournalState::None) {
             return false;
         }
@@ -117,7 +117,7 @@ impl Journal {
 
 impl Sets {
     /// The result of pieces of an array whose entry never became durable, if it is known.
-    fn end_of_orphans(&self, volume: &Volume) -> Option<Option<ReplyStatus>> {
+    pub(super) fn end_of_orphans(&self, volume: &Volume) -> Option<Option<ReplyStatus>> {
         let mut sets = (0..volume.set_count()).map(|n| self.get(volume.set(n)));
         let is_drained = |set: &Set| {
             let written = set.dirty.all() == 0 || set.dirty.is_refused();

@@ -47,6 +47,8 @@ pub mod session;
 pub(crate) mod spill;
 mod superblocks;
 pub(crate) mod tail;
+#[cfg(test)]
+mod tests;
 pub(crate) mod window;
 
 use alloc::boxed::Box;
@@ -250,17 +252,6 @@ impl Journal {
         self.presses
     }
 
-    /// Does a write wait for room in the ring?
-    #[inline(always)]
-    pub(crate) const fn is_short(&self) -> bool {
-        self.room.is_short()
-    }
-
-    /// A write found no room: a round of flushes must make some.
-    pub(crate) fn note_short(&mut self) {
-        self.room.note_short();
-    }
-
     /// Sectors of the ring that entries take.
     pub(crate) const fn used(&self) -> Sectors {
         Sectors(self.log.used)
@@ -338,7 +329,7 @@ impl Journal {
             "journal: {:?}, short {}, presses {}, lines {}, round {:?}, superblock {:?}, open {}, flying {}, replays \
              {}, {:?}",
             self.state,
-            self.room.is_short(),
+            self.is_short(),
             self.presses,
             self.log.lines,
             self.round,

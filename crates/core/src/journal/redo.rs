@@ -365,7 +365,7 @@ impl Rows<'_> {
 impl Set {
     /// The parts of an extent on the members, one for each copy: slot and address, the sectors of the extent before it, and
     /// its length.
-    fn fragments(&self, own: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
+    pub(super) fn fragments(&self, own: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
         let mut to = Sectors::ZERO;
         let parts = core::iter::from_fn(move || {
             let from = to;

@@ -47,27 +47,6 @@ pub(crate) struct Reservation {
 }
 
 impl Reservation {
-    /// Does a write wait for room in the ring?
-    #[inline(always)]
-    pub(crate) const fn is_short(&self) -> bool {
-        self.short
-    }
-
-    /// A write found no room: a round of flushes must make some.
-    pub(super) fn note_short(&mut self) {
-        self.short = true;
-    }
-
-    /// The tail has moved.
-    pub(super) fn end_short(&mut self) {
-        self.short = false;
-    }
-
-    /// Sectors that writes past the cache have reserved are free, or taken by their entries.
-    pub(super) fn release(&mut self, sectors: u32) {
-        self.reserved -= u64::from(sectors);
-    }
-
     /// For the next journal: writes that have reserved room release it when they end.
     pub(super) fn for_next_journal(&self) -> Self {
         Self { reserved: self.reserved, ..Self::default() }
@@ -81,6 +60,27 @@ impl Reservation {
 }
 
 impl Journal {
+    /// Does a write wait for room in the ring?
+    #[inline(always)]
+    pub(crate) const fn is_short(&self) -> bool {
+        self.room.short
+    }
+
+    /// A write found no room: a round of flushes must make some.
+    pub(crate) fn note_short(&mut self) {
+        self.room.short = true;
+    }
+
+    /// The tail has moved.
+    pub(super) fn end_short(&mut self) {
+        self.room.short = false;
+    }
+
+    /// Sectors that writes past the cache have reserved are free, or taken by their entries.
+    fn release(&mut self, sectors: u32) {
+        self.room.reserved -= u64::from(sectors);
+    }
+
     /// The writes that wait for room are called, and will ask again.
     pub(super) fn forget_asked(&mut self) {
         self.room.asked = 0;
@@ -208,7 +208,7 @@ impl Controller {
         let op = &mut self.ops[index];
         let reserved = op.reserve(0);
         let frees = reserved > 0 || op.is_destage();
-        self.journal.room.release(reserved);
+        self.journal.release(reserved);
         if frees && self.ops.is_journal_awaited() {
             self.wake_journal_waiters();
         }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(journal.reserve(left - 2000 + 1, 100), Some(2048), "a quarter of the ring at most");
         assert_eq!(left - 2000 - 2048, 528);
         assert_eq!(journal.reserve(529, 100), None);
-        assert!(journal.room.is_short());
+        assert!(journal.is_short());
         assert_eq!(journal.reserve(300, 100), Some(300), "a smaller one fits");
     }
 
@@ -244,19 +244,20 @@ mod tests {
         assert_eq!(journal.reserve(700, 200), None);
         assert_eq!(journal.room_behind(0), 2048 + 136 + 1000, "the largest of both");
         journal.forget_asked();
-        journal.room.release(2048);
+        journal.release(2048);
         assert_eq!(journal.room_behind(0), 136);
-        assert!(journal.room.is_short(), "until the tail has moved");
-        journal.room.end_short();
-        assert!(!journal.room.is_short());
+        assert!(journal.is_short(), "until the tail has moved");
+        journal.end_short();
+        assert!(!journal.is_short());
     }
 
     #[test]
     fn the_next_journal_knows_the_reservations_that_are_still_to_be_released_and_nothing_else() {
-        let mut room = Reservation { short: true, reserved: 40, asked: 7 }.for_next_journal();
+        let room = Reservation { short: true, reserved: 40, asked: 7 }.for_next_journal();
         assert_eq!((room.short, room.reserved, room.asked), (false, 40, 0));
-        room.release(40);
-        assert_eq!(room.reserved, 0);
+        let mut journal = Journal { room, ..Journal::of_ring(Sectors(RING)) };
+        journal.release(40);
+        assert_eq!(journal.room.reserved, 0);
     }
 
     #[test]

@@ -413,11 +413,11 @@ impl Sets {
 
 /// The result of a step of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct SessionStep {
+pub(super) struct SessionStep {
     /// The session has changed: pieces and operations that wait for it or for the journal are called.
-    moves: bool,
+    pub(super) moves: bool,
     /// Destage hurries from now on, or waits for the age of dirty data again.
-    paces: bool,
+    pub(super) paces: bool,
 }
 
 impl SessionStep {
@@ -555,7 +555,7 @@ impl Journal {
         }
     }
 
-    fn end_session(&mut self, sets: &mut Sets, id: SetId) -> SessionStep {
+    pub(super) fn end_session(&mut self, sets: &mut Sets, id: SetId) -> SessionStep {
         let set = sets.get(id);
         if set.has_stale_metadata() {
             // The superblock of some member still has the mark.
@@ -627,7 +627,7 @@ impl Sets {
     }
 
     /// Destage dirty data whatever its age, because a session is to end or to begin.
-    fn hurry_destage(&mut self, id: SetId) -> SessionStep {
+    pub(super) fn hurry_destage(&mut self, id: SetId) -> SessionStep {
         let own = &mut self.get_mut(id).journal;
         let paces = !own.hurries();
         own.set_hurries(true);

@@ -82,38 +82,14 @@ impl Spill {
         }
     }
 
-    /// May one more entry of this length be copied, into an area of `room` sectors?
-    fn takes(&self, sectors: Sectors, room: Sectors) -> bool {
-        self.may_copy() && self.used + sectors <= room
-    }
-
     /// May one more entry be copied, if it fits?
     const fn may_copy(&self) -> bool {
         !self.broken && self.batch < BATCH_MAX
     }
 
-    /// Begin to copy an entry.
-    fn begin(&mut self, sequence: u64) {
-        self.copy = Some(Copy { sequence, done: Sectors::ZERO, len: Sectors::ZERO, pending: 0 });
-    }
-
     /// The entry that is being copied.
     fn copy(&mut self) -> &mut Copy {
         self.copy.as_mut().expect("an entry is being copied")
-    }
-
-    /// The next piece of an entry of this length, at most `most` sectors: where it begins in the entry, and its length.
-    fn next_piece(&mut self, sectors: Sectors, most: Sectors) -> (Sectors, Sectors) {
-        let copy = self.copy();
-        copy.len = (sectors - copy.done).min(most);
-        (copy.done, copy.len)
-    }
-
-    /// The place of the present piece in the area, and its length.
-    fn target(&mut self) -> (Sectors, Sectors) {
-        let used = self.used;
-        let copy = self.copy();
-        (used + copy.done, copy.len)
     }
 
     /// A write of the present piece is issued.
@@ -127,30 +103,6 @@ impl Spill {
         copy.pending -= 1;
         copy.pending == 0
     }
-
-    /// A piece of an entry of this length is durable. Returns the entry, and where it begins in the area, if that was the
-    /// last piece.
-    fn piece_done(&mut self, sectors: Sectors) -> Option<(u64, Sectors)> {
-        let copy = self.copy();
-        copy.done += copy.len;
-        if copy.done < sectors {
-            return None;
-        }
-        let (sequence, at) = (copy.sequence, self.used);
-        self.used += sectors;
-        self.batch += 1;
-        Some((sequence, at))
-    }
-
-    /// The ring cannot be read.
-    fn break_off(&mut self) {
-        self.broken = true;
-    }
-
-    /// The copy has ended: it is complete, or the entry stays in the ring.
-    fn end(&mut self) {
-        self.copy = None;
-    }
 }
 
 impl Journal {
@@ -163,37 +115,45 @@ impl Journal {
     /// have `lines_max` lines.
     fn next_to_spill(&mut self, lines_max: u32) -> Option<u64> {
         let may = self.is_live() && self.is_tail_at_rest() && !self.replay.is_active() && !self.log.is_kept_pinned();
-        if !may || !self.spill.may_copy() || !self.room.is_short() {
+        if !may || !self.spill.may_copy() || !self.is_short() {
             return None;
         }
         let sequence = self.log.front_waiting(self.durable + 1)?;
         let entry = *self.log.get(sequence);
         let (_, room) = self.superblock.as_ref().expect("it is live").keep_area();
-        (self.spill.takes(Sectors(entry.sectors), room) && self.log.may_keep(&entry, lines_max)).then_some(sequence)
+        let fits = self.spill.used + Sectors(entry.sectors) <= room && self.log.may_keep(&entry, lines_max);
+        fits.then_some(sequence)
     }
 
     /// The next piece of the entry that is being copied, on each device.
     fn next_spill_piece(&mut self) -> (DriveLba, Sectors) {
-        let sequence = self.spill.copy().sequence;
-        let entry = *self.log.get(sequence);
-        let (done, len) = self.spill.next_piece(Sectors(entry.sectors), self.buffer_sectors.round_down(JOURNAL_ALIGN));
-        (self.ring().drive_lba(RingSector(entry.position)) + done, len)
+        let (ring, most) = (self.ring(), self.buffer_sectors.round_down(JOURNAL_ALIGN));
+        let copy = self.spill.copy();
+        let entry = self.log.get(copy.sequence);
+        copy.len = (Sectors(entry.sectors) - copy.done).min(most);
+        (ring.drive_lba(RingSector(entry.position)) + copy.done, copy.len)
     }
 
     /// The place on each device to which the present piece goes, and its length.
     fn spill_target(&mut self) -> (DriveLba, Sectors) {
-        let (at, len) = self.spill.target();
-        (self.superblock.as_ref().expect("it was attached").keep_area().0 + at, len)
+        let (used, copy) = (self.spill.used, *self.spill.copy());
+        (self.superblock.as_ref().expect("it was attached").keep_area().0 + used + copy.done, copy.len)
     }
 
     /// A piece is durable. True if it was the last one of its entry: the place of the entry in the ring is not needed any
     /// more.
     fn spilled(&mut self) -> bool {
-        let sectors = Sectors(self.log.get(self.spill.copy().sequence).sectors);
-        let Some((sequence, at)) = self.spill.piece_done(sectors) else { return false };
-        let area = self.superblock.as_ref().expect("it was attached").keep_area().0;
+        let (area, _) = self.superblock.as_ref().expect("it was attached").keep_area();
+        let copy = self.spill.copy();
+        copy.done += copy.len;
+        let (sequence, sectors) = (copy.sequence, Sectors(self.log.get(copy.sequence).sectors));
+        if copy.done < sectors {
+            return false;
+        }
         self.log.keep(sequence);
-        self.replay.entry_moved(sequence, area + at);
+        self.replay.entry_moved(sequence, area + self.spill.used);
+        self.spill.used += sectors;
+        self.spill.batch += 1;
         true
     }
 }
@@ -208,14 +168,19 @@ impl Journal {
         if !self.window.take(WindowUser::Spill) {
             return false;
         }
-        self.spill.begin(sequence);
+        self.begin_spill(sequence);
         self.read_spill_piece(0, io);
         true
     }
 
+    fn begin_spill(&mut self, sequence: u64) {
+        self.spill.copy = Some(Copy { sequence, done: Sectors::ZERO, len: Sectors::ZERO, pending: 0 });
+    }
+
     fn read_spill_piece(&mut self, first: usize, io: &mut Io) {
         let Some(number) = self.working_from(first) else {
-            self.spill.break_off();
+            // The ring cannot be read.
+            self.spill.broken = true;
             return self.end_spill();
         };
         let place = self.next_spill_piece();
@@ -223,7 +188,7 @@ impl Journal {
     }
 
     fn end_spill(&mut self) {
-        self.spill.end();
+        self.spill.copy = None;
         self.window.give_back(WindowUser::Spill);
     }
 
@@ -278,7 +243,7 @@ mod tests {
             position += sectors;
         }
         journal.durable = journal.log.next() - 1;
-        journal.room.note_short();
+        journal.note_short();
         journal
     }
 
@@ -290,7 +255,7 @@ mod tests {
         let (ring, area) = (journal.ring().drive_lba(RingSector(0)), DriveLba(8));
         for (sequence, pieces, at) in [(1, &[(0, 16)][..], 24), (2, &[(16, 128), (16 + 128, 8)], 40)] {
             assert_eq!(journal.next_to_spill(100), Some(sequence));
-            journal.spill.begin(sequence);
+            journal.begin_spill(sequence);
             assert_eq!(journal.next_to_spill(100), None, "one at a time");
             let mut done = 0;
             for (number, (from, len)) in pieces.iter().enumerate() {
@@ -302,7 +267,7 @@ mod tests {
                 assert_eq!(journal.spilled(), number + 1 == pieces.len());
                 done += len;
             }
-            journal.spill.end();
+            journal.end_spill();
         }
         assert_eq!(journal.spill.used(), Sectors(24 + 16 + 136));
         assert!(journal.log.is_kept_for(0) && journal.log.may_shrink());
@@ -327,26 +292,26 @@ mod tests {
             assert_eq!(journal.next_to_spill(lines), found, "{used} {lines} {pinned}");
         }
         let mut journal = journal(&[16]);
-        journal.room.end_short();
+        journal.end_short();
         assert_eq!(journal.next_to_spill(100), None, "there is room");
     }
 
     #[test]
     fn the_tail_moves_after_64_entries_and_a_ring_that_cannot_be_read_is_left_as_it_is() {
-        let mut spill = Spill::default();
+        let mut journal = journal(&[16; 65]);
         for sequence in 1..=64 {
-            assert!(spill.takes(Sectors(16), Sectors::mib(1)));
-            spill.begin(sequence);
-            assert_eq!(spill.next_piece(Sectors(16), Sectors(128)), (Sectors::ZERO, Sectors(16)));
-            assert_eq!(spill.piece_done(Sectors(16)), Some((sequence, Sectors(16 * (sequence - 1)))));
-            spill.end();
+            assert_eq!(journal.next_to_spill(100), Some(sequence));
+            journal.begin_spill(sequence);
+            journal.next_spill_piece();
+            assert!(journal.spilled());
+            journal.end_spill();
         }
-        assert!(!spill.may_copy());
-        spill.begin_batch(false);
-        assert_eq!((spill.may_copy(), spill.used()), (true, Sectors(1024)));
-        spill.begin_batch(true);
-        assert_eq!(spill.used(), Sectors::ZERO);
-        spill.break_off();
-        assert!(!spill.may_copy());
+        assert_eq!((journal.next_to_spill(100), journal.spill.used()), (None, Sectors(64 * 16)));
+        journal.spill.begin_batch(false);
+        assert_eq!((journal.next_to_spill(100), journal.spill.used()), (Some(65), Sectors(64 * 16)));
+        journal.spill.broken = true;
+        assert_eq!(journal.next_to_spill(100), None);
+        journal.spill.begin_batch(true);
+        assert_eq!(journal.spill.used(), Sectors::ZERO);
     }
 }

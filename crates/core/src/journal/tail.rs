@@ -130,7 +130,7 @@ impl Journal {
         }
         let (part, whole) = PRESSED_SHARE;
         let many = u64::from(log.lines) * whole > u64::from(lines) * part || log.is_taken_to(TABLE_PRESSED_SHARE);
-        if self.is_ring_pressed() || many || self.room.is_short() {
+        if self.is_ring_pressed() || many || self.is_short() {
             log.first + log.len() as u64 / ROUND_SHARE + 1
         } else {
             0
@@ -184,7 +184,7 @@ impl Journal {
             self.log.empty_kept();
         }
         self.spill.begin_batch(empties);
-        self.room.end_short();
+        self.end_short();
         self.counters.rounds += 1;
         true
     }
@@ -398,7 +398,7 @@ mod tests {
     fn a_round_flushes_then_writes_the_superblocks_and_then_frees_the_room() {
         let mut own = journal(5);
         own.log.pin(4);
-        own.room.note_short();
+        own.note_short();
         let plan = own.plan_round(u64::MAX).unwrap();
         assert_eq!(plan, Plan { target: 4, empties: false });
         own.round = Round::Flushing { plan, pending: 0, failed: false };
@@ -480,7 +480,7 @@ mod tests {
         assert_eq!([small(32).pressed(256), small(33).pressed(256)], [0, 1 + 33 / 4 + 1]);
         assert_eq!([small(48).pressed(256), small(49).pressed(256)], [1 + 48 / 4 + 1, u64::MAX]);
         let mut short = small(4);
-        short.room.note_short();
+        short.note_short();
         assert_eq!(short.pressed(256), 1 + 1 + 1);
         assert!(small(33).is_log_long(256) && !small(32).is_log_long(256));
         assert!(journal(5).is_log_long(256) && !journal(4).is_log_long(256));

@@ -102,15 +102,6 @@ impl Ops {
     }
 }
 
-/// What became of the logs.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct LogsStep {
-    /// One has changed.
-    pub(crate) moved: bool,
-    /// There was no room for all actions.
-    pub(crate) lacks_room: bool,
-}
-
 impl Sets {
     /// Rule 6 of the write gate: put the record of an operation into the partial parity log of its stripe, and hold the
     /// operation until the record is durable. A discard of whole rows has a record, too: a crash may leave some members
@@ -137,26 +128,26 @@ impl Sets {
         Gate::Waits(Wait::Record)
     }
 
-    /// Advance the logs of all sets.
+    /// Advance the logs of all sets. Returns whether one changed, and whether there was no room for all actions.
     pub(crate) fn pump_logs(
         &mut self,
         ops: &mut Ops,
         trace: &mut Trace,
         (channels, now): (&mut Channels, Instant),
         actions: &mut Actions,
-    ) -> LogsStep {
-        let mut step = LogsStep::default();
+    ) -> (bool, bool) {
+        let (mut has_moved, mut lacks_room) = (false, false);
         if !self.take_logs_due() {
-            return step;
+            return (false, false);
         }
         for id in self.numbers() {
             let Some(slots) = self.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
                 continue;
             };
-            step.moved |= self.pump_ppl_flush(id, (&mut *channels, now), actions);
+            has_moved |= self.pump_ppl_flush(id, (&mut *channels, now), actions);
             for slot in 0..slots {
                 let log = (id, Slot(u16::try_from(slot).expect("few slots")));
-                step.moved |= match self.advance_log(log, ops, trace) {
+                has_moved |= match self.advance_log(log, ops, trace) {
                     LogStep::Waits => false,
                     LogStep::Moved => true,
                     LogStep::Writes if self.get(id).log_keepers(log.1) == [None; 2] => {
@@ -168,13 +159,13 @@ impl Sets {
                     }
                     LogStep::Writes => {
                         self.logs_are_due();
-                        step.lacks_room |= !actions.has_room();
+                        lacks_room |= !actions.has_room();
                         false
                     }
                 };
             }
         }
-        step
+        (has_moved, lacks_room)
     }
 
     /// Do for a log what needs no command.

@@ -1,0 +1,368 @@
+//! The journal with sets and drives, but without an engine.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use openraid_format::{
+    ArrayState, JournalArray, JournalSuperblock, MdLevel, MinorVersion, RingSector, SetName, SuperblockCopy, Timestamp,
+    Uuid, JOURNAL_BLOCK_BYTES,
+};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, SetId, SetLba};
+
+use super::commit::JournalWrite;
+use super::devices::{Device, DeviceState, Io};
+use super::join::JoinState;
+use super::log::Entry;
+use super::session::{Demand, SetState, Share, Stage};
+use super::{Journal, JournalLoss, JournalState};
+use crate::actions::{Actions, DriveOp, ReplyStatus};
+use crate::array::create::{plan, CreateSpec, NewDrive};
+use crate::array::metadata::Metadata;
+use crate::array::set::Set;
+use crate::array::sets::Sets;
+use crate::array::volume::Volume;
+use crate::events::DriveInfo;
+use crate::geometry::{Geometry, Level, SetSpec};
+use crate::io::channel::Channels;
+use crate::io::footprint::{Extent, Footprint};
+use crate::io::op::{EntryState, Op, OpKind};
+use crate::io::ops::Ops;
+use crate::limits::Limits;
+use crate::trace::Trace;
+
+const SET: SetId = SetId(0);
+const UUID: Uuid = Uuid([9; 16]);
+
+/// A live journal on two devices in these states.
+fn mirrored(states: [DeviceState; 2]) -> Journal {
+    let mut journal = Journal::of_ring(Sectors(8192));
+    journal.superblock.as_mut().unwrap().mirrors = 2;
+    journal.devices = (0..2_u8).zip(states).map(|(n, state)| Device::new(DriveId(n.into()), n, state)).collect();
+    journal
+}
+
+/// Two drives of the size of the journal's devices.
+fn drives() -> (Channels, Actions) {
+    let limits = Limits::small();
+    let mut channels = Channels::new(&limits);
+    let info = DriveInfo {
+        capacity: Bytes::mib(64).sectors_floor(),
+        block: BlockSize::B512,
+        rotational: false,
+        discard: false,
+        discard_zeroes: false,
+        write_zeroes: false,
+    };
+    assert!((0..2).all(|drive| channels.attach(DriveId(drive), info)));
+    (channels, Actions::new(&limits))
+}
+
+/// A set of this level, without members.
+fn set(level: Level, members: u16, layout: u32) -> Set {
+    let member_size = Sectors(512);
+    let member_sizes = &vec![member_size; members.into()][..];
+    let spec = SetSpec { level, members, chunk: Sectors(8), layout, member_size, member_sizes };
+    Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small())
+}
+
+/// A mirror with superblocks.
+fn mirror() -> Set {
+    let capacity = Bytes::mib(16).sectors_floor();
+    let drive = |n: u8| NewDrive { drive: DriveId(n.into()), capacity, uuid: Uuid([n + 1; 16]) };
+    let spec = CreateSpec {
+        uuid: UUID,
+        name: SetName::new(None, "journal").unwrap(),
+        created: Timestamp::new(0, 0),
+        level: MdLevel::Raid1,
+        layout: 0,
+        chunk: Sectors::ZERO,
+        minor: MinorVersion::V1_2,
+        slots: [0, 1].map(|number| Some(drive(number))).to_vec(),
+        spares: Vec::new(),
+        size: None,
+        assume_clean: true,
+        bitmap: false,
+        ppl: false,
+    };
+    let mut set = set(Level::Raid1, 2, 0);
+    set.metadata = Some(Metadata::new(plan(&spec).unwrap().common));
+    set
+}
+
+/// The mirror in a session that is on, in place 0 of the journal's table.
+fn in_session(journal: &mut Journal) -> Set {
+    let array = JournalArray { set_uuid: UUID, state: ArrayState::Live, first_sequence: 2 };
+    journal.superblock.as_mut().unwrap().arrays[0] = Some(array);
+    let mut set = mirror();
+    set.journal.make_on(Share::new(Uuid([7; 16]), 0, 2));
+    set
+}
+
+fn push_entries(journal: &mut Journal, entries: &[u64]) {
+    for sectors in entries {
+        let entry = Entry { position: journal.head.0, sectors: *sectors, pins: 0, lines: 0, waiting: 0 };
+        journal.log.push(entry);
+        journal.head = journal.ring().behind(journal.head, Sectors(*sectors));
+    }
+    journal.durable = journal.log.next() - 1;
+}
+
+// ---- devices
+
+#[test]
+fn a_device_is_dropped_once_and_the_other_one_is_the_whole_journal_before_anything_more_is_acknowledged() {
+    use DeviceState::{Dropped, Joins, Works};
+    // States, progress of a join, the device that fails: does the journal continue, and does its epoch rise?
+    let table = [
+        ([Works, Works], JoinState::Idle, 0, Some(true), true),
+        ([Works, Works], JoinState::Idle, 1, Some(true), true),
+        ([Works, Joins], JoinState::Copying, 1, Some(true), false),
+        ([Works, Joins], JoinState::Announcing(1), 1, Some(true), true),
+        ([Works, Joins], JoinState::Finishing(1), 1, Some(true), true),
+        ([Works, Joins], JoinState::Copying, 0, Some(false), false),
+        ([Works, Dropped], JoinState::Idle, 0, Some(false), false),
+        ([Works, Dropped], JoinState::Idle, 1, None, false),
+    ];
+    for (states, join, failed, continues, rises) in table {
+        let mut journal = mirrored(states);
+        journal.join.set_state(join, 1);
+        let epoch = journal.superblock.as_ref().unwrap().epoch;
+        let dropped = journal.drop_device(failed);
+        assert_eq!(dropped.map(|(drive, continues)| (usize::from(drive.0), continues)), continues.map(|c| (failed, c)));
+        let superblock = journal.superblock.as_ref().unwrap();
+        assert_eq!(superblock.epoch - epoch, u64::from(rises), "{states:?} {join:?} {failed}");
+        assert_eq!(
+            (superblock.mirrors == 1, journal.is_epoch_pending()),
+            (rises, rises),
+            "{states:?} {join:?} {failed}"
+        );
+        assert!(journal.drop_device(failed).is_none() && !journal.is_written(failed));
+        if continues == Some(true) {
+            assert!(!journal.join.is_active() && journal.is_written(1 - failed));
+            assert!(!rises || journal.devices[1 - failed].mirror == 0);
+        }
+    }
+}
+
+#[test]
+fn new_entries_go_to_a_joining_device_from_the_beginning_of_the_copy() {
+    let (works, joins) = (DeviceState::Works, DeviceState::Joins);
+    let copying = [JoinState::Copying, JoinState::Announcing(1), JoinState::Finishing(1)];
+    let marking =
+        [JoinState::Marking(SuperblockCopy::First), JoinState::Marking(SuperblockCopy::Last), JoinState::Marked];
+    for (state, written) in copying.map(|s| (s, 2)).into_iter().chain(marking.map(|s| (s, 1))) {
+        let (mut channels, mut actions) = drives();
+        let mut journal = mirrored([works, joins]);
+        journal.join.set_state(state, 1);
+        let at = journal.ring().drive_lba(RingSector(16));
+        let io = &mut Io::new(&mut channels, Instant::ZERO, &mut actions);
+        journal.write_block(JournalWrite::Group, at, &[5; JOURNAL_BLOCK_BYTES], io);
+        let issued: Vec<_> = actions.drive.iter().map(|own| (own.drive.0, own.op, own.lba, own.len)).collect();
+        let write = DriveOp::Write { fua: true };
+        assert_eq!(issued, [(0, write, at, Sectors(8)), (1, write, at, Sectors(8))][..written], "{state:?}");
+        assert_eq!((actions.metadata.len(), journal.flying.pending as usize), (written * JOURNAL_BLOCK_BYTES, written));
+    }
+}
+
+#[test]
+fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_first_on_all_devices() {
+    let (mut channels, mut actions) = drives();
+    let mut journal = mirrored([DeviceState::Works; 2]);
+    journal.state = JournalState::Opening;
+    journal.superblock.as_mut().unwrap().clean = false;
+    let io = &mut Io::new(&mut channels, Instant::ZERO, &mut actions);
+    assert!(!journal.pump_superblock(io), "nothing has changed");
+    let generation = journal.request_superblock();
+    assert!(journal.pump_superblock(io) && !journal.pump_superblock(io), "one at a time");
+    assert!(!journal.superblock_written(io), "the other device has no first copy yet");
+    // A change during the write is not in the last copy.
+    journal.superblock.as_mut().unwrap().clean = true;
+    assert!(!journal.superblock_written(io) && !journal.superblock_written(io));
+    assert!(!journal.is_live() && !journal.writing.is_durable(generation));
+    assert!(journal.superblock_written(io) && journal.is_live() && journal.writing.is_durable(generation));
+    let drives: Vec<_> = actions.drive.iter().map(|own| own.drive.0).collect();
+    assert_eq!(drives, [0, 1, 0, 1]);
+    let copies = [SuperblockCopy::First, SuperblockCopy::First, SuperblockCopy::Last, SuperblockCopy::Last];
+    for (number, (bytes, copy)) in actions.metadata.chunks(JOURNAL_BLOCK_BYTES).zip(copies).enumerate() {
+        let found = JournalSuperblock::decode(bytes, copy).unwrap();
+        assert_eq!((usize::from(found.mirror), found.clean), (number % 2, false));
+        assert_eq!(found.generation, journal.superblock.as_ref().unwrap().generation);
+    }
+}
+
+// ---- a device that joins
+
+#[test]
+fn each_sector_of_the_log_is_copied_once_the_kept_ones_first_and_no_piece_is_longer_than_the_window() {
+    let mut state = 5_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    for _ in 0..40 {
+        let mut journal = mirrored([DeviceState::Works, DeviceState::Joins]);
+        let window = journal.payload_max();
+        // The entries begin somewhere in the ring. A filler ends at the end of the ring.
+        journal.head = RingSector(random(1000) * 8);
+        for _ in 0..10 + random(30) {
+            let to_end = journal.ring().to_end(journal.head).get();
+            let sectors = if to_end < 136 { to_end } else { 8 * (1 + random(17)) };
+            push_entries(&mut journal, &[sectors]);
+        }
+        let kept = Sectors(8 * random(60));
+        journal.spill.attach(kept);
+        let ring = journal.ring();
+        let (area, _) = journal.superblock.as_ref().unwrap().keep_area();
+        let mut expected: Vec<_> = (0..kept.get()).map(|n| area + Sectors(n)).collect();
+        for sequence in 1..journal.log.next() {
+            let entry = journal.log.get(sequence);
+            expected.extend((0..entry.sectors).map(|n| ring.drive_lba(RingSector(entry.position)) + Sectors(n)));
+        }
+        journal.join.set_state(JoinState::Marked, 1);
+        journal.begin_copying();
+        let mut copied = Vec::new();
+        while let Some((at, len)) = journal.next_to_copy() {
+            assert!(!len.is_zero() && len <= window);
+            copied.extend((0..len.get()).map(|n| at + Sectors(n)));
+            // The tail stays before the first entry that is not copied completely.
+            let held = journal.log.get(journal.join.holds_tail());
+            let done = copied.len() as u64 - len.get();
+            let before: u64 = (1..journal.join.holds_tail()).map(|own| journal.log.get(own).sectors).sum();
+            assert!(kept.get() + before <= done.max(kept.get()) && (done <= kept.get() || held.sectors > 0));
+            journal.join.issued();
+            journal.join_written();
+        }
+        assert_eq!(copied, expected);
+        let status = journal.join_status().unwrap();
+        assert_eq!((status.copied, status.total), (Sectors(expected.len() as u64), status.copied));
+    }
+}
+
+// ---- a journal that is lost
+
+#[test]
+fn pieces_and_operations_of_a_lost_journal_wait_for_no_entry_any_more() {
+    let (mut journal, mut ops, mut trace) = (mirrored([DeviceState::Works; 2]), Ops::new(8), Trace::new(8));
+    for (group, number) in [(&mut journal.flying, 1), (&mut journal.open, 2)] {
+        let mut op = Op::new(OpKind::Flush, SET, Footprint::Set);
+        op.set_entry(EntryState::InGroup(number));
+        group.sequence = number;
+        group.ops.push(ops.put(op).index);
+        group.pieces.push(10 * u32::try_from(number).unwrap());
+    }
+    journal.flying.pending = 1;
+    assert!(journal.lose(JournalLoss::Full) && !journal.lose(JournalLoss::Device));
+    assert_eq!(journal.state(), JournalState::Lost(JournalLoss::Full));
+    journal.orphan_groups(&mut ops, &mut trace);
+    assert_eq!((&journal.orphans[..], ops.next_ready(), ops.next_ready()), (&[20][..], Some(1), None));
+    // A drive may still read the other group.
+    journal.flying.pending = 0;
+    journal.orphan_groups(&mut ops, &mut trace);
+    journal.orphan_groups(&mut ops, &mut trace);
+    assert_eq!((&journal.orphans[..], ops.next_ready(), ops.next_ready()), (&[20, 10][..], Some(0), None));
+    assert_eq!([0, 1].map(|op| ops[op].entry()), [1, 2].map(EntryState::Through));
+    assert!(!journal.flying.is_used() && !journal.open.is_used());
+}
+
+#[test]
+fn entries_of_a_failed_set_wait_for_it_if_its_superblocks_may_have_the_mark_and_they_count() {
+    let mut journal = mirrored([DeviceState::Works; 2]);
+    let mut set = in_session(&mut journal);
+    push_entries(&mut journal, &[8, 8, 8]);
+    let SetState::Marked(on) = set.journal.state else { unreachable!() };
+    let stages = [Stage::On, Stage::Marking(1), Stage::Leaving { covers_all: true }, Stage::Unmarking(1)];
+    let others = [Stage::Replaying, Stage::Refused("no")];
+    for (stage, waits) in stages.map(|own| (own, true)).into_iter().chain(others.map(|own| (own, false))) {
+        journal.log.end_array_entries(0);
+        set.journal.set_state(SetState::Marked(super::session::Marked { stage, ..on }));
+        assert_eq!(
+            (journal.wait_for_set_to_return(&set), journal.log.waiting_for(0)),
+            (waits, if waits { 2 } else { 0 })
+        );
+        assert_eq!(journal.preserve_entries(&set), waits, "{stage:?}");
+    }
+    set.journal.set_state(SetState::Marked(on));
+    journal.log.end_array_entries(0);
+    let refuses = |journal: &mut Journal| !journal.wait_for_set_to_return(&set) && journal.log.waiting_for(0) == 0;
+    let place = |journal: &mut Journal, set_uuid, state| {
+        journal.superblock.as_mut().unwrap().arrays[0] = Some(JournalArray { set_uuid, state, first_sequence: 2 });
+    };
+    place(&mut journal, UUID, ArrayState::Discarded);
+    assert!(refuses(&mut journal));
+    place(&mut journal, Uuid([8; 16]), ArrayState::Live);
+    assert!(refuses(&mut journal), "another set has the place");
+    place(&mut journal, UUID, ArrayState::Live);
+    journal.state = JournalState::Lost(JournalLoss::Device);
+    assert!(refuses(&mut journal), "its entries cannot be read");
+}
+
+#[test]
+fn a_write_without_its_entry_ends_after_the_session_and_the_dirty_data_of_its_array() {
+    let mut journal = mirrored([DeviceState::Works; 2]);
+    let (failed, open) = (Some(Some(ReplyStatus::IoError)), Some(None));
+    let end = |set: Set| {
+        let mut sets = Sets::new();
+        sets.put(SET, set);
+        sets.end_of_orphans(&Volume::Direct(SET))
+    };
+    assert_eq!(end(mirror()), open);
+    let mut set = mirror();
+    set.fail();
+    assert_eq!(end(set), failed);
+    // A set without members is lost: its session stays, and is replayed at the next start.
+    assert_eq!(end(in_session(&mut journal)), failed);
+    let mut set = in_session(&mut journal);
+    set.fail();
+    assert_eq!(end(set), failed);
+}
+
+// ---- sessions and rows
+
+#[test]
+fn a_session_ends_with_its_place_in_the_table_and_a_mark_that_is_being_cleared_is_waited_for() {
+    let mut journal = mirrored([DeviceState::Works; 2]);
+    let mut sets = Sets::new();
+    let set = in_session(&mut journal);
+    sets.put(SET, set);
+    assert!(sets.hurry_destage(SET).paces && !sets.hurry_destage(SET).paces);
+    let step = journal.end_session(&mut sets, SET);
+    assert!(step.moves && step.paces, "destage waits for the age of dirty data again");
+    assert_eq!(sets.get(SET).journal.state, SetState::Off(Demand::None));
+    assert_eq!(journal.superblock.as_ref().unwrap().arrays[0], None);
+    // The place belongs to another set now: it stays.
+    let other = JournalArray { set_uuid: Uuid([8; 16]), state: ArrayState::Live, first_sequence: 5 };
+    journal.superblock.as_mut().unwrap().arrays[0] = Some(other);
+    sets.get_mut(SET).journal.make_on(Share::new(Uuid([7; 16]), 0, 2));
+    journal.end_session(&mut sets, SET);
+    assert_eq!(journal.superblock.as_ref().unwrap().arrays[0], Some(other));
+}
+
+#[test]
+fn each_sector_of_an_extent_is_logged_for_each_of_its_copies() {
+    let sets =
+        [set(Level::Raid0, 3, 0), set(Level::Raid1, 3, 0), set(Level::Raid10, 4, 0x102), set(Level::Raid10, 5, 0x201)];
+    for set in &sets {
+        for (at, len) in [(0, 1), (3, 60), (8, 8), (15, 129)] {
+            let own = Extent { at: SetLba(at), len: Sectors(len) };
+            let mut logged: Vec<_> = set
+                .fragments(own)
+                .flat_map(|(slot, lba, done, sectors)| {
+                    (0..sectors.get()).map(move |n| (done.get() + n, slot, lba.get() + n))
+                })
+                .collect();
+            let mut expected: Vec<_> = (0..len)
+                .flat_map(|n| match set.geometry() {
+                    Geometry::Striped(striped) => {
+                        vec![(n, striped.map(SetLba(at + n)).slot, striped.map(SetLba(at + n)).lba.get())]
+                    }
+                    Geometry::Mirror(mirror) => {
+                        mirror.copies(SetLba(at + n)).map(|copy| (n, copy.slot, copy.lba.get())).collect()
+                    }
+                    _ => unreachable!("no other level is here"),
+                })
+                .collect();
+            logged.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(logged, expected, "{:?} {at} {len}", set.geometry());
+        }
+    }
+}
