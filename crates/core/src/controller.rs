@@ -162,7 +162,7 @@ impl Controller {
             self.hand_on(actions);
         }
         if self.requests.submitted().len() > 1 && self.cache.is_on() {
-            self.glance_at_requests();
+            self.cache.glance_at_requests(&self.requests, &self.arrays, &self.sets);
         }
         while let Some(request) = self.requests.next_submitted() {
             self.admit(request, actions);
@@ -337,7 +337,7 @@ impl Controller {
             if let Some(op) = self.ops.next_ready() {
                 self.step_op(op, actions);
             } else if self.is_quiet() {
-                self.note_hurry();
+                self.cache.note_hurry(&self.requests, &self.journal, &self.sets, &mut self.channels);
                 debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
                 break;
             } else if !self.run_waiting(actions) {
@@ -382,7 +382,7 @@ impl Controller {
     fn hand_on_others(&mut self, actions: &mut Actions) {
         while let Some(Ended { owner, error, past }) = self.ended.pop_other() {
             if let Some((set, past)) = past {
-                self.forget_written(set, past);
+                self.cache.forget_written(&self.sets, set, past);
             }
             match owner {
                 EndedFor::Piece(piece) => {
@@ -390,7 +390,9 @@ impl Controller {
                     self.ended.push_piece(piece);
                 }
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
-                EndedFor::Unit(set, data) => self.on_destaged(set, data, error),
+                EndedFor::Unit(set, data) => {
+                    self.cache.on_destaged(&mut self.sets, &mut self.requests, self.now, set, data, error)
+                }
             }
         }
     }
@@ -442,10 +444,12 @@ impl Controller {
         if self.requests.may_starve() && self.end_starved(actions) {
             return true;
         }
-        if self.cache.wants_ahead() && self.pump_read_ahead() {
+        if self.cache.wants_ahead()
+            && self.cache.pump_read_ahead(&mut self.arrays, &mut self.requests, &mut self.pool, &self.limits)
+        {
             return true;
         }
-        self.note_hurry();
+        self.cache.note_hurry(&self.requests, &self.journal, &self.sets, &mut self.channels);
         if self.cache.is_on() && self.pump_destage() {
             return true;
         }

@@ -6,6 +6,8 @@
 //!  depth:    at most `background.depth` units in flight, within a window of `WINDOW_ROWS_MAX`
 //! ```
 
+use crate::array::sets::Sets;
+use crate::cache::Cache;
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::actions::Actions;
@@ -36,19 +38,20 @@ impl Locks {
     }
 }
 
-impl Controller {
+impl Cache {
     /// Count the sets that collect writes, because they share the cache.
-    fn count_collectors(&mut self) {
-        let Self { cache, sets, .. } = self;
-        if !cache.is_on() {
+    fn count_collectors(&mut self, sets: &Sets) {
+        if !self.is_on() {
             return;
         }
-        cache.set_collectors(|id| {
+        self.set_collectors(|id| {
             let set = sets.find(id);
             set.is_some_and(|set| !set.has_failed() && set.policy().write_cache != WriteCache::Through)
         });
     }
+}
 
+impl Controller {
     /// Let every set do its due work; true if something advanced.
     pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
         let mut moved = false;
@@ -62,7 +65,7 @@ impl Controller {
 
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
-        self.count_collectors();
+        self.cache.count_collectors(&self.sets);
         let due = self.sets.values().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
         self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
     }

@@ -4,6 +4,12 @@
 //! planned, its data is copied out of the lines. So it does not change until it is written, and is copied again if the
 //! band must be planned again. Sectors that hosts write meanwhile stay dirty.
 
+use crate::cache::Cache;
+use crate::io::channel::Channels;
+use crate::io::ops::Ops;
+use crate::limits::Limits;
+use crate::requests::Requests;
+use crate::trace::Trace;
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
 use super::bands::StripeLines;
@@ -75,92 +81,37 @@ impl Journal {
     }
 }
 
-impl Controller {
+impl Cache {
     /// Note whether something waits for destage.
     #[inline]
-    pub(crate) fn note_hurry(&mut self) {
-        let waited = !self.requests.is_none_waiting() | self.journal.is_short();
-        let hurries = waited | self.cache.draining | (self.journal.presses() > 0);
-        self.channels.set_destage_hurries(hurries);
-        if core::mem::take(&mut self.cache.awaited_changed) {
-            self.note_awaited();
+    pub(crate) fn note_hurry(&mut self, requests: &Requests, journal: &Journal, sets: &Sets, channels: &mut Channels) {
+        let waited = !requests.is_none_waiting() | journal.is_short();
+        let hurries = waited | self.draining | (journal.presses() > 0);
+        channels.set_destage_hurries(hurries);
+        if core::mem::take(&mut self.awaited_changed) {
+            channels.note_awaited(sets);
         }
-    }
-
-    /// A flush or a stop begins or ends to wait for the dirty data of one set. Meanwhile the drives of that set do not
-    /// give way to reads; other drives do.
-    #[inline(never)]
-    fn note_awaited(&mut self) {
-        let Self { channels, sets, .. } = self;
-        channels.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
-    }
-
-    /// Few units if nothing waits for them, so that reads find short queues.
-    fn destage_places(&self) -> Places {
-        let most = self.limits.destage_units_max;
-        let plain = most.min(self.limits.destage_units_calm);
-        Places { most, plain, hurries: self.channels.destage_hurries() }
     }
 
     /// May one more dirty unit be in work? If operations wait for frames, the limit is the one for times without
     /// urgency, because a host may be waiting.
-    fn may_destage(&self, places: Places) -> bool {
-        let most = if self.ops.are_frames_awaited() { places.plain } else { self.limits.destage_units_max };
-        self.cache.writing < most && self.ops.may_make_background_op()
-    }
-
-    /// Begin to write dirty units, as many as may be in work; true if one began.
-    #[inline(never)]
-    pub(crate) fn pump_destage(&mut self) -> bool {
-        if self.journal.holds_destage() {
-            return false;
-        }
-        let (mut moved, places) = (false, self.destage_places());
-        while self.may_destage(places) {
-            let presses = self.journal.presses();
-            let Self { cache, sets, .. } = self;
-            let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
-            let entry = *self.cache.units.get(unit);
-            if !core::mem::replace(&mut moved, true) {
-                let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
-                self.cache.glance_at_units(entry.set, sweeps);
-            }
-            if self.sets.get(entry.set).has_failed() {
-                self.hold_unit(unit);
-                continue;
-            }
-            self.cache.units.set_state(unit, UnitState::Writing);
-            let op = self.destage_op(unit);
-            self.cache.units.get_mut(unit).urgent = false;
-            let data = *op.destage();
-            self.sets.get_mut(entry.set).reasons.count(data.why);
-            self.cache.begin_writing(self.now, entry.set, data.lines);
-            self.start_op(op);
-        }
-        moved
-    }
-
-    /// The time at which destage must be called again.
-    pub(crate) fn destage_deadline(&self) -> Option<Instant> {
-        let places = self.destage_places();
-        if !self.may_destage(places) || self.journal.holds_destage() {
-            return None;
-        }
-        self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
+    fn may_destage(&self, ops: &Ops, limits: &Limits, places: Places) -> bool {
+        let most = if ops.are_frames_awaited() { places.plain } else { limits.destage_units_max };
+        self.writing < most && ops.may_make_background_op()
     }
 
     /// The reason why a dirty unit with `len` sectors is written now.
-    fn why_destaged(&self, unit: u32, len: Sectors) -> Reason {
-        let entry = self.cache.units.get(unit);
+    fn why_destaged(&self, sets: &Sets, journal: &Journal, unit: u32, len: Sectors) -> Reason {
+        let entry = self.units.get(unit);
         if entry.urgent {
             Reason::DestageUrgent
         } else if u64::from(entry.sectors) == len.get() {
             Reason::DestageFull
-        } else if awaited_of(self.sets.get(entry.set)).has(entry) {
+        } else if awaited_of(sets.get(entry.set)).has(entry) {
             Reason::DestageUrgent
-        } else if self.cache.is_drained(entry.set) {
+        } else if self.is_drained(entry.set) {
             Reason::DestagePressed
-        } else if self.cache.keeps_entry_below(unit, self.journal.presses()) {
+        } else if self.keeps_entry_below(unit, journal.presses()) {
             Reason::DestageForJournal
         } else {
             Reason::DestageAged
@@ -168,14 +119,14 @@ impl Controller {
     }
 
     #[inline(always)]
-    fn destage_op(&self, unit: u32) -> Op {
-        let entry = self.cache.units.get(unit);
-        let set = self.sets.get(entry.set);
+    fn destage_op(&self, sets: &Sets, journal: &Journal, unit: u32) -> Op {
+        let entry = self.units.get(unit);
+        let set = sets.get(entry.set);
         let (at, len) = unit_extent(set.geometry(), entry.number);
         let epoch = set.dirty.epoch();
         // Approximate number of lines that become clean.
         let lines = entry.sectors.div_ceil(narrow(Sectors(LINE_SECTORS)));
-        let why = self.why_destaged(unit, len);
+        let why = self.why_destaged(sets, journal, unit, len);
         let data = DestageData { unit, epoch, lines, why };
         let range = if let Geometry::Parity(parity) = set.geometry() {
             let columns = Columns::Dirty { band: SlotSet::EMPTY, next: 0 };
@@ -188,12 +139,226 @@ impl Controller {
         Op::destage_of(entry.set, range, data)
     }
 
+    /// The next band of a stripe: columns of the present rows that a partial parity log left for a later turn, or the
+    /// next rows. False if nothing dirty is left there.
+    fn next_band(&mut self, ops: &mut Ops, sets: &Sets, index: u32) -> bool {
+        let op = &ops[index];
+        let (set, own) = (sets.get(op.set()), *op.rows_of());
+        let rows = StripeLines::of(own.stripe, set.parity());
+        let unit = self.units.get(op.destage().unit);
+        let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
+        let (from, to) = (own.part.from(), own.part.to());
+        // Usually no columns were left for later.
+        let here = if next == 0 { SlotSet::EMPTY } else { self.dirty_columns_at(unit, rows, u64::from(from)) };
+        let mut left: SlotSet = here.iter().filter(|column| column.0 >= next).collect();
+        let (mut first, mut columns, mut most) = (u64::from(from), here, to);
+        let mut part = own.part;
+        if left.is_empty() {
+            let Some(row) = self.dirty_row_from(unit, rows, u64::from(to)) else { return false };
+            (first, columns) = (row, self.dirty_columns_at(unit, rows, row));
+            let start = narrow(Sectors(row));
+            let rows_max = part.search_from(start, sets.block_of(ops, index), set.rows_max());
+            (left, most) = (columns, start.saturating_add(rows_max));
+        }
+        let full = u64::from(unit.sectors) == set.parity().full_stripe().get();
+        let end = if full { rows.chunk } else { self.band_end(unit, rows, first, columns) };
+        let band = if set.ppl.is_some() { side_by_side(left) } else { left };
+        let next = band.iter().last().map_or(0, |column| column.0 + 1);
+        let row = set.parity().row(own.stripe);
+        let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
+        part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
+        let own = ops[index].rows_of_mut();
+        own.part = part;
+        own.columns = Columns::Dirty { band: slots, next: if band == left { 0 } else { next } };
+        true
+    }
+
+    /// These sectors of a line are about to be copied out of it.
+    fn stage_line(&mut self, journal: &mut Journal, index: u32, mask: Mask) {
+        let line = self.lines.get_mut(index);
+        line.staged = true;
+        line.staged_whole = line.dirty.without(mask).is_empty();
+        // Data that came since the last staging is staged now.
+        let repin = core::mem::take(&mut line.repin);
+        journal.unpin_lines([repin, 0]);
+    }
+
+    /// An extent of a dirty unit is on the members.
+    fn extent_written(
+        &mut self,
+        sets: &mut Sets,
+        journal: &mut Journal,
+        set: SetId,
+        unit: u32,
+        at: SetLba,
+        len: Sectors,
+    ) {
+        let before = self.counters.destaged;
+        for (number, first, last) in lines_of(at, len) {
+            if let Some(line) = self.line_in_unit(unit, set, number) {
+                let pins = self.mark_written(line, Mask::range(first, last));
+                journal.unpin_lines(pins);
+            }
+        }
+        sets.get_mut(set).cached.0.destaged += self.counters.destaged - before;
+    }
+
+    /// The operation that writes a dirty unit of a set has ended.
+    pub(crate) fn on_destaged(
+        &mut self,
+        sets: &mut Sets,
+        requests: &mut Requests,
+        now: Instant,
+        set: SetId,
+        data: DestageData,
+        error: Option<ReplyStatus>,
+    ) {
+        let DestageData { unit, epoch: begun, lines, .. } = data;
+        self.end_writing(now, set, lines);
+        if sets.get(set).journal.is_asked() {
+            sets.look();
+        }
+        let failed = error.is_some();
+        self.units.was_written(unit, failed);
+        self.wake_for_lines(requests, failed);
+        let is_any_refused = self.units.is_any_refused(set);
+        sets.get_mut(set).dirty.note_written(failed, is_any_refused);
+        if !failed {
+            self.note_destaged(sets, now, set, unit);
+        }
+        let now = now;
+        let entry = *self.units.get(unit);
+        let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
+        self.release_waiters(requests, unit, error);
+        let dirty = &mut sets.get_mut(set).dirty;
+        let is_old = entry.epoch != dirty.epoch();
+        if entry.sectors > 0 && is_old && begun != dirty.epoch() && !failed {
+            // A flush came while the unit was being written. Data that was dirty then may lie in rows that the
+            // operation has passed.
+            self.units.set_state(unit, UnitState::Ready);
+            return;
+        }
+        dirty.end_unit(entry.epoch);
+        if entry.sectors == 0 {
+            self.units.free(unit);
+            return;
+        }
+        // The unit was written to meanwhile, or was not written: its age starts again.
+        let epoch = dirty.begin_unit();
+        let again = self.units.get_mut(unit);
+        (again.epoch, again.since) = (epoch, now);
+        let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
+        let state = match (failed, at_once) {
+            // In that state it is held.
+            (true, _) if sets.get(set).has_failed() => UnitState::Ready,
+            (true, _) => UnitState::Resting,
+            (false, true) => UnitState::Ready,
+            (false, false) => UnitState::Waiting,
+        };
+        self.units.set_state(unit, state);
+    }
+
+    /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
+    fn release_waiters(&mut self, requests: &mut Requests, unit: u32, error: Option<ReplyStatus>) {
+        let first = core::mem::replace(&mut self.units.get_mut(unit).waiters, NONE);
+        requests.release_chain(first, error);
+    }
+
+    /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
+    fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, requests: &mut Requests, unit: u32) {
+        self.units.set_state(unit, UnitState::Held);
+        let entry = *self.units.get(unit);
+        // While the set is failed, the journal keeps the set's entries, whatever the cache holds.
+        let mut index = entry.lines.head;
+        while index != NONE {
+            let line = self.lines.get_mut(index);
+            let pins = line.release_pins();
+            index = self.lines.next(index);
+            self.held += 1;
+            journal.unpin_lines(pins);
+        }
+        let dirty = &mut sets.get_mut(entry.set).dirty;
+        dirty.hold_unit(entry.epoch);
+        self.release_waiters(requests, unit, Some(ReplyStatus::IoError));
+        requests.wake_all();
+    }
+}
+
+impl Channels {
+    /// A flush or a stop begins or ends to wait for the dirty data of one set. Meanwhile the drives of that set do not
+    /// give way to reads; other drives do.
+    #[inline(never)]
+    fn note_awaited(&mut self, sets: &Sets) {
+        self.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
+    }
+
+    /// Few units if nothing waits for them, so that reads find short queues.
+    fn destage_places(&self, limits: &Limits) -> Places {
+        let most = limits.destage_units_max;
+        let plain = most.min(limits.destage_units_calm);
+        Places { most, plain, hurries: self.destage_hurries() }
+    }
+}
+
+impl Ops {
+    fn push_staging(&mut self, trace: &mut Trace, index: u32, columns: usize, actions: &mut Actions) {
+        if actions.columns.len() > columns {
+            let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
+            self.push_job(trace, index, JobKind::Copy, bytes, columns, None, None, actions);
+        }
+    }
+}
+
+impl Controller {
+    /// Begin to write dirty units, as many as may be in work; true if one began.
+    #[inline(never)]
+    pub(crate) fn pump_destage(&mut self) -> bool {
+        if self.journal.holds_destage() {
+            return false;
+        }
+        let (mut moved, places) = (false, self.channels.destage_places(&self.limits));
+        while self.cache.may_destage(&self.ops, &self.limits, places) {
+            let presses = self.journal.presses();
+            let Self { cache, sets, .. } = self;
+            let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
+            let entry = *self.cache.units.get(unit);
+            if !core::mem::replace(&mut moved, true) {
+                let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
+                self.cache.glance_at_units(entry.set, sweeps);
+            }
+            if self.sets.get(entry.set).has_failed() {
+                self.cache.hold_unit(&mut self.sets, &mut self.journal, &mut self.requests, unit);
+                continue;
+            }
+            self.cache.units.set_state(unit, UnitState::Writing);
+            let op = self.cache.destage_op(&self.sets, &self.journal, unit);
+            self.cache.units.get_mut(unit).urgent = false;
+            let data = *op.destage();
+            self.sets.get_mut(entry.set).reasons.count(data.why);
+            self.cache.begin_writing(self.now, entry.set, data.lines);
+            self.start_op(op);
+        }
+        moved
+    }
+
+    /// The time at which destage must be called again.
+    pub(crate) fn destage_deadline(&self) -> Option<Instant> {
+        let places = self.channels.destage_places(&self.limits);
+        if !self.cache.may_destage(&self.ops, &self.limits, places) || self.journal.holds_destage() {
+            return None;
+        }
+        self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
+    }
+
     // ---- stripes
 
     /// Continue with a stripe: its next band first.
     pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
-        if op.phase() == Phase::Planning && op.band().is_empty() && !self.next_band(index) {
+        if op.phase() == Phase::Planning
+            && op.band().is_empty()
+            && !self.cache.next_band(&mut self.ops, &self.sets, index)
+        {
             return self.finish_op(index, actions);
         }
         let mut rows = self.step_rows(index, actions);
@@ -206,47 +371,13 @@ impl Controller {
                 }
                 Rows::Written => {
                     self.band_written(index);
-                    if !self.next_band(index) {
+                    if !self.cache.next_band(&mut self.ops, &self.sets, index) {
                         return self.finish_op(index, actions);
                     }
                     self.step_rows(index, actions)
                 }
             }
         }
-    }
-
-    /// The next band of a stripe: columns of the present rows that a partial parity log left for a later turn, or the
-    /// next rows. False if nothing dirty is left there.
-    fn next_band(&mut self, index: u32) -> bool {
-        let op = &self.ops[index];
-        let (set, own) = (self.sets.get(op.set()), *op.rows_of());
-        let rows = StripeLines::of(own.stripe, set.parity());
-        let unit = self.cache.units.get(op.destage().unit);
-        let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
-        let (from, to) = (own.part.from(), own.part.to());
-        // Usually no columns were left for later.
-        let here = if next == 0 { SlotSet::EMPTY } else { self.cache.dirty_columns_at(unit, rows, u64::from(from)) };
-        let mut left: SlotSet = here.iter().filter(|column| column.0 >= next).collect();
-        let (mut first, mut columns, mut most) = (u64::from(from), here, to);
-        let mut part = own.part;
-        if left.is_empty() {
-            let Some(row) = self.cache.dirty_row_from(unit, rows, u64::from(to)) else { return false };
-            (first, columns) = (row, self.cache.dirty_columns_at(unit, rows, row));
-            let start = narrow(Sectors(row));
-            let rows_max = part.search_from(start, self.block_of(index), set.rows_max());
-            (left, most) = (columns, start.saturating_add(rows_max));
-        }
-        let full = u64::from(unit.sectors) == set.parity().full_stripe().get();
-        let end = if full { rows.chunk } else { self.cache.band_end(unit, rows, first, columns) };
-        let band = if set.ppl.is_some() { side_by_side(left) } else { left };
-        let next = band.iter().last().map_or(0, |column| column.0 + 1);
-        let row = set.parity().row(own.stripe);
-        let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
-        part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
-        let own = self.ops[index].rows_of_mut();
-        own.part = part;
-        own.columns = Columns::Dirty { band: slots, next: if band == left { 0 } else { next } };
-        true
     }
 
     /// Copy the dirty sectors of the band into the operation's own frames.
@@ -265,7 +396,7 @@ impl Controller {
         let DestageData { unit: cache_unit, .. } = *self.ops[index].destage();
         for slot in self.ops[index].band() {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            self.extent_written(set, cache_unit, at, len);
+            self.cache.extent_written(&mut self.sets, &mut self.journal, set, cache_unit, at, len);
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
@@ -311,7 +442,7 @@ impl Controller {
     /// The run is on the members.
     fn run_written(&mut self, index: u32) {
         let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
-        self.extent_written(set, self.ops[index].destage().unit, at, len);
+        self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
         self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.release_work(index);
@@ -327,11 +458,11 @@ impl Controller {
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
             let line = self.cache.line_in_unit(cache_unit, set, number).expect("dirty lines are not evicted");
-            self.stage_line(line, Mask::range(first, last));
+            self.cache.stage_line(&mut self.journal, line, Mask::range(first, last));
             let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
             let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
             if last - first < LINE_SECTORS {
-                self.push_staging(index, columns, actions);
+                self.ops.push_staging(&mut self.trace, index, columns, actions);
                 let own = actions.columns.len();
                 actions.columns.push(column);
                 let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
@@ -341,108 +472,7 @@ impl Controller {
                 actions.columns.push(column);
             }
         }
-        self.push_staging(index, columns, actions);
-    }
-
-    /// These sectors of a line are about to be copied out of it.
-    fn stage_line(&mut self, index: u32, mask: Mask) {
-        let line = self.cache.lines.get_mut(index);
-        line.staged = true;
-        line.staged_whole = line.dirty.without(mask).is_empty();
-        // Data that came since the last staging is staged now.
-        let repin = core::mem::take(&mut line.repin);
-        self.journal.unpin_lines([repin, 0]);
-    }
-
-    fn push_staging(&mut self, index: u32, columns: usize, actions: &mut Actions) {
-        if actions.columns.len() > columns {
-            let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
-            self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, columns, None, None, actions);
-        }
-    }
-
-    /// An extent of a dirty unit is on the members.
-    fn extent_written(&mut self, set: SetId, unit: u32, at: SetLba, len: Sectors) {
-        let before = self.cache.counters.destaged;
-        for (number, first, last) in lines_of(at, len) {
-            if let Some(line) = self.cache.line_in_unit(unit, set, number) {
-                let pins = self.cache.mark_written(line, Mask::range(first, last));
-                self.journal.unpin_lines(pins);
-            }
-        }
-        self.sets.get_mut(set).cached.0.destaged += self.cache.counters.destaged - before;
-    }
-
-    /// The operation that writes a dirty unit of a set has ended.
-    pub(crate) fn on_destaged(&mut self, set: SetId, data: DestageData, error: Option<ReplyStatus>) {
-        let DestageData { unit, epoch: begun, lines, .. } = data;
-        self.cache.end_writing(self.now, set, lines);
-        if self.sets.get(set).journal.is_asked() {
-            self.sets.look();
-        }
-        let failed = error.is_some();
-        self.cache.units.was_written(unit, failed);
-        self.wake_for_lines(failed);
-        let is_any_refused = self.cache.units.is_any_refused(set);
-        self.sets.get_mut(set).dirty.note_written(failed, is_any_refused);
-        if !failed {
-            self.note_destaged(set, unit);
-        }
-        let now = self.now;
-        let entry = *self.cache.units.get(unit);
-        let (_, len) = unit_extent(self.sets.get(set).geometry(), entry.number);
-        self.release_waiters(unit, error);
-        let dirty = &mut self.sets.get_mut(set).dirty;
-        let is_old = entry.epoch != dirty.epoch();
-        if entry.sectors > 0 && is_old && begun != dirty.epoch() && !failed {
-            // A flush came while the unit was being written. Data that was dirty then may lie in rows that the
-            // operation has passed.
-            self.cache.units.set_state(unit, UnitState::Ready);
-            return;
-        }
-        dirty.end_unit(entry.epoch);
-        if entry.sectors == 0 {
-            self.cache.units.free(unit);
-            return;
-        }
-        // The unit was written to meanwhile, or was not written: its age starts again.
-        let epoch = dirty.begin_unit();
-        let again = self.cache.units.get_mut(unit);
-        (again.epoch, again.since) = (epoch, now);
-        let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
-        let state = match (failed, at_once) {
-            // In that state it is held.
-            (true, _) if self.sets.get(set).has_failed() => UnitState::Ready,
-            (true, _) => UnitState::Resting,
-            (false, true) => UnitState::Ready,
-            (false, false) => UnitState::Waiting,
-        };
-        self.cache.units.set_state(unit, state);
-    }
-
-    /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
-    fn release_waiters(&mut self, unit: u32, error: Option<ReplyStatus>) {
-        let first = core::mem::replace(&mut self.cache.units.get_mut(unit).waiters, NONE);
-        self.requests.release_chain(first, error);
-    }
-
-    /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
-    fn hold_unit(&mut self, unit: u32) {
-        self.cache.units.set_state(unit, UnitState::Held);
-        let entry = *self.cache.units.get(unit);
-        // While the set is failed, the journal keeps the set's entries, whatever the cache holds.
-        let mut index = entry.lines.head;
-        while index != NONE {
-            let line = self.cache.lines.get_mut(index);
-            let pins = line.release_pins();
-            index = self.cache.lines.next(index);
-            self.cache.held += 1;
-            self.journal.unpin_lines(pins);
-        }
-        let dirty = &mut self.sets.get_mut(entry.set).dirty;
-        dirty.hold_unit(entry.epoch);
-        self.release_waiters(unit, Some(ReplyStatus::IoError));
-        self.requests.wake_all();
+        self.ops.push_staging(&mut self.trace, index, columns, actions);
     }
 }
 

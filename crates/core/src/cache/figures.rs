@@ -1,5 +1,7 @@
 //! Figures of the cache for readers: of each set, and of the whole. Nothing depends on them.
 
+use crate::cache::Cache;
+use openraid_units::Instant;
 use openraid_units::{Bytes, Nanos, Sectors};
 
 use super::lines::Lines;
@@ -93,6 +95,17 @@ impl Sets {
     }
 }
 
+impl Cache {
+    /// A dirty unit is on the members.
+    pub(crate) fn note_destaged(&mut self, sets: &mut Sets, now: Instant, set: openraid_units::SetId, unit: u32) {
+        let waited = now.since(self.units.get(unit).since);
+        let figures = &mut sets.get_mut(set).cached.0;
+        figures.units += 1;
+        figures.waited += waited;
+        figures.waited_max = figures.waited_max.max(waited);
+    }
+}
+
 impl Controller {
     /// The status of the cache, if there is one.
     #[must_use]
@@ -104,14 +117,5 @@ impl Controller {
             dirty_max: bytes(self.cache.dirty_max),
             counters: self.cache_counters(),
         })
-    }
-
-    /// A dirty unit is on the members.
-    pub(crate) fn note_destaged(&mut self, set: openraid_units::SetId, unit: u32) {
-        let waited = self.now.since(self.cache.units.get(unit).since);
-        let figures = &mut self.sets.get_mut(set).cached.0;
-        figures.units += 1;
-        figures.waited += waited;
-        figures.waited_max = figures.waited_max.max(waited);
     }
 }

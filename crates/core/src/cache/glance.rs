@@ -4,13 +4,15 @@
 //! them one by one, the processor waits for each access. If short loops access them together, without depending on each
 //! other, it waits for all of them as long as for one. Nothing is decided or changed here; the values are discarded.
 
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::requests::Requests;
 use core::hint::black_box;
 use openraid_units::{Bytes, SetId};
 
 use super::lines::LINE_SECTORS;
 use super::places::Places;
 use super::{unit_at, Cache};
-use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::slab::NONE;
 
@@ -18,15 +20,15 @@ use crate::slab::NONE;
 /// have outstanding.
 const GLANCES_MAX: usize = 32;
 
-impl Controller {
+impl Cache {
     /// Touch the entries for requests that are about to be admitted, and for the lines that make room for them.
     #[inline(never)]
-    pub(crate) fn glance_at_requests(&self) {
+    pub(crate) fn glance_at_requests(&self, requests: &Requests, arrays: &Arrays, sets: &Sets) {
         let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
         let (mut count, mut writes) = (0, 0);
-        let geometry_of = |set: SetId| self.sets.get(set).geometry();
-        for request in self.requests.submitted().take(GLANCES_MAX) {
-            let Some(array) = self.arrays.find(request.array) else { continue };
+        let geometry_of = |set: SetId| sets.get(set).geometry();
+        for request in requests.submitted().take(GLANCES_MAX) {
+            let Some(array) = arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();
             if at >= array.capacity() {
                 continue;
@@ -39,11 +41,11 @@ impl Controller {
                 writes += 1;
             }
         }
-        let in_lines = lines[..count].iter().fold(0, |seen, hash| seen ^ self.cache.lines.place_seen(*hash));
-        let in_units = units[..writes].iter().fold(0, |seen, hash| seen ^ self.cache.units.place_seen(*hash));
+        let in_lines = lines[..count].iter().fold(0, |seen, hash| seen ^ self.lines.place_seen(*hash));
+        let in_units = units[..writes].iter().fold(0, |seen, hash| seen ^ self.units.place_seen(*hash));
         let mut evicted = [NONE; GLANCES_MAX];
-        self.cache.lines.evicted_next(&mut evicted[..count]);
-        let lines = &self.cache.lines;
+        self.lines.evicted_next(&mut evicted[..count]);
+        let lines = &self.lines;
         let leaving = evicted[..count]
             .iter()
             .fold(0, |seen, index| seen ^ lines.line_seen(*index) ^ lines.place_of_line_seen(*index));

@@ -10,6 +10,7 @@
 //! This module decides; the lists are in [`lines`] and [`units`].
 
 mod bands;
+pub(crate) mod callers;
 pub(crate) mod destage;
 pub mod figures;
 mod glance;

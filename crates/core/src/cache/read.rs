@@ -1,12 +1,14 @@
 //! Reads of hosts and the cache: data in lines is copied, the rest is read from the members and kept.
 
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::callers::Callers;
 use openraid_units::{Sectors, SetId, SetLba};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::write::Cached;
 use crate::actions::{Actions, JobColumn};
 use crate::cache::Cache;
-use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::requests::Requests;
@@ -86,32 +88,33 @@ impl Requests {
     }
 }
 
-impl Controller {
+impl Cache {
     /// Handle the first part of an extent that a read requests: copy lines that are there, wait for lines that are
     /// being filled, or return the number of sectors to read from the members.
     pub(crate) fn read_from_cache(
         &mut self,
+        with: &mut Callers<'_>,
         piece: u32,
         set: SetId,
         at: SetLba,
         len: Sectors,
         actions: &mut Actions,
     ) -> Cached {
-        let (place, run) = self.cache.place_of(piece, set, at, len);
+        let (place, run) = self.place_of(piece, set, at, len);
         match place {
             Found::There => {
-                self.cache.counters.read_misses += run.get();
-                self.sets.get_mut(set).cached.0.read_misses += run.get();
-                self.begin_fill(piece, set, at, run);
+                self.counters.read_misses += run.get();
+                with.sets.get_mut(set).cached.0.read_misses += run.get();
+                self.begin_fill(with.requests, with.sets, piece, set, at, run);
                 return Cached::Past(run);
             }
             Found::Coming(ahead) => {
-                self.wait_for_ahead(piece, ahead, set, at);
+                with.wait_for_ahead(piece, ahead, set, at);
                 return Cached::Waits;
             }
-            Found::Here => self.cache.counters.read_hits += run.get(),
+            Found::Here => self.counters.read_hits += run.get(),
         }
-        let own = self.requests.piece(piece);
+        let own = with.requests.piece(piece);
         let (from, base) = (own.split(), own.frames_at());
         let mut done = Sectors::ZERO;
         while done < run {
@@ -123,9 +126,9 @@ impl Controller {
                 if bytes > 0 && !whole {
                     break;
                 }
-                let line = self.cache.lines.find(set, number).expect("it was found before");
-                self.cache.line_used(line);
-                let old = self.cache.lines.frame(line, first);
+                let line = self.lines.find(set, number).expect("it was found before");
+                self.line_used(line);
+                let old = self.lines.frame(line, first);
                 actions.columns.push(JobColumn { index: 0, at: base + (from + done).bytes(), old });
                 done += len;
                 bytes = len.bytes().get().min(FRAME_BYTES);
@@ -133,70 +136,79 @@ impl Controller {
                     break;
                 }
             }
-            self.requests.push_piece_copy(piece, columns, bytes, actions);
+            with.requests.push_piece_copy(piece, columns, bytes, actions);
         }
-        self.requests.piece_mut(piece).split_off(run);
-        let own = self.sets.get_mut(set);
+        with.requests.piece_mut(piece).split_off(run);
+        let own = with.sets.get_mut(set);
         own.reasons.count(Reason::ReadCached);
         own.cached.0.read_hits += run.get();
-        self.trace.piece(&self.requests, piece, || What::Found { len: run });
+        with.trace.piece(with.requests, piece, || What::Found { len: run });
         Cached::Taken
     }
 
     /// These sectors are read from the members: reserve lines for them, unless memory is short.
-    fn begin_fill(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) {
-        let keeps = self.sets.get(set).policy().read_cache && self.sets.get(set).is_cacheable();
+    fn begin_fill(&mut self, requests: &mut Requests, sets: &Sets, piece: u32, set: SetId, at: SetLba, len: Sectors) {
+        let keeps = sets.get(set).policy().read_cache && sets.get(set).is_cacheable();
         // Only half of the available lines, because writes need some too.
-        let room = u64::from(self.cache.lines.room() / 2);
+        let room = u64::from(self.lines.room() / 2);
         if !keeps || len.get() / LINE_SECTORS >= room {
             return;
         }
         for (number, first, last) in lines_of(at, len) {
-            let Some(index) = self.cache.line_for(set, number) else { return };
-            let line = self.cache.lines.get_mut(index);
+            let Some(index) = self.line_for(set, number) else { return };
+            let line = self.lines.get_mut(index);
             let wanted = Mask::range(first, last).without(line.valid);
             if line.filling.is_empty() && !wanted.is_empty() {
                 (line.filling, line.filler) = (wanted, piece);
-                self.requests.piece_mut(piece).begin_fill();
+                requests.piece_mut(piece).begin_fill();
             } else {
-                self.cache.release_unless_used(index);
+                self.release_unless_used(index);
             }
         }
     }
 
     /// A read has all its bytes: keep the data that its lines still need.
-    pub(crate) fn end_fill(&mut self, piece: u32, keep: bool, actions: &mut Actions) {
-        if !self.requests.piece_mut(piece).end_fill() {
+    pub(crate) fn end_fill(
+        &mut self,
+        requests: &mut Requests,
+        arrays: &Arrays,
+        sets: &Sets,
+        piece: u32,
+        keep: bool,
+        actions: &mut Actions,
+    ) {
+        if !requests.piece_mut(piece).end_fill() {
             return;
         }
-        let (first, last) = self.requests.piece(piece).range();
+        let (first, last) = requests.piece(piece).range();
         let mut at = first;
-        let array = self.requests.of_piece(piece).array();
+        let array = requests.of_piece(piece).array();
         while at < last {
-            let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
-            let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
+            let volume = arrays.find(array).expect("requests belong to arrays").volume();
+            let (set, set_lba, run) = volume.map(at, |set| sets.get(set).geometry().capacity());
             let len = run.min(last - at);
             let from = at - first;
-            self.fill_extent(piece, set, (set_lba, from, len), keep, actions);
+            self.fill_extent(requests, piece, set, (set_lba, from, len), keep, actions);
             at += len;
         }
-        self.wake_for_filled_lines();
+        self.wake_for_filled_lines(requests);
     }
 
     /// An extent of the set, which begins `from` sectors into the piece.
     fn fill_extent(
         &mut self,
+        requests: &mut Requests,
         piece: u32,
         set: SetId,
         (at, from, len): (SetLba, Sectors, Sectors),
         keep: bool,
         actions: &mut Actions,
     ) {
-        let base = self.requests.piece(piece).run().map(|run| run.at).filter(|_| keep);
+        let base = requests.piece(piece).run().map(|run| run.at).filter(|_| keep);
         let mut columns = actions.columns.len();
         for (number, first, last) in lines_of(at, len) {
-            let Some(index) = self.cache.lines.find(set, number) else { continue };
-            let line = self.cache.lines.get_mut(index);
+            let Some(index) = self.lines.find(set, number) else { continue };
+            let line = self.lines.get_mut(index);
             if line.filler != piece || line.filling.is_empty() {
                 continue;
             }
@@ -207,27 +219,27 @@ impl Controller {
                 let source =
                     |sector: u64| base + (from + (Sectors(number * LINE_SECTORS + sector) - at.offset())).bytes();
                 if filling == Mask::range(0, LINE_SECTORS) {
-                    let target = self.cache.lines.frame(index, 0);
+                    let target = self.lines.frame(index, 0);
                     actions.columns.push(JobColumn { index: 0, at: target, old: source(0) });
                 } else {
-                    columns = self.requests.push_line_copies(piece, columns, actions);
+                    columns = requests.push_line_copies(piece, columns, actions);
                     let mut sector = first;
                     while sector < last {
                         let (inside, to) = filling.run(sector);
                         let to = to.min(last);
                         if inside {
-                            let target = self.cache.lines.frame(index, sector);
+                            let target = self.lines.frame(index, sector);
                             actions.columns.push(JobColumn { index: 0, at: target, old: source(sector) });
-                            self.requests.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
+                            requests.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
                             columns = actions.columns.len();
                         }
                         sector = to;
                     }
                 }
-                self.cache.line_filled(index, filling);
+                self.line_filled(index, filling);
             }
-            self.cache.release_unless_used(index);
+            self.release_unless_used(index);
         }
-        self.requests.push_line_copies(piece, columns, actions);
+        requests.push_line_copies(piece, columns, actions);
     }
 }

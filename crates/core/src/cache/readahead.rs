@@ -8,6 +8,12 @@
 //! It uses spare resources only: it never evicts dirty data. All windows together are at most a quarter of the cache
 //! ([`SHARE`]), in equal parts for all active streams, and its frames are at most a quarter of the host's frames.
 
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::callers::Callers;
+use crate::frames::Pool;
+use crate::requests::Requests;
+use crate::trace::Trace;
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
@@ -120,25 +126,32 @@ impl Cache {
     }
 }
 
-impl Controller {
+impl Cache {
     /// A host reads: note the read for the streams, and start or extend read-ahead.
-    pub(crate) fn note_read(&mut self, request: &BlockRequest) {
-        if self.cache.ahead.is_count_old(self.now) {
-            self.count_streams();
+    pub(crate) fn note_read(
+        &mut self,
+        arrays: &mut Arrays,
+        sets: &mut Sets,
+        trace: &mut Trace,
+        now: Instant,
+        request: &BlockRequest,
+    ) {
+        if self.ahead.is_count_old(now) {
+            self.count_streams(arrays, now);
         }
-        let array = self.arrays.get_mut(request.array);
+        let array = arrays.get_mut(request.array);
         let set_id = array.volume().set(0);
-        let set = self.sets.get(set_id);
+        let set = sets.get(set_id);
         let mode = set.mirror_reads.tuning().read_ahead;
-        let longest = self.cache.ahead.window_max(set.policy().read_ahead_max);
-        let ahead = self.cache.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
+        let longest = self.ahead.window_max(set.policy().read_ahead_max);
+        let ahead = self.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
         if !ahead && !asks_for_ends(set) {
             return;
         }
         let limit = if ahead { longest } else { 0 };
         let (first, last) = covered(request, array.block().bytes());
-        let (event, stopped) = array.streams_mut().note((first, last), self.now, mode, limit);
-        self.cache.ahead.wanted |= ahead;
+        let (event, stopped) = array.streams_mut().note((first, last), now, mode, limit);
+        self.ahead.wanted |= ahead;
         let began = match event {
             Event::None => None,
             Event::Started(window) => Some((Reason::ReadAheadStarted, window)),
@@ -147,86 +160,90 @@ impl Controller {
         let ended = stopped.map(|window| (Reason::ReadAheadStopped, window));
         for (reason, window) in ended.into_iter().chain(began) {
             let kib = u32::try_from(Sectors(window).bytes().get() >> 10).unwrap_or(u32::MAX);
-            self.trace.note(&mut self.sets, set_id, reason, first, kib);
-            self.count_streams();
+            trace.note(sets, set_id, reason, first, kib);
+            self.count_streams(arrays, now);
         }
     }
 
-    fn count_streams(&mut self) {
-        self.cache.ahead.active = self.arrays.values().map(|array| array.streams().active(self.now)).sum();
-        self.cache.ahead.counted = self.now;
-    }
-
-    /// A read of a host has ended. Only the rule for long reads of mirrors needs this.
-    pub(crate) fn note_read_ended(&mut self, request: &BlockRequest) {
-        let Some(array) = self.arrays.find_mut(request.array) else { return };
-        let set = self.sets.find(array.volume().set(0));
-        if set.is_some_and(asks_for_ends) {
-            let (first, last) = covered(request, array.block().bytes());
-            array.streams_mut().ended(first, last);
-        }
+    fn count_streams(&mut self, arrays: &Arrays, now: Instant) {
+        self.ahead.active = arrays.values().map(|array| array.streams().active(now)).sum();
+        self.ahead.counted = now;
     }
 
     /// Read ahead for the stream whose turn it is; true if a request was made.
-    pub(crate) fn pump_read_ahead(&mut self) -> bool {
-        let arrays = self.arrays.numbers_len();
-        for _ in 0..arrays {
-            let at = self.cache.ahead.turn % arrays;
+    pub(crate) fn pump_read_ahead(
+        &mut self,
+        arrays: &mut Arrays,
+        requests: &mut Requests,
+        pool: &mut Pool,
+        limits: &Limits,
+    ) -> bool {
+        let count = arrays.numbers_len();
+        for _ in 0..count {
+            let at = self.ahead.turn % count;
             let id = ArrayId(u16::try_from(at).expect("few arrays"));
-            self.cache.ahead.turn = at + 1;
-            let Some(array) = self.arrays.find_mut(id).filter(|array| !array.is_stopping()) else { continue };
+            self.ahead.turn = at + 1;
+            let Some(array) = arrays.find_mut(id).filter(|array| !array.is_stopping()) else { continue };
             let capacity = array.capacity().get();
-            let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.cache.ahead.step) else {
+            let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.ahead.step) else {
                 continue;
             };
-            let Some(run) = self.take_ahead(Sectors(to - from)) else {
+            let Some(run) = self.take_ahead(requests, pool, limits, Sectors(to - from)) else {
                 // This function is called again when a request ends, or when a host reads.
                 break;
             };
-            self.start_ahead(id, from, to, run);
-            self.arrays.get_mut(id).streams_mut().asked(stream, to);
+            self.start_ahead(requests, id, from, to, run);
+            arrays.get_mut(id).streams_mut().asked(stream, to);
             return true;
         }
-        self.cache.ahead.wanted = false;
+        self.ahead.wanted = false;
         false
     }
 
     /// Frames for a read-ahead request, if all resources suffice.
-    fn take_ahead(&mut self, len: Sectors) -> Option<Run> {
+    fn take_ahead(&mut self, requests: &Requests, pool: &mut Pool, limits: &Limits, len: Sectors) -> Option<Run> {
         let bytes = len.bytes().get();
-        let lines = u64::from(self.cache.lines.room());
-        let enough = self.requests.ahead() < AHEAD_REQUESTS_MAX
-            && self.cache.ahead.bytes + bytes <= self.cache.ahead.bytes_max
-            && self.requests.room_for_pieces() > self.limits.pieces_max / 2
-            && lines > len.get().div_ceil(LINE_SECTORS) + u64::from(self.cache.lines.len()) / SHARE / 2;
+        let lines = u64::from(self.lines.room());
+        let enough = requests.ahead() < AHEAD_REQUESTS_MAX
+            && self.ahead.bytes + bytes <= self.ahead.bytes_max
+            && requests.room_for_pieces() > limits.pieces_max / 2
+            && lines > len.get().div_ceil(LINE_SECTORS) + u64::from(self.lines.len()) / SHARE / 2;
         if !enough {
             return None;
         }
-        self.pool.host_mut().take(bytes)
+        pool.host_mut().take(bytes)
     }
 
-    fn start_ahead(&mut self, array: ArrayId, from: u64, to: u64, run: Run) {
+    fn start_ahead(&mut self, requests: &mut Requests, array: ArrayId, from: u64, to: u64, run: Run) {
         let len = Sectors(to - from).bytes().get();
         let offset = ArrayOffset(Sectors(from).bytes().get());
         let request = BlockRequest { token: Token(u64::MAX), array, kind: RequestKind::Read, offset, len };
-        self.cache.ahead.bytes += len;
-        self.requests.insert_ahead(request, |request| Piece::ahead(request, Sectors(from), Sectors(to), run));
+        self.ahead.bytes += len;
+        requests.insert_ahead(request, |request| Piece::ahead(request, Sectors(from), Sectors(to), run));
     }
 
     /// Reserve lines for the first part of an extent that is read ahead. Data that is in lines, or that a host is
     /// reading, is left out.
-    pub(crate) fn reserve_ahead(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
+    pub(crate) fn reserve_ahead(
+        &mut self,
+        requests: &mut Requests,
+        sets: &Sets,
+        piece: u32,
+        set: SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> Cached {
         let mut run = Sectors::ZERO;
         let mut reads = None;
         for (number, first, last) in lines_of(at, len) {
             let mask = Mask::range(first, last);
-            let wanted = self.is_wanted_ahead(piece, set, number, mask);
+            let wanted = self.is_wanted_ahead(sets, piece, set, number, mask);
             if reads.is_some_and(|reads| reads != wanted) {
                 break;
             }
             if wanted {
-                let Some(index) = self.cache.line_for(set, number) else { break };
-                let line = self.cache.lines.get_mut(index);
+                let Some(index) = self.line_for(set, number) else { break };
+                let line = self.lines.get_mut(index);
                 (line.filling, line.filler, line.ahead) = (mask, piece, true);
             }
             reads = Some(wanted);
@@ -234,37 +251,53 @@ impl Controller {
         }
         match reads {
             Some(true) => {
-                self.requests.piece_mut(piece).begin_fill();
+                requests.piece_mut(piece).begin_fill();
                 Cached::Past(run)
             }
             Some(false) => {
-                self.requests.piece_mut(piece).split_off(run);
+                requests.piece_mut(piece).split_off(run);
                 Cached::Taken
             }
             // No line is available.
             None => {
-                self.requests.piece_mut(piece).split_off(len);
+                requests.piece_mut(piece).split_off(len);
                 Cached::Taken
             }
         }
     }
 
     /// Is none of these sectors of a line in the cache or being read?
-    fn is_wanted_ahead(&self, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
-        if !self.sets.get(set).is_cacheable() {
+    fn is_wanted_ahead(&self, sets: &Sets, piece: u32, set: SetId, number: u64, mask: Mask) -> bool {
+        if !sets.get(set).is_cacheable() {
             return false;
         }
-        let Some(index) = self.cache.lines.find(set, number) else { return true };
-        let line = self.cache.lines.get(index);
+        let Some(index) = self.lines.find(set, number) else { return true };
+        let line = self.lines.get(index);
         (line.filling.is_empty() || line.filler == piece) && mask.without(line.valid) == mask
     }
+}
 
+impl Arrays {
+    /// A read of a host has ended. Only the rule for long reads of mirrors needs this.
+    pub(crate) fn note_read_ended(&mut self, sets: &Sets, request: &BlockRequest) {
+        let Some(array) = self.find_mut(request.array) else { return };
+        let set = sets.find(array.volume().set(0));
+        if set.is_some_and(asks_for_ends) {
+            let (first, last) = covered(request, array.block().bytes());
+            array.streams_mut().ended(first, last);
+        }
+    }
+}
+
+impl Callers<'_> {
     /// A read waits until a read-ahead request has ended.
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         self.requests.wait_for_ahead(piece, ahead);
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
+}
 
+impl Controller {
     /// Figures of the cache since it started.
     #[must_use]
     pub fn cache_counters(&self) -> super::CacheCounters {

@@ -4,10 +4,12 @@
 //! together with all flushes that were requested before. Meanwhile the next flush of that set waits; it will end the
 //! next epoch.
 
+use crate::array::sets::Sets;
+use crate::cache::Cache;
+use crate::requests::Requests;
 use openraid_units::SetId;
 
 use crate::array::set::Set;
-use crate::controller::Controller;
 use crate::journal::Journal;
 
 /// Dirty units of a set.
@@ -153,27 +155,34 @@ impl Set {
     }
 }
 
-impl Controller {
+impl Cache {
     /// Bring all data of a set that a flush covers to the members; true when it is there. Until then the flush is
     /// called again.
-    pub(crate) fn sync_set(&mut self, request: u32, set: SetId) -> bool {
-        if !self.requests.get(request).is_syncing() {
-            if self.sets.get(set).is_promised(&self.journal) {
+    pub(crate) fn sync_set(
+        &mut self,
+        requests: &mut Requests,
+        sets: &mut Sets,
+        journal: &Journal,
+        request: u32,
+        set: SetId,
+    ) -> bool {
+        if !requests.get(request).is_syncing() {
+            if sets.get(set).is_promised(journal) {
                 return true;
             }
-            let (number, asked) = (self.requests.get(request).number(), self.requests.admitted());
-            match self.sets.get_mut(set).dirty.begin_flush(number, asked) {
+            let (number, asked) = (requests.get(request).number(), requests.admitted());
+            match sets.get_mut(set).dirty.begin_flush(number, asked) {
                 FlushTurn::NothingDirty => return true,
                 FlushTurn::Later => return false,
-                FlushTurn::EndsEpoch => self.cache.units.end_rest(set),
+                FlushTurn::EndsEpoch => self.units.end_rest(set),
                 FlushTurn::Joins => {}
             }
-            self.requests.begin_sync(request);
-            self.cache.awaited_changed = true;
+            requests.begin_sync(request);
+            self.awaited_changed = true;
         }
-        let Some(failed) = self.sets.get_mut(set).dirty.end_flush() else { return false };
-        self.requests.end_sync(request, failed);
-        self.cache.awaited_changed = true;
+        let Some(failed) = sets.get_mut(set).dirty.end_flush() else { return false };
+        requests.end_sync(request, failed);
+        self.awaited_changed = true;
         true
     }
 }

@@ -4,6 +4,10 @@
 //! until they are on the members. Clean lines drop its range, before it begins and when it ends: a read may bring old
 //! data meanwhile.
 
+use crate::cache::callers::Callers;
+use crate::io::lock::Locks;
+use crate::journal::Journal;
+use crate::trace::Trace;
 use openraid_units::{Instant, Sectors, SetId, SetLba};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
@@ -144,6 +148,172 @@ impl Requests {
     }
 }
 
+impl Sets {
+    /// The reason for which a write must wait for the journal session of its set, if any.
+    fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
+        if promises {
+            return (!self.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
+        }
+        // A session that is not wanted any more ends only if nothing is added to it.
+        self.get(set).is_session_ending().then_some(Reason::WaitedForJournalEnd)
+    }
+}
+
+impl Cache {
+    /// Let a write go past the cache when it meets no dirty data any more.
+    fn pass_cache(&mut self, with: &mut Callers<'_>, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
+        match self.dirty_unit_below(with.sets, with.trace, set, at, len) {
+            Some(unit) => {
+                with.trace.piece(with.requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
+                let waiters = &mut self.units.get_mut(unit).waiters;
+                *waiters = with.requests.wait_in_chain(piece, *waiters);
+                with.requests.count_turn(piece);
+                Cached::Waits
+            }
+            None => {
+                with.requests.end_turns(piece);
+                Cached::Past(len)
+            }
+        }
+    }
+
+    /// The first dirty unit for which an access past the cache must wait; its destage is hurried. If there is none, the
+    /// clean lines have dropped these sectors.
+    ///
+    /// A failed set is not written any more, and a waiting piece would wait forever.
+    fn dirty_unit_below(
+        &mut self,
+        sets: &mut Sets,
+        trace: &mut Trace,
+        set: SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> Option<u32> {
+        if sets.get(set).has_failed() {
+            return None;
+        }
+        let geometry = sets.get(set).geometry();
+        let unit = self.dirty_unit_in(geometry, set, at, len);
+        match unit {
+            Some(unit) => {
+                trace.note(sets, set, Reason::WaitedForDestage, self.units.get(unit).number, 0);
+                self.hurry_unit(unit);
+            }
+            None => self.invalidate(set, at, len),
+        }
+        unit
+    }
+
+    /// Let a discard of these sectors go past the cache; false if it must wait for destage. If the members refuse the
+    /// dirty data, the discard is still passed on: it would wait forever, and the content of a discarded sector is not
+    /// guaranteed.
+    pub(crate) fn pass_discard(
+        &mut self,
+        sets: &mut Sets,
+        trace: &mut Trace,
+        set: SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> bool {
+        let geometry = sets.get(set).geometry();
+        let below = self.dirty_unit_in(geometry, set, at, len);
+        if below.is_some_and(|unit| self.units.get(unit).state == UnitState::Resting) {
+            self.invalidate(set, at, len);
+            return true;
+        }
+        self.dirty_unit_below(sets, trace, set, at, len).is_none()
+    }
+
+    /// Drop from clean lines the range that an operation has written past the cache: a read may have brought old data
+    /// meanwhile.
+    pub(crate) fn forget_written(&mut self, sets: &Sets, id: SetId, past: Past) {
+        let columns_apart = if past.columns > 1 { sets.get(id).parity().chunk() } else { Sectors::ZERO };
+        for column in 0..u64::from(past.columns) {
+            self.invalidate(id, past.at + columns_apart * column, past.len);
+        }
+    }
+
+    /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
+    /// one wait.
+    fn note_wait(&self, with: &mut Callers<'_>, piece: u32, set: SetId, reason: Reason, at: SetLba) {
+        if with.requests.piece_mut(piece).begin_wait(reason) {
+            with.note_piece(piece, set, reason, at.get(), self.dirty);
+        }
+    }
+
+    /// A piece waits for this reason until something other than lines changes.
+    fn wait_for_others(&self, with: &mut Callers<'_>, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+        self.note_wait(with, piece, set, reason, at);
+        with.requests.wait_for_others(piece);
+        Cached::Waits
+    }
+
+    /// A piece waits for room.
+    fn wait_for_cache(&mut self, with: &mut Callers<'_>, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+        self.note_wait(with, piece, set, reason, at);
+        self.draining = true;
+        match reason {
+            Reason::WaitedForCache => with.requests.wait_for_lines(piece, self.has_room()),
+            _ => with.requests.wait_for_others(piece),
+        }
+        Cached::Waits
+    }
+
+    /// Number of further lines that the log may cover, because more could not be loaded again. If they are too few, a
+    /// round is requested.
+    fn replay_room(&mut self, journal: &mut Journal) -> Result<u64, Reason> {
+        let lines = self.replay_lines(journal.logged_lines());
+        if lines.is_none() {
+            journal.note_short();
+        }
+        lines.ok_or(Reason::WaitedForReplayRoom)
+    }
+}
+
+impl Callers<'_> {
+    /// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
+    /// `promises` says whether the journal is to protect writes of the set.
+    fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
+        let entry = self.requests.piece(piece);
+        let RequestKind::Write { fua } = self.requests.get(entry.request()).kind() else { return Promise::Through };
+        let set = self.sets.get(id);
+        let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
+        match set.policy().write_cache {
+            WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
+            WriteCache::Journal if cached && promises => Promise::Journal,
+            _ => Promise::Through,
+        }
+    }
+
+    /// Note the reason for which a piece waits.
+    pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        self.trace.note(self.sets, set, reason, unit, figure);
+        self.trace.piece(self.requests, piece, || What::Reason { reason, figure });
+    }
+}
+
+impl Ops {
+    /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
+    /// this write, and the journal would take them for newer.
+    fn meets_direct_write(&self, locks: &Locks, sets: &Sets, id: SetId, number: u64) -> bool {
+        let set = sets.get(id);
+        if set.direct_writes() == 0 {
+            return false;
+        }
+        let at = SetLba(number * LINE_SECTORS);
+        let (unit, from) = match set.geometry() {
+            Geometry::Parity(parity) => {
+                let (stripe, _, row) = parity.locate(at);
+                (stripe.0, row.get())
+            }
+            _ => (at.get() / REGION_SECTORS, at.get() % REGION_SECTORS),
+        };
+        let lo = narrow(Sectors(from));
+        let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
+        locks.conflicting(range).any(|op| self[op].is_direct_write()) || self.begins_direct_write(range)
+    }
+}
+
 impl Controller {
     /// The cache's answer for a part of a piece, which lies in one set.
     pub(crate) fn ask_cache(
@@ -156,21 +326,22 @@ impl Controller {
     ) -> Cached {
         if is_read {
             if self.requests.of_piece(piece).is_ahead() {
-                return self.reserve_ahead(piece, set, at, len);
+                return self.cache.reserve_ahead(&mut self.requests, &self.sets, piece, set, at, len);
             }
-            return self.read_from_cache(piece, set, at, len, actions);
+            let (cache, mut with) = self.cache_and_callers();
+            return cache.read_from_cache(&mut with, piece, set, at, len, actions);
         }
         let promises = self.journal.is_wanted_by(self.sets.get(set));
-        let promise = self.promise_of(piece, set, promises);
+        let promise = self.cache_and_callers().1.promise_of(piece, set, promises);
         if promise == Promise::Journal {
             if let Some(reason) = self.would_wait_in_session(set) {
-                return self.wait_for_cache(piece, set, reason, at);
+                let (cache, mut with) = self.cache_and_callers();
+                return cache.wait_for_cache(&mut with, piece, set, reason, at);
             }
         }
-        if let Some(reason) = self.session_wait(set, promises) {
-            self.note_wait(piece, set, reason, at);
-            self.requests.wait_for_others(piece);
-            return Cached::Waits;
+        if let Some(reason) = self.sets.session_wait(set, promises) {
+            let (cache, mut with) = self.cache_and_callers();
+            return cache.wait_for_others(&mut with, piece, set, reason, at);
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
             // It will not end. A crash would replay the journal over the data that is written now.
@@ -179,12 +350,14 @@ impl Controller {
         }
         match promise {
             Promise::Volatile | Promise::Journal if self.requests.is_behind_starved(piece) => {
-                self.note_wait(piece, set, Reason::WaitedForDestage, at);
-                self.requests.wait_for_others(piece);
-                Cached::Waits
+                let (cache, mut with) = self.cache_and_callers();
+                cache.wait_for_others(&mut with, piece, set, Reason::WaitedForDestage, at)
             }
             Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
-            Promise::Through => self.pass_cache(piece, set, at, len),
+            Promise::Through => {
+                let (cache, mut with) = self.cache_and_callers();
+                cache.pass_cache(&mut with, piece, set, at, len)
+            }
         }
     }
 
@@ -200,90 +373,7 @@ impl Controller {
             return Some(Reason::WaitedForCache);
         }
         let spare = self.journal.room_behind_data(&self.sets, &self.cache, LINES_AT_ONCE);
-        self.replay_room().err().or_else(|| self.journal.ring_takes_group(spare).err())
-    }
-
-    /// The reason for which a write must wait for the journal session of its set, if any.
-    fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
-        if promises {
-            return (!self.sets.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
-        }
-        // A session that is not wanted any more ends only if nothing is added to it.
-        self.sets.get(set).is_session_ending().then_some(Reason::WaitedForJournalEnd)
-    }
-
-    /// Let a write go past the cache when it meets no dirty data any more.
-    fn pass_cache(&mut self, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
-        match self.dirty_unit_below(set, at, len) {
-            Some(unit) => {
-                self.trace
-                    .piece(&self.requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
-                let waiters = &mut self.cache.units.get_mut(unit).waiters;
-                *waiters = self.requests.wait_in_chain(piece, *waiters);
-                self.requests.count_turn(piece);
-                Cached::Waits
-            }
-            None => {
-                self.requests.end_turns(piece);
-                Cached::Past(len)
-            }
-        }
-    }
-
-    /// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
-    /// `promises` says whether the journal is to protect writes of the set.
-    fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
-        let entry = self.requests.piece(piece);
-        let RequestKind::Write { fua } = self.requests.get(entry.request()).kind() else { return Promise::Through };
-        let set = self.sets.get(id);
-        let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
-        match set.policy().write_cache {
-            WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
-            WriteCache::Journal if cached && promises => Promise::Journal,
-            _ => Promise::Through,
-        }
-    }
-
-    /// The first dirty unit for which an access past the cache must wait; its destage is hurried. If there is none, the
-    /// clean lines have dropped these sectors.
-    ///
-    /// A failed set is not written any more, and a waiting piece would wait forever.
-    fn dirty_unit_below(&mut self, set: SetId, at: SetLba, len: Sectors) -> Option<u32> {
-        if self.sets.get(set).has_failed() {
-            return None;
-        }
-        let geometry = self.sets.get(set).geometry();
-        let unit = self.cache.dirty_unit_in(geometry, set, at, len);
-        match unit {
-            Some(unit) => {
-                self.trace.note(&mut self.sets, set, Reason::WaitedForDestage, self.cache.units.get(unit).number, 0);
-                self.cache.hurry_unit(unit);
-            }
-            None => self.cache.invalidate(set, at, len),
-        }
-        unit
-    }
-
-    /// Let a discard of these sectors go past the cache; false if it must wait for destage. If the members refuse the
-    /// dirty data, the discard is still passed on: it would wait forever, and the content of a discarded sector is not
-    /// guaranteed.
-    pub(crate) fn pass_discard(&mut self, set: SetId, at: SetLba, len: Sectors) -> bool {
-        let geometry = self.sets.get(set).geometry();
-        let below = self.cache.dirty_unit_in(geometry, set, at, len);
-        if below.is_some_and(|unit| self.cache.units.get(unit).state == UnitState::Resting) {
-            self.cache.invalidate(set, at, len);
-            return true;
-        }
-        self.dirty_unit_below(set, at, len).is_none()
-    }
-
-    /// Drop from clean lines the range that an operation has written past the cache: a read may have brought old data
-    /// meanwhile.
-    pub(crate) fn forget_written(&mut self, id: SetId, past: Past) {
-        let columns_apart = if past.columns > 1 { self.sets.get(id).parity().chunk() } else { Sectors::ZERO };
-        for column in 0..u64::from(past.columns) {
-            self.cache.invalidate(id, past.at + columns_apart * column, past.len);
-        }
+        self.cache.replay_room(&mut self.journal).err().or_else(|| self.journal.ring_takes_group(spare).err())
     }
 
     /// Cache as many sectors of a piece as there are lines for: whole lines, or one partial line.
@@ -310,7 +400,7 @@ impl Controller {
                 break;
             }
             let whole = last - first == LINE_SECTORS;
-            if promise == Promise::Journal && self.meets_direct_write(set, line_number) {
+            if promise == Promise::Journal && self.ops.meets_direct_write(&self.locks, &self.sets, set, line_number) {
                 break;
             }
             if count == LINES_AT_ONCE || (count > 0 && !whole) {
@@ -339,10 +429,12 @@ impl Controller {
         }
         if taken.is_zero() {
             if is_full && self.cache.is_held() {
-                return self.pass_cache(piece, set, at, len);
+                let (cache, mut with) = self.cache_and_callers();
+                return cache.pass_cache(&mut with, piece, set, at, len);
             }
             let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
-            return self.wait_for_cache(piece, set, reason, at);
+            let (cache, mut with) = self.cache_and_callers();
+            return cache.wait_for_cache(&mut with, piece, set, reason, at);
         }
         self.sets.note_cached(set, taken, self.cache.counters.overwritten - merged);
         let bytes = taken.bytes().get().min(FRAME_BYTES);
@@ -357,64 +449,9 @@ impl Controller {
         Cached::Taken
     }
 
-    /// Note the reason for which a piece waits.
-    pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
-        self.trace.note(&mut self.sets, set, reason, unit, figure);
-        self.trace.piece(&self.requests, piece, || What::Reason { reason, figure });
-    }
-
-    /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
-    /// one wait.
-    fn note_wait(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) {
-        if self.requests.piece_mut(piece).begin_wait(reason) {
-            self.note_piece(piece, set, reason, at.get(), self.cache.dirty);
-        }
-    }
-
-    /// A piece waits for room.
-    fn wait_for_cache(&mut self, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
-        self.note_wait(piece, set, reason, at);
-        self.cache.draining = true;
-        match reason {
-            Reason::WaitedForCache => self.requests.wait_for_lines(piece, self.cache.has_room()),
-            _ => self.requests.wait_for_others(piece),
-        }
-        Cached::Waits
-    }
-
-    /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
-    /// this write, and the journal would take them for newer.
-    fn meets_direct_write(&self, id: SetId, number: u64) -> bool {
-        let set = self.sets.get(id);
-        if set.direct_writes() == 0 {
-            return false;
-        }
-        let at = SetLba(number * LINE_SECTORS);
-        let (unit, from) = match set.geometry() {
-            Geometry::Parity(parity) => {
-                let (stripe, _, row) = parity.locate(at);
-                (stripe.0, row.get())
-            }
-            _ => (at.get() / REGION_SECTORS, at.get() % REGION_SECTORS),
-        };
-        let lo = narrow(Sectors(from));
-        let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
-        self.locks.conflicting(range).any(|op| self.ops[op].is_direct_write()) || self.ops.begins_direct_write(range)
-    }
-
-    /// Number of further lines that the log may cover, because more could not be loaded again. If they are too few, a
-    /// round is requested.
-    fn replay_room(&mut self) -> Result<u64, Reason> {
-        let lines = self.cache.replay_lines(self.journal.logged_lines());
-        if lines.is_none() {
-            self.journal.note_short();
-        }
-        lines.ok_or(Reason::WaitedForReplayRoom)
-    }
-
     /// Number of sectors of an extent that the open entry of the journal can take now; if none, the reason to wait.
     fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
-        let lines = self.replay_room()?;
+        let lines = self.cache.replay_room(&mut self.journal)?;
         let spare = self.journal.room_behind_data(&self.sets, &self.cache, LINES_AT_ONCE);
         let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
         // A small cache has fewer lines than one call may take.

@@ -16,6 +16,8 @@
 //! is read by itself, because a drive whose sectors are larger than its blocks loses several blocks at once. So one
 //! defect costs at most [`SEARCH_COMMANDS_MAX`] commands.
 
+use crate::array::sets::Sets;
+use crate::io::ops::Ops;
 use openraid_units::Sectors;
 
 use crate::controller::Controller;
@@ -156,15 +158,17 @@ fn part(sectors: u32, block: u32) -> u32 {
     sectors.div_ceil(SEARCH_WAYS).next_multiple_of(block)
 }
 
-impl Controller {
-    pub(crate) fn block_of(&self, index: u32) -> u32 {
-        let block = self.sets.get(self.ops[index].set).block().sectors();
+impl Sets {
+    pub(crate) fn block_of(&self, ops: &Ops, index: u32) -> u32 {
+        let block = self.get(ops[index].set).block().sectors();
         u32::try_from(block.get()).expect("a block is small")
     }
+}
 
+impl Controller {
     /// The rows in work cannot be read as a whole: try parts of them. False if they are one block, which is lost.
     pub(crate) fn narrow_rows(&mut self, index: u32) -> bool {
-        let block = self.block_of(index);
+        let block = self.sets.block_of(&self.ops, index);
         self.release_work(index);
         let op = &mut self.ops[index];
         let is_narrowed = op.part_mut().narrow(block);
@@ -179,7 +183,7 @@ impl Controller {
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
         self.release_work(index);
-        let (block, rows_max) = (self.block_of(index), self.sets.get(self.ops[index].set).rows_max());
+        let (block, rows_max) = (self.sets.block_of(&self.ops, index), self.sets.get(self.ops[index].set).rows_max());
         let op = &mut self.ops[index];
         op.excluded = SlotSet::EMPTY;
         op.phase = Phase::Planning;
@@ -199,7 +203,7 @@ impl Controller {
         if !self.is_replaced(index) {
             let op = &self.ops[index];
             // Background work records lost blocks at once, without a repair.
-            if op.is_background() || op.rows() > self.block_of(index) {
+            if op.is_background() || op.rows() > self.sets.block_of(&self.ops, index) {
                 return;
             }
         }
@@ -231,7 +235,7 @@ impl Controller {
             return;
         }
         while self.is_unfit(index) && self.meets_bad_block(index) {
-            if self.ops[index].rows() <= self.block_of(index) || !self.narrow_rows(index) {
+            if self.ops[index].rows() <= self.sets.block_of(&self.ops, index) || !self.narrow_rows(index) {
                 return;
             }
         }

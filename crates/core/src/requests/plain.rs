@@ -79,7 +79,10 @@ impl Controller {
         let len = run.min(left.sectors_floor());
         let set = self.sets.get(set_id);
         let plain = !set.journal.has_session() && !self.journal.is_wanted_by(set);
-        if plain && self.cache.is_on() && !self.pass_discard(set_id, set_lba, len) {
+        if plain
+            && self.cache.is_on()
+            && !self.cache.pass_discard(&mut self.sets, &mut self.trace, set_id, set_lba, len)
+        {
             return false;
         }
         let (skip, op) = if plain {
@@ -131,7 +134,7 @@ impl Controller {
             return self.end_plain(index, actions);
         }
         let set = volume.set(number);
-        if self.cache.is_on() && !self.sync_set(index, set) {
+        if self.cache.is_on() && !self.cache.sync_set(&mut self.requests, &mut self.sets, &self.journal, index, set) {
             return false;
         }
         self.requests.table[index].pass_set();

@@ -270,7 +270,7 @@ impl Controller {
         if self.requests.begin(index) {
             self.finish_request(index, actions);
         } else if request.kind == RequestKind::Read {
-            self.note_read(&request);
+            self.cache.note_read(&mut self.arrays, &mut self.sets, &mut self.trace, self.now, &request);
         }
     }
 
@@ -331,7 +331,7 @@ impl Controller {
         let piece = self.requests.piece(index);
         if piece.is_filling() {
             let keep = !piece.has_failed();
-            self.end_fill(index, keep, actions);
+            self.cache.end_fill(&mut self.requests, &self.arrays, &self.sets, index, keep, actions);
             self.requests.release_ahead_waiters(index);
             if self.requests.piece(index).has_ops() {
                 return;
@@ -363,7 +363,7 @@ impl Controller {
             self.arrays.get_mut(entry.array()).leave(self.now);
         }
         if entry.is_read() {
-            self.note_read_ended(entry.asked());
+            self.arrays.note_read_ended(&self.sets, entry.asked());
         }
         if !entry.is_answered_by_transfer() {
             actions.replies.push(Reply { token: entry.token(), status });
