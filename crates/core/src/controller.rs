@@ -237,19 +237,19 @@ impl Controller {
 
     /// A command of a set itself has ended: first the effect on its member, then on the things that wait for it.
     fn set_command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        self.on_set_command(command, result, actions);
+        self.sets.on_set_command(&self.trace, self.now, command, result, actions);
         self.hand_on(actions);
         self.sets.look();
         match command.owner() {
             Owner::CheckpointFlush => {
                 if self.sets.get_mut(command.set()).tasks.end_flush() {
-                    self.store_checkpoint(command.set());
+                    self.sets.store_checkpoint(self.planted, command.set());
                 }
             }
             Owner::PplLog => self.sets.on_log_written(command.set(), command.slot()),
             Owner::PplFlush => self.sets.on_ppl_flushed(command.set()),
             Owner::PplSetup => self.sets.on_ppl_setup(command.set()),
-            _ => self.on_metadata_written(command, result.is_ok(), actions),
+            _ => self.sets.on_metadata_written(&mut self.channels, self.now, command, result.is_ok(), actions),
         }
     }
 

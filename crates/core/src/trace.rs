@@ -132,7 +132,7 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::Controller;
+
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::limits::Limits;
     use openraid_units::{ArrayId, BlockSize, Sectors};
@@ -149,8 +149,12 @@ mod tests {
             member_size: Sectors::kib(1024),
             member_sizes: &[Sectors::kib(1024); 2],
         };
-        let controller = Controller::new(Limits::small()).unwrap();
-        let set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
+        let set = crate::array::set::Set::new(
+            ArrayId(0),
+            Geometry::new(&spec).unwrap(),
+            (BlockSize::B512, 8),
+            &Limits::small(),
+        );
         sets.put(SetId(0), set);
         for unit in 0..5 {
             trace.set_time(Instant(unit * 10));

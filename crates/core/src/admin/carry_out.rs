@@ -33,7 +33,9 @@ impl Controller {
                 }
                 Err(error) => Err(error),
             },
-            AdminCommand::StartStriped { spans, superblocks } => self.start_striped(&spans, &superblocks),
+            AdminCommand::StartStriped { spans, superblocks } => {
+                self.arrays.start_striped(&mut self.sets, &self.limits, self.now, &spans, &superblocks)
+            }
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => match self.begin_stop(array) {
                 Ok(()) => {
@@ -49,7 +51,7 @@ impl Controller {
             AdminCommand::Scrub { array, mode } => self.admin_scrub(array, mode, actions),
             AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
-            AdminCommand::StopScrub { array } => self.stop_scrub(array),
+            AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
             AdminCommand::DetachJournal => match self.journal.begin_detach(&mut self.sets) {
                 Ok(()) => {
@@ -83,7 +85,7 @@ impl Controller {
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
             AdminCommand::ResetAdaptive { array } => self.arrays.set_of(&self.sets, array).map(|set| {
-                self.reset_adaptive(set);
+                self.sets.reset_adaptive(&mut self.arrays, &self.limits, self.now, set);
                 AdminOutcome::Done
             }),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
@@ -125,12 +127,12 @@ impl Controller {
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
         let policy = Policy { background_depth, split_section, ..policy };
-        let delay = self.usual_delay(self.sets.get(id));
+        let delay = self.sets.get(id).usual_delay(&self.limits);
         let old = self.sets.get_mut(id).set_policy(policy);
         if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
-            self.reset_adaptive(id);
+            self.sets.reset_adaptive(&mut self.arrays, &self.limits, self.now, id);
         }
-        self.sort_members(id);
+        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
         if old.split_streams != policy.split_streams {
             self.arrays.values_mut().for_each(|array| array.streams_mut().forget_outstanding());
         }
@@ -295,7 +297,7 @@ impl Controller {
                     return false;
                 }
             }
-            self.store_checkpoint(id);
+            self.sets.store_checkpoint(self.planted, id);
             self.sets.get_mut(id).tasks.forget_task();
             return false;
         }

@@ -122,7 +122,7 @@ impl Controller {
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
         self.sets.prepare_log(id, index as usize, (&mut self.channels, self.now), actions);
-        self.sort_members(id);
+        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
         Ok(AdminOutcome::Done)
     }
 

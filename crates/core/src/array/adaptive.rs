@@ -11,6 +11,9 @@
 //! reset, and when the array stops. The two thresholds of each choice differ, so that a load between them does not make
 //! it alternate.
 
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::limits::Limits;
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
@@ -321,6 +324,46 @@ impl Adaptive {
     }
 }
 
+impl Set {
+    /// The usual time that dirty data of a set waits, whatever its load.
+    pub(crate) fn usual_delay(&self, limits: &Limits) -> Nanos {
+        Nanos(limits.destage_delay.get() * if self.is_flash { FLASH_PATIENCE } else { 1 })
+    }
+}
+
+impl Sets {
+    /// The arrays over a set start learning again. Until they have learned, all their sets follow their settings.
+    pub(crate) fn reset_adaptive(
+        &mut self,
+        arrays: &mut Arrays,
+        limits: &Limits,
+        now: Instant,
+        id: openraid_units::SetId,
+    ) {
+        self.reset_tuning(limits, id);
+        for own in arrays.numbers() {
+            let Some(array) = arrays.find_mut(own) else { continue };
+            let count = array.volume.set_count();
+            if !(0..count).any(|number| array.volume.set(number) == id) {
+                continue;
+            }
+            *array.adaptive = Adaptive::new(now);
+            let first = self.find(array.volume.set(0));
+            array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
+            for number in 0..count {
+                let set = arrays.get(own).volume.set(number);
+                self.reset_tuning(limits, set);
+            }
+        }
+    }
+
+    fn reset_tuning(&mut self, limits: &Limits, id: openraid_units::SetId) {
+        let delay = self.get(id).usual_delay(limits);
+        let set = self.get_mut(id);
+        set.mirror_reads.set_tuning(Tuning::of(&set.policy, delay));
+    }
+}
+
 impl Controller {
     /// A request arrives for an array whose policy is adaptive.
     pub(crate) fn watch_load(&mut self, request: &BlockRequest, actions: &mut Actions) {
@@ -337,7 +380,7 @@ impl Controller {
         for number in 0..count {
             let set = self.arrays.find(request.array).expect("just seen").volume.set(number);
             // Flash and rotating spans have different usual delays. Each is multiplied by the same factor.
-            let usual = self.usual_delay(self.sets.get(set));
+            let usual = self.sets.get(set).usual_delay(&self.limits);
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
             self.sets.get_mut(set).mirror_reads.set_tuning(Tuning { destage_delay, ..switch.to });
         }
@@ -368,38 +411,8 @@ impl Controller {
             rotational: mirrored && (0..volume.set_count()).any(|span| rotates(self.sets.get(volume.set(span)))),
             cache: self.cache.is_on(),
             collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
-            destage_delay: self.usual_delay(set),
+            destage_delay: set.usual_delay(&self.limits),
         }
-    }
-
-    /// The usual time that dirty data of a set waits, whatever its load.
-    pub(crate) fn usual_delay(&self, set: &Set) -> Nanos {
-        Nanos(self.limits.destage_delay.get() * if set.is_flash { FLASH_PATIENCE } else { 1 })
-    }
-
-    /// The arrays over a set start learning again. Until they have learned, all their sets follow their settings.
-    pub(crate) fn reset_adaptive(&mut self, id: openraid_units::SetId) {
-        self.reset_tuning(id);
-        for own in self.arrays.numbers() {
-            let Some(array) = self.arrays.find_mut(own) else { continue };
-            let count = array.volume.set_count();
-            if !(0..count).any(|number| array.volume.set(number) == id) {
-                continue;
-            }
-            *array.adaptive = Adaptive::new(self.now);
-            let first = self.sets.find(array.volume.set(0));
-            array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
-            for number in 0..count {
-                let set = self.arrays.get(own).volume.set(number);
-                self.reset_tuning(set);
-            }
-        }
-    }
-
-    fn reset_tuning(&mut self, id: openraid_units::SetId) {
-        let delay = self.usual_delay(self.sets.get(id));
-        let set = self.sets.get_mut(id);
-        set.mirror_reads.set_tuning(Tuning::of(&set.policy, delay));
     }
 }
 

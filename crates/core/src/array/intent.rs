@@ -1,10 +1,12 @@
 //! The intent to write: no member is written before its superblock says, durably, that the array is active, and before
 //! the bitmap's bit is durable.
 
+use crate::io::ops::Ops;
+use crate::trace::Trace;
 use openraid_units::SetId;
 
 use crate::array::sets::Sets;
-use crate::controller::{Controller, Wake};
+use crate::controller::Wake;
 use crate::geometry::Geometry;
 use crate::io::gate::Gate;
 use crate::io::op::Op;
@@ -55,60 +57,67 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Rules 2 and 3 of the write gate: count the operation as a writer of its set, and hold it until the active mark
     /// and its bitmap bits are durable.
     ///
     /// The operation fails if the array has failed, or if the mark cannot be written: after a crash no resync would
     /// follow.
-    pub(crate) fn begin_write(&mut self, index: u32) -> Gate {
-        let set = self.sets.get(self.ops[index].set());
+    pub(crate) fn begin_write(
+        &mut self,
+        ops: &mut Ops,
+        trace: &mut Trace,
+        now: Instant,
+        planted: Planted,
+        index: u32,
+    ) -> Gate {
+        let set = self.get(ops[index].set());
         let needs_mark = set.needs_mark();
         if set.life == Life::Failed || (needs_mark && set.has_stale_metadata()) {
             return Gate::Failed;
         }
-        let op = &self.ops[index];
+        let op = &ops[index];
         let (set_id, begun) = (op.set(), op.is_writer());
         if !begun {
-            let range = self.sets.get(set_id).bitmap.is_some().then(|| op.marked_range(self.sets.get(op.set())));
-            self.ops[index].count_as_writer(true);
-            let now = self.now;
-            let set = self.sets.get_mut(set_id);
+            let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set())));
+            ops[index].count_as_writer(true);
+            let now = now;
+            let set = self.get_mut(set_id);
             set.mark.begin_write(now);
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
                 bitmap.begin(from, to);
                 // The first bit that is set makes the next search for quiet bits due, perhaps at once.
                 let look = bitmap.next_look();
-                self.sets.look_at(look, Wake::Bitmap);
+                self.look_at(look, Wake::Bitmap);
             }
         }
         if !needs_mark {
             return Gate::Open;
         }
-        if !self.mark_active(set_id) {
-            self.note_first_wait(index, Reason::WaitedForActiveMark, !begun);
+        if !self.mark_active(planted, set_id) {
+            self.note_first_wait(ops, trace, index, Reason::WaitedForActiveMark, !begun);
             return Gate::Waits(Wait::ActiveMark);
         }
-        if !self.planted.has(Flaw::BitmapLate) && !self.ops[index].are_bits_durable(self.sets.get(set_id)) {
+        if !planted.has(Flaw::BitmapLate) && !ops[index].are_bits_durable(self.get(set_id)) {
             if !begun {
-                self.sets.look();
+                self.look();
             }
-            self.note_first_wait(index, Reason::WaitedForBitmap, !begun);
+            self.note_first_wait(ops, trace, index, Reason::WaitedForBitmap, !begun);
             return Gate::Waits(Wait::Bitmap);
         }
         Gate::Open
     }
 
-    fn note_first_wait(&mut self, index: u32, reason: Reason, is_first: bool) {
+    fn note_first_wait(&mut self, ops: &Ops, trace: &mut Trace, index: u32, reason: Reason, is_first: bool) {
         if is_first {
-            self.trace.note_op(&mut self.sets, &self.ops, index, reason, u64::from(index), 0);
+            trace.note_op(self, ops, index, reason, u64::from(index), 0);
         }
     }
 
     /// Is the active mark durable? If not, request it.
-    fn mark_active(&mut self, set_id: SetId) -> bool {
-        let late = self.planted.has(Flaw::ActiveMarkLate);
-        let set = self.sets.get_mut(set_id);
+    fn mark_active(&mut self, planted: Planted, set_id: SetId) -> bool {
+        let late = planted.has(Flaw::ActiveMarkLate);
+        let set = self.get_mut(set_id);
         if set.mark.is_active() {
             set.mark.keep();
             return true;
@@ -116,7 +125,7 @@ impl Controller {
         if set.mark.is_clean() {
             let generation = set.metadata.as_mut().expect("sets that are marked have metadata").request();
             set.mark.mark_with(generation);
-            self.sets.look();
+            self.look();
             return false;
         }
         late && set.mark.is_marking()

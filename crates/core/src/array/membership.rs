@@ -1,7 +1,10 @@
 //! Members: the entry of a new one, and the set to which an array's members belong.
 
+use crate::io::channel::Channels;
+use crate::limits::Limits;
 use alloc::boxed::Box;
 use openraid_format::Superblock;
+use openraid_units::Instant;
 use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
 
 use super::bad::{BadList, BadRange};
@@ -11,7 +14,6 @@ use super::sets::Sets;
 use super::table::Arrays;
 use super::volume::Volume;
 use crate::admin::{AdminError, MemberState};
-use crate::controller::Controller;
 
 impl Arrays {
     pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
@@ -28,17 +30,24 @@ impl Arrays {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Whether the waiting commands of a set's members are sorted by position depends on the policy and on the members.
-    pub(crate) fn sort_members(&mut self, id: SetId) {
-        let set = self.sets.get_mut(id);
+    pub(crate) fn sort_members(
+        &mut self,
+        channels: &mut Channels,
+        arrays: &mut Arrays,
+        limits: &Limits,
+        now: Instant,
+        id: SetId,
+    ) {
+        let set = self.get_mut(id);
         let was_flash = core::mem::replace(&mut set.is_flash, true);
         for member in set.members.iter().filter(|member| !member.is_removed()) {
-            self.channels.sort(member.drive, set.policy.sorting);
-            set.is_flash &= self.channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
+            channels.sort(member.drive, set.policy.sorting);
+            set.is_flash &= channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
         }
         if set.is_flash != was_flash {
-            self.reset_adaptive(id);
+            self.reset_adaptive(arrays, limits, now, id);
         }
     }
 }

@@ -1,9 +1,15 @@
 //! Starting sets and arrays: their places in the tables, the drives that they claim, the first state of a set.
 
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::Cache;
+use crate::io::channel::Channels;
+use crate::journal::Journal;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
+use openraid_units::Instant;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, SetId, Slot};
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
@@ -44,43 +50,186 @@ impl Limits {
     }
 }
 
-impl Controller {
-    pub(super) fn free_set(&mut self) -> Result<SetId, AdminError> {
-        let id = self.sets.free_number().ok_or(AdminError::Full("set"))?;
-        self.cache.make_room_for(id);
+/// Length of the pieces of requests: whole stripes, up to a quarter of the frames.
+fn piece_of(limits: &Limits, stripe: Bytes) -> Bytes {
+    let max = limits.piece_bytes_max;
+    if stripe <= max {
+        max.round_down(stripe)
+    } else if stripe <= limits.host_bytes() / 4 && stripe <= RUN_BYTES_MAX {
+        stripe
+    } else {
+        max
+    }
+}
+
+impl Sets {
+    pub(super) fn free_set(&mut self, cache: &mut Cache) -> Result<SetId, AdminError> {
+        let id = self.free_number().ok_or(AdminError::Full("set"))?;
+        cache.make_room_for(id);
         Ok(id)
     }
+}
 
+impl Arrays {
     pub(super) fn add_array(
         &mut self,
+        limits: &Limits,
+        now: Instant,
         capacity: Sectors,
         block: BlockSize,
         stripe: Sectors,
         volume: Volume,
     ) -> Result<ArrayId, AdminError> {
-        let id = self.arrays.free_number().ok_or(AdminError::Full("array"))?;
-        let piece = Divisor::new(self.piece_of(stripe.bytes()).get());
-        self.arrays.put(id, Array::new(capacity, block, volume, piece, self.now));
+        let id = self.free_number().ok_or(AdminError::Full("array"))?;
+        let piece = Divisor::new(piece_of(limits, stripe.bytes()).get());
+        self.put(id, Array::new(capacity, block, volume, piece, now));
         Ok(id)
     }
 
-    /// Length of the pieces of requests: whole stripes, up to a quarter of the frames.
-    pub(super) fn piece_of(&self, stripe: Bytes) -> Bytes {
-        let max = self.limits.piece_bytes_max;
-        if stripe <= max {
-            max.round_down(stripe)
-        } else if stripe <= self.limits.host_bytes() / 4 && stripe <= RUN_BYTES_MAX {
-            stripe
-        } else {
-            max
+    pub(crate) fn start_striped(
+        &mut self,
+        sets: &mut Sets,
+        limits: &Limits,
+        now: Instant,
+        spans: &[ArrayId],
+        superblocks: &[Superblock],
+    ) -> Result<AdminOutcome, AdminError> {
+        if spans.is_empty() || spans.len() != superblocks.len() {
+            return Err(AdminError::NotPossible("a nested array needs one outer superblock for each span"));
         }
+        let outer = &superblocks[0];
+        if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != spans.len() {
+            return Err(AdminError::NotPossible(
+                "the spans' outer superblocks are not of a RAID 0 over just these spans",
+            ));
+        }
+        let mut pairs = Vec::new();
+        let mut block = BlockSize::B512;
+        for (span, superblock) in spans.iter().zip(superblocks) {
+            let array = self.find(*span).ok_or(AdminError::NoSuchArray(*span))?;
+            let Volume::Direct(set) = array.volume else {
+                return Err(AdminError::NotPossible("a span of a nested array cannot be nested itself"));
+            };
+            let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
+            if need > array.capacity {
+                return Err(AdminError::TooSmall { have: array.capacity, need });
+            }
+            block = block.max(array.block).max(superblock.logical_block().unwrap_or(BlockSize::B512));
+            pairs.push((set, superblock.data_offset.offset()));
+        }
+        check_chunk(outer, block)?;
+        let sizes: Vec<Sectors> = superblocks.iter().map(|s| s.data_size).collect();
+        let said = outer.features.contains(FeatureMap::RAID0_LAYOUT);
+        let spec = SetSpec {
+            level: Level::Raid0,
+            members: outer.raid_disks,
+            chunk: outer.chunk,
+            layout: if said { outer.layout } else { 0 },
+            member_size: Sectors::ZERO,
+            member_sizes: &sizes,
+        };
+        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
+        let capacity = geometry.capacity().round_down(block.sectors());
+        let array = self.add_array(
+            limits,
+            now,
+            capacity,
+            block,
+            geometry.full_stripe(),
+            Volume::Striped { geometry, spans: pairs },
+        )?;
+        for span in spans {
+            let entry = self.get_mut(*span);
+            entry.outer += 1;
+            // Requests are cut at the blocks of the outer array, so a span without its member with the largest block
+            // accepts them too.
+            entry.block = block;
+            let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
+            sets.get_mut(set).block = block;
+        }
+        let Some(Volume::Striped { spans, .. }) = self.find(array).map(|array| &array.volume) else {
+            unreachable!("just made")
+        };
+        let first = spans[0].0;
+        sets.reset_adaptive(self, limits, now, first);
+        Ok(AdminOutcome::Started(array))
     }
+}
 
+impl Channels {
+    /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
+    /// its members' blocks and of the block in its superblock (Linux 6.19 and later).
+    fn block_and_rows_of(
+        &self,
+        limits: &Limits,
+        assembly: &Assembly,
+        drives: &[DriveId],
+    ) -> Result<(BlockSize, u32), AdminError> {
+        let channels = drives.iter().filter_map(|d| self.get(*d));
+        let largest = channels.map(|channel| channel.info().block).max();
+        let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
+        let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
+        check_chunk(&assembly.common, block)?;
+        Ok((block, assembly.rows_max(limits, block)?))
+    }
+}
+
+impl Journal {
+    /// If the superblocks of a set say that the journal holds acknowledged writes for it, they are loaded before it
+    /// runs.
+    fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
+        let common = &set.metadata.as_ref().expect("just put").common;
+        let index = self.index_of(common.set_uuid);
+        let Some(named) = common.journal else {
+            // The journal may still have data of the set that became void when the set was stopped or the data was
+            // given up.
+            if let Some(index) = index {
+                self.log_mut().end_array_entries(index);
+            }
+            return Ok(());
+        };
+        // Another journal may know the set from earlier. Its data is older than that of the members.
+        let (Some(index), true) = (index, self.is_working_as(named)) else {
+            return Err(AdminError::Refused(format!(
+                "a journal holds acknowledged writes of this array, and it is not the attached one: it is {named}; \
+                 start the server with that journal (--journal), or discard those writes (--journal-lost)"
+            )));
+        };
+        if !self.can_replay(index) {
+            return Err(AdminError::NotPossible(
+                "the journal holds writes of this array that came after the server was started: restart the server to \
+                 read them",
+            ));
+        }
+        if !self.replay().is_in_blocks(index, set.block) {
+            return Err(AdminError::NotPossible(
+                "the journal holds writes of this array in smaller blocks than its drives take: they were written \
+                 while a drive with larger blocks was missing; start the array without that drive once, so that they \
+                 are written",
+            ));
+        }
+        let since = self.first_entry_of(index);
+        let is_stale =
+            set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
+        set.journal.begin_replay(Share::new(named, index, since), is_stale);
+        set.life = Life::Starting;
+        let metadata = set.metadata.as_mut().expect("just seen");
+        if metadata.steps() {
+            // Before any redo, because absent members may make redos unnecessary.
+            metadata.request();
+        }
+        self.replay_mut().want(id);
+        Ok(())
+    }
+}
+
+impl Controller {
     pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
-        let id = self.free_set()?;
+        let id = self.sets.free_set(&mut self.cache)?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
         self.channels.claim(&drives, id)?;
-        let (block, rows_max) = match self.block_and_rows_of(assembly, &drives) {
+        let (block, rows_max) = match self.channels.block_and_rows_of(&self.limits, assembly, &drives) {
             Ok(found) => found,
             Err(error) => {
                 self.channels.release(&drives);
@@ -88,14 +237,21 @@ impl Controller {
             }
         };
         let capacity = assembly.geometry.capacity().round_down(block.sectors());
-        let array = match self.add_array(capacity, block, assembly.geometry.full_stripe(), Volume::Direct(id)) {
+        let array = match self.arrays.add_array(
+            &self.limits,
+            self.now,
+            capacity,
+            block,
+            assembly.geometry.full_stripe(),
+            Volume::Direct(id),
+        ) {
             Ok(array) => array,
             Err(error) => {
                 self.channels.release(&drives);
                 return Err(error);
             }
         };
-        let mut set = self.new_set(array, assembly.geometry.clone(), block, rows_max);
+        let mut set = Set::new(array, assembly.geometry.clone(), (block, rows_max), &self.limits);
         let mut common = assembly.common.clone();
         common.recovery_or_tail = 0;
         set.metadata = Some(Metadata::new(common));
@@ -129,72 +285,14 @@ impl Controller {
         record_start(&mut set, assembly);
         set.start_ppl(assembly, self.limits.ops_max);
         set.plant(self.planted);
-        if let Err(error) = self.enlist_for_replay(id, &mut set) {
+        if let Err(error) = self.journal.enlist_for_replay(id, &mut set) {
             self.channels.release(&drives);
             self.arrays.remove(array);
             return Err(error);
         }
         self.sets.put(id, set);
-        self.sort_members(id);
+        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
         Ok((array, id))
-    }
-
-    /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
-    /// its members' blocks and of the block in its superblock (Linux 6.19 and later).
-    fn block_and_rows_of(&self, assembly: &Assembly, drives: &[DriveId]) -> Result<(BlockSize, u32), AdminError> {
-        let channels = drives.iter().filter_map(|d| self.channels.get(*d));
-        let largest = channels.map(|channel| channel.info().block).max();
-        let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
-        let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
-        check_chunk(&assembly.common, block)?;
-        Ok((block, assembly.rows_max(&self.limits, block)?))
-    }
-
-    /// If the superblocks of a set say that the journal holds acknowledged writes for it, they are loaded before it
-    /// runs.
-    fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
-        let common = &set.metadata.as_ref().expect("just put").common;
-        let index = self.journal.index_of(common.set_uuid);
-        let Some(named) = common.journal else {
-            // The journal may still have data of the set that became void when the set was stopped or the data was
-            // given up.
-            if let Some(index) = index {
-                self.journal.log_mut().end_array_entries(index);
-            }
-            return Ok(());
-        };
-        // Another journal may know the set from earlier. Its data is older than that of the members.
-        let (Some(index), true) = (index, self.journal.is_working_as(named)) else {
-            return Err(AdminError::Refused(format!(
-                "a journal holds acknowledged writes of this array, and it is not the attached one: it is {named}; \
-                 start the server with that journal (--journal), or discard those writes (--journal-lost)"
-            )));
-        };
-        if !self.journal.can_replay(index) {
-            return Err(AdminError::NotPossible(
-                "the journal holds writes of this array that came after the server was started: restart the server to \
-                 read them",
-            ));
-        }
-        if !self.journal.replay().is_in_blocks(index, set.block) {
-            return Err(AdminError::NotPossible(
-                "the journal holds writes of this array in smaller blocks than its drives take: they were written \
-                 while a drive with larger blocks was missing; start the array without that drive once, so that they \
-                 are written",
-            ));
-        }
-        let since = self.journal.first_entry_of(index);
-        let is_stale =
-            set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
-        set.journal.begin_replay(Share::new(named, index, since), is_stale);
-        set.life = Life::Starting;
-        let metadata = set.metadata.as_mut().expect("just seen");
-        if metadata.steps() {
-            // Before any redo, because absent members may make redos unnecessary.
-            metadata.request();
-        }
-        self.journal.replay_mut().want(id);
-        Ok(())
     }
 
     /// A set that could not be started leaves no trace.
@@ -207,73 +305,8 @@ impl Controller {
         self.arrays.remove(array);
     }
 
-    pub(crate) fn new_set(&self, array: ArrayId, geometry: Geometry, block: BlockSize, rows_max: u32) -> Set {
-        Set::new(array, geometry, (block, rows_max), &self.limits)
-    }
-
-    pub(crate) fn start_striped(
-        &mut self,
-        spans: &[ArrayId],
-        superblocks: &[Superblock],
-    ) -> Result<AdminOutcome, AdminError> {
-        if spans.is_empty() || spans.len() != superblocks.len() {
-            return Err(AdminError::NotPossible("a nested array needs one outer superblock for each span"));
-        }
-        let outer = &superblocks[0];
-        if outer.level != MdLevel::Raid0 || usize::from(outer.raid_disks) != spans.len() {
-            return Err(AdminError::NotPossible(
-                "the spans' outer superblocks are not of a RAID 0 over just these spans",
-            ));
-        }
-        let mut pairs = Vec::new();
-        let mut block = BlockSize::B512;
-        for (span, superblock) in spans.iter().zip(superblocks) {
-            let array = self.arrays.find(*span).ok_or(AdminError::NoSuchArray(*span))?;
-            let Volume::Direct(set) = array.volume else {
-                return Err(AdminError::NotPossible("a span of a nested array cannot be nested itself"));
-            };
-            let need = Sectors(superblock.data_offset.get().saturating_add(superblock.data_size.get()));
-            if need > array.capacity {
-                return Err(AdminError::TooSmall { have: array.capacity, need });
-            }
-            block = block.max(array.block).max(superblock.logical_block().unwrap_or(BlockSize::B512));
-            pairs.push((set, superblock.data_offset.offset()));
-        }
-        check_chunk(outer, block)?;
-        let sizes: Vec<Sectors> = superblocks.iter().map(|s| s.data_size).collect();
-        let said = outer.features.contains(FeatureMap::RAID0_LAYOUT);
-        let spec = SetSpec {
-            level: Level::Raid0,
-            members: outer.raid_disks,
-            chunk: outer.chunk,
-            layout: if said { outer.layout } else { 0 },
-            member_size: Sectors::ZERO,
-            member_sizes: &sizes,
-        };
-        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
-        let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
-        let capacity = geometry.capacity().round_down(block.sectors());
-        let array =
-            self.add_array(capacity, block, geometry.full_stripe(), Volume::Striped { geometry, spans: pairs })?;
-        for span in spans {
-            let entry = self.arrays.get_mut(*span);
-            entry.outer += 1;
-            // Requests are cut at the blocks of the outer array, so a span without its member with the largest block
-            // accepts them too.
-            entry.block = block;
-            let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
-            self.sets.get_mut(set).block = block;
-        }
-        let Some(Volume::Striped { spans: sets, .. }) = self.arrays.find(array).map(|array| &array.volume) else {
-            unreachable!("just made")
-        };
-        let first = sets[0].0;
-        self.reset_adaptive(first);
-        Ok(AdminOutcome::Started(array))
-    }
-
     pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let id = self.free_set()?;
+        let id = self.sets.free_set(&mut self.cache)?;
         let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
         let spec = SetSpec {
             level: Level::Passthrough,
@@ -287,13 +320,20 @@ impl Controller {
         let rows_max = self.limits.rows_max_of(&geometry, info.block, 0)?;
         self.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
-        let array = self.add_array(capacity, info.block, geometry.full_stripe(), Volume::Direct(id))?;
-        let mut set = self.new_set(array, geometry, info.block, rows_max);
+        let array = self.arrays.add_array(
+            &self.limits,
+            self.now,
+            capacity,
+            info.block,
+            geometry.full_stripe(),
+            Volume::Direct(id),
+        )?;
+        let mut set = Set::new(array, geometry, (info.block, rows_max), &self.limits);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].hold(0);
         set.refresh();
         self.sets.put(id, set);
-        self.sort_members(id);
+        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
         Ok(AdminOutcome::Started(array))
     }
 }

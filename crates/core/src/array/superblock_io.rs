@@ -1,8 +1,10 @@
 //! Bringing superblocks, bitmap pages and bad-block logs to the members.
 
+use crate::trace::Trace;
 use openraid_format::{
     BadBlockTable, BitmapHeader, FeatureMap, Role, Superblock, Timestamp, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
 };
+use openraid_units::Nanos;
 use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
 use super::bad::writable_log;
@@ -13,7 +15,7 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
-use crate::controller::{CommandError, Controller};
+use crate::controller::CommandError;
 use crate::events::DriveError;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
@@ -186,12 +188,20 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Advance a set's metadata; true if something was issued or became durable.
-    pub(crate) fn pump_metadata(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    pub(crate) fn pump_metadata(
+        &mut self,
+        channels: &mut Channels,
+        now: Instant,
+        wall_clock: Nanos,
+        more_to_do: &mut bool,
+        id: SetId,
+        actions: &mut Actions,
+    ) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
-        let wall_clock = (self.wall_clock + self.now.since(Instant::ZERO)).as_secs();
-        let set = self.sets.get_mut(id);
+        let wall_clock = (wall_clock + now.since(Instant::ZERO)).as_secs();
+        let set = self.get_mut(id);
         if set.life == Life::Failed {
             return false;
         }
@@ -202,20 +212,20 @@ impl Controller {
             set.update_common(wall_clock, step);
             moved = true;
         }
-        moved |= self.pump_bitmap_pages(id, actions);
-        let set = self.sets.get_mut(id);
+        moved |= self.pump_bitmap_pages(channels, now, more_to_do, id, actions);
+        let set = self.get_mut(id);
         let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
-            self.begin_wave(id, Wave::First, actions);
+            self.begin_wave(channels, now, id, Wave::First, actions);
             moved = true;
         }
-        moved | self.pump_bad_blocks(id, actions)
+        moved | self.pump_bad_blocks(channels, now, more_to_do, id, actions)
     }
 
     /// Issue the superblocks of one wave: the first half of the members, then the others. The first wave decides which
     /// members are in which wave. Members of it may fail meanwhile, and the others must not count as written.
-    fn begin_wave(&mut self, id: SetId, wave: Wave, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    fn begin_wave(&mut self, channels: &mut Channels, now: Instant, id: SetId, wave: Wave, actions: &mut Actions) {
+        let set = self.get_mut(id);
         let count = set.members.iter().filter(|m| m.has_metadata()).count();
         let mut with_metadata = (0..).zip(&set.members).filter(|(_, m)| m.has_metadata()).map(|(index, _)| index);
         let last_of_first = with_metadata.nth(count.div_ceil(2).saturating_sub(1));
@@ -225,51 +235,65 @@ impl Controller {
             metadata.second_from = last_of_first.map_or(0, |index: usize| index + 1);
         }
         let second_from = metadata.second_from;
-        for index in 0..self.sets.get(id).members.len() {
+        for index in 0..self.get(id).members.len() {
             let mine = (index < second_from) == (wave == Wave::First);
-            if mine && self.sets.get(id).members[index].has_metadata() {
-                self.write_superblock(id, index, actions);
+            if mine && self.get(id).members[index].has_metadata() {
+                self.write_superblock(channels, now, id, index, actions);
             }
         }
-        self.end_wave_if_done(id, actions);
+        self.end_wave_if_done(channels, now, id, actions);
     }
 
-    fn write_superblock(&mut self, id: SetId, index: usize, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    fn write_superblock(
+        &mut self,
+        channels: &mut Channels,
+        now: Instant,
+        id: SetId,
+        index: usize,
+        actions: &mut Actions,
+    ) {
+        let set = self.get_mut(id);
         let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
         let superblock = member_superblock(&metadata.snapshot, &set.members[index]);
         metadata.pending += 1;
         let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
         let len = superblock.encode(&mut bytes);
         let lba = superblock.super_offset;
-        self.sets.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, &mut self.channels, self.now, actions);
+        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, channels, now, actions);
     }
 
-    fn end_wave_if_done(&mut self, id: SetId, actions: &mut Actions) {
-        let metadata = self.sets.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
+    fn end_wave_if_done(&mut self, channels: &mut Channels, now: Instant, id: SetId, actions: &mut Actions) {
+        let metadata = self.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
         if metadata.pending > 0 {
             return;
         }
         match metadata.wave {
-            Wave::First => self.begin_wave(id, Wave::Second, actions),
+            Wave::First => self.begin_wave(channels, now, id, Wave::Second, actions),
             Wave::Second => {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
-                self.sets.changed(id, Change::Marks);
-                self.sets.on_generation_durable(id);
+                self.changed(id, Change::Marks);
+                self.on_generation_durable(id);
             }
             Wave::Idle | Wave::Header => {}
         }
     }
 
-    fn pump_bitmap_pages(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    fn pump_bitmap_pages(
+        &mut self,
+        channels: &mut Channels,
+        now: Instant,
+        more_to_do: &mut bool,
+        id: SetId,
+        actions: &mut Actions,
+    ) -> bool {
         let mut moved = false;
         loop {
-            let set = self.sets.get_mut(id);
+            let set = self.get_mut(id);
             let Some(bitmap) = &mut set.bitmap else { return moved };
             if !actions.has_room() {
-                self.more_to_do = true;
-                self.sets.look();
+                *more_to_do = true;
+                self.look();
                 return moved;
             }
             let Some(page) = bitmap.next_page() else { return moved };
@@ -278,17 +302,17 @@ impl Controller {
             let count = set.members.iter().filter(|m| bitmap_page_lba(m, page).is_some()).count();
             bitmap.page_issued(page, u16::try_from(count).expect("few members"));
             let number = u32::try_from(page).expect("a bitmap has few pages");
-            for index in 0..self.sets.get(id).members.len() {
-                if let Some(lba) = bitmap_page_lba(&self.sets.get(id).members[index], page) {
-                    self.sets.write_metadata(
+            for index in 0..self.get(id).members.len() {
+                if let Some(lba) = bitmap_page_lba(&self.get(id).members[index], page) {
+                    self.write_metadata(
                         id,
                         index,
                         Owner::BitmapPage(number),
                         lba,
                         &bytes,
                         PAGE_BYTES,
-                        &mut self.channels,
-                        self.now,
+                        channels,
+                        now,
                         actions,
                     );
                 }
@@ -297,19 +321,26 @@ impl Controller {
         }
     }
 
-    fn pump_bad_blocks(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    fn pump_bad_blocks(
+        &mut self,
+        channels: &mut Channels,
+        now: Instant,
+        more_to_do: &mut bool,
+        id: SetId,
+        actions: &mut Actions,
+    ) -> bool {
         let mut moved = false;
-        for index in 0..self.sets.get(id).members.len() {
-            let member = &mut self.sets.get_mut(id).members[index];
+        for index in 0..self.get(id).members.len() {
+            let member = &mut self.get_mut(id).members[index];
             if !member.bad.dirty || member.bad.writing || !member.has_metadata() {
                 continue;
             }
             if !actions.has_room() {
-                self.more_to_do = true;
-                self.sets.look();
+                *more_to_do = true;
+                self.look();
                 return moved;
             }
-            let member = &mut self.sets.get_mut(id).members[index];
+            let member = &mut self.get_mut(id).members[index];
             member.bad.dirty = false;
             let own = member.superblock.as_ref().expect("members with metadata have a superblock");
             let Some(log) = writable_log(own) else { continue };
@@ -323,18 +354,8 @@ impl Controller {
             let mut bytes = [0; PAGE_BYTES];
             let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
             table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
-            self.sets.get_mut(id).members[index].bad.writing = true;
-            self.sets.write_metadata(
-                id,
-                index,
-                Owner::BadBlocks,
-                lba,
-                &bytes,
-                len,
-                &mut self.channels,
-                self.now,
-                actions,
-            );
+            self.get_mut(id).members[index].bad.writing = true;
+            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, channels, now, actions);
             moved = true;
         }
         moved
@@ -343,13 +364,15 @@ impl Controller {
     /// A command of a set itself ended: if the member refused the command, the member fails.
     pub(crate) fn on_set_command(
         &mut self,
+        trace: &Trace,
+        now: Instant,
         command: &Command,
         result: Result<(), CommandError>,
         actions: &mut Actions,
     ) {
         let id = command.set();
         if command.is_flush() {
-            self.sets.get_mut(id).members[command.member() as usize].flushing -= 1;
+            self.get_mut(id).members[command.member() as usize].flushing -= 1;
         }
         if let Err(error) = result {
             let reason = match error {
@@ -360,25 +383,32 @@ impl Controller {
                 CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
                 CommandError::Drive(_) => FailReason::WriteError,
             };
-            let failed = self.sets.fail_member((id, command.member()), reason, (&self.trace, self.now), actions);
+            let failed = self.fail_member((id, command.member()), reason, (trace, now), actions);
             if !failed && !command.is_flush() {
-                self.sets.note_stale_metadata(id, command.member(), &self.trace, actions);
+                self.note_stale_metadata(id, command.member(), trace, actions);
             }
         }
     }
 
     /// Record what a command of a set itself has written.
-    pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, actions: &mut Actions) {
+    pub(crate) fn on_metadata_written(
+        &mut self,
+        channels: &mut Channels,
+        now: Instant,
+        command: &Command,
+        is_written: bool,
+        actions: &mut Actions,
+    ) {
         let id = command.set();
-        let set = self.sets.get_mut(id);
+        let set = self.get_mut(id);
         match command.owner() {
             Owner::Superblock => {
                 set.metadata.as_mut().expect("it was written").pending -= 1;
-                self.end_wave_if_done(id, actions);
+                self.end_wave_if_done(channels, now, id, actions);
             }
             Owner::BitmapPage(page) => {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);
-                self.sets.changed(id, Change::Bits);
+                self.changed(id, Change::Bits);
             }
             Owner::BadBlocks => {
                 let member = &mut set.members[command.member() as usize];
@@ -390,7 +420,7 @@ impl Controller {
                 let member = &mut set.members[command.member() as usize];
                 member.bad.writing = false;
                 member.bad.urgent &= member.bad.dirty;
-                self.sets.changed(id, Change::Marks);
+                self.changed(id, Change::Marks);
             }
             Owner::CleanFlush => set.mark.end_flush(),
             Owner::BitmapFlush => {

@@ -8,6 +8,8 @@
 
 use crate::array::sets::Sets;
 use crate::cache::Cache;
+use crate::io::channel::Channels;
+use crate::planted::Planted;
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::actions::Actions;
@@ -20,8 +22,9 @@ use crate::io::command::Owner;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::lock::Locks;
 use crate::io::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
+use crate::io::ops::Ops;
 use crate::io::search::Part;
-use crate::limits::WINDOW_ROWS_MAX;
+use crate::limits::{Limits, WINDOW_ROWS_MAX};
 use crate::planted::Flaw;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
@@ -51,52 +54,20 @@ impl Cache {
     }
 }
 
-impl Controller {
-    /// Let every set do its due work; true if something advanced.
-    pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
-        let mut moved = false;
-        for id in self.sets.numbers() {
-            if self.sets.find(id).is_some() {
-                moved |= self.pump_set(id, actions);
-            }
-        }
-        moved
-    }
-
-    /// All sets were examined: note when the next examination is due, and which sets share the cache.
-    pub(crate) fn note_due(&mut self) {
-        self.cache.count_collectors(&self.sets);
-        let due = self.sets.values().filter_map(|set| self.set_deadline(set)).min_by_key(|(at, _)| *at);
-        self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
-    }
-
-    fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.sets.get(id).metadata.is_none() {
-            return false;
-        }
-        let mut moved = self.pump_intent(id, actions);
-        moved |= self.pump_session(id, actions);
-        moved |= self.pump_metadata(id, actions);
-        if self.sets.get(id).ppl.is_some() {
-            // Failures may have become durable.
-            self.sets.logs_are_due();
-            moved |= self.sets.pump_ppl_start(id, &mut self.ops, (&mut self.channels, self.now), actions);
-        }
-        if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
-            return moved;
-        }
-        self.notice_finished(id, actions);
-        self.pump_bitmap_age(id, actions);
-        moved |= self.start_task(id, actions);
-        moved |= self.pump_task(id, actions);
-        moved | self.pump_repairs(id)
-    }
-
+impl Sets {
     /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
-    fn pump_intent(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let (now, delay) = (self.now, self.limits.clean_delay);
-        let held = self.sets.get(id).journal_holds();
-        let set = self.sets.get_mut(id);
+    fn pump_intent(
+        &mut self,
+        channels: &mut Channels,
+        limits: &Limits,
+        now: Instant,
+        planted: Planted,
+        id: SetId,
+        actions: &mut Actions,
+    ) -> bool {
+        let (now, delay) = (now, limits.clean_delay);
+        let held = self.get(id).journal_holds();
+        let set = self.get_mut(id);
         let durable = set.durable_generation();
         if set.mark.advance(durable) {
             // Operations that wait for the mark are called.
@@ -113,20 +84,27 @@ impl Controller {
             set.unmark_with(generation);
         } else if set.mark.is_quiet(now, delay, set.life() == Life::Stopping) && !held && set.journal.may_be_clean() {
             set.mark.begin_flush();
-            if !self.planted.has(Flaw::CleanUnflushed) {
-                let issued = self.sets.flush_members(id, Owner::CleanFlush, &mut self.channels, self.now, actions);
-                self.sets.get_mut(id).mark.add_flushes(issued);
+            if !planted.has(Flaw::CleanUnflushed) {
+                let issued = self.flush_members(id, Owner::CleanFlush, channels, now, actions);
+                self.get_mut(id).mark.add_flushes(issued);
             }
         } else {
             return false;
         }
-        self.sets.changed(id, Change::Marks);
+        self.changed(id, Change::Marks);
         true
     }
 
-    fn pump_bitmap_age(&mut self, id: SetId, actions: &mut Actions) {
-        let (now, delay) = (self.now, self.limits.bitmap_clear_delay);
-        let set = self.sets.get_mut(id);
+    fn pump_bitmap_age(
+        &mut self,
+        channels: &mut Channels,
+        limits: &Limits,
+        now: Instant,
+        id: SetId,
+        actions: &mut Actions,
+    ) {
+        let (now, delay) = (now, limits.bitmap_clear_delay);
+        let set = self.get_mut(id);
         let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
         if now < bitmap.next_look() || bitmap.flushes() > 0 || !optimal {
@@ -136,48 +114,144 @@ impl Controller {
         if !bitmap.age() {
             return;
         }
-        let issued = self.sets.flush_members(id, Owner::BitmapFlush, &mut self.channels, self.now, actions);
-        let set = self.sets.get_mut(id);
+        let issued = self.flush_members(id, Owner::BitmapFlush, channels, now, actions);
+        let set = self.get_mut(id);
         set.bitmap.as_mut().expect("just seen").begin_flushes(issued);
         if issued == 0 {
             set.clear_marked();
-            self.sets.look();
+            self.look();
         }
     }
 
-    /// The time at which a set must be examined.
-    fn set_deadline(&self, set: &Set) -> Option<(Instant, Wake)> {
-        set.metadata.as_ref()?;
-        if !set.is_running() || set.journal.is_redoing() {
+    /// The next unit of a set's task, if it may begin now.
+    fn next_unit(&mut self, ops: &mut Ops, now: Instant, id: SetId) -> Option<u64> {
+        if !ops.may_make_background_op() {
+            ops.wait_in_background();
             return None;
         }
-        let held = || set.journal_holds() || !set.journal.may_be_clean();
-        let quiet_since = set.mark.quiet_since().filter(|_| !held() && !set.has_failed_flush());
-        let clean = quiet_since.map(|since| (since + self.limits.clean_delay, Wake::CleanMark));
-        let quiet = || set.tasks.task.is_none() && !set.has_failed_flush() && set.health() == Health::Optimal;
-        let bitmap = set
-            .bitmap
-            .as_ref()
-            .filter(|b| quiet() && b.has_clearable_bits() && b.flushes() == 0)
-            .map(|b| (b.next_look(), Wake::Bitmap));
-        let task = set
-            .tasks
-            .current()
-            .filter(|_| self.ops.may_make_background_op() && set.may_begin_unit())
-            .map(|t| (t.next_unit_at, Wake::Background));
-        let checkpoint = set
-            .tasks
-            .current()
-            .filter(|t| !t.finishing && !set.tasks.has_flushes() && t.position > t.flushed)
-            .map(|t| (t.next_checkpoint, Wake::Background));
-        [clean, bitmap, task, checkpoint].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let set = self.get(id);
+        let task = set.tasks.task.as_ref()?;
+        let may = set.may_begin_unit() && now >= task.next_unit_at;
+        may.then_some(task.next)
+    }
+
+    /// Store the checkpoint of a task from time to time and at its end, after a flush of the members.
+    fn checkpoint_task(
+        &mut self,
+        channels: &mut Channels,
+        limits: &Limits,
+        now: Instant,
+        planted: Planted,
+        id: SetId,
+        actions: &mut Actions,
+    ) -> bool {
+        let now = now;
+        let interval = limits.checkpoint_interval;
+        let planted = planted;
+        let set = self.get_mut(id);
+        if set.tasks.has_flushes() {
+            return false;
+        }
+        let durable = set.durable_generation();
+        let Some(task) = &mut set.tasks.task else { return false };
+        if task.complete > 0 && durable >= task.complete {
+            self.task_finished(id);
+            return true;
+        }
+        let early = planted.has(Flaw::TaskEndsEarly) && task.next >= task.end;
+        let finished = early || task.position >= task.end && task.in_flight == 0;
+        if task.finishing || !(finished || (now >= task.next_checkpoint && task.position > task.flushed)) {
+            return false;
+        }
+        task.finishing = finished;
+        task.flushed = task.position;
+        task.next_checkpoint = now + interval;
+        let issued = self.flush_members(id, Owner::CheckpointFlush, channels, now, actions);
+        self.get_mut(id).tasks.begin_flushes(issued);
+        if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
+            self.store_checkpoint(planted, id);
+        }
+        true
+    }
+
+    /// The members were flushed after the task had reached `flushed`, so that position is recorded.
+    pub(crate) fn store_checkpoint(&mut self, planted: Planted, id: SetId) {
+        self.look();
+        let planted = planted;
+        let set = self.get_mut(id);
+        let Some(task) = &set.tasks.task else { return };
+        let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
+        if task.is_resync() && set.is_durability_lost() || fills && set.is_kept_by_journal() {
+            // The data that the task wrote may be lost, so nothing is recorded. After the next start the task does it
+            // again.
+            return set.cancel_task(AbortReason::MemberFailed);
+        }
+        if task.finishing {
+            return match task.kind {
+                TaskKind::Replace if !planted.has(Flaw::RebuiltBeforeRole) => set.replacement_complete(),
+                _ => self.task_finished(id),
+            };
+        }
+        let to = Sectors((task.flushed * task.unit).min(task.total));
+        match task.kind {
+            TaskKind::Rebuild | TaskKind::Replace => {
+                let (slot, is_replacement) = (task.slot.expect("it fills a slot"), task.kind == TaskKind::Replace);
+                set.fill_to(slot, is_replacement, to);
+            }
+            TaskKind::Resync => set.resynced_to(to),
+            TaskKind::Check | TaskKind::Repair => return,
+        }
+        set.metadata.as_mut().expect("tasks are of sets with metadata").request();
+    }
+}
+
+impl Controller {
+    /// Let every set do its due work; true if something advanced.
+    pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
+        let mut moved = false;
+        for id in self.sets.numbers() {
+            if self.sets.find(id).is_some() {
+                moved |= self.pump_set(id, actions);
+            }
+        }
+        moved
+    }
+
+    /// All sets were examined: note when the next examination is due, and which sets share the cache.
+    pub(crate) fn note_due(&mut self) {
+        self.cache.count_collectors(&self.sets);
+        let due = self.sets.values().filter_map(|set| set.deadline(&self.ops, &self.limits)).min_by_key(|(at, _)| *at);
+        self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
+    }
+
+    fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        if self.sets.get(id).metadata.is_none() {
+            return false;
+        }
+        let mut moved = self.sets.pump_intent(&mut self.channels, &self.limits, self.now, self.planted, id, actions);
+        moved |= self.pump_session(id, actions);
+        moved |=
+            self.sets.pump_metadata(&mut self.channels, self.now, self.wall_clock, &mut self.more_to_do, id, actions);
+        if self.sets.get(id).ppl.is_some() {
+            // Failures may have become durable.
+            self.sets.logs_are_due();
+            moved |= self.sets.pump_ppl_start(id, &mut self.ops, (&mut self.channels, self.now), actions);
+        }
+        if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
+            return moved;
+        }
+        self.sets.notice_finished(&self.trace, self.now, id, actions);
+        self.sets.pump_bitmap_age(&mut self.channels, &self.limits, self.now, id, actions);
+        moved |= self.sets.start_task(&self.channels, &self.trace, &self.limits, self.now, id, actions);
+        moved |= self.pump_task(id, actions);
+        moved | self.sets.pump_repairs(&mut self.ops, id)
     }
 
     /// Make operations for the task of a set, as its rate and depth allow.
     fn pump_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let mut moved = false;
         let mut skips = 0;
-        while let Some(unit) = self.next_unit(id) {
+        while let Some(unit) = self.sets.next_unit(&mut self.ops, self.now, id) {
             moved = true;
             let set = self.sets.get(id);
             let task = set.tasks.task.as_ref().expect("just seen");
@@ -217,80 +291,7 @@ impl Controller {
             let key = self.ops.put(op);
             self.ops.wake(key.index);
         }
-        self.checkpoint_task(id, actions) | moved
-    }
-
-    /// The next unit of a set's task, if it may begin now.
-    fn next_unit(&mut self, id: SetId) -> Option<u64> {
-        if !self.ops.may_make_background_op() {
-            self.ops.wait_in_background();
-            return None;
-        }
-        let set = self.sets.get(id);
-        let task = set.tasks.task.as_ref()?;
-        let may = set.may_begin_unit() && self.now >= task.next_unit_at;
-        may.then_some(task.next)
-    }
-
-    /// Store the checkpoint of a task from time to time and at its end, after a flush of the members.
-    fn checkpoint_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let now = self.now;
-        let interval = self.limits.checkpoint_interval;
-        let planted = self.planted;
-        let set = self.sets.get_mut(id);
-        if set.tasks.has_flushes() {
-            return false;
-        }
-        let durable = set.durable_generation();
-        let Some(task) = &mut set.tasks.task else { return false };
-        if task.complete > 0 && durable >= task.complete {
-            self.sets.task_finished(id);
-            return true;
-        }
-        let early = planted.has(Flaw::TaskEndsEarly) && task.next >= task.end;
-        let finished = early || task.position >= task.end && task.in_flight == 0;
-        if task.finishing || !(finished || (now >= task.next_checkpoint && task.position > task.flushed)) {
-            return false;
-        }
-        task.finishing = finished;
-        task.flushed = task.position;
-        task.next_checkpoint = now + interval;
-        let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
-        self.sets.get_mut(id).tasks.begin_flushes(issued);
-        if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
-            self.store_checkpoint(id);
-        }
-        true
-    }
-
-    /// The members were flushed after the task had reached `flushed`, so that position is recorded.
-    pub(crate) fn store_checkpoint(&mut self, id: SetId) {
-        self.sets.look();
-        let planted = self.planted;
-        let set = self.sets.get_mut(id);
-        let Some(task) = &set.tasks.task else { return };
-        let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);
-        if task.is_resync() && set.is_durability_lost() || fills && set.is_kept_by_journal() {
-            // The data that the task wrote may be lost, so nothing is recorded. After the next start the task does it
-            // again.
-            return set.cancel_task(AbortReason::MemberFailed);
-        }
-        if task.finishing {
-            return match task.kind {
-                TaskKind::Replace if !planted.has(Flaw::RebuiltBeforeRole) => set.replacement_complete(),
-                _ => self.sets.task_finished(id),
-            };
-        }
-        let to = Sectors((task.flushed * task.unit).min(task.total));
-        match task.kind {
-            TaskKind::Rebuild | TaskKind::Replace => {
-                let (slot, is_replacement) = (task.slot.expect("it fills a slot"), task.kind == TaskKind::Replace);
-                set.fill_to(slot, is_replacement, to);
-            }
-            TaskKind::Resync => set.resynced_to(to),
-            TaskKind::Check | TaskKind::Repair => return,
-        }
-        set.metadata.as_mut().expect("tasks are of sets with metadata").request();
+        self.sets.checkpoint_task(&mut self.channels, &self.limits, self.now, self.planted, id, actions) | moved
     }
 
     /// An operation of background work ended.
@@ -311,11 +312,39 @@ impl Controller {
         }
         let below = task.done_sectors();
         self.sets.notice_ranges(&self.trace, op.set(), below, actions);
-        self.checkpoint_task(op.set(), actions);
+        self.sets.checkpoint_task(&mut self.channels, &self.limits, self.now, self.planted, op.set(), actions);
     }
 }
 
 impl Set {
+    /// The time at which a set must be examined.
+    fn deadline(&self, ops: &Ops, limits: &Limits) -> Option<(Instant, Wake)> {
+        self.metadata.as_ref()?;
+        if !self.is_running() || self.journal.is_redoing() {
+            return None;
+        }
+        let held = || self.journal_holds() || !self.journal.may_be_clean();
+        let quiet_since = self.mark.quiet_since().filter(|_| !held() && !self.has_failed_flush());
+        let clean = quiet_since.map(|since| (since + limits.clean_delay, Wake::CleanMark));
+        let quiet = || self.tasks.task.is_none() && !self.has_failed_flush() && self.health() == Health::Optimal;
+        let bitmap = self
+            .bitmap
+            .as_ref()
+            .filter(|b| quiet() && b.has_clearable_bits() && b.flushes() == 0)
+            .map(|b| (b.next_look(), Wake::Bitmap));
+        let task = self
+            .tasks
+            .current()
+            .filter(|_| ops.may_make_background_op() && self.may_begin_unit())
+            .map(|t| (t.next_unit_at, Wake::Background));
+        let checkpoint = self
+            .tasks
+            .current()
+            .filter(|t| !t.finishing && !self.tasks.has_flushes() && t.position > t.flushed)
+            .map(|t| (t.next_checkpoint, Wake::Background));
+        [clean, bitmap, task, checkpoint].into_iter().flatten().min_by_key(|(at, _)| *at)
+    }
+
     /// Does the task have a unit to begin, apart from rate and tables?
     fn may_begin_unit(&self) -> bool {
         let Some(task) = &self.tasks.task else { return false };

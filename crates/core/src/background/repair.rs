@@ -1,10 +1,10 @@
 //! Sectors that could not be read are rewritten from redundancy.
 
+use crate::io::ops::Ops;
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
 use super::set_tasks::Repair;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::op::{BackgroundData, BackgroundKind, Op, UnitRange};
@@ -52,19 +52,19 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Make operations for the waiting repairs.
-    pub(crate) fn pump_repairs(&mut self, id: SetId) -> bool {
+    pub(crate) fn pump_repairs(&mut self, ops: &mut Ops, id: SetId) -> bool {
         let mut moved = false;
-        while self.ops.may_make_background_op() && self.sets.get(id).tasks.may_repair() {
-            let Some(repair) = self.sets.get_mut(id).tasks.next_repair() else { break };
+        while ops.may_make_background_op() && self.get(id).tasks.may_repair() {
+            let Some(repair) = self.get_mut(id).tasks.next_repair() else { break };
             moved = true;
-            let Some((op, rest)) = self.sets.repair_op(id, repair) else { continue };
-            let set = self.sets.get_mut(id);
+            let Some((op, rest)) = self.repair_op(id, repair) else { continue };
+            let set = self.get_mut(id);
             set.tasks.begin_repair(rest);
             set.begin_op();
-            let key = self.ops.put(op);
-            self.ops.wake(key.index);
+            let key = ops.put(op);
+            ops.wake(key.index);
         }
         moved
     }

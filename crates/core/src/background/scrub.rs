@@ -1,5 +1,6 @@
 //! Beginning, counting and ending a check or repair.
 
+use crate::array::table::Arrays;
 use openraid_units::{ArrayId, Instant, Sectors, SetId};
 
 use super::Task;
@@ -56,6 +57,34 @@ impl Sets {
     }
 }
 
+impl Sets {
+    pub(crate) fn stop_scrub(&mut self, arrays: &Arrays, array: ArrayId) -> Result<AdminOutcome, AdminError> {
+        let id = arrays.set_of(self, array)?;
+        let set = self.get_mut(id);
+        if !set.tasks.task.as_ref().is_some_and(Task::is_scrub) {
+            return Err(AdminError::NoScrub);
+        }
+        set.cancel_task(AbortReason::Administrator);
+        Ok(AdminOutcome::Done)
+    }
+
+    /// A check or repair ended.
+    pub(super) fn notice_scrub_ended(
+        &mut self,
+        trace: &Trace,
+        now: Instant,
+        id: SetId,
+        task: &Task,
+        actions: &mut Actions,
+    ) {
+        self.notice_ranges(trace, id, Sectors::MAX, actions);
+        let now = now;
+        let outcome = self.get_mut(id).end_scrub(task, now);
+        let mode = self.get(id).tasks.scrub_mode();
+        trace.notice(self, id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
+    }
+}
+
 impl Controller {
     pub(crate) fn admin_scrub(
         &mut self,
@@ -77,31 +106,12 @@ impl Controller {
             set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
             return Err(AdminError::NotComparable(why));
         }
-        self.put_task(id, mode.kind(), None, Sectors::ZERO, false);
+        self.sets.put_task(&self.limits, self.now, id, mode.kind(), None, (Sectors::ZERO, false));
         let set = self.sets.get_mut(id);
         let gap = set.gap();
         set.tasks.begin_scrub(mode, gap);
         self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckStarted(mode), actions);
         Ok(AdminOutcome::Done)
-    }
-
-    pub(crate) fn stop_scrub(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
-        let id = self.arrays.set_of(&self.sets, array)?;
-        let set = self.sets.get_mut(id);
-        if !set.tasks.task.as_ref().is_some_and(Task::is_scrub) {
-            return Err(AdminError::NoScrub);
-        }
-        set.cancel_task(AbortReason::Administrator);
-        Ok(AdminOutcome::Done)
-    }
-
-    /// A check or repair ended.
-    pub(super) fn notice_scrub_ended(&mut self, id: SetId, task: &Task, actions: &mut Actions) {
-        self.sets.notice_ranges(&self.trace, id, Sectors::MAX, actions);
-        let now = self.now;
-        let outcome = self.sets.get_mut(id).end_scrub(task, now);
-        let mode = self.sets.get(id).tasks.scrub_mode();
-        self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
     }
 }
 

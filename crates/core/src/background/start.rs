@@ -6,6 +6,10 @@
 //!              3 resync, if one is due
 //! ```
 
+use crate::io::channel::Channels;
+use crate::limits::Limits;
+use crate::trace::Trace;
+use openraid_units::Instant;
 use openraid_units::{Sectors, SetId, Slot};
 
 use super::{Comparing, Task};
@@ -14,7 +18,6 @@ use crate::admin::{MemberState, TaskKind};
 use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::{Change, Sets};
-use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::scrub::AbortReason;
 
@@ -55,10 +58,18 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Sets {
     /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
-    pub(crate) fn start_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let set = self.sets.get(id);
+    pub(crate) fn start_task(
+        &mut self,
+        channels: &Channels,
+        trace: &Trace,
+        limits: &Limits,
+        now: Instant,
+        id: SetId,
+        actions: &mut Actions,
+    ) -> bool {
+        let set = self.get(id);
         // A spare takes a slot when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
         // A slot that is not missing waits for a member that can take the place of a missing one.
@@ -66,37 +77,37 @@ impl Controller {
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
         }
-        if let Some((slot, member)) = self.find_rebuild(id) {
-            self.sets.get_mut(id).cancel_task(AbortReason::RebuildBegan);
-            self.notice_finished(id, actions);
-            self.start_rebuild(id, slot, member, actions);
+        if let Some((slot, member)) = self.find_rebuild(channels, id) {
+            self.get_mut(id).cancel_task(AbortReason::RebuildBegan);
+            self.notice_finished(trace, now, id, actions);
+            self.start_rebuild(trace, limits, now, id, (slot, member), actions);
             return true;
         }
         if set.tasks.task.is_some() {
             return false;
         }
-        if let Some(slot) = self.sets.find_replacement(id) {
-            let set = self.sets.get(id);
+        if let Some(slot) = self.find_replacement(id) {
+            let set = self.get(id);
             let replacement = set.place(slot).replacement().expect("it was found");
             let MemberState::Rebuilding { to } = set.member(replacement).state() else { return false };
-            self.put_task(id, TaskKind::Replace, Some(slot), to, false);
-            self.trace.notice(&self.sets, id, Some(slot), None, NoticeKind::RebuildStarted(Fill::Replacement), actions);
+            self.put_task(limits, now, id, TaskKind::Replace, Some(slot), (to, false));
+            trace.notice(self, id, Some(slot), None, NoticeKind::RebuildStarted(Fill::Replacement), actions);
             return true;
         }
-        let set = self.sets.get(id);
+        let set = self.get(id);
         let Consistency::Below { to, only_marked } = set.consistency() else { return false };
         if !set.can_resync() || set.is_durability_lost() {
             return false;
         }
-        self.put_task(id, TaskKind::Resync, None, to, only_marked);
-        self.trace.notice(&self.sets, id, None, None, NoticeKind::ResyncStarted, actions);
+        self.put_task(limits, now, id, TaskKind::Resync, None, (to, only_marked));
+        trace.notice(self, id, None, None, NoticeKind::ResyncStarted, actions);
         true
     }
 
     /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
-    fn find_rebuild(&self, id: SetId) -> Option<(Slot, u32)> {
-        let set = self.sets.get(id);
-        let free = |m: &Member| m.state() == MemberState::Spare && self.channels.outstanding(m.drive()) == 0;
+    fn find_rebuild(&self, channels: &Channels, id: SetId) -> Option<(Slot, u32)> {
+        let set = self.get(id);
+        let free = |m: &Member| m.state() == MemberState::Spare && channels.outstanding(m.drive()) == 0;
         // A returning member goes to the slot where it has the least to restore.
         let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
         if let Some(spare) = set.find_member(|m| free(m) && back(m).is_some()) {
@@ -117,23 +128,39 @@ impl Controller {
         None
     }
 
-    fn start_rebuild(&mut self, id: SetId, slot: Slot, member: u32, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    fn start_rebuild(
+        &mut self,
+        trace: &Trace,
+        limits: &Limits,
+        now: Instant,
+        id: SetId,
+        (slot, member): (Slot, u32),
+        actions: &mut Actions,
+    ) {
+        let set = self.get_mut(id);
         let drive = set.member(member).drive();
         let (from, only_marked) = set.begin_fill(slot, member);
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
-        self.put_task(id, TaskKind::Rebuild, Some(slot), from, only_marked);
-        self.sets.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
-        self.sets.look();
+        self.put_task(limits, now, id, TaskKind::Rebuild, Some(slot), (from, only_marked));
+        self.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
+        self.look();
         let kind = NoticeKind::RebuildStarted(Fill::Rebuild);
-        self.trace.notice(&self.sets, id, Some(slot), Some(drive), kind, actions);
+        trace.notice(self, id, Some(slot), Some(drive), kind, actions);
     }
 
-    /// Begin a task of a set.
-    pub(crate) fn put_task(&mut self, id: SetId, kind: TaskKind, slot: Option<Slot>, from: Sectors, only_marked: bool) {
-        let now = self.now;
-        let interval = self.limits.checkpoint_interval;
-        let set = self.sets.get_mut(id);
+    /// Begin a task of a set, from this position, and only for what the bitmap marks or for everything.
+    pub(crate) fn put_task(
+        &mut self,
+        limits: &Limits,
+        now: Instant,
+        id: SetId,
+        kind: TaskKind,
+        slot: Option<Slot>,
+        (from, only_marked): (Sectors, bool),
+    ) {
+        let now = now;
+        let interval = limits.checkpoint_interval;
+        let set = self.get_mut(id);
         let (unit, total) = set.task_space(kind);
         let position = from.get().min(total) / unit;
         if let Some(slot) = slot {
@@ -162,21 +189,21 @@ impl Controller {
             aborted: None,
             sync: Comparing::default(),
         });
-        self.sets.look();
+        self.look();
     }
 
     /// Report tasks that have ended.
-    pub(crate) fn notice_finished(&mut self, id: SetId, actions: &mut Actions) {
-        let set = self.sets.get_mut(id);
+    pub(crate) fn notice_finished(&mut self, trace: &Trace, now: Instant, id: SetId, actions: &mut Actions) {
+        let set = self.get_mut(id);
         let durable = set.durable_generation();
         if let Some(task) = set.tasks.take_recorded_fill(durable) {
             let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
-            self.trace.notice(&self.sets, id, task.slot, None, kind, actions);
-            self.trace.notice(&self.sets, id, task.slot, None, NoticeKind::SpareActive, actions);
+            trace.notice(self, id, task.slot, None, kind, actions);
+            trace.notice(self, id, task.slot, None, NoticeKind::SpareActive, actions);
         }
-        let Some(task) = self.sets.get_mut(id).tasks.take_finished() else { return };
+        let Some(task) = self.get_mut(id).tasks.take_finished() else { return };
         let kind = match (task.kind, task.finishing) {
-            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, actions),
+            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(trace, now, id, &task, actions),
             // The end of a rebuild is reported above, when it is recorded.
             (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
             (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
@@ -184,7 +211,7 @@ impl Controller {
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
             (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };
-        self.trace.notice(&self.sets, id, task.slot, None, kind, actions);
+        trace.notice(self, id, task.slot, None, kind, actions);
     }
 }
 

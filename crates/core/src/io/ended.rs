@@ -121,7 +121,7 @@ impl Op {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::Controller;
+
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::io::footprint::StripeRows;
     use crate::io::search::Part;
@@ -133,8 +133,7 @@ mod tests {
         let member_size = Sectors(512);
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
-        let controller = Controller::new(Limits::small()).unwrap();
-        let set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
+        let set = Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small());
         let rows = |lo, hi, columns| {
             Footprint::Rows(StripeRows { stripe: StripeIndex(2), part: Part::whole(lo, hi), columns })
         };

@@ -278,7 +278,7 @@ pub(crate) fn narrow(sectors: Sectors) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::controller::Controller;
+
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::limits::Limits;
     use openraid_units::{ArrayId, BlockSize, SetId, SetLba, StripeIndex};
@@ -288,8 +288,7 @@ mod tests {
         let member_size = Sectors(512);
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level, members: 4, chunk: Sectors(8), layout, member_size, member_sizes };
-        let controller = Controller::new(Limits::small()).unwrap();
-        controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8)
+        Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small())
     }
 
     /// Rows 2 to 6 of two columns from the second one of stripe 5, rows 4 to 6 in work.

@@ -85,7 +85,7 @@ impl Controller {
                 let time = (self.now, self.limits.clean_delay);
                 self.journal.await_session(&mut self.sets, &mut self.ops[index], time)
             })
-            .then(is_in_sync, || self.begin_write(index))
+            .then(is_in_sync, || self.sets.begin_write(&mut self.ops, &mut self.trace, self.now, self.planted, index))
             .then(is_host, || self.sets.await_failure_marks(self.ops[index].set, self.planted))
             .then(is_data, || self.log_write(index, actions))
             .then(is_host, || self.sets.record_write(index, &mut self.ops, &mut self.trace))

@@ -223,7 +223,9 @@ impl Controller {
             (true, true) => self.begin_to_serve(id, array),
             (false, true) => self.refuse_start(id, error),
             // A rebuild continues where it was before hosts write again.
-            (true, false) if self.sets.get(id).is_running() => _ = self.start_task(id, actions),
+            (true, false) if self.sets.get(id).is_running() => {
+                _ = self.sets.start_task(&self.channels, &self.trace, &self.limits, self.now, id, actions)
+            }
             (true, false) => {}
             (false, false) => {
                 if !self.sets.get(id).has_failed() {

@@ -376,7 +376,7 @@ mod tests {
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level: Level::Raid5, members: 4, chunk: Sectors(8), layout: 2, member_size, member_sizes };
         let mut controller = Controller::new(Limits::small()).unwrap();
-        let mut set = controller.new_set(ArrayId(0), Geometry::new(&spec).unwrap(), BlockSize::B512, 8);
+        let mut set = Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small());
         let mut ppl = SetPpl::new(&PlannedPpl { generation: 6, ..PlannedPpl::default() }, 4, Sectors(128), 8);
         ppl.stage = Stage::Ready;
         set.ppl = Some(alloc::boxed::Box::new(ppl));

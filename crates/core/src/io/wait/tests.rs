@@ -41,7 +41,7 @@ fn controller() -> Controller {
     let mut controller = Controller::new(Limits::small()).unwrap();
     for number in 0..2 {
         let geometry = Geometry::new(&spec).unwrap();
-        let set = controller.new_set(ArrayId(number), geometry, BlockSize::B512, 8);
+        let set = crate::array::set::Set::new(ArrayId(number), geometry, (BlockSize::B512, 8), &Limits::small());
         controller.sets.put(SetId(number), set);
     }
     controller
