@@ -185,7 +185,7 @@ impl Controller {
             Completion::Transfer { tag, result } => self.on_transfer(tag, result, actions),
             Completion::Job { tag, verdict } => match tag.kind() {
                 Some(TagKind::Transfer) => self.on_transfer(tag, Ok(()), actions),
-                Some(TagKind::Job) => self.on_job(tag, verdict),
+                Some(TagKind::Job) => self.ops.on_job(&mut self.trace, tag, verdict),
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
                         self.on_checksum(crc, actions);

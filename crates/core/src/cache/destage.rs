@@ -400,7 +400,7 @@ impl Controller {
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
-        self.release_work(index);
+        self.ops.release_work(&mut self.pool, index);
         let op = &mut self.ops[index];
         op.rows_of_mut().end_band();
         op.plan_next_rows();
@@ -427,7 +427,8 @@ impl Controller {
         let (start, _) = unit_extent(self.sets.get(op.set()).geometry(), unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
         let Some((from, to)) = run else { return self.finish_op(index, actions) };
-        if !self.take_work(index, Sectors(to - from).bytes().get()) {
+        if !self.ops.take_work(&mut self.sets, &mut self.trace, &mut self.pool, index, Sectors(to - from).bytes().get())
+        {
             return;
         }
         let op = &mut self.ops[index];
@@ -445,7 +446,7 @@ impl Controller {
         self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
         self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.release_work(index);
+        self.ops.release_work(&mut self.pool, index);
         let op = &mut self.ops[index];
         op.enter(Phase::Planning);
     }

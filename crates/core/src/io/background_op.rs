@@ -3,6 +3,10 @@
 //! A unit is a stripe of a parity set, or a range of a mirror. It is processed in parts that fit the work frames. A
 //! part that cannot be read is narrowed down to one block, so that a bad sector costs only a sector.
 
+use crate::cache::Cache;
+use crate::io::ops::Ops;
+use crate::trace::Trace;
+use openraid_units::Instant;
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
@@ -232,6 +236,99 @@ impl Sets {
     }
 }
 
+impl Cache {
+    /// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
+    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
+    /// copy. Data that is about to disappear from all copies is dropped from the cache.
+    fn forget_copies(&mut self, sets: &Sets, op: &Op) {
+        if matches!(sets.get(op.set).geometry(), Geometry::Mirror(_)) {
+            self.invalidate(op.set, sets.rows_at(op), Sectors(u64::from(op.rows())));
+        }
+    }
+
+    /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
+    fn forget_corrected(&mut self, sets: &Sets, op: &Op) {
+        if op.plan.write.is_empty() {
+            return;
+        }
+        if !op.is_by_rows() {
+            return self.forget_copies(sets, op);
+        }
+        for slot in op.plan.write {
+            let parity = sets.get(op.set).parity();
+            let rows = op.rows_of();
+            let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
+            let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
+            self.invalidate(op.set, at, Sectors(u64::from(op.rows())));
+        }
+    }
+}
+
+impl Sets {
+    /// One block cannot be restored: record it as lost on the members that lack it, and continue.
+    fn rows_lost(&mut self, ops: &Ops, trace: &Trace, now: Instant, index: u32, actions: &mut Actions) {
+        let op = ops[index];
+        if op.kind == OpKind::Scrub {
+            return self.note_uncompared(&op);
+        }
+        let len = Sectors(u64::from(op.rows()));
+        // Members whose reads failed would be asked again each time, and fail again.
+        for slot in op.excluded.minus(op.background().remade) {
+            let (at, set) = (self.member_place(&op, slot), self.get(op.set));
+            let member = set.place(slot).member();
+            if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
+                // Without a log it is as on any array without one.
+                let _ = self.record_bad(trace, op.set, member, at, len, actions);
+            }
+        }
+        if op.kind != OpKind::Rebuild {
+            return;
+        }
+        for slot in op.background().remade {
+            let at = self.member_place(&op, slot);
+            let place = self.get(op.set).place(slot);
+            let Some(member) = place.of(op.background().replace) else { continue };
+            let recorded = self.record_bad(trace, op.set, member, at, len, actions);
+            let state = self.get(op.set).member(member).state();
+            // A working member is asked again and says again that it cannot be read. One that is being filled would
+            // be believed.
+            if !recorded && state != MemberState::InSync {
+                self.fail_member((op.set, member), FailReason::BadBlockLogFull, (trace, now), actions);
+            }
+        }
+    }
+}
+
+impl Ops {
+    fn push_check(&mut self, sets: &Sets, trace: &mut Trace, index: u32, from: u32, len: u32, actions: &mut Actions) {
+        let op = self[index];
+        let from = Bytes(u64::from(from));
+        let columns = actions.columns.len();
+        let (p, q) = sets.check_columns(&op, from, op.plan.read | op.plan.lost, actions);
+        let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
+        self.push_job(trace, index, kind, len, columns, p, q, actions);
+    }
+
+    fn push_correction(&mut self, sets: &Sets, trace: &mut Trace, index: u32, slot: Slot, actions: &mut Actions) {
+        let op = self[index];
+        let from = Bytes(u64::from(Sets::checked_sector(&op)) * 512);
+        let wrong = op.buffer(slot) + from;
+        if !op.is_by_rows() {
+            let good = op.plan.read.without(slot).first().expect("a majority is against it");
+            return self.push_copy(trace, index, wrong, op.buffer(good) + from, 512, actions);
+        }
+        let view = op.stripe_view(sets.get(op.set));
+        let columns = actions.columns.len();
+        let (p, _) = sets.check_columns(&op, from, op.plan.read.without(slot), actions);
+        if slot == view.p || Some(slot) == view.q {
+            let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
+            return self.push_job(trace, index, JobKind::Generate, 512, columns, p, q, actions);
+        }
+        actions.columns.push(JobColumn { index: sets.weight(&op, slot), at: wrong, old: wrong });
+        self.push_job(trace, index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
+    }
+}
+
 impl Controller {
     pub(crate) fn step_background(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
@@ -240,7 +337,7 @@ impl Controller {
                 let op = self.ops[index];
                 self.ops[index].frames_abandoned = false;
                 if op.plan.read.intersects(op.excluded) {
-                    self.rows_unread(index);
+                    self.ops.rows_unread(&mut self.sets, &mut self.pool, index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_background(index, actions);
                 }
@@ -253,7 +350,7 @@ impl Controller {
             Phase::Computing(Computation::Parity) | Phase::Logging => self.log_background(index, actions),
             Phase::Computing(Computation::Check) => self.on_checked(index, actions),
             Phase::Writing | Phase::Recording => {
-                if self.pass_reply_gate(index) {
+                if self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index) {
                     self.background_written(index, actions);
                 }
             }
@@ -271,24 +368,30 @@ impl Controller {
 
     fn plan_background(&mut self, index: u32, actions: &mut Actions) {
         if !self.channels.may_issue() {
-            return self.wait_for_commands(index);
+            return self.ops.hold_for_commands(index);
         }
-        self.narrow_unfit_rows(index);
+        self.ops.narrow_unfit_rows(&self.sets, &mut self.pool, index);
         let op = self.ops[index];
         if self.sets.is_obsolete(&op) {
             return self.finish_op(index, actions);
         }
         let Some(plan) = self.sets.plan_of_background(&op) else {
-            if self.narrow_rows(index) {
+            if self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
                 return self.plan_background(index, actions);
             }
-            self.rows_lost(index, actions);
+            self.sets.rows_lost(&self.ops, &self.trace, self.now, index, actions);
             return self.background_rows_done(index, actions);
         };
         if plan.read.is_empty() {
             return self.background_rows_done(index, actions);
         }
-        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
+        if !self.ops.take_buffers(
+            &mut self.sets,
+            &mut self.trace,
+            &mut self.pool,
+            index,
+            plan.read | plan.lost | plan.parity,
+        ) {
             return;
         }
         let op = &mut self.ops[index];
@@ -309,13 +412,13 @@ impl Controller {
             }
             self.ops[index].phase = Phase::Computing(Computation::Recover);
             let p = op.stripe_view(self.sets.get(op.set)).p;
-            return self.push_recover_by(index, SlotSet::one(p), actions);
+            return self.ops.push_recover_by(&self.sets, &mut self.trace, index, SlotSet::one(p), actions);
         }
         if op.kind == OpKind::Resync {
-            self.forget_copies(&op);
+            self.cache.forget_copies(&self.sets, &op);
             if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
                 self.ops[index].phase = Phase::Computing(Computation::Check);
-                return self.push_check(index, 0, op.row_bytes(), actions);
+                return self.ops.push_check(&self.sets, &mut self.trace, index, 0, op.row_bytes(), actions);
             }
         }
         if !op.is_by_rows() || op.background().replace && op.plan.lost.is_empty() && op.plan.parity.is_empty() {
@@ -325,33 +428,7 @@ impl Controller {
             return self.push_missing_parity(index, actions);
         }
         self.ops[index].phase = Phase::Computing(Computation::Recover);
-        self.push_recover(index, actions);
-    }
-
-    /// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
-    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
-    /// copy. Data that is about to disappear from all copies is dropped from the cache.
-    fn forget_copies(&mut self, op: &Op) {
-        if matches!(self.sets.get(op.set).geometry(), Geometry::Mirror(_)) {
-            self.cache.invalidate(op.set, self.sets.rows_at(op), Sectors(u64::from(op.rows())));
-        }
-    }
-
-    /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
-    fn forget_corrected(&mut self, op: &Op) {
-        if op.plan.write.is_empty() {
-            return;
-        }
-        if !op.is_by_rows() {
-            return self.forget_copies(op);
-        }
-        for slot in op.plan.write {
-            let parity = self.sets.get(op.set).parity();
-            let rows = op.rows_of();
-            let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
-            let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
-            self.cache.invalidate(op.set, at, Sectors(u64::from(op.rows())));
-        }
+        self.ops.push_recover(&self.sets, &mut self.trace, index, actions);
     }
 
     fn push_missing_parity(&mut self, index: u32, actions: &mut Actions) {
@@ -403,9 +480,9 @@ impl Controller {
         let op = self.ops[index];
         match op.kind {
             // Reads continued while this operation waited for the write gate.
-            OpKind::Resync => self.forget_copies(&op),
+            OpKind::Resync => self.cache.forget_copies(&self.sets, &op),
             OpKind::Scrub => {
-                self.forget_corrected(&op);
+                self.cache.forget_corrected(&self.sets, &op);
                 if !op.has_failed() {
                     self.sets.note_repaired(&op);
                 }
@@ -441,39 +518,6 @@ impl Controller {
         self.background_rows_done(index, actions);
     }
 
-    /// One block cannot be restored: record it as lost on the members that lack it, and continue.
-    fn rows_lost(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        if op.kind == OpKind::Scrub {
-            return self.sets.note_uncompared(&op);
-        }
-        let len = Sectors(u64::from(op.rows()));
-        // Members whose reads failed would be asked again each time, and fail again.
-        for slot in op.excluded.minus(op.background().remade) {
-            let (at, set) = (self.sets.member_place(&op, slot), self.sets.get(op.set));
-            let member = set.place(slot).member();
-            if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
-                // Without a log it is as on any array without one.
-                let _ = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
-            }
-        }
-        if op.kind != OpKind::Rebuild {
-            return;
-        }
-        for slot in op.background().remade {
-            let at = self.sets.member_place(&op, slot);
-            let place = self.sets.get(op.set).place(slot);
-            let Some(member) = place.of(op.background().replace) else { continue };
-            let recorded = self.sets.record_bad(&self.trace, op.set, member, at, len, actions);
-            let state = self.sets.get(op.set).member(member).state();
-            // A working member is asked again and says again that it cannot be read. One that is being filled would
-            // be believed.
-            if !recorded && state != MemberState::InSync {
-                self.fail_member(op.set, member, FailReason::BadBlockLogFull, actions);
-            }
-        }
-    }
-
     // ---- comparing
 
     fn start_check(&mut self, index: u32, actions: &mut Actions) {
@@ -494,16 +538,7 @@ impl Controller {
         (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
         (op.plan.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();
-        self.push_check(index, 0, bytes, actions);
-    }
-
-    fn push_check(&mut self, index: u32, from: u32, len: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        let from = Bytes(u64::from(from));
-        let columns = actions.columns.len();
-        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, actions);
-        let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
-        self.ops.push_job(&mut self.trace, index, kind, len, columns, p, q, actions);
+        self.ops.push_check(&self.sets, &mut self.trace, index, 0, bytes, actions);
     }
 
     fn on_checked(&mut self, index: u32, actions: &mut Actions) {
@@ -522,7 +557,7 @@ impl Controller {
             }
             // The mismatch is somewhere in these rows: check each sector by itself.
             self.ops[index].background_mut().sector = Some(0);
-            return self.push_check(index, 0, 512, actions);
+            return self.ops.push_check(&self.sets, &mut self.trace, index, 0, 512, actions);
         }
         // Matches, or the correction of this sector is computed.
         if matches!(op.verdict, Verdict::Match | Verdict::Done) {
@@ -576,31 +611,12 @@ impl Controller {
         own.plan.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
-            Some(slot) => self.push_correction(index, slot, actions),
+            Some(slot) => self.ops.push_correction(&self.sets, &mut self.trace, index, slot, actions),
             None => {
                 self.ops[index].background_mut().remade |= rewritten;
                 self.probe_next(index, actions);
             }
         }
-    }
-
-    fn push_correction(&mut self, index: u32, slot: Slot, actions: &mut Actions) {
-        let op = self.ops[index];
-        let from = Bytes(u64::from(Sets::checked_sector(&op)) * 512);
-        let wrong = op.buffer(slot) + from;
-        if !op.is_by_rows() {
-            let good = op.plan.read.without(slot).first().expect("a majority is against it");
-            return self.ops.push_copy(&mut self.trace, index, wrong, op.buffer(good) + from, 512, actions);
-        }
-        let view = op.stripe_view(self.sets.get(op.set));
-        let columns = actions.columns.len();
-        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), actions);
-        if slot == view.p || Some(slot) == view.q {
-            let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
-            return self.ops.push_job(&mut self.trace, index, JobKind::Generate, 512, columns, p, q, actions);
-        }
-        actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
-        self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
     }
 
     fn probe_next(&mut self, index: u32, actions: &mut Actions) {
@@ -610,7 +626,7 @@ impl Controller {
         op.background_mut().sector = Some(next);
         if next < op.rows() {
             let from = next * 512;
-            return self.push_check(index, from, 512, actions);
+            return self.ops.push_check(&self.sets, &mut self.trace, index, from, 512, actions);
         }
         if op.plan.write.is_empty() {
             return self.background_rows_done(index, actions);

@@ -15,6 +15,13 @@
 //!
 //! A command without an answer is given up: it ends with a timeout. Its frames stay held until its drive answers.
 
+use crate::frames::Pool;
+use crate::io::channel::Channels;
+use crate::io::ops::Ops;
+use crate::journal::Journal;
+use crate::limits::Limits;
+use crate::trace::Trace;
+use openraid_units::Instant;
 use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
@@ -78,12 +85,119 @@ impl Sets {
     }
 }
 
-impl Controller {
-    /// A member has failed: see [`Sets::fail_member`](crate::array::sets::Sets).
-    pub(crate) fn fail_member(&mut self, set: SetId, member: u32, reason: FailReason, actions: &mut Actions) -> bool {
-        self.sets.fail_member((set, member), reason, (&self.trace, self.now), actions)
+impl Pool {
+    fn keep_frames(&mut self, ops: &mut Ops, journal: &mut Journal, command: &Command) {
+        match command.hold {
+            Some(Hold::Host(run)) => _ = self.host_mut().give_up(run),
+            Some(Hold::Work(run)) if self.work_mut().give_up(run) => ops.wake_for_frames(),
+            Some(Hold::Work(_)) => {}
+            Some(Hold::Journal(buffer)) => journal.give_up_buffer(buffer),
+            Some(Hold::Window) => journal.give_up_window(),
+            None => {}
+        }
+    }
+}
+
+impl Sets {
+    /// What a failed read means for its member.
+    fn member_read_error(
+        &mut self,
+        trace: &Trace,
+        limits: &Limits,
+        now: Instant,
+        command: &Command,
+        error: CommandError,
+        actions: &mut Actions,
+    ) {
+        let (set, member) = (command.set, command.member());
+        match error {
+            CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
+                let (budget, at) = (limits.media_errors_max, self.member_lba_of(command));
+                let entry = self.get_mut(set).member_mut(member);
+                if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
+                    self.fail_member((set, member), FailReason::ErrorBudget, (trace, now), actions);
+                }
+            }
+            CommandError::Timeout => {
+                self.fail_member((set, member), FailReason::Timeout, (trace, now), actions);
+            }
+            CommandError::Drive(DriveError::Gone) => {
+                self.fail_member((set, member), FailReason::Gone, (trace, now), actions);
+            }
+            CommandError::Drive(_) => {
+                self.fail_member((set, member), FailReason::Protocol, (trace, now), actions);
+            }
+        }
     }
 
+    /// The array needs this member, which lacks a write that others may have. Reads would alternate between differing
+    /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
+    fn distrust_unwritten(
+        &mut self,
+        ops: &mut Ops,
+        trace: &Trace,
+        index: u32,
+        command: &Command,
+        actions: &mut Actions,
+    ) {
+        ops[index].tear();
+        let set = self.get(command.set);
+        if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
+            return;
+        }
+        let at = set.member(command.member()).in_data(command.lba);
+        let mut done = Sectors::ZERO;
+        while done < command.len {
+            let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
+            if other {
+                // Without a log nothing is recorded, as on any array without one.
+                let _ = self.record_bad(trace, command.set, command.member(), at + done, len, actions);
+            }
+            done += len;
+        }
+    }
+
+    fn flush_failed(
+        &mut self,
+        trace: &Trace,
+        now: Instant,
+        command: &Command,
+        error: CommandError,
+        actions: &mut Actions,
+    ) -> Option<Failure> {
+        let reason = match error {
+            CommandError::Timeout => FailReason::Timeout,
+            CommandError::Drive(DriveError::Gone) => FailReason::Gone,
+            CommandError::Drive(_) => FailReason::FlushFailed,
+        };
+        let redundant = self.get(command.set).is_redundant();
+        let failed = self.fail_member((command.set, command.member()), reason, (trace, now), actions);
+        (!redundant || !failed).then_some(Failure::Unflushed)
+    }
+}
+
+impl Ops {
+    /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
+    fn write_zeroes_plainly(
+        &mut self,
+        channels: &mut Channels,
+        trace: &mut Trace,
+        now: Instant,
+        index: u32,
+        command: &Command,
+        actions: &mut Actions,
+    ) {
+        if let Some(channel) = channels.get_mut(command.drive) {
+            channel.info().write_zeroes = false;
+        }
+        // Frames of zeroes never change, so nothing is held.
+        let op = DriveOp::Write { fua: self[index].is_fua() };
+        let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
+        self.push_op_command(channels, trace, now, index, again, actions);
+    }
+}
+
+impl Controller {
     /// Give up the next command, and keep the frames that its drive may still access: any command of the condemned drive,
     /// if there is one, else one that is overdue. One overdue command condemns its drive: the other commands would wait as
     /// long again. Reports to the administrator the drive that did not answer.
@@ -96,19 +210,8 @@ impl Controller {
             let (slot, drive) = (Some(command.slot), Some(command.drive));
             self.trace.notice(&self.sets, command.set, slot, drive, NoticeKind::Timeout, actions);
         }
-        self.keep_frames(&command);
+        self.pool.keep_frames(&mut self.ops, &mut self.journal, &command);
         Some(command)
-    }
-
-    fn keep_frames(&mut self, command: &Command) {
-        match command.hold {
-            Some(Hold::Host(run)) => _ = self.pool.host_mut().give_up(run),
-            Some(Hold::Work(run)) if self.pool.work_mut().give_up(run) => self.ops.wake_for_frames(),
-            Some(Hold::Work(_)) => {}
-            Some(Hold::Journal(buffer)) => self.journal.give_up_buffer(buffer),
-            Some(Hold::Window) => self.journal.give_up_window(),
-            None => {}
-        }
     }
 
     /// The drive has answered a command that was given up. The frames and the place of the command are free, and no
@@ -141,10 +244,17 @@ impl Controller {
         len: Sectors,
         actions: &mut Actions,
     ) {
-        let command = self.plain_command(index, member_index);
+        let command = self.sets.plain_command(&self.ops, index, member_index);
         let member = self.sets.get(command.set).member(member_index);
         let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.on_drive(lba) };
-        self.push_op_command(index, Command { op: drive_op, lba, len, ..command }, actions);
+        self.ops.push_op_command(
+            &mut self.channels,
+            &mut self.trace,
+            self.now,
+            index,
+            Command { op: drive_op, lba, len, ..command },
+            actions,
+        );
     }
 
     /// A command has succeeded. True if nothing else had to be done but count it, as for nearly all commands. Then that
@@ -226,7 +336,7 @@ impl Controller {
             Some(Failure::Unread(error)) => self.unread(index, command, error, actions),
             Some(Failure::Unwritten) => {
                 self.ops[index].fail(ReplyStatus::IoError);
-                self.distrust_unwritten(index, command, actions);
+                self.sets.distrust_unwritten(&mut self.ops, &self.trace, index, command, actions);
             }
             Some(Failure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
         }
@@ -243,11 +353,11 @@ impl Controller {
     ) -> Option<Failure> {
         match command.op {
             DriveOp::Read => {
-                self.member_read_error(command, error, actions);
+                self.sets.member_read_error(&self.trace, &self.limits, self.now, command, error, actions);
                 Some(Failure::Unread(error))
             }
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error, actions),
-            DriveOp::Flush => self.flush_failed(command, error, actions),
+            DriveOp::Flush => self.sets.flush_failed(&self.trace, self.now, command, error, actions),
             DriveOp::Discard => self.discard_failed(index, command, error, actions),
         }
     }
@@ -264,11 +374,16 @@ impl Controller {
         actions: &mut Actions,
     ) -> Option<Failure> {
         let set = self.sets.get(command.set);
-        let must_fit = set.is_redundant() && self.discards_to_zeroes(command.set);
+        let must_fit = set.is_redundant() && self.sets.discards_to_zeroes(&self.channels, command.set);
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
-                self.fail_member(command.set, command.member(), FailReason::Timeout, actions);
+                self.sets.fail_member(
+                    (command.set, command.member()),
+                    FailReason::Timeout,
+                    (&self.trace, self.now),
+                    actions,
+                );
                 None
             }
             CommandError::Drive(_) if !must_fit => None,
@@ -282,7 +397,14 @@ impl Controller {
                     u32::from(command.slot.0),
                 );
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
-                self.push_op_command(index, Command { op: zeroing, ..*command }, actions);
+                self.ops.push_op_command(
+                    &mut self.channels,
+                    &mut self.trace,
+                    self.now,
+                    index,
+                    Command { op: zeroing, ..*command },
+                    actions,
+                );
                 None
             }
             CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error, actions),
@@ -319,29 +441,6 @@ impl Controller {
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].fail(ReplyStatus::IoError),
-        }
-    }
-
-    /// What a failed read means for its member.
-    fn member_read_error(&mut self, command: &Command, error: CommandError, actions: &mut Actions) {
-        let (set, member) = (command.set, command.member());
-        match error {
-            CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                let (budget, at) = (self.limits.media_errors_max, self.sets.member_lba_of(command));
-                let entry = self.sets.get_mut(set).member_mut(member);
-                if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
-                    self.fail_member(set, member, FailReason::ErrorBudget, actions);
-                }
-            }
-            CommandError::Timeout => {
-                self.fail_member(set, member, FailReason::Timeout, actions);
-            }
-            CommandError::Drive(DriveError::Gone) => {
-                self.fail_member(set, member, FailReason::Gone, actions);
-            }
-            CommandError::Drive(_) => {
-                self.fail_member(set, member, FailReason::Protocol, actions);
-            }
         }
     }
 
@@ -406,7 +505,7 @@ impl Controller {
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
         if zeroes && error == CommandError::Drive(DriveError::Unsupported) {
-            self.write_zeroes_plainly(index, command, actions);
+            self.ops.write_zeroes_plainly(&mut self.channels, &mut self.trace, self.now, index, command, actions);
             return None;
         }
         if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command, actions) {
@@ -421,7 +520,7 @@ impl Controller {
             CommandError::Drive(DriveError::Media { .. }) => FailReason::WriteError,
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
-        let failed = self.fail_member(command.set, command.member(), reason, actions);
+        let failed = self.sets.fail_member((command.set, command.member()), reason, (&self.trace, self.now), actions);
         (!redundant || !failed).then_some(Failure::Unwritten)
     }
 
@@ -440,50 +539,15 @@ impl Controller {
             command.lba.get(),
             u32::from(command.slot.0),
         );
-        self.push_op_command(index, Command { tried: Tried::Once, ..*command }, actions);
+        self.ops.push_op_command(
+            &mut self.channels,
+            &mut self.trace,
+            self.now,
+            index,
+            Command { tried: Tried::Once, ..*command },
+            actions,
+        );
         true
-    }
-
-    /// The array needs this member, which lacks a write that others may have. Reads would alternate between differing
-    /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
-    fn distrust_unwritten(&mut self, index: u32, command: &Command, actions: &mut Actions) {
-        self.ops[index].tear();
-        let set = self.sets.get(command.set);
-        if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
-            return;
-        }
-        let at = set.member(command.member()).in_data(command.lba);
-        let mut done = Sectors::ZERO;
-        while done < command.len {
-            let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
-            if other {
-                // Without a log nothing is recorded, as on any array without one.
-                let _ = self.sets.record_bad(&self.trace, command.set, command.member(), at + done, len, actions);
-            }
-            done += len;
-        }
-    }
-
-    /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
-    fn write_zeroes_plainly(&mut self, index: u32, command: &Command, actions: &mut Actions) {
-        if let Some(channel) = self.channels.get_mut(command.drive) {
-            channel.info().write_zeroes = false;
-        }
-        // Frames of zeroes never change, so nothing is held.
-        let op = DriveOp::Write { fua: self.ops[index].is_fua() };
-        let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
-        self.push_op_command(index, again, actions);
-    }
-
-    fn flush_failed(&mut self, command: &Command, error: CommandError, actions: &mut Actions) -> Option<Failure> {
-        let reason = match error {
-            CommandError::Timeout => FailReason::Timeout,
-            CommandError::Drive(DriveError::Gone) => FailReason::Gone,
-            CommandError::Drive(_) => FailReason::FlushFailed,
-        };
-        let redundant = self.sets.get(command.set).is_redundant();
-        let failed = self.fail_member(command.set, command.member(), reason, actions);
-        (!redundant || !failed).then_some(Failure::Unflushed)
     }
 }
 

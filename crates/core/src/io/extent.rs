@@ -1,5 +1,7 @@
 //! Extents: direct reads of sectors, and writes to sets without parity.
 
+use crate::array::sets::Sets;
+use crate::io::channel::Channels;
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, DriveOp, ReplyStatus};
@@ -12,6 +14,17 @@ use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
+impl Sets {
+    /// Does every active member support discards, and read zeroes after one? Then redundancy still matches after a
+    /// discard.
+    pub(crate) fn discards_to_zeroes(&self, channels: &Channels, set_id: openraid_units::SetId) -> bool {
+        let mut active = self.get(set_id).members().iter().filter(|member| member.is_active());
+        active.all(|member| {
+            channels.get(member.drive()).is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
+        })
+    }
+}
+
 impl Controller {
     // ---- reading
 
@@ -22,7 +35,7 @@ impl Controller {
                     return;
                 }
                 if !self.channels.may_issue() {
-                    return self.wait_for_commands(index);
+                    return self.ops.hold_for_commands(index);
                 }
                 self.ops[index].phase = Phase::ReadingOld;
                 self.issue_extent_reads(index, actions);
@@ -55,7 +68,7 @@ impl Controller {
             if reason == Reason::ReadDirect {
                 self.sets.get_mut(set).reasons.count(reason);
             } else {
-                self.copy_chosen(set, at, &fragment, len, reason);
+                self.sets.copy_chosen(&mut self.trace, set, at, &fragment, len, reason);
             }
             self.trace.op(&self.ops, index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
@@ -114,7 +127,9 @@ impl Controller {
                 self.ops[index].pending == 0 && self.step_extent(index, actions)
             }
             Phase::Writing | Phase::Recording => {
-                if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
+                if !self.ops[index].has_failed()
+                    && !self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
+                {
                     return false;
                 }
                 let is_written = !self.ops[index].has_failed();
@@ -210,17 +225,6 @@ impl Controller {
 
     // ---- discarding
 
-    /// Does every active member support discards, and read zeroes after one? Then redundancy still matches after a
-    /// discard.
-    pub(crate) fn discards_to_zeroes(&self, set_id: openraid_units::SetId) -> bool {
-        let mut active = self.sets.get(set_id).members().iter().filter(|member| member.is_active());
-        active.all(|member| {
-            self.channels
-                .get(member.drive())
-                .is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
-        })
-    }
-
     pub(crate) fn step_discard(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
@@ -264,11 +268,14 @@ impl Controller {
     fn discarded(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let is_redundant = self.sets.get(op.set).is_redundant();
-        if is_redundant && !op.has_failed() && !self.pass_reply_gate(index) {
+        if is_redundant
+            && !op.has_failed()
+            && !self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
+        {
             return;
         }
         if self.ops[index].is_by_rows() {
-            self.distrust_parity(index, actions);
+            self.sets.distrust_parity(&self.ops, &self.trace, self.now, index, actions);
         }
         self.finish_op(index, actions);
     }

@@ -12,7 +12,7 @@ impl Controller {
     pub(crate) fn step_flush(&mut self, index: u32, actions: &mut Actions) {
         if self.ops[index].phase == Phase::Start {
             if !self.channels.may_issue() {
-                return self.wait_for_commands(index);
+                return self.ops.hold_for_commands(index);
             }
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;
@@ -34,7 +34,9 @@ impl Controller {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushFailed, 0, 0);
             self.ops[index].fail(ReplyStatus::IoError);
         }
-        if self.ops[index].has_failed() || self.pass_reply_gate(index) {
+        if self.ops[index].has_failed()
+            || self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
+        {
             self.finish_op(index, actions);
         }
     }

@@ -16,11 +16,15 @@
 //! asks itself for room in the table of commands (rule 7), and passes the reply gate.
 
 use crate::actions::{Actions, ReplyStatus};
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::io::op::{OpKind, Phase};
+use crate::io::ops::Ops;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
+use crate::planted::Planted;
 use crate::reason::Reason;
+use crate::trace::Trace;
 
 /// The answer of the gate, and of each of its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,6 +64,35 @@ impl Gate {
     }
 }
 
+impl Ops {
+    /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
+    /// is recorded as failed on the others, and each range that must not be used for recovery is in the bad-block log of
+    /// its member. Until then the operation waits in [`Phase::Recording`].
+    ///
+    /// If the array has failed, or its members do not take the record, nothing is recorded any more: a member that lacks the
+    /// write may rejoin as in sync. The operation ends with an error.
+    pub(crate) fn pass_reply_gate(&mut self, sets: &mut Sets, trace: &mut Trace, planted: Planted, index: u32) -> bool {
+        let set_id = self[index].set;
+        let set = sets.get(set_id);
+        if set.has_failed() || set.has_stale_metadata() {
+            if !self[index].has_failed() {
+                self[index].fail(ReplyStatus::IoError);
+            }
+            return true;
+        }
+        let recorded = set.is_failure_durable() || planted.has(Flaw::AnswerBesideFailure);
+        if !recorded {
+            let first = self[index].phase != Phase::Recording;
+            self[index].phase = Phase::Recording;
+            if first {
+                trace.note_op(sets, self, index, Reason::WaitedForFailureMark, u64::from(index), 0);
+            }
+            self.hold_op(index, Wait::ReplyMark);
+        }
+        recorded
+    }
+}
+
 impl Controller {
     /// Let an operation that is ready to write through the gate. An operation that is held waits in the right queue; one
     /// that must not write has ended.
@@ -67,7 +100,10 @@ impl Controller {
         let gate = self.ask_write_gate(index, actions);
         match gate {
             Gate::Open => {}
-            Gate::Waits(wait) => self.hold_op(index, wait),
+            Gate::Waits(Wait::JournalRoom(reason)) => {
+                self.ops.hold_for_room(&mut self.sets, &self.journal, &mut self.trace, index, reason)
+            }
+            Gate::Waits(wait) => self.ops.hold_op(index, wait),
             Gate::Failed => self.fail_op(index, ReplyStatus::IoError, actions),
         }
         gate
@@ -90,33 +126,6 @@ impl Controller {
             .then(is_data, || self.log_write(index, actions))
             .then(is_host, || self.sets.record_write(index, &mut self.ops, &mut self.trace))
             .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))
-    }
-
-    /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
-    /// is recorded as failed on the others, and each range that must not be used for recovery is in the bad-block log of
-    /// its member. Until then the operation waits in [`Phase::Recording`].
-    ///
-    /// If the array has failed, or its members do not take the record, nothing is recorded any more: a member that lacks the
-    /// write may rejoin as in sync. The operation ends with an error.
-    pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
-        let set_id = self.ops[index].set;
-        let set = self.sets.get(set_id);
-        if set.has_failed() || set.has_stale_metadata() {
-            if !self.ops[index].has_failed() {
-                self.ops[index].fail(ReplyStatus::IoError);
-            }
-            return true;
-        }
-        let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);
-        if !recorded {
-            let first = self.ops[index].phase != Phase::Recording;
-            self.ops[index].phase = Phase::Recording;
-            if first {
-                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForFailureMark, u64::from(index), 0);
-            }
-            self.hold_op(index, Wait::ReplyMark);
-        }
-        recorded
     }
 }
 

@@ -1,6 +1,12 @@
 //! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
 //! made in its final place.
 
+use crate::array::sets::Sets;
+use crate::frames::Pool;
+use crate::io::ops::Ops;
+use crate::requests::Requests;
+use crate::trace::Trace;
+use openraid_units::Instant;
 use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass};
@@ -86,31 +92,69 @@ impl Issuer {
     }
 }
 
-impl Controller {
-    pub(crate) fn class_of(op: &Op) -> IoClass {
-        match op.kind {
-            OpKind::Redo if op.redo().is_awaited => IoClass::Foreground,
+impl Op {
+    /// The class of its commands.
+    pub(super) fn class(&self) -> IoClass {
+        match self.kind {
+            OpKind::Redo if self.redo().is_awaited => IoClass::Foreground,
             OpKind::Redo => IoClass::Destage,
             OpKind::Rebuild | OpKind::Resync | OpKind::Reparity => IoClass::Rebuild,
             OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
             OpKind::Scrub => IoClass::Scrub,
-            OpKind::Read | OpKind::RowRead if matches!(op.works_for, WorksFor::Ahead(_)) => IoClass::ReadAhead,
+            OpKind::Read | OpKind::RowRead if matches!(self.works_for, WorksFor::Ahead(_)) => IoClass::ReadAhead,
             OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
                 IoClass::Foreground
             }
         }
     }
+}
 
+impl Ops {
     #[inline(always)]
-    pub(super) fn issuer(&self, index: u32) -> Issuer {
-        let op = &self.ops[index];
-        let work = op.parent().map_or(op.work(), |parent| op.work().or(self.ops[parent].work()));
-        let host = op.piece().and_then(|piece| self.requests.piece(piece).run());
+    pub(super) fn issuer(&self, pool: &Pool, requests: &Requests, index: u32) -> Issuer {
+        let op = &self[index];
+        let work = op.parent().map_or(op.work(), |parent| op.work().or(self[parent].work()));
+        let host = op.piece().and_then(|piece| requests.piece(piece).run());
         let may_discard = op.payload == Payload::Zero { may_discard: true };
-        let (set, class, fua) = (op.set, Self::class_of(op), op.is_fua());
-        Issuer { index, set, class, fua, may_discard, work, host, work_from: self.pool.work_from() }
+        let (set, class, fua) = (op.set, op.class(), op.is_fua());
+        Issuer { index, set, class, fua, may_discard, work, host, work_from: pool.work_from() }
     }
 
+    pub(super) fn push_op_command(
+        &mut self,
+        channels: &mut Channels,
+        trace: &mut Trace,
+        now: Instant,
+        index: u32,
+        command: Command,
+        actions: &mut Actions,
+    ) {
+        let key = channels.commands.put(command);
+        self[index].pending += 1;
+        let waits = channels.enter(now, key, actions);
+        if trace.steps().is_on() {
+            self.trace_asked(channels, trace, index, key, waits);
+        }
+    }
+
+    #[cold]
+    fn trace_asked(&mut self, channels: &Channels, trace: &mut Trace, index: u32, key: Key, waits: bool) {
+        let step = channels.commands[key.index].asked_step(waits);
+        trace.op(self, index, || step);
+    }
+}
+
+impl Sets {
+    /// A command without payload to one member.
+    pub(super) fn plain_command(&self, ops: &Ops, index: u32, member_index: u32) -> Command {
+        let op = &ops[index];
+        let member = self.get(op.set).member(member_index);
+        let (slot, class) = (member.slot().unwrap_or_default(), op.class());
+        Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
+    }
+}
+
+impl Controller {
     /// Read from the member in a slot. The caller has chosen a readable slot.
     pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
         self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried, actions);
@@ -126,7 +170,7 @@ impl Controller {
         tried: SlotSet,
         actions: &mut Actions,
     ) {
-        let by = self.issuer(index);
+        let by = self.ops.issuer(&self.pool, &self.requests, index);
         if self.trace.steps().is_on() {
             return self.issue_reads_traced(&by, &mut slots, &range_of, tried, actions);
         }
@@ -155,7 +199,7 @@ impl Controller {
             let set = self.sets.get_mut(by.set);
             let range = range_of(set.geometry(), slot);
             let command = by.read(set, range, tried);
-            self.push_op_command(by.index, command, actions);
+            self.ops.push_op_command(&mut self.channels, &mut self.trace, self.now, by.index, command, actions);
         }
     }
 
@@ -173,7 +217,7 @@ impl Controller {
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         actions: &mut Actions,
     ) {
-        let by = self.issuer(index);
+        let by = self.ops.issuer(&self.pool, &self.requests, index);
         if self.trace.steps().is_on() {
             return self.issue_writes_traced(&by, &mut slots, &range_of, actions);
         }
@@ -213,34 +257,11 @@ impl Controller {
 
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
-        let by = self.issuer(index);
+        let by = self.ops.issuer(&self.pool, &self.requests, index);
         let set = self.sets.get_mut(by.set);
         if let Some(command) = by.write(set, &self.channels, member_index, range) {
-            self.push_op_command(index, command, actions);
+            self.ops.push_op_command(&mut self.channels, &mut self.trace, self.now, index, command, actions);
         }
-    }
-
-    /// A command without payload to one member.
-    pub(super) fn plain_command(&self, index: u32, member_index: u32) -> Command {
-        let op = &self.ops[index];
-        let member = self.sets.get(op.set).member(member_index);
-        let (slot, class) = (member.slot().unwrap_or_default(), Self::class_of(op));
-        Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
-    }
-
-    pub(super) fn push_op_command(&mut self, index: u32, command: Command, actions: &mut Actions) {
-        let key = self.channels.commands.put(command);
-        self.ops[index].pending += 1;
-        let waits = self.channels.enter(self.now, key, actions);
-        if self.trace.steps().is_on() {
-            self.trace_asked(index, key, waits);
-        }
-    }
-
-    #[cold]
-    fn trace_asked(&mut self, index: u32, key: Key, waits: bool) {
-        let step = self.channels.commands[key.index].asked_step(waits);
-        self.trace.op(&self.ops, index, || step);
     }
 }
 
@@ -254,14 +275,14 @@ mod tests {
 
     #[test]
     fn work_for_hosts_goes_before_destage_and_destage_before_rebuild() {
-        let class = |kind| Controller::class_of(&Op::new(kind, SetId(0), Footprint::Set));
+        let class = |kind| Op::new(kind, SetId(0), Footprint::Set).class();
         let kinds = [OpKind::Read, OpKind::RowWrite, OpKind::Flush, OpKind::RowDestage, OpKind::Rebuild, OpKind::Scrub];
         let (host, destage) = (IoClass::Foreground, IoClass::Destage);
         assert_eq!(kinds.map(class), [host, host, host, destage, IoClass::Rebuild, IoClass::Scrub]);
         // A redo goes with destage until an operation waits for it.
         for (is_awaited, wanted) in [(false, destage), (true, host)] {
             let data = KindData::Redo(RedoData { first: 0, count: 1, reads: RedoReads::Going(0), is_awaited });
-            assert_eq!(Controller::class_of(&Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }), wanted);
+            assert_eq!(Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }.class(), wanted);
         }
     }
 }

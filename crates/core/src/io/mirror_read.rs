@@ -7,6 +7,10 @@
 //! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are
 //! anywhere, and 0.161 after a while, because each head keeps to a region of its own.
 
+use crate::array::table::Arrays;
+use crate::io::channel::Channels;
+use crate::requests::Requests;
+use crate::trace::Trace;
 use alloc::vec::Vec;
 use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
 
@@ -193,6 +197,81 @@ impl Sets {
     }
 }
 
+impl Sets {
+    /// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
+    /// copy is idle (with `alone`: and had no stream recently).
+    fn stay_with_run(
+        &self,
+        channels: &Channels,
+        op: &Op,
+        mirror: &Mirror,
+        (at, left): (SetLba, Sectors),
+        alone: bool,
+    ) -> Option<(Fragment, Reason)> {
+        let set = self.get(op.set);
+        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
+        let disturbed =
+            set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(channels, op, &copy) > 0;
+        let idle = |other: &Fragment| readable(other) && self.pending_of(channels, op, other) == 0;
+        let other = (0..)
+            .zip(mirror.copies(at))
+            .find(|(which, other)| disturbed && idle(other) && !(alone && set.mirror_reads.has_run(*which)));
+        match other {
+            Some((_, other)) => Some((other, Reason::ReadLeastPending)),
+            None => readable(&copy).then_some((copy, Reason::ReadSequential)),
+        }
+    }
+
+    /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
+    /// have requested at once, in one request or in the unfinished requests of the stream.
+    fn wanted_at_once(&self, arrays: &Arrays, requests: &Requests, op: &Op, at: SetLba, left: Sectors) -> u64 {
+        let set = self.get(op.set);
+        if set.policy().split_streams {
+            return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
+        }
+        let Some(piece) = op.piece() else { return left.get() };
+        let request = requests.of_piece(piece).asked();
+        let array = arrays.get(request.array);
+        array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
+    }
+
+    /// Number of pending commands of the member with this copy.
+    fn pending_of(&self, channels: &Channels, op: &Op, copy: &Fragment) -> u32 {
+        let member = self.get(op.set).member_of(copy.slot);
+        member.and_then(|member| channels.get(member.drive())).map_or(0, |channel| channel.pending())
+    }
+
+    /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
+    /// recorded.
+    pub(crate) fn copy_chosen(
+        &mut self,
+        trace: &mut Trace,
+        id: openraid_units::SetId,
+        at: SetLba,
+        copy: &Fragment,
+        len: Sectors,
+        reason: Reason,
+    ) {
+        trace.note(self, id, reason, copy.lba.get(), u32::from(copy.slot.0));
+        let set = self.get_mut(id);
+        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
+        match set.mirror_reads.tuning.mirror_read {
+            MirrorRead::RoundRobin => {
+                set.mirror_reads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
+            }
+            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
+                let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
+                let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
+                set.mirror_reads.went_on(at, len, which.map_or(0, |(which, _)| which));
+                set.mirror_reads.parts[copy.slot.index()].take(copy.lba.get());
+            }
+            MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
+        }
+        set.mirror_reads.moved(copy.slot, (copy.lba + len).get());
+    }
+}
+
 impl Controller {
     /// The copy from which the data at `at` is read, and the length; `None` if no member has it.
     pub(crate) fn choose_copy(
@@ -210,7 +289,8 @@ impl Controller {
         }
         let rule = set.mirror_reads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
-        let is_long = parts && self.wanted_at_once(op, at, left) > set.policy().split_above.get();
+        let is_long = parts
+            && self.sets.wanted_at_once(&self.arrays, &self.requests, op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -244,7 +324,9 @@ impl Controller {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
                 MirrorRead::LeastPending if is_long => self.sets.section(op, mirror, at, left),
-                MirrorRead::LeastPending if spins => self.stay_with_run(op, mirror, (at, left), true),
+                MirrorRead::LeastPending if spins => {
+                    self.sets.stay_with_run(&self.channels, op, mirror, (at, left), true)
+                }
                 _ => None,
             };
             return Some(run.unwrap_or((copy, reason)));
@@ -252,85 +334,17 @@ impl Controller {
         Some((copy, reason))
     }
 
-    /// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
-    /// copy is idle (with `alone`: and had no stream recently).
-    fn stay_with_run(
-        &self,
-        op: &Op,
-        mirror: &Mirror,
-        (at, left): (SetLba, Sectors),
-        alone: bool,
-    ) -> Option<(Fragment, Reason)> {
-        let set = self.sets.get(op.set);
-        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
-        let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
-        let disturbed = set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(op, &copy) > 0;
-        let idle = |other: &Fragment| readable(other) && self.pending_of(op, other) == 0;
-        let other = (0..)
-            .zip(mirror.copies(at))
-            .find(|(which, other)| disturbed && idle(other) && !(alone && set.mirror_reads.has_run(*which)));
-        match other {
-            Some((_, other)) => Some((other, Reason::ReadLeastPending)),
-            None => readable(&copy).then_some((copy, Reason::ReadSequential)),
-        }
-    }
-
     /// The `twinstor` rule for a read that continues a stream, or is long by itself.
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
         // A single read of at most one section is not split: the nearer head is better than taking turns.
         let is_single = left <= set.policy().split_section && set.mirror_reads.run_at(at).is_none();
-        if is_single || self.wanted_at_once(op, at, left) <= set.policy().split_above.get() {
-            return self.stay_with_run(op, mirror, (at, left), false);
+        if is_single
+            || self.sets.wanted_at_once(&self.arrays, &self.requests, op, at, left) <= set.policy().split_above.get()
+        {
+            return self.sets.stay_with_run(&self.channels, op, mirror, (at, left), false);
         }
         self.sets.section(op, mirror, at, left)
-    }
-
-    /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
-    /// have requested at once, in one request or in the unfinished requests of the stream.
-    fn wanted_at_once(&self, op: &Op, at: SetLba, left: Sectors) -> u64 {
-        let set = self.sets.get(op.set);
-        if set.policy().split_streams {
-            return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
-        }
-        let Some(piece) = op.piece() else { return left.get() };
-        let request = self.requests.of_piece(piece).asked();
-        let array = self.arrays.get(request.array);
-        array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
-    }
-
-    /// Number of pending commands of the member with this copy.
-    fn pending_of(&self, op: &Op, copy: &Fragment) -> u32 {
-        let member = self.sets.get(op.set).member_of(copy.slot);
-        member.and_then(|member| self.channels.get(member.drive())).map_or(0, |channel| channel.pending())
-    }
-
-    /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
-    /// recorded.
-    pub(crate) fn copy_chosen(
-        &mut self,
-        id: openraid_units::SetId,
-        at: SetLba,
-        copy: &Fragment,
-        len: Sectors,
-        reason: Reason,
-    ) {
-        self.trace.note(&mut self.sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let set = self.sets.get_mut(id);
-        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
-        match set.mirror_reads.tuning.mirror_read {
-            MirrorRead::RoundRobin => {
-                set.mirror_reads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
-            }
-            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
-                let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
-                let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
-                set.mirror_reads.went_on(at, len, which.map_or(0, |(which, _)| which));
-                set.mirror_reads.parts[copy.slot.index()].take(copy.lba.get());
-            }
-            MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
-        }
-        set.mirror_reads.moved(copy.slot, (copy.lba + len).get());
     }
 }
 

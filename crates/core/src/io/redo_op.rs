@@ -1,6 +1,10 @@
 //! Redos: data of redo records is read from the journal and written to a member. Other operations that need these rows
 //! wait here. The journal knows which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
 
+use crate::io::channel::Channels;
+use crate::io::ops::Ops;
+use crate::journal::Journal;
+use crate::limits::Limits;
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
@@ -44,6 +48,76 @@ impl Sets {
     }
 }
 
+impl Ops {
+    /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
+    /// go first, but one redo is always at work.
+    fn may_begin_redo(&self, limits: &Limits, out: u32) -> bool {
+        let most = REDOS_MAX.min(limits.ops_max / OPS_SHARE);
+        match out {
+            0 => self.may_make_awaited_op(),
+            _ => out < most && self.may_make_op() && !self.are_frames_awaited(),
+        }
+    }
+
+    /// The device to try next. Each device may fail once for an operation before the operation ends.
+    fn next_redo_device(&mut self, journal: &Journal, channels: &Channels, index: u32, tried: usize) -> Option<usize> {
+        let op = &mut self[index];
+        let again = op.count_failed_read() <= op.redo().count;
+        journal.redo_device(channels, Some(tried)).filter(|_| again)
+    }
+
+    pub(crate) fn wake_redo_waiters(&mut self, sets: &mut Sets) {
+        sets.look();
+        self.wake_for_redos();
+    }
+}
+
+impl Sets {
+    fn may_redo(&self, journal: &Journal, number: usize) -> bool {
+        let backlog = journal.replay().backlog(number);
+        backlog.error().is_none() && !self.get(backlog.owner().0).has_failed()
+    }
+
+    /// Is a redo of its rows pending, in a backlog that is not over?
+    pub(super) fn is_held_by_redo(&self, journal: &Journal, op: &Op) -> bool {
+        let replay = journal.replay();
+        let (Some(number), Some((from, to))) = (replay.number_of(op.set), self.member_rows_of(op)) else {
+            return false;
+        };
+        let backlog = replay.backlog(number);
+        !backlog.is_over() && backlog.pending(from, to).next().is_some()
+    }
+}
+
+impl Journal {
+    /// The device of the journal to read from, other than the one that was tried.
+    fn redo_device(&self, channels: &Channels, tried: Option<usize>) -> Option<usize> {
+        self.device_to_read(tried, |drive| channels.is_silent(drive))
+    }
+
+    fn redos_done(&mut self, sets: &mut Sets, set: SetId, first: usize, count: usize) {
+        if self.end_redos(set, first, count) {
+            sets.look();
+        }
+    }
+
+    pub(crate) fn on_redone(&mut self, ops: &mut Ops, sets: &mut Sets, op: &Op) {
+        let RedoData { first, count, .. } = *op.redo();
+        let count = count as usize;
+        let backlog = self.replay_mut().backlog_of(op.set).expect("it is kept while redos are out");
+        let failed = op.is_redo_lost() || op.has_failed();
+        backlog.end_work(first, count, failed);
+        if failed {
+            if op.has_failed() {
+                backlog.fail(NOT_TAKEN);
+            }
+        } else {
+            self.redos_done(sets, op.set, first, count);
+        }
+        ops.wake_redo_waiters(sets);
+    }
+}
+
 impl Controller {
     /// Advance the backlogs; true if something has changed.
     pub(crate) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
@@ -62,20 +136,22 @@ impl Controller {
         if self.journal.replay().backlog(number).is_over() {
             return false;
         }
-        let can_be_read = self.redo_device(None).is_some();
+        let can_be_read = self.journal.redo_device(&self.channels, None).is_some();
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let (left, out) = backlog.progress();
         if left > 0 && !can_be_read {
             backlog.fail(SILENT);
         }
-        if !self.may_redo(number) || left == 0 {
+        if !self.sets.may_redo(&self.journal, number) || left == 0 {
             return out == 0 && self.end_redos(number, actions);
         }
         if !self.prepare_redo(number) {
             return false;
         }
         let mut moved = false;
-        while actions.has_room() && self.may_begin_redo(self.journal.replay().backlog(number).progress().1) {
+        while actions.has_room()
+            && self.ops.may_begin_redo(&self.limits, self.journal.replay().backlog(number).progress().1)
+        {
             let Some(index) = self.journal.replay_mut().backlog_mut(number).next() else { break };
             if !self.begin_redo(number, index, false, actions) {
                 break;
@@ -101,21 +177,6 @@ impl Controller {
         may_begin
     }
 
-    /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
-    /// go first, but one redo is always at work.
-    fn may_begin_redo(&self, out: u32) -> bool {
-        let most = REDOS_MAX.min(self.limits.ops_max / OPS_SHARE);
-        match out {
-            0 => self.ops.may_make_awaited_op(),
-            _ => out < most && self.ops.may_make_op() && !self.ops.are_frames_awaited(),
-        }
-    }
-
-    fn may_redo(&self, number: usize) -> bool {
-        let backlog = self.journal.replay().backlog(number);
-        backlog.error().is_none() && !self.sets.get(backlog.owner().0).has_failed()
-    }
-
     /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
     /// again.
     fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
@@ -126,7 +187,7 @@ impl Controller {
             let (set, rows) = (self.ops[waiting].set, self.sets.member_rows_of(&self.ops[waiting]));
             let number = self.journal.replay().number_of(set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
-            while self.may_redo(number) {
+            while self.sets.may_redo(&self.journal, number) {
                 let backlog = self.journal.replay().backlog(number);
                 let Some(index) = backlog.next_of(from, to) else { break };
                 let room = actions.has_room() && self.ops.may_make_awaited_op();
@@ -150,11 +211,13 @@ impl Controller {
         let (slot, at, _) = own.place();
         if slot.0 >= set.slots() || !set.writable().contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
-            self.redos_done(id, index, count);
-            self.wake_redo_waiters();
+            self.journal.redos_done(&mut self.sets, id, index, count);
+            self.ops.wake_redo_waiters(&mut self.sets);
             return true;
         }
-        let (Some(device), true) = (self.redo_device(None), self.channels.may_issue()) else { return false };
+        let (Some(device), true) = (self.journal.redo_device(&self.channels, None), self.channels.may_issue()) else {
+            return false;
+        };
         let before = own.from().get() % block;
         let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
         let backlog = self.journal.replay_mut().backlog_mut(number);
@@ -190,20 +253,9 @@ impl Controller {
         true
     }
 
-    /// The device of the journal to read from, other than the one that was tried.
-    fn redo_device(&self, tried: Option<usize>) -> Option<usize> {
-        self.journal.device_to_read(tried, |drive| self.channels.is_silent(drive))
-    }
-
-    fn redos_done(&mut self, set: SetId, first: usize, count: usize) {
-        if self.journal.end_redos(set, first, count) {
-            self.sets.look();
-        }
-    }
-
     /// The backlog of a set is empty, or no more of it can be done.
     fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
-        let may = self.may_redo(number);
+        let may = self.sets.may_redo(&self.journal, number);
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let ((id, array), error) = (backlog.owner(), backlog.error());
         backlog.end();
@@ -233,7 +285,7 @@ impl Controller {
                 }
             }
         }
-        self.wake_redo_waiters();
+        self.ops.wake_redo_waiters(&mut self.sets);
         true
     }
 
@@ -255,27 +307,10 @@ impl Controller {
             self.fail_op(index, ReplyStatus::IoError, actions);
         } else {
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForRedo, stripe, 0);
-            self.hold_op(index, Wait::Redo);
+            self.ops.hold_op(index, Wait::Redo);
             self.journal.replay_mut().ask();
         }
         true
-    }
-
-    /// Is a redo of its rows pending, in a backlog that is not over?
-    pub(super) fn is_held_by_redo(&self, op: &Op) -> bool {
-        let replay = self.journal.replay();
-        let (Some(number), Some((from, to))) = (replay.number_of(op.set), self.sets.member_rows_of(op)) else {
-            return false;
-        };
-        let backlog = replay.backlog(number);
-        !backlog.is_over() && backlog.pending(from, to).next().is_some()
-    }
-
-    /// The device to try next. Each device may fail once for an operation before the operation ends.
-    fn next_redo_device(&mut self, index: u32, tried: usize) -> Option<usize> {
-        let op = &mut self.ops[index];
-        let again = op.count_failed_read() <= op.redo().count;
-        self.redo_device(Some(tried)).filter(|_| again)
     }
 
     fn read_for_redo(
@@ -292,7 +327,7 @@ impl Controller {
             lba,
             len,
             data: Data::Frames(to),
-            class: Self::class_of(op),
+            class: op.class(),
             hold: op.work().map(Hold::Work),
             ..self.journal.command_to(device, JournalWork::Read(JournalRead::Redo(index)))
         };
@@ -322,14 +357,16 @@ impl Controller {
                 let works = self.journal.has_working_device();
                 (!works).then_some(SILENT)
             }
-            Err(CommandError::Drive(_)) => match self.next_redo_device(index, number) {
-                Some(other) => {
-                    let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
-                    self.read_for_redo(index, other, (command.lba, command.len), to, actions);
-                    None
+            Err(CommandError::Drive(_)) => {
+                match self.ops.next_redo_device(&self.journal, &self.channels, index, number) {
+                    Some(other) => {
+                        let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
+                        self.read_for_redo(index, other, (command.lba, command.len), to, actions);
+                        None
+                    }
+                    None => Some(UNREADABLE),
                 }
-                None => Some(UNREADABLE),
-            },
+            }
         };
         if let (Some(why), Some(backlog)) = (why, self.journal.replay_mut().backlog_of(set)) {
             backlog.fail(why);
@@ -345,7 +382,7 @@ impl Controller {
             Phase::ReadingOld if op.is_redo_lost() => self.finish_redo(index, actions),
             Phase::ReadingOld => {
                 if !self.channels.may_issue() {
-                    return self.wait_for_commands(index);
+                    return self.ops.hold_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;
                 let Footprint::Member(own) = op.footprint else { unreachable!("a redo is for a member") };
@@ -357,7 +394,7 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if op.has_failed() || self.pass_reply_gate(index) {
+                if op.has_failed() || self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index) {
                     self.finish_redo(index, actions);
                 }
             }
@@ -376,26 +413,5 @@ impl Controller {
             backlog.keep_spare(self.pool.work_mut().take(backlog.bytes_max()));
         }
         self.finish_op(index, actions);
-    }
-
-    pub(crate) fn on_redone(&mut self, op: &Op) {
-        let RedoData { first, count, .. } = *op.redo();
-        let count = count as usize;
-        let backlog = self.journal.replay_mut().backlog_of(op.set).expect("it is kept while redos are out");
-        let failed = op.is_redo_lost() || op.has_failed();
-        backlog.end_work(first, count, failed);
-        if failed {
-            if op.has_failed() {
-                backlog.fail(NOT_TAKEN);
-            }
-        } else {
-            self.redos_done(op.set, first, count);
-        }
-        self.wake_redo_waiters();
-    }
-
-    pub(crate) fn wake_redo_waiters(&mut self) {
-        self.sets.look();
-        self.ops.wake_for_redos();
     }
 }

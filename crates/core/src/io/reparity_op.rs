@@ -14,6 +14,10 @@
 //! missing written column are left alone: the content that was being written there is unknown, and the other columns
 //! are all present.
 
+use crate::frames::Pool;
+use crate::io::ops::Ops;
+use crate::trace::Trace;
+use openraid_units::Instant;
 use openraid_units::{PoolOffset, Sectors};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
@@ -40,6 +44,40 @@ impl Sets {
     }
 }
 
+impl Sets {
+    /// The member did not accept its new parity. The old parity must not be used for recovery.
+    fn distrust_unmade_parity(
+        &mut self,
+        ops: &mut Ops,
+        trace: &Trace,
+        now: Instant,
+        index: u32,
+        actions: &mut Actions,
+    ) {
+        if ops[index].is_torn() {
+            self.distrust_parity(ops, trace, now, index, actions);
+            ops[index].outcome = Outcome::Fine;
+        }
+    }
+}
+
+impl Ops {
+    fn take_reparity_buffers(
+        &mut self,
+        sets: &mut Sets,
+        trace: &mut Trace,
+        pool: &mut Pool,
+        index: u32,
+        slots: SlotSet,
+    ) -> bool {
+        let taken = self.take_buffers(sets, trace, pool, index, slots);
+        if !taken {
+            self[index].phase = Phase::Planning;
+        }
+        taken
+    }
+}
+
 impl Controller {
     pub(crate) fn step_reparity(&mut self, index: u32, actions: &mut Actions) {
         match self.ops[index].phase {
@@ -60,20 +98,12 @@ impl Controller {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                self.distrust_unmade_parity(index, actions);
-                if self.pass_reply_gate(index) {
+                self.sets.distrust_unmade_parity(&mut self.ops, &self.trace, self.now, index, actions);
+                if self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index) {
                     self.reparity_rows_done(index, actions);
                 }
             }
             phase => unreachable!("an entry of a log is never in {phase:?}"),
-        }
-    }
-
-    /// The member did not accept its new parity. The old parity must not be used for recovery.
-    fn distrust_unmade_parity(&mut self, index: u32, actions: &mut Actions) {
-        if self.ops[index].is_torn() {
-            self.distrust_parity(index, actions);
-            self.ops[index].outcome = Outcome::Fine;
         }
     }
 
@@ -87,7 +117,7 @@ impl Controller {
 
     fn plan_reparity(&mut self, index: u32, actions: &mut Actions) {
         if !self.channels.may_issue() {
-            return self.wait_for_commands(index);
+            return self.ops.hold_for_commands(index);
         }
         let op = self.ops[index];
         let slot = op.parity_slot();
@@ -99,7 +129,7 @@ impl Controller {
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
-            if self.take_reparity_buffers(index, SlotSet::EMPTY) {
+            if self.ops.take_reparity_buffers(&mut self.sets, &mut self.trace, &mut self.pool, index, SlotSet::EMPTY) {
                 self.read_partial(index, actions);
             }
             return;
@@ -109,14 +139,20 @@ impl Controller {
         let written = op.named_slots(self.sets.get(op.set));
         if !written.with(op.parity_slot()).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
-            if self.narrow_rows(index) {
+            if self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
                 return self.plan_reparity(index, actions);
             }
             return self.reparity_rows_done(index, actions);
         }
         self.ops[index].partial_parity =
             if redoing.entry().at.is_some() { PartialParity::Buffered } else { PartialParity::None };
-        if !self.take_reparity_buffers(index, written.with(op.parity_slot())) {
+        if !self.ops.take_reparity_buffers(
+            &mut self.sets,
+            &mut self.trace,
+            &mut self.pool,
+            index,
+            written.with(op.parity_slot()),
+        ) {
             return;
         }
         let op = &mut self.ops[index];
@@ -129,14 +165,6 @@ impl Controller {
         if op.partial_parity.is_there() {
             self.read_partial(index, actions);
         }
-    }
-
-    fn take_reparity_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
-        let taken = self.take_buffers(index, slots);
-        if !taken {
-            self.ops[index].phase = Phase::Planning;
-        }
-        taken
     }
 
     /// Read the partial parity of the rows in work.
@@ -177,7 +205,7 @@ impl Controller {
                 CommandError::Drive(_) => Some(FailReason::Protocol),
             };
             if let Some(reason) = reason {
-                self.fail_member(command.set, command.member(), reason, actions);
+                self.sets.fail_member((command.set, command.member()), reason, (&self.trace, self.now), actions);
             }
             self.ops[index].excluded.insert(command.slot);
             // If the parity's member is gone, there is no parity to compute.
@@ -200,7 +228,7 @@ impl Controller {
         }
         let sound = self.sets.redoing(&op).is_sound();
         if sound && op.plan.read.intersects(op.excluded) {
-            self.release_work(index);
+            self.ops.release_work(&mut self.pool, index);
             self.ops[index].phase = Phase::Planning;
             return self.plan_reparity(index, actions);
         }

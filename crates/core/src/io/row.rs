@@ -1,5 +1,9 @@
 //! Rows of parity sets: reads with recovery, and the write methods.
 
+use crate::frames::Pool;
+use crate::io::ops::Ops;
+use crate::trace::Trace;
+use openraid_units::Instant;
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
@@ -132,11 +136,18 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Ops {
     /// Take one buffer for each of these slots.
-    pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
-        self.ops[index].buffers = slots;
-        let op = &self.ops[index];
+    pub(crate) fn take_buffers(
+        &mut self,
+        sets: &mut Sets,
+        trace: &mut Trace,
+        pool: &mut Pool,
+        index: u32,
+        slots: SlotSet,
+    ) -> bool {
+        self[index].buffers = slots;
+        let op = &self[index];
         // After the buffers comes the data of a destage, and then the partial parity.
         let staged = op.band().len();
         let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
@@ -144,9 +155,100 @@ impl Controller {
             return true;
         }
         let bytes = u64::from(count) * u64::from(op.row_bytes());
-        self.take_work(index, bytes)
+        self.take_work(sets, trace, pool, index, bytes)
     }
 
+    /// Recover the lost columns from all data that was read.
+    pub(crate) fn push_recover(&mut self, sets: &Sets, trace: &mut Trace, index: u32, actions: &mut Actions) {
+        let view = self[index].stripe_view(sets.get(self[index].set));
+        self.push_recover_by(sets, trace, index, view.parities(), actions);
+    }
+
+    /// The same with these parities alone.
+    pub(crate) fn push_recover_by(
+        &mut self,
+        sets: &Sets,
+        trace: &mut Trace,
+        index: u32,
+        by: SlotSet,
+        actions: &mut Actions,
+    ) {
+        let op = self[index];
+        let view = op.stripe_view(sets.get(op.set));
+        let by = by & op.plan.read;
+        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), sets.get(op.set).geometry());
+        for slots in [op.plan.read & view.data, op.plan.lost] {
+            for slot in slots {
+                let at = frames.read_at(geometry, slot);
+                actions.columns.push(JobColumn { index: sets.weight(&op, slot), at, old: at });
+            }
+        }
+        let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
+        let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
+        let lost = u16::try_from(op.plan.lost.len()).expect("at most two");
+        self.push_job(trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
+    }
+}
+
+impl Sets {
+    /// Parities that are not written stay old. Members that are being filled are filled again from here; on others the
+    /// range is recorded as bad. False if that is impossible.
+    fn leave_parities_out(
+        &mut self,
+        ops: &Ops,
+        trace: &Trace,
+        index: u32,
+        view: &StripeView,
+        written: SlotSet,
+        actions: &mut Actions,
+    ) -> bool {
+        let left_out = (view.parities() & view.writable).minus(written);
+        if left_out.is_empty() {
+            return true;
+        }
+        let op = ops[index];
+        let (at, to) = op.member_rows(self.get(op.set));
+        for slot in left_out {
+            if view.filling.contains(slot) {
+                self.get_mut(op.set).leave_out(slot, at);
+                continue;
+            }
+            // Its replacement may have the old parity too. It takes the slot together with its own list of bad ranges.
+            let place = self.get(op.set).place(slot);
+            for member in place.each() {
+                let active = self.get(op.set).member(member).is_active();
+                if active && !self.record_bad(trace, op.set, member, at, to - at, actions) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Some of the row was written, and a member that the array needs lacks its part: recovered data would be data that
+    /// no host has written. If that cannot be recorded, the array fails.
+    pub(crate) fn distrust_parity(
+        &mut self,
+        ops: &Ops,
+        trace: &Trace,
+        now: Instant,
+        index: u32,
+        actions: &mut Actions,
+    ) {
+        let op = ops[index];
+        if !op.is_torn() || self.get(op.set).has_failed() {
+            return;
+        }
+        let view = op.stripe_view(self.get(op.set));
+        if !self.leave_parities_out(ops, trace, index, &view, SlotSet::EMPTY, actions) {
+            let place = (view.parities() & view.writable).first().map(|slot| self.get(op.set).place(slot));
+            let member = place.and_then(SlotMembers::member).expect("it has parity, in a member");
+            self.lose_array((op.set, member), FailReason::BadBlockLogFull, (trace, now), actions);
+        }
+    }
+}
+
+impl Controller {
     /// A command was given up while it pointed into the work frames: plan again with other frames. If it pointed into
     /// the host's frames, the whole piece is read again, and the answer is true.
     fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
@@ -179,7 +281,7 @@ impl Controller {
                 }
                 let op = self.ops[index];
                 if op.plan.read.intersects(op.excluded) {
-                    self.rows_unread(index);
+                    self.ops.rows_unread(&mut self.sets, &mut self.pool, index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_row_read(index, actions);
                 }
@@ -187,7 +289,7 @@ impl Controller {
                     return self.row_read_done(index, actions);
                 }
                 self.ops[index].phase = Phase::Computing(Computation::Recover);
-                self.push_recover(index, actions);
+                self.ops.push_recover(&self.sets, &mut self.trace, index, actions);
             }
             Phase::Computing(_) => self.row_read_done(index, actions),
             phase => unreachable!("a row read is never in {phase:?}"),
@@ -204,9 +306,9 @@ impl Controller {
 
     fn plan_row_read(&mut self, index: u32, actions: &mut Actions) {
         if !self.channels.may_issue() {
-            return self.wait_for_commands(index);
+            return self.ops.hold_for_commands(index);
         }
-        self.narrow_unfit_rows(index);
+        self.ops.narrow_unfit_rows(&self.sets, &mut self.pool, index);
         let op = &self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
@@ -217,12 +319,12 @@ impl Controller {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
-        } else if self.narrow_rows(index) {
+        } else if self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
             return self.plan_row_read(index, actions);
         } else {
             return self.fail_op(index, ReplyStatus::IoError, actions);
         };
-        if !self.take_buffers(index, buffers) {
+        if !self.ops.take_buffers(&mut self.sets, &mut self.trace, &mut self.pool, index, buffers) {
             return;
         }
         let op = &mut self.ops[index];
@@ -238,30 +340,6 @@ impl Controller {
         let len = to - lba;
         let range_of = |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.read_at(geometry, slot) };
         self.issue_reads(index, read.iter(), range_of, SlotSet::EMPTY, actions);
-    }
-
-    /// Recover the lost columns from all data that was read.
-    pub(crate) fn push_recover(&mut self, index: u32, actions: &mut Actions) {
-        let view = self.ops[index].stripe_view(self.sets.get(self.ops[index].set));
-        self.push_recover_by(index, view.parities(), actions);
-    }
-
-    /// The same with these parities alone.
-    pub(crate) fn push_recover_by(&mut self, index: u32, by: SlotSet, actions: &mut Actions) {
-        let op = self.ops[index];
-        let view = op.stripe_view(self.sets.get(op.set));
-        let by = by & op.plan.read;
-        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), self.sets.get(op.set).geometry());
-        for slots in [op.plan.read & view.data, op.plan.lost] {
-            for slot in slots {
-                let at = frames.read_at(geometry, slot);
-                actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
-            }
-        }
-        let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
-        let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
-        let lost = u16::try_from(op.plan.lost.len()).expect("at most two");
-        self.ops.push_job(&mut self.trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
     }
 
     // ---- writing
@@ -311,17 +389,17 @@ impl Controller {
 
     fn plan_row_write(&mut self, index: u32, actions: &mut Actions) -> Rows {
         if !self.channels.may_issue() {
-            self.wait_for_commands(index);
+            self.ops.hold_for_commands(index);
             return Rows::Held;
         }
-        self.narrow_unfit_rows(index);
+        self.ops.narrow_unfit_rows(&self.sets, &mut self.pool, index);
         let op = &self.ops[index];
         let (set, stripe) = (op.set, op.rows_of().stripe);
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
         let policy = self.sets.get(set).policy().partial_write;
         let plan = plan_write(&view, named, policy);
-        if plan.is_err() && self.narrow_rows(index) {
+        if plan.is_err() && self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
             return self.plan_row_write(index, actions);
         }
         // A single block may be written without a parity whose old bytes cannot be read and which recovery does not
@@ -331,13 +409,19 @@ impl Controller {
             plan_write(&StripeView { filling, ..view }, named, policy)
         });
         let Ok(plan) = plan else { return self.write_without_parity(index, &view, named, actions) };
-        if !self.leave_parities_out(index, &view, plan.write, actions) {
+        if !self.sets.leave_parities_out(&self.ops, &self.trace, index, &view, plan.write, actions) {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return Rows::Held;
         }
         let (partial, partial_parity) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
-        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
+        if !self.ops.take_buffers(
+            &mut self.sets,
+            &mut self.trace,
+            &mut self.pool,
+            index,
+            plan.read | plan.lost | plan.parity,
+        ) {
             return Rows::Held;
         }
         self.trace.note(&mut self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
@@ -367,58 +451,17 @@ impl Controller {
         Rows::Held
     }
 
-    /// Parities that are not written stay old. Members that are being filled are filled again from here; on others the
-    /// range is recorded as bad. False if that is impossible.
-    fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet, actions: &mut Actions) -> bool {
-        let left_out = (view.parities() & view.writable).minus(written);
-        if left_out.is_empty() {
-            return true;
-        }
-        let op = self.ops[index];
-        let (at, to) = op.member_rows(self.sets.get(op.set));
-        for slot in left_out {
-            if view.filling.contains(slot) {
-                self.sets.get_mut(op.set).leave_out(slot, at);
-                continue;
-            }
-            // Its replacement may have the old parity too. It takes the slot together with its own list of bad ranges.
-            let place = self.sets.get(op.set).place(slot);
-            for member in place.each() {
-                let active = self.sets.get(op.set).member(member).is_active();
-                if active && !self.sets.record_bad(&self.trace, op.set, member, at, to - at, actions) {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
-    /// Some of the row was written, and a member that the array needs lacks its part: recovered data would be data that
-    /// no host has written. If that cannot be recorded, the array fails.
-    pub(crate) fn distrust_parity(&mut self, index: u32, actions: &mut Actions) {
-        let op = self.ops[index];
-        if !op.is_torn() || self.sets.get(op.set).has_failed() {
-            return;
-        }
-        let view = op.stripe_view(self.sets.get(op.set));
-        if !self.leave_parities_out(index, &view, SlotSet::EMPTY, actions) {
-            let place = (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).place(slot));
-            let member = place.and_then(SlotMembers::member).expect("it has parity, in a member");
-            self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (&self.trace, self.now), actions);
-        }
-    }
-
     /// Too much of this block's row is lost to compute its parity: the data is still written, and the parity is
     /// recorded as bad, so that it is not used for recovery.
     fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) -> Rows {
         let can_write = named.minus(view.writable).is_empty();
-        if !can_write || !self.leave_parities_out(index, view, SlotSet::EMPTY, actions) {
+        if !can_write || !self.sets.leave_parities_out(&self.ops, &self.trace, index, view, SlotSet::EMPTY, actions) {
             self.fail_op(index, ReplyStatus::IoError, actions);
             return Rows::Held;
         }
         let op = self.ops[index];
         (self.ops[index].partial, self.ops[index].partial_parity) = (Partial::No, PartialParity::None);
-        if !self.take_buffers(index, SlotSet::EMPTY) {
+        if !self.ops.take_buffers(&mut self.sets, &mut self.trace, &mut self.pool, index, SlotSet::EMPTY) {
             return Rows::Held;
         }
         self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
@@ -435,7 +478,7 @@ impl Controller {
         op.frames_abandoned = false;
         if op.plan.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
-            self.rows_unread(index);
+            self.ops.rows_unread(&mut self.sets, &mut self.pool, index);
             return self.plan_row_write(index, actions);
         }
         if op.plan.lost.is_empty() {
@@ -443,7 +486,7 @@ impl Controller {
             self.push_parity(index, actions)
         } else {
             op.phase = Phase::Computing(Computation::Recover);
-            self.push_recover(index, actions);
+            self.ops.push_recover(&self.sets, &mut self.trace, index, actions);
             Rows::Held
         }
     }
@@ -508,13 +551,15 @@ impl Controller {
     }
 
     fn row_written(&mut self, index: u32, actions: &mut Actions) -> Rows {
-        if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
+        if !self.ops[index].has_failed()
+            && !self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
+        {
             return Rows::Held;
         }
         if !self.ops[index].has_failed() {
             return Rows::Written;
         }
-        self.distrust_parity(index, actions);
+        self.sets.distrust_parity(&self.ops, &self.trace, self.now, index, actions);
         self.finish_op(index, actions);
         Rows::Held
     }

@@ -17,6 +17,7 @@
 //! defect costs at most [`SEARCH_COMMANDS_MAX`] commands.
 
 use crate::array::sets::Sets;
+use crate::frames::Pool;
 use crate::io::ops::Ops;
 use openraid_units::Sectors;
 
@@ -165,12 +166,12 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Ops {
     /// The rows in work cannot be read as a whole: try parts of them. False if they are one block, which is lost.
-    pub(crate) fn narrow_rows(&mut self, index: u32) -> bool {
-        let block = self.sets.block_of(&self.ops, index);
-        self.release_work(index);
-        let op = &mut self.ops[index];
+    pub(crate) fn narrow_rows(&mut self, sets: &Sets, pool: &mut Pool, index: u32) -> bool {
+        let block = sets.block_of(self, index);
+        self.release_work(pool, index);
+        let op = &mut self[index];
         let is_narrowed = op.part_mut().narrow(block);
         if is_narrowed {
             op.excluded = SlotSet::EMPTY;
@@ -178,83 +179,86 @@ impl Controller {
         is_narrowed
     }
 
+    /// Reads of the rows in work failed. If parity may not match there, recovered data would be a guess, and the other
+    /// sectors of the command are unknown, not bad: they are read in parts. If redundancy has the missing data, or the
+    /// bad block is found, its member is repaired there. Otherwise the next plan narrows the rows.
+    pub(crate) fn rows_unread(&mut self, sets: &mut Sets, pool: &mut Pool, index: u32) {
+        self.release_work(pool, index);
+        let op = &self[index];
+        let failed = op.plan.read & op.excluded;
+        if sets.is_unfit(self, index) && self.narrow_rows(sets, pool, index) {
+            return;
+        }
+        if !sets.is_replaced(self, index) {
+            let op = &self[index];
+            // Background work records lost blocks at once, without a repair.
+            if op.is_background() || op.rows() > sets.block_of(self, index) {
+                return;
+            }
+        }
+        let op = self[index];
+        // A repair already knows its member.
+        let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
+        for slot in failed.minus(known) {
+            sets.want_repair(op.set, slot, sets.member_place(&op, slot), Sectors(u64::from(op.rows())));
+        }
+    }
+
+    /// If parity may not match, a known bad block is left out by itself, without its neighbours.
+    pub(crate) fn narrow_unfit_rows(&mut self, sets: &Sets, pool: &mut Pool, index: u32) {
+        if !sets.get(self[index].set).has_bad() {
+            return;
+        }
+        while sets.is_unfit(self, index) && sets.meets_bad_block(self, index) {
+            if self[index].rows() <= sets.block_of(self, index) || !self.narrow_rows(sets, pool, index) {
+                return;
+            }
+        }
+    }
+}
+
+impl Sets {
+    /// Can the operation do without the members whose reads failed?
+    fn is_replaced(&self, ops: &Ops, index: u32) -> bool {
+        let op = &ops[index];
+        match op.kind {
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
+            OpKind::RowRead => plan_recovery(&op.stripe_view(self.get(op.set))).is_ok(),
+            _ => {
+                let policy = self.get(op.set).policy().partial_write;
+                plan_write(&op.stripe_view(self.get(op.set)), op.named_slots(self.get(op.set)), policy).is_ok()
+            }
+        }
+    }
+
+    fn meets_bad_block(&self, ops: &Ops, index: u32) -> bool {
+        let op = &ops[index];
+        let (set, (from, to)) = (self.get(op.set), op.member_rows(self.get(op.set)));
+        set.good(set.in_sync(), from, to) != set.in_sync()
+    }
+
+    /// May the parity of the rows in work not match?
+    fn is_unfit(&self, ops: &Ops, index: u32) -> bool {
+        let op = &ops[index];
+        if !op.is_by_rows() {
+            return false;
+        }
+        let (from, to) = op.member_rows(self.get(op.set));
+        !self.get(op.set).is_consistent(from.get(), to.get())
+    }
+}
+
+impl Controller {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
-        self.release_work(index);
+        self.ops.release_work(&mut self.pool, index);
         let (block, rows_max) = (self.sets.block_of(&self.ops, index), self.sets.get(self.ops[index].set).rows_max());
         let op = &mut self.ops[index];
         op.excluded = SlotSet::EMPTY;
         op.phase = Phase::Planning;
         op.part_mut().advance(block, rows_max)
-    }
-
-    /// Reads of the rows in work failed. If parity may not match there, recovered data would be a guess, and the other
-    /// sectors of the command are unknown, not bad: they are read in parts. If redundancy has the missing data, or the
-    /// bad block is found, its member is repaired there. Otherwise the next plan narrows the rows.
-    pub(crate) fn rows_unread(&mut self, index: u32) {
-        self.release_work(index);
-        let op = &self.ops[index];
-        let failed = op.plan.read & op.excluded;
-        if self.is_unfit(index) && self.narrow_rows(index) {
-            return;
-        }
-        if !self.is_replaced(index) {
-            let op = &self.ops[index];
-            // Background work records lost blocks at once, without a repair.
-            if op.is_background() || op.rows() > self.sets.block_of(&self.ops, index) {
-                return;
-            }
-        }
-        let op = self.ops[index];
-        // A repair already knows its member.
-        let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
-        for slot in failed.minus(known) {
-            self.sets.want_repair(op.set, slot, self.sets.member_place(&op, slot), Sectors(u64::from(op.rows())));
-        }
-    }
-
-    /// Can the operation do without the members whose reads failed?
-    fn is_replaced(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        match op.kind {
-            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.sets.plan_of_background(op).is_some(),
-            OpKind::RowRead => plan_recovery(&op.stripe_view(self.sets.get(op.set))).is_ok(),
-            _ => {
-                let policy = self.sets.get(op.set).policy().partial_write;
-                plan_write(&op.stripe_view(self.sets.get(op.set)), op.named_slots(self.sets.get(op.set)), policy)
-                    .is_ok()
-            }
-        }
-    }
-
-    /// If parity may not match, a known bad block is left out by itself, without its neighbours.
-    pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
-        if !self.sets.get(self.ops[index].set).has_bad() {
-            return;
-        }
-        while self.is_unfit(index) && self.meets_bad_block(index) {
-            if self.ops[index].rows() <= self.sets.block_of(&self.ops, index) || !self.narrow_rows(index) {
-                return;
-            }
-        }
-    }
-
-    fn meets_bad_block(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        let (set, (from, to)) = (self.sets.get(op.set), op.member_rows(self.sets.get(op.set)));
-        set.good(set.in_sync(), from, to) != set.in_sync()
-    }
-
-    /// May the parity of the rows in work not match?
-    fn is_unfit(&self, index: u32) -> bool {
-        let op = &self.ops[index];
-        if !op.is_by_rows() {
-            return false;
-        }
-        let (from, to) = op.member_rows(self.sets.get(op.set));
-        !self.sets.get(op.set).is_consistent(from.get(), to.get())
     }
 }
 

@@ -1,5 +1,8 @@
 //! Advancing an operation: the dispatch by kind and phase, the range, the edges, the end.
 
+use crate::cache::Cache;
+use crate::frames::Pool;
+use crate::requests::Requests;
 use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
@@ -81,6 +84,125 @@ impl Ops {
     }
 }
 
+impl Ops {
+    /// Record the step of a new operation.
+    #[inline(always)]
+    fn trace_made(&mut self, cache: &Cache, requests: &Requests, trace: &mut Trace, index: u32) {
+        if trace.steps().is_on() && is_traced(self, index) {
+            self.trace_op_made(cache, requests, trace, index);
+        }
+    }
+
+    #[cold]
+    fn trace_op_made(&mut self, cache: &Cache, requests: &Requests, trace: &mut Trace, index: u32) {
+        let op = self[index];
+        let owner = match op.works_for {
+            WorksFor::Op(parent) => For::Op(op_name(self, parent)),
+            WorksFor::Set => {
+                let data = op.destage();
+                For::Unit(cache.number_of_unit(data.unit), data.why)
+            }
+            WorksFor::Request(request) => For::Request(requests.get(request).number()),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
+        };
+        let Some(work) = work_of(&op) else { return };
+        let place = match &op.footprint {
+            Footprint::Set => Place::Whole,
+            Footprint::Rows(rows) => {
+                let (lo, hi) = rows.part.range();
+                Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
+            }
+            Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
+            Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
+            Footprint::Member(_) => return,
+        };
+        let name = op_name(self, index);
+        trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
+    }
+
+    /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
+    /// frames: the head first, then the tail.
+    fn merge_edge(&mut self, sets: &Sets, trace: &mut Trace, index: u32, edges: Edges, actions: &mut Actions) {
+        let op = self[index];
+        let set = sets.get(op.set);
+        let block = set.block().bytes();
+        let run = op.work().expect("edges were read there");
+        if edges.head > 0 {
+            let rest = Edges { head: 0, ..edges };
+            self[index].set_edges((edges.tail > 0).then_some(rest));
+            let start = op.payload_start();
+            return self.push_copy(trace, index, start, run.at, u32::from(edges.head), actions);
+        }
+        self[index].set_edges(None);
+        let within = block - Bytes(u64::from(edges.tail));
+        let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
+        let end = if let Footprint::Rows(rows) = &op.footprint {
+            let ((_, hi), (first, count)) = (rows.part.range(), rows.named());
+            op.payload_address(set, first + count - 1, hi - narrow(block.sectors_floor()))
+        } else {
+            op.payload_start() + (op.extent().len.bytes() - block)
+        };
+        self.push_copy(trace, index, end + within, read_at + within, u32::from(edges.tail), actions);
+    }
+
+    /// A job ended.
+    pub(crate) fn on_job(&mut self, trace: &mut Trace, tag: Tag, verdict: Verdict) {
+        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+        assert!(self.holds(key), "a completion names a job that is out: {tag:?}");
+        let op = &mut self[key.index];
+        op.verdict = verdict;
+        op.pending -= 1;
+        let computing = matches!(op.phase, Phase::Computing(_));
+        // An operation that also waits for the journal continues after that.
+        let through = op.pending == 0;
+        if through && !op.entry.waits() {
+            self.wake(key.index);
+        }
+        if through && computing {
+            trace.op(self, key.index, || What::Computed);
+        }
+    }
+
+    pub(crate) fn release_work(&mut self, pool: &mut Pool, index: u32) {
+        if let Some(run) = self[index].give_back_work() {
+            pool.work_mut().release(run);
+            self.wake_for_frames();
+        }
+    }
+
+    /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
+    /// the answer is false.
+    pub(crate) fn take_work(
+        &mut self,
+        sets: &mut Sets,
+        trace: &mut Trace,
+        pool: &mut Pool,
+        index: u32,
+        bytes: u64,
+    ) -> bool {
+        debug_assert!(self[index].work().is_none());
+        let woken = self[index].answer_call();
+        if woken || !self.are_frames_awaited() {
+            if let Some(run) = pool.work_mut().take(bytes) {
+                self[index].work = WorkFrames::Run(run);
+                // There may be enough frames for the next operation too.
+                if woken {
+                    self.wake_for_frames();
+                }
+                return true;
+            }
+        }
+        trace.note_op(sets, self, index, Reason::WaitedForFrames, u64::from(index), pool.work().free_frames());
+        self.hold_op(index, Wait::Frames(bytes));
+        self.wait_for_frames(index, woken);
+        false
+    }
+
+    pub(crate) fn hold_for_commands(&mut self, index: u32) {
+        self.hold_op(index, Wait::Commands);
+    }
+}
+
 impl Controller {
     /// Advance an operation as far as possible. Returns the kind of a destage that has its range, which the cache
     /// advances.
@@ -111,43 +233,8 @@ impl Controller {
     pub(crate) fn start_op(&mut self, op: Op) {
         self.sets.get_mut(op.set).begin_op();
         let key = self.ops.put(op);
-        self.trace_made(key.index);
+        self.ops.trace_made(&self.cache, &self.requests, &mut self.trace, key.index);
         self.ops.wake(key.index);
-    }
-
-    /// Record the step of a new operation.
-    #[inline(always)]
-    fn trace_made(&mut self, index: u32) {
-        if self.trace.steps().is_on() && is_traced(&self.ops, index) {
-            self.trace_op_made(index);
-        }
-    }
-
-    #[cold]
-    fn trace_op_made(&mut self, index: u32) {
-        let op = self.ops[index];
-        let owner = match op.works_for {
-            WorksFor::Op(parent) => For::Op(op_name(&self.ops, parent)),
-            WorksFor::Set => {
-                let data = op.destage();
-                For::Unit(self.cache.number_of_unit(data.unit), data.why)
-            }
-            WorksFor::Request(request) => For::Request(self.requests.get(request).number()),
-            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(self.requests.of_piece(piece).number()),
-        };
-        let Some(work) = work_of(&op) else { return };
-        let place = match &op.footprint {
-            Footprint::Set => Place::Whole,
-            Footprint::Rows(rows) => {
-                let (lo, hi) = rows.part.range();
-                Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
-            }
-            Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
-            Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
-            Footprint::Member(_) => return,
-        };
-        let name = op_name(&self.ops, index);
-        self.trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
     }
 
     /// Advance an operation that does not have its range or its edges yet; true if it has both now.
@@ -168,7 +255,7 @@ impl Controller {
             return false;
         }
         if !self.reserve_room(index) {
-            self.hold_op(index, Wait::JournalRoom(Reason::WaitedForJournal));
+            self.ops.hold_for_room(&mut self.sets, &self.journal, &mut self.trace, index, Reason::WaitedForJournal);
             return false;
         }
         let op = &mut self.ops[index];
@@ -181,7 +268,7 @@ impl Controller {
         if self.locks.acquire(index, range) {
             self.on_locked(index)
         } else {
-            self.hold_op(index, Wait::Range);
+            self.ops.hold_op(index, Wait::Range);
             self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, range.unit, 0);
             false
         }
@@ -202,11 +289,13 @@ impl Controller {
     fn read_edges(&mut self, index: u32) {
         let op = self.ops[index];
         let edges = Self::edges_of(&op);
-        if op.work().is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
+        if op.work().is_none()
+            && !self.ops.take_work(&mut self.sets, &mut self.trace, &mut self.pool, index, 2 * FRAME_BYTES)
+        {
             return;
         }
         if self.ops.room() < 2 {
-            return self.wait_for_commands(index);
+            return self.ops.hold_for_commands(index);
         }
         let at = match &op.footprint {
             Footprint::Rows(rows) => rows.set_lba(self.sets.get(op.set).parity()),
@@ -258,7 +347,7 @@ impl Controller {
         let op = self.ops[index];
         if op.frames_abandoned {
             // The frames belong to a given-up command.
-            self.release_work(index);
+            self.ops.release_work(&mut self.pool, index);
             self.ops[index].frames_abandoned = false;
             self.ops[index].outcome = Outcome::Fine;
             self.ops[index].set_edges(Some(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) }));
@@ -270,97 +359,15 @@ impl Controller {
         } else {
             match op.edges() {
                 Some(Edges { reads: EdgeReads::Due, .. }) => self.read_edges(index),
-                Some(edges) => self.merge_edge(index, edges, actions),
+                Some(edges) => self.ops.merge_edge(&self.sets, &mut self.trace, index, edges, actions),
                 None => {
-                    self.release_work(index);
+                    self.ops.release_work(&mut self.pool, index);
                     self.ops[index].phase = Phase::Planning;
                     return true;
                 }
             }
         }
         false
-    }
-
-    /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
-    /// frames: the head first, then the tail.
-    fn merge_edge(&mut self, index: u32, edges: Edges, actions: &mut Actions) {
-        let op = self.ops[index];
-        let set = self.sets.get(op.set);
-        let block = set.block().bytes();
-        let run = op.work().expect("edges were read there");
-        if edges.head > 0 {
-            let rest = Edges { head: 0, ..edges };
-            self.ops[index].set_edges((edges.tail > 0).then_some(rest));
-            let start = op.payload_start();
-            return self.ops.push_copy(&mut self.trace, index, start, run.at, u32::from(edges.head), actions);
-        }
-        self.ops[index].set_edges(None);
-        let within = block - Bytes(u64::from(edges.tail));
-        let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
-        let end = if let Footprint::Rows(rows) = &op.footprint {
-            let ((_, hi), (first, count)) = (rows.part.range(), rows.named());
-            op.payload_address(set, first + count - 1, hi - narrow(block.sectors_floor()))
-        } else {
-            op.payload_start() + (op.extent().len.bytes() - block)
-        };
-        self.ops.push_copy(&mut self.trace, index, end + within, read_at + within, u32::from(edges.tail), actions);
-    }
-
-    /// A job ended.
-    pub(crate) fn on_job(&mut self, tag: Tag, verdict: Verdict) {
-        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
-        assert!(self.ops.holds(key), "a completion names a job that is out: {tag:?}");
-        let op = &mut self.ops[key.index];
-        op.verdict = verdict;
-        op.pending -= 1;
-        let computing = matches!(op.phase, Phase::Computing(_));
-        // An operation that also waits for the journal continues after that.
-        let through = op.pending == 0;
-        if through && !op.entry.waits() {
-            self.ops.wake(key.index);
-        }
-        if through && computing {
-            self.trace.op(&self.ops, key.index, || What::Computed);
-        }
-    }
-
-    pub(crate) fn release_work(&mut self, index: u32) {
-        if let Some(run) = self.ops[index].give_back_work() {
-            self.pool.work_mut().release(run);
-            self.ops.wake_for_frames();
-        }
-    }
-
-    /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
-    /// the answer is false.
-    pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
-        debug_assert!(self.ops[index].work().is_none());
-        let woken = self.ops[index].answer_call();
-        if woken || !self.ops.are_frames_awaited() {
-            if let Some(run) = self.pool.work_mut().take(bytes) {
-                self.ops[index].work = WorkFrames::Run(run);
-                // There may be enough frames for the next operation too.
-                if woken {
-                    self.ops.wake_for_frames();
-                }
-                return true;
-            }
-        }
-        self.trace.note_op(
-            &mut self.sets,
-            &self.ops,
-            index,
-            Reason::WaitedForFrames,
-            u64::from(index),
-            self.pool.work().free_frames(),
-        );
-        self.hold_op(index, Wait::Frames(bytes));
-        self.ops.wait_for_frames(index, woken);
-        false
-    }
-
-    pub(crate) fn wait_for_commands(&mut self, index: u32) {
-        self.hold_op(index, Wait::Commands);
     }
 
     /// An operation has ended: release everything that it holds, and inform its owner.
@@ -373,7 +380,7 @@ impl Controller {
             self.journal.unlog(&mut self.sets, &mut self.ops[index]);
             self.release_room(index);
             self.sets.end_record(&mut self.ops[index], self.planted);
-            self.release_work(index);
+            self.ops.release_work(&mut self.pool, index);
         }
         let error = self.ops[index].error();
         self.trace.op(&self.ops, index, || What::Done { error });
@@ -428,7 +435,7 @@ impl Controller {
             WorksFor::Request(request) => EndedFor::Request(request),
             WorksFor::Set => {
                 return match op.kind {
-                    OpKind::Redo => self.on_redone(op),
+                    OpKind::Redo => self.journal.on_redone(&mut self.ops, &mut self.sets, op),
                     OpKind::Reparity => self.sets.on_reparity_done(op),
                     OpKind::Flush => self.journal.round_flush_ended(op),
                     _ => self.on_background_done(op, actions),

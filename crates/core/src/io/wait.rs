@@ -8,8 +8,10 @@ use crate::array::sets::{Change, Changes, Sets};
 use crate::controller::Controller;
 use crate::io::footprint::narrow;
 use crate::io::ops::Ops;
+use crate::journal::Journal;
 use crate::ppl::Partial;
 use crate::reason::Reason;
+use crate::trace::Trace;
 
 macro_rules! waits {
     ($($(#[$doc:meta])* $name:ident $(($kind:ty = $sample:expr))?,)*) => {
@@ -88,28 +90,40 @@ impl Ops {
     }
 }
 
-impl Controller {
+impl Ops {
+    /// Let an operation wait for room in the journal.
+    pub(crate) fn hold_for_room(
+        &mut self,
+        sets: &mut Sets,
+        journal: &Journal,
+        trace: &mut Trace,
+        index: u32,
+        reason: Reason,
+    ) {
+        let stripe = self[index].stripe().map_or(0, |stripe| stripe.0);
+        let used = narrow(journal.used());
+        trace.note_op(sets, self, index, reason, stripe, used);
+        self.hold_op(index, Wait::JournalRoom(reason));
+    }
+
     /// Let an operation wait, in the queue of its wait.
     pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
-        self.ops[index].wait = Some(wait);
+        self[index].wait = Some(wait);
         match wait {
             Wait::Session | Wait::ActiveMark | Wait::Bitmap | Wait::FailureMark | Wait::StaleMark | Wait::ReplyMark => {
-                self.ops.wait_for_set(index);
+                self.wait_for_set(index);
             }
-            Wait::JournalRoom(reason) => {
-                let stripe = self.ops[index].stripe().map_or(0, |stripe| stripe.0);
-                let used = narrow(self.journal.used());
-                self.trace.note_op(&mut self.sets, &self.ops, index, reason, stripe, used);
-                self.ops.wait_for_journal(index);
-            }
-            Wait::Redo => self.ops.wait_for_redo(index),
-            Wait::Commands => self.ops.wait_for_commands(index),
+            Wait::JournalRoom(_) => self.wait_for_journal(index),
+            Wait::Redo => self.wait_for_redo(index),
+            Wait::Commands => self.wait_for_commands(index),
             // The table of ranges, the queue for frames, the journal's group and the log know the operations that wait
             // for them.
             Wait::Range | Wait::Frames(_) | Wait::Entry | Wait::Record => {}
         }
     }
+}
 
+impl Controller {
     /// The first operation that waits for a condition which is met already. In the queues for work frames, for
     /// commands and for room in the journal only the first one counts: the others have their turn after it.
     pub(crate) fn find_forgotten(&self) -> Option<(u32, Wait)> {
@@ -149,7 +163,7 @@ impl Controller {
             Wait::Range => self.locks.is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
             Wait::Frames(bytes) => self.pool.work().has_run(bytes) && self.ops.is_none_at_work(),
-            Wait::Redo => !self.is_held_by_redo(op),
+            Wait::Redo => !self.sets.is_held_by_redo(&self.journal, op),
             // The state of the ring decides more than this.
             Wait::JournalRoom(_) => !self.journal.is_live(),
             Wait::Entry => op.pending == 0 && !op.entry.waits(),

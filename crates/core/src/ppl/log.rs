@@ -432,7 +432,7 @@ mod tests {
     fn an_operation_that_waits_for_its_record_writes_when_the_log_is_durable() {
         let mut controller = controller();
         let op = controller.ops.put(with_record(Partial::Waiting)).index;
-        controller.hold_op(op, Wait::Record);
+        controller.ops.hold_op(op, Wait::Record);
         let log = controller.sets.log_mut(SET, Slot(1));
         log.wait(op);
         log.begin_write();

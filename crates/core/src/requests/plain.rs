@@ -1,5 +1,7 @@
 //! Requests without payload: flush and discard. Each becomes operations, one set or one unit after the other.
 
+use crate::array::sets::Sets;
+use crate::io::channel::Channels;
 use openraid_units::{Bytes, Sectors, SetId, SetLba};
 
 use crate::actions::Actions;
@@ -37,6 +39,37 @@ impl Requests {
         if let Some(first) = self.plain.pop() {
             self.plain.push(first);
         }
+    }
+}
+
+impl Sets {
+    /// The operation that discards the first part of an extent, and the length of that part. There is no operation if
+    /// the members cannot keep parity right.
+    fn discard_op(
+        &self,
+        channels: &Channels,
+        request: u32,
+        set_id: SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> (Sectors, Option<Op>) {
+        let set = self.get(set_id);
+        let op = |range| Op::discard(set_id, range).for_request(request);
+        let info = |m: &Member| channels.get(m.drive()).map(|c| c.info());
+        if let Geometry::Parity(parity) = set.geometry() {
+            let safe = self.discards_to_zeroes(channels, set_id);
+            let (stripe, column, within) = parity.locate(at);
+            let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
+            if !safe || column != 0 || !within.is_zero() || len < to_end {
+                return (len.min(to_end), None);
+            }
+            let part = Part::whole(0, narrow(parity.chunk()));
+            return (to_end, Some(op(HostRange::Rows(StripeRows { stripe, part, columns: Columns::All }))));
+        }
+        let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
+        let len = len.min(in_region);
+        let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
+        (len, any.then(|| op(HostRange::Extent(Extent { at, len }))))
     }
 }
 
@@ -86,7 +119,7 @@ impl Controller {
             return false;
         }
         let (skip, op) = if plain {
-            self.discard_op(index, set_id, set_lba, len)
+            self.sets.discard_op(&self.channels, index, set_id, set_lba, len)
         } else {
             // A discard is advisory, and the journal would have to record it.
             (len, None)
@@ -101,28 +134,6 @@ impl Controller {
             self.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
         }
         true
-    }
-
-    /// The operation that discards the first part of an extent, and the length of that part. There is no operation if
-    /// the members cannot keep parity right.
-    fn discard_op(&self, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
-        let set = self.sets.get(set_id);
-        let op = |range| Op::discard(set_id, range).for_request(request);
-        let info = |m: &Member| self.channels.get(m.drive()).map(|c| c.info());
-        if let Geometry::Parity(parity) = set.geometry() {
-            let safe = self.discards_to_zeroes(set_id);
-            let (stripe, column, within) = parity.locate(at);
-            let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
-            if !safe || column != 0 || !within.is_zero() || len < to_end {
-                return (len.min(to_end), None);
-            }
-            let part = Part::whole(0, narrow(parity.chunk()));
-            return (to_end, Some(op(HostRange::Rows(StripeRows { stripe, part, columns: Columns::All }))));
-        }
-        let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-        let len = len.min(in_region);
-        let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
-        (len, any.then(|| op(HostRange::Extent(Extent { at, len }))))
     }
 
     /// The flush of the next set of a request's array; false if it waits for the cache.

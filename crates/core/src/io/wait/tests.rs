@@ -61,7 +61,7 @@ fn each_wait_ends_with_the_changes_of_the_table_and_no_other() {
             let ends = changes_that_end(wait).contains(&change);
             let mut controller = controller();
             let op = controller.ops.put(op(OpKind::RowWrite)).index;
-            controller.hold_op(op, wait);
+            controller.ops.hold_op(op, wait);
             let in_queue = controller.ops.queues()[4].1.iter().any(|index| index == op);
             assert_eq!(in_queue, !changes_that_end(wait).is_empty(), "{wait:?}");
             controller.sets.changed(SetId(1), change);
@@ -82,7 +82,7 @@ fn room_entries_and_redos_of_the_journal_call_the_operations_that_wait_for_them(
     let mut controller = controller();
     let hold = |controller: &mut Controller, wait| {
         let op = controller.ops.put(op(OpKind::RowWrite)).index;
-        controller.hold_op(op, wait);
+        controller.ops.hold_op(op, wait);
         op
     };
     let room = hold(&mut controller, Wait::JournalRoom(Reason::WaitedForJournal));
@@ -94,7 +94,7 @@ fn room_entries_and_redos_of_the_journal_call_the_operations_that_wait_for_them(
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(entry), None));
     assert_eq!(controller.ops[entry].entry, EntryState::Through(4));
     let redo = hold(&mut controller, Wait::Redo);
-    controller.wake_redo_waiters();
+    controller.ops.wake_redo_waiters(&mut controller.sets);
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(redo), None));
 }
 
@@ -104,7 +104,7 @@ fn operations_are_called_in_the_order_in_which_they_began_to_wait() {
     let waits = [Wait::Bitmap, Wait::ActiveMark, Wait::Session, Wait::Bitmap, Wait::FailureMark];
     let ops = waits.map(|wait| {
         let op = controller.ops.put(op(OpKind::RowWrite)).index;
-        controller.hold_op(op, wait);
+        controller.ops.hold_op(op, wait);
         op
     });
     controller.sets.changed(SetId(0), Change::Marks);
