@@ -57,6 +57,7 @@ function memberTable(array) {
     if (["in-sync", "rebuilding"].includes(member.state)) acts.push(button("Fail", () => failMember(array, member), true));
     if (member.state === "in-sync") acts.push(button("Replace", () => replaceMember(array, member)));
     if (gone || member.state === "spare") acts.push(button("Remove", () => removeMember(array, member)));
+    if (member.member && member.drive !== null) acts.push(button("Locate", () => locateMember(array, member)));
     if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
     return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", named(member), bytes(member.size_bytes),
@@ -71,6 +72,15 @@ function failMember(array, member) {
   ask({ title: `Fail ${drive}`, risk: true, name: array.name, button: "Fail this member", cli: `openraid fail ${array.name} ${drive}`,
     text: array.survives > 0 ? `The array works without it and survives ${array.survives - 1} more after that.` : "The array has no redundancy left: it would lose data.",
     act: async (typed) => done(await change(array.name, "POST", "/fail", { member: target(member), device: member.device, confirm: typed })) });
+}
+
+function locateMember(array, member, off = false) {
+  ask({ title: `Locate ${member.member}`, text: off ? "The light of its bay is on." : "The light of its bay is switched on, by the program that the table [care] of the configuration file names.", button: off ? "Light off" : "Light on",
+    cli: `openraid locate ${array.name} ${member.member}${off ? " --off" : ""}`,
+    act: async () => {
+      done(await change(array.name, "POST", "/locate", { member: target(member), off }));
+      if (!off) setTimeout(() => locateMember(array, member, true));
+    } });
 }
 
 function removeMember(array, member) {
@@ -111,6 +121,7 @@ function policy(array) {
     ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no bound"], ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no bound"],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
+  h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", h("a", { href: "#/create" }, "make a new array"), " and copy the data."),
   h("button", { id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
   h("button", { id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
 }

@@ -29,7 +29,7 @@ function decisions(own) {
   const all = own.reasons.reduce((sum, reason) => sum + reason.count, 0) || 1;
   const reasons = [...own.reasons].sort((a, b) => b.count - a.count);
   return [h("p", {}, `Requests of hosts: ${count(own.host.reads, "read")} (${bytes(own.host.read_bytes)}), ${count(own.host.writes, "write")} (${bytes(own.host.written_bytes)}) and ${count(own.host.flushes, "flush", "flushes")}.${own.host.reads + own.host.writes ? ` Each read or write of a host cost ${own.member_reads_per_host_request} reads and ${own.member_writes_per_host_request} writes of members, background work included.` : ""}`),
-    reasons.length ? table("Decisions", ["Decision", "Times", "Share"], reasons.map((reason) => [reason.text, String(reason.count), `${Math.floor((reason.count * 100) / all)} %`])) : h("p", {}, "Nothing was decided yet."),
+    reasons.length ? table("Decisions", ["Decision", "Times", "Share"], reasons.map((reason) => [reason.text, String(reason.count), `${Math.round((reason.count * 100) / all)} %`])) : h("p", {}, "Nothing was decided yet."),
     own.host.written_bytes ? table("Written by members", ["Member", "Bytes written for each byte of a host"], own.write_amplification.map((member) => [member.member || `slot ${member.slot}`, member.written_per_host_byte])) : null,
     own.adaptive ? h("p", {}, `Adaptive: ${count(own.adaptive.switches, "change")} after ${count(own.adaptive.windows, "look")}; now read-ahead ${own.adaptive.now.read_ahead}, mirror reads ${own.adaptive.now.mirror_read}.`) : null];
 }

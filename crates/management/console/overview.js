@@ -26,10 +26,18 @@ export function page(main) {
       h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array"))); };
 }
 
+/** Members in slots, and the drives beside them. */
+function counted(array) {
+  const all = members(array);
+  const spares = all.filter((member) => member.state === "spare").length;
+  const out = all.filter((member) => ["faulty", "replaced"].includes(member.state)).length;
+  return [all.filter((member) => member.slot !== null).length, spares && count(spares, "spare"), out && `${out} to be removed`].filter(Boolean).join(", ");
+}
+
 function card(array) {
   return h("section", { className: "card" }, h("h2", {}, arrayLink(array.name), " ", tag(array.health, array.health)),
     h("p", {}, array.sentence),
     tasks(array).map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]),
-    facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", String(members(array).length)],
+    facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", counted(array)],
       ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
 }

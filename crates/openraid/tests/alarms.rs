@@ -238,3 +238,28 @@ fn an_expired_certificate_and_a_spare_for_no_array_are_alarms_from_the_start() {
         .says(&["line 7 of the configuration file still says data; write fresh, or the array's UUID,", "line 11 of"]);
     server.stop();
 }
+
+#[test]
+fn a_log_and_alarms_of_which_nothing_can_be_read_are_told_once_and_new_ones_are_kept() {
+    let lab = array("damaged-stores");
+    lab.serve(&["data"]).stop();
+    let alarms = lab.path("state/openraid/registry.json.alarms");
+    let folder = fs::read_dir(lab.path("state/openraid/registry.json.events")).expect("the log");
+    let logs =
+        folder.map(|own| own.expect("a file").path()).filter(|own| own.extension().is_some_and(|own| own == "log"));
+    for path in logs.chain([alarms]) {
+        assert!(fs::metadata(&path).expect("a file").len() > 100_000, "{}", path.display());
+        fs::write(path, support::noise(7, 3000)).expect("room");
+    }
+    let texts = |event: &str| {
+        let told = lab.line("events --json").expect(0).json();
+        let all = told["events"].as_array().expect("a list").clone();
+        all.iter().filter(|own| own["event"] == event).map(|own| own["text"].to_string()).collect::<Vec<_>>()
+    };
+    for _ in 0..2 {
+        lab.serve(&["data"]).stop();
+        let (lost, problem) = (texts("EventsLost"), texts("StartProblem"));
+        assert!(lost.len() == 1 && lost[0].contains("1 file of the event log cannot be read"), "{lost:?}");
+        assert!(problem.len() == 1 && problem[0].contains("the stored alarms cannot be read"), "{problem:?}");
+    }
+}

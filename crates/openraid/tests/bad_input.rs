@@ -377,6 +377,7 @@ fn without_a_server_the_verbs_that_need_one_say_how_to_start_it() {
     let (lab, _) = three();
     for line in [
         "fail data d1",
+        "locate data d1",
         "remove data d1",
         "add data d1",
         "replace data d1",

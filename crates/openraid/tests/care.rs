@@ -91,6 +91,7 @@ fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     lab.configure("[care]\nidle-probe = \"1s\"\nsmartctl = \"/nowhere/smartctl\"\nled = \"@/led\"\n");
     let mut server = lab.serve_configured();
     assert!(alarm(&lab, "HealthUnknown", "d0").contains("/nowhere/smartctl cannot be started"));
+    lab.line("alarms").says(&["next step  smartctl --all "]);
     assert_eq!(lab.show("data")["health"], "optimal");
     fs::rename(lab.path("s0"), lab.path("s0.away")).expect("it is there");
     let text = alarm(&lab, "DriveSilent", "s0");
@@ -99,9 +100,23 @@ fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     fs::rename(lab.path("s0.away"), lab.path("s0")).expect("it is there");
     server.wait_for_news("DriveAnswers", 1);
     wait_for_end(&lab, "DriveSilent");
+    lab.line("locate data slot:1").expect(0).says(&["the light of ", "/d1 --off` ends it"]);
+    lab.line("locate data d1 --off").expect(0).says(&["/d1 is off"]);
+    lab.line("locate data slot:9").refused(65, &["slot:9"]);
+    let own = lab.path("d1").display().to_string();
+    let lights = fs::read_to_string(lab.path("lights")).expect("called");
+    assert_eq!(lights, format!("locate {own} data 1\nlocate_off {own} data 1\n"));
     lab.line("fail data d1").expect(0);
     let wanted = format!("failure {} data 1", lab.path("d1").display());
     lab.wait_for("data", |_| fs::read_to_string(lab.path("lights")).is_ok_and(|own| own.contains(&wanted)));
+    // A failed program, and none.
+    script(&lab, "led", "exit 3");
+    lab.line("locate data d0").refused(74, &["the light of", "/led ended with exit status: 3"]);
+    lab.line("fail data d0").expect(0);
+    server.wait_for_news("LightFailed", 1);
+    lab.configure("[care]\nsmart = \"never\"\n");
+    lab.line("reload").expect(0);
+    lab.line("locate data d0").refused(65, &["no program switches the lights of drives", "led = "]);
     server.stop();
 }
 

@@ -33,10 +33,12 @@ fn life() -> Vec<Value> {
     let copied = lab.line("copy-out data --json");
     said.push(serde_json::from_str(copied.err.lines().last().expect("a line")).expect("JSON"));
     said.push(lab.pipe(&["copy-in", "data", "--json"], &noise(1, 1 << 20)).json());
-    let server = lab.serve(&["data"]);
+    lab.configure("[care]\nled = \"/bin/true\"\nsmart = \"never\"\n");
+    let server = lab.serve(&["data", "--config", &lab.path("openraid.toml").display().to_string()]);
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("list");
     say("show data");
+    say("locate data d0");
     say("explain data");
     say("explain data --record on");
     support::ask(&lab, &server, &[(support::WRITE, 4096, &[5; 4096]), (support::FLUSH, 0, &[])]);

@@ -245,7 +245,7 @@ fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
     assert_eq!(serial_met(&lab, port), serial_in(&lab, "first.pem"));
     lists(&mut tunnel(&lab, address));
     put("second", "second");
-    server.signal("HUP");
+    server.signal("-HUP");
     server.wait_for_news("ConfigurationRead", 1);
     assert_eq!(serial_met(&lab, port), serial_in(&lab, "second.pem"));
     assert_ne!(serial_in(&lab, "first.pem"), serial_in(&lab, "second.pem"));
@@ -258,7 +258,7 @@ fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
         Some((fine, text)) => assert!(fine, "{text}"),
         None => support::missing("nbdinfo is not installed (package libnbd-bin)"),
     }
-    // Those that were connected before all this.
+    // Clients that were connected before all this.
     lists(&mut nbd);
     assert!(asks(&mut web).starts_with("HTTP/1.1 200"));
     lab.line("reload").expect(0).says(&["nothing has changed"]);

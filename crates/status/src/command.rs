@@ -73,6 +73,16 @@ pub enum Command {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         split: bool,
     },
+    /// Switch the light of a member, so that its drive is found.
+    Locate {
+        /// The array.
+        array: String,
+        /// The member.
+        member: String,
+        /// Off again?
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        off: bool,
+    },
     /// Read everything and compare.
     Check {
         /// The array.

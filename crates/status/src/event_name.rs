@@ -65,7 +65,7 @@ events! {
     DriveSlow Warning "A drive is much slower than the other members."
     DriveWorn Warning "A large part of a drive's rated writes is used. Critical if all of it is."
     ErrorBudget Warning "A member has half of the media errors with which it fails."
-    EventsLost Warning "Events could not be written to the log."
+    EventsLost Warning "Events could not be written to the log, or not be read from it at a start."
     Fail Critical "A member has failed. The alarm is a warning when the array is optimal again."
     FailSpare Warning "A spare has failed."
     FailedArray Critical "The data of an array cannot be read."

@@ -102,6 +102,17 @@ pub struct ReplaceInput {
     confirm: Option<String>,
 }
 
+/// A light to switch.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LocateInput {
+    /// The member: its path or address, `drive:NUMBER` or `slot:SLOT`.
+    member: String,
+    /// Switch it off again.
+    #[serde(default)]
+    off: bool,
+}
+
 /// Another name.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -223,6 +234,14 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     let what = format!("add {member}");
     let command = Command::Add { array: array.name.clone(), member, span, overwrite, split: false };
     change(request, &array, &what, command)
+}
+
+/// Switch the light of a member.
+pub fn locate(request: &Request) -> Result<Reply, Problem> {
+    let array = target(request)?;
+    let LocateInput { member, off } = request.input()?;
+    let what = format!("locate {member}{}", if off { " --off" } else { "" });
+    change(request, &array, &what, Command::Locate { array: array.name.clone(), member, off })
 }
 
 /// Take a member out.

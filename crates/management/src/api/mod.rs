@@ -143,6 +143,9 @@ pub const ROUTES: &[Route] = &[
     route(Post, "/api/v1/arrays/{array}/add", OPERATE, "Add a member or a spare.", manage::add)
         .takes::<manage::AddInput>()
         .gives::<manage::DoneModel>(),
+    route(Post, "/api/v1/arrays/{array}/locate", OPERATE, "Switch the light of a member.", manage::locate)
+        .takes::<manage::LocateInput>()
+        .gives::<manage::DoneModel>(),
     route(Post, "/api/v1/arrays/{array}/remove", OPERATE, "Take a failed member or a spare out.", manage::remove)
         .takes::<manage::RemoveInput>()
         .gives::<manage::DoneModel>(),

@@ -72,6 +72,8 @@ pub struct Keeper {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     sinks: Mutex<Vec<Running>>,
+    /// Nothing of the stored alarms could be read.
+    was_damaged: bool,
 }
 
 impl Keeper {
@@ -81,6 +83,7 @@ impl Keeper {
     /// The system has no room for a thread.
     pub fn start(store: Store, server: String, now: u64, is_known: impl Fn(&str) -> bool) -> io::Result<Self> {
         let mut book = Book::default();
+        let was_damaged = store.is_damaged();
         let retired = store.change(|mut kept: Book| {
             kept.retire(now, &is_known, &server, |name| name != server && is_gone(name));
             book = kept.clone();
@@ -96,7 +99,7 @@ impl Keeper {
             let shared = Arc::clone(&shared);
             thread::Builder::new().name("alarms".into()).spawn(move || write(&store, &shared))?
         };
-        Ok(Self { server, shared, thread: Some(thread), sinks: Mutex::default() })
+        Ok(Self { server, shared, thread: Some(thread), sinks: Mutex::default(), was_damaged })
     }
 
     /// Alarms that are not stored: those of a demonstration.
@@ -104,7 +107,12 @@ impl Keeper {
         let server = format!("process {}", std::process::id());
         let own = vec![Subject::Server(server.clone())];
         let shared = Shared { state: Mutex::new(State { own, ..State::default() }), ..Shared::default() };
-        Self { server, shared: Arc::new(shared), thread: None, sinks: Mutex::default() }
+        Self { server, shared: Arc::new(shared), thread: None, sinks: Mutex::default(), was_damaged: false }
+    }
+
+    /// Were the stored alarms damaged, so that they are lost?
+    pub const fn was_damaged(&self) -> bool {
+        self.was_damaged
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -55,6 +55,13 @@ impl Store {
         }
     }
 
+    /// Has the file a content of which nothing can be read?
+    pub fn is_damaged(&self) -> bool {
+        let Ok(file) = File::open(&self.path) else { return false };
+        let is_unread = halves(&file).is_ok_and(|halves| halves.iter().all(Option::is_none));
+        is_unread && fs::read(&self.path).is_ok_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+    }
+
     /// Change the value under the file's lock, and make the change durable.
     ///
     /// # Errors

@@ -197,6 +197,22 @@ pub struct FailArguments {
     pub yes: bool,
 }
 
+/// What `locate` takes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The server calls the program `led` of the table [care] of its configuration file.
+
+Example:
+  openraid locate data slot:2")]
+pub struct LocateArguments {
+    /// The array and the member
+    #[command(flatten)]
+    pub member: MemberArguments,
+    /// Switch the light off again
+    #[arg(long)]
+    pub off: bool,
+}
+
 /// What `add` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\

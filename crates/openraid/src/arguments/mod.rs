@@ -27,9 +27,9 @@ pub use lab::{
     MachineArguments, MergeArguments, PlanArguments, RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
-    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LoginArguments, MemberArguments,
-    RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord, SetArguments, ShowArguments,
-    SpareArguments, SpareVerb, StopArguments, SwitchWord,
+    AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LocateArguments, LoginArguments,
+    MemberArguments, RecordArguments, RenameArguments, RepairArguments, ReplaceArguments, RequestWord, SetArguments,
+    ShowArguments, SpareArguments, SpareVerb, StopArguments, SwitchWord,
 };
 pub use offline::{
     AssembleArguments, CopyInArguments, CopyOutArguments, DoctorArguments, EraseArguments, ExamineArguments,
@@ -131,6 +131,8 @@ pub enum Verb {
     Set(SetArguments),
     /// Mark a member as failed
     Fail(FailArguments),
+    /// Switch on the light of a member's drive, so that it is found in its bay
+    Locate(LocateArguments),
     /// Add a member to a served array: it fills a missing slot or becomes a spare
     Add(AddArguments),
     /// Remove a failed member or a spare from an array
@@ -260,6 +262,7 @@ impl Verb {
             Self::Show(_) => "show",
             Self::Set(_) => "set",
             Self::Fail(_) => "fail",
+            Self::Locate(_) => "locate",
             Self::Add(_) => "add",
             Self::Remove(_) => "remove",
             Self::Replace(_) => "replace",

@@ -40,6 +40,8 @@ pub struct Content {
     pub events: Vec<Event>,
     /// Number of damaged lines, with the remains of torn ones.
     pub damaged: u64,
+    /// Number of segments of which nothing can be read.
+    pub unreadable: u64,
 }
 
 /// An entry to write.
@@ -61,6 +63,8 @@ pub enum Entry {
 struct Scanned {
     records: Vec<Record>,
     damaged: u64,
+    /// Has it a content, and no record of any use of the file?
+    unreadable: bool,
     /// Offset of the next line.
     end: u64,
 }
@@ -114,6 +118,7 @@ impl Log {
                 },
             };
             content.damaged += part.scanned.damaged;
+            content.unreadable += u64::from(part.scanned.unreadable);
             for record in &part.scanned.records {
                 last = record.number();
                 match record {
@@ -249,12 +254,14 @@ fn record(entry: &Entry, number: u64) -> Record {
 /// The records of a segment, the first of which has at least this number.
 fn scan(first: u64, bytes: &[u8]) -> Scanned {
     let mut scanned = Scanned::default();
-    let (mut at, mut passed) = (0, 0);
+    let (mut at, mut passed, mut is_log) = (0, 0, false);
     while let Some(len) = bytes[at..].iter().position(|byte| *byte == b'\n') {
         let line = &bytes[at..at + len];
         at += len + 1;
         let expected = scanned.records.last().map_or(first, |last: &Record| last.number() + 1);
-        match Record::of(line).filter(|record| record.number() >= expected) {
+        let record = Record::of(line);
+        is_log |= record.is_some();
+        match record.filter(|record| record.number() >= expected) {
             Some(record) => {
                 scanned.records.push(record);
                 scanned.damaged += passed;
@@ -262,6 +269,10 @@ fn scan(first: u64, bytes: &[u8]) -> Scanned {
             }
             None => passed += 1,
         }
+    }
+    if !is_log && bytes.iter().any(|byte| *byte != 0) {
+        scanned.unreadable = true;
+        scanned.damaged = passed.max(1);
     }
     scanned
 }

@@ -35,6 +35,7 @@ const SECOND_FORMS: &[&str] = &[
     "fail",
     "journal-attach",
     "list",
+    "locate",
     "pause",
     "remove",
     "rename",

@@ -12,7 +12,7 @@ use super::{Server, State};
 use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, Condition, Subject};
 use crate::control::Answer;
-use crate::events::Level;
+use crate::events::{Level, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::state_line;
@@ -80,8 +80,24 @@ impl Server {
         }
         news.extend(taken.recovered.iter().map(|line| plain(EventName::Recovered, line.clone())));
         news.extend(taken.left_out.iter().map(|member| plain(EventName::LeftOut, member.to_string())));
+        news.extend(self.damaged_stores());
         news.extend(problems().map(|text| plain(EventName::StartProblem, text.clone())));
         news
+    }
+
+    /// What an earlier server wrote down, and nothing can be read of.
+    fn damaged_stores(&self) -> Vec<News> {
+        let unreadable = Log::at(self.registry.folder_beside("events")).read().map_or(0, |log| log.unreadable);
+        let of_log = (unreadable > 0).then(|| {
+            let files = counted(unreadable, "file", "files");
+            let text = format!("{files} of the event log cannot be read: earlier events are lost");
+            plain(EventName::EventsLost, text)
+        });
+        let of_alarms = self.alarms.was_damaged().then(|| {
+            let text = "the stored alarms cannot be read: what holds is an alarm again, acknowledged or not; ended ones are lost";
+            plain(EventName::StartProblem, text.into())
+        });
+        of_log.into_iter().chain(of_alarms).collect()
     }
 
     /// Add the alarms of an array to its model.

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use openraid_config::DesiredCare;
+use openraid_core::admin::{MemberState, MemberStatus};
 use openraid_core::limits::Limits;
 use openraid_runtime::member::{self, Place};
 use openraid_runtime::service::{DriveView, ServiceStatus};
@@ -17,6 +18,7 @@ use openraid_status::care::SmartModel;
 use openraid_sys::{Direct, Use};
 use serde::{Deserialize, Serialize};
 
+use super::locate::switch;
 use super::news::{plain, News};
 use super::{Access, Server, State};
 use crate::alarms::Condition;
@@ -34,8 +36,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const SLOW_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum time of smartctl for one drive. A drive that spins up takes about ten seconds.
 const SMART_TIME_MAX: Duration = Duration::from_secs(30);
-/// Maximum time of the program that sets the LEDs.
-const LED_TIME_MAX: Duration = Duration::from_secs(10);
 /// Maximum factor by which the interval of health checks grows for a drive that does not answer.
 const PATIENCE_MAX: u32 = 64;
 /// Paths of smartctl.
@@ -255,7 +255,9 @@ impl Server {
         let Some((_, before)) = care.window.replace((Instant::now(), status.drives.clone())) else { return };
         let mut slow_now = BTreeMap::new();
         for view in &status.arrays {
-            let drives = view.status.members.iter().filter(|line| line.slot.is_some()).filter_map(|line| line.drive);
+            // A member that is being rebuilt is written only, and the others are read for it.
+            let compared = |line: &&MemberStatus| line.slot.is_some() && line.state == MemberState::InSync;
+            let drives = view.status.members.iter().filter(compared).filter_map(|line| line.drive);
             let drives: Vec<&DriveView> =
                 drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).collect();
             let paces: Vec<Pace> = drives.iter().map(|now| pace(&before, now)).collect();
@@ -266,6 +268,11 @@ impl Server {
             }
         }
         care.slow = slow_now;
+    }
+
+    /// A light was switched by order: the next look sets it again if it shows something.
+    pub(super) fn forget_light(&self, member: &str) {
+        self.state().care.lights.remove(member);
     }
 
     /// Call the program for the lights with the changes.
@@ -287,7 +294,7 @@ impl Server {
                 continue;
             }
             let slot = slot.map_or_else(|| "-".into(), |slot| slot.to_string());
-            if let Err(why) = program::run(program, &[light, name, array, &slot], LED_TIME_MAX) {
+            if let Err(why) = switch(program, &[light, name, array, &slot]) {
                 self.add_news(vec![plain(EventName::LightFailed, format!("the light of {name} is not set: {why}"))]);
             }
         }
@@ -363,8 +370,13 @@ pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &Sta
                 let condition = of(event, level, text);
                 // A spare is not copied, and a silent drive cannot be: add another drive instead.
                 let is_spare = member.state == StateWord::Spare || event == EventName::DriveSilent;
-                let next_step =
-                    if is_spare { Some(format!("openraid show {}", model.name)) } else { condition.next_step };
+                let next_step = if event == EventName::HealthUnknown {
+                    Some(format!("smartctl --all {name}"))
+                } else if is_spare {
+                    Some(format!("openraid show {}", model.name))
+                } else {
+                    condition.next_step
+                };
                 Condition { next_step, ..condition }
             }));
         }

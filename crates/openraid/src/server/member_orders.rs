@@ -29,13 +29,13 @@ pub(super) struct Consent {
 }
 
 /// A member in texts.
-struct Names {
+pub(super) struct Names {
     /// With slot and state.
-    described: String,
+    pub described: String,
     /// With its slot, for an order that changes the state.
     placed: String,
     /// Its name in a command.
-    order: String,
+    pub order: String,
 }
 
 impl Server {
@@ -51,7 +51,7 @@ impl Server {
     }
 
     /// A member of an array, by one of its names and the identity that the client saw.
-    fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, Names), Failure> {
+    pub(super) fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, Names), Failure> {
         let status = self.status()?;
         let members = Members::of(&status, served);
         let found = members.find_seen(text, device)?;

@@ -12,6 +12,7 @@ mod journal;
 mod kept_schedules;
 mod lab;
 mod limit;
+mod locate;
 mod member_orders;
 pub mod members;
 mod named;
@@ -445,6 +446,8 @@ impl Answerer for Server {
             }
             Command::Slowest { array, count } => self.find_stories(&array, Wanted::Slowest(count)),
             Command::Login { role, token } => self.login(&role, token),
+            // Its program may take seconds, and nothing waits for it.
+            Command::Locate { array, member, off } => self.locate(&array, &member, off),
             command => {
                 let _one_at_a_time = exclusive();
                 self.carry_out(command)

@@ -98,6 +98,7 @@ impl Server {
             | Command::AcknowledgeAlarms { .. }
             | Command::TestAlarm { .. }
             | Command::Config
+            | Command::Locate { .. }
             | Command::Login { .. }
             | Command::List
             | Command::Show { .. }

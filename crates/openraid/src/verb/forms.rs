@@ -70,6 +70,7 @@ impl Forms {
         for verb in [
             "add",
             "fail",
+            "locate",
             "pause",
             "remove",
             "rename",

@@ -21,6 +21,7 @@ pub mod fail;
 mod forms;
 pub mod journal;
 pub mod list;
+pub mod locate;
 pub mod login;
 pub mod man;
 pub mod merge;
@@ -89,6 +90,7 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Show(arguments) => show::run(arguments, context),
         Verb::Set(arguments) => set::run(arguments, context),
         Verb::Fail(arguments) => fail::run(arguments, context),
+        Verb::Locate(arguments) => locate::run(arguments, context),
         Verb::Add(arguments) => add::run(arguments, context),
         Verb::Remove(arguments) => remove::run(arguments, context),
         Verb::Replace(arguments) => replace::run(arguments, context),

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options, Renewal};
+use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options};
 use openraid_runtime::service::Listen;
 
 use super::options::Chosen;
@@ -11,7 +11,7 @@ use super::{addresses, Context};
 use crate::control;
 use crate::exit::Failure;
 use crate::server::desired::InForce;
-use crate::server::Listening;
+use crate::server::{Listening, Server};
 
 /// NBD over TLS, if the configuration asks for it.
 pub struct Tls {
@@ -54,11 +54,6 @@ impl Tls {
         self.bound.as_ref().map(|_| Listen::Unix(self.socket.clone()))
     }
 
-    /// Its TLS settings.
-    pub fn renewal(&self) -> Option<Renewal> {
-        self.bound.as_ref().map(|bound| bound.renewal().clone())
-    }
-
     /// Its files with certificates, and those of the interfaces over HTTP.
     pub fn certificates(&self, web: Option<&Options>) -> Vec<PathBuf> {
         let web =
@@ -74,11 +69,12 @@ impl Tls {
         self.addresses.iter().map(|own| Listening::Tls(*own)).collect()
     }
 
-    /// Accept clients until the end.
+    /// Accept clients until the end. The server reads the files again at a reload.
     ///
     /// # Errors
     /// There is no thread.
-    pub fn run(self, context: &Context) -> Result<Option<NbdTlsRuns>, Failure> {
+    pub fn run(self, context: &Context, server: &Server) -> Result<Option<NbdTlsRuns>, Failure> {
+        server.keep_nbd_tls(self.bound.as_ref().map(|bound| bound.renewal().clone()));
         for address in self.addresses.iter().filter(|own| self.is_open && !own.ip().is_loopback()) {
             context.output.warn(&format!(
                 "{address} is open to the network: without nbd-tls-client-ca, every client that can reach it can read and write the \
