@@ -280,7 +280,7 @@ impl Chance {
         let part = self.pick(&[Part::Drives, bus, Part::Generator, Part::Cache]);
         let loads = vec![Load { part, busy: self.share() * 1.1 }, Load { part: Part::HostCpu, busy: self.value() }];
         let rates = vec![Rate { what: self.words(), per_request: self.value() }];
-        point.with(Evidence { loads, rates })
+        point.with(Evidence { loads, rates, commands: None })
     }
 
     fn series(&mut self, x: &Axis) -> Series {

@@ -422,7 +422,10 @@ fn application<T: Target + ?Sized>(
     let scale = Session::scale_for(app, users, facts.capacity.get());
     // On a simulated target the sets must have the size of the reviews, or there is no result.
     let Some(scale) = scale.filter(|scale| !facts.simulated || *scale == WHOLE_SESSION) else {
-        return Err(CellError::NotApplicable(format!("{users} users need a target of {room} bytes")));
+        let who = if users == 1 { "the program needs".into() } else { format!("{users} users of the program need") };
+        let least = if facts.simulated { room } else { Session::room_least(app, users) };
+        let reason = format!("{who} a target of {least} bytes, this one has {}", facts.capacity.get());
+        return Err(CellError::NotApplicable(reason));
     };
     if !facts.simulated {
         notes.push(format!("imitated: {REAL_HOST}"));

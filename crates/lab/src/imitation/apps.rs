@@ -182,6 +182,12 @@ impl Session {
         Layout::of(&AppModel::of(app), WHOLE).room(users)
     }
 
+    /// Number of bytes that this number of users needs at the smallest scale.
+    #[must_use]
+    pub fn room_least(app: TraceApp, users: u16) -> u64 {
+        Layout::of(&AppModel::of(app).scaled(SCALE_MIN), SCALE_MIN).room(users)
+    }
+
     /// The largest scale, in thousandths, at which this number of users fits on a target of this size. None if even the
     /// minimum scale does not fit.
     #[must_use]

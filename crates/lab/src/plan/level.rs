@@ -188,7 +188,8 @@ fn loss(level: Level, members: u16, spec: &MachineSpec, rebuild: &Rebuild) -> Op
 }
 
 /// The profile of the member that was busiest under the load, and its load. There is none if all members are alike.
-fn weakest(spec: &MachineSpec, healthy: &CellResult) -> Option<(String, f64)> {
+#[must_use]
+pub fn weakest(spec: &MachineSpec, healthy: &CellResult) -> Option<(String, f64)> {
     let first = &spec.drives.first()?.head.name;
     spec.drives.iter().find(|drive| drive.head.name != *first)?;
     let busiest = healthy.members.iter().zip(&spec.drives).max_by(|one, two| one.0.busy.total_cmp(&two.0.busy))?;

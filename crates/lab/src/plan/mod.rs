@@ -27,6 +27,7 @@ use sure::Runs;
 pub use cost::Energy;
 pub use floor::{LoadClass, JUDGED};
 pub use journal::JournalEffect;
+pub use level::weakest;
 pub use pairs::{Gain, Lead};
 pub use range::Range;
 pub use rebuild::Rebuild;

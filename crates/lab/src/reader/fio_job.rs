@@ -217,6 +217,9 @@ pub fn read_fio_job(from: impl BufRead) -> Result<Vec<FioJob>, ReadError> {
         options.take(number, &key, value)?;
     }
     finish(&mut section, &mut jobs)?;
+    if lines.is_empty() {
+        return Err(ReadError::at(0, "the file is empty; record it again"));
+    }
     if jobs.is_empty() {
         return Err(ReadError::at(
             0,
@@ -507,6 +510,7 @@ size=2g
             ("[a]\nblurb=2\n", "line 2: option \"blurb\" is not known; remove it if it does not change the load"),
             ("[a\n", "line 1: \"[a\" has no closing bracket"),
             ("[global]\nbs=4k\n", "no job in it"),
+            ("", "the file is empty"),
             ("[a]\n\nbssplit=4k/60:8k/60\n", "line 3: job \"a\": the shares of the sizes add to 120 %"),
             ("[a]\nbs=4k,8k\n", "line 2: different sizes"),
             ("[a]\nsize=50%\n", "line 2: size=\"50%\": shares of the target are not understood; give bytes"),

@@ -163,8 +163,9 @@ fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<BTreeMap<String, Seen>, 
             return Err(ReadError::at(number, reason + "; record it again, whole"));
         }
         let value = |name: &str| names.iter().position(|known| known == name).and_then(|at| values[at]);
-        let sample = sample(value)
-            .map_err(|name| ReadError::at(number, format!("{}: {name} is not a number, or not there", shown(first))))?;
+        let sample = sample(value).map_err(|name| {
+            ReadError::at(number, format!("{}: {name} is not a number from 0 on, or not there", shown(first)))
+        })?;
         note(&mut seen, number, first, sample)?;
     }
     Ok(seen)
@@ -202,7 +203,10 @@ fn from_json(from: impl BufRead) -> Result<BTreeMap<String, Seen>, ReadError> {
         let name = name.ok_or_else(|| ReadError::at(0, "a disk without its name (disk_device)"))?;
         let value = |key: &str| disk.get(key).and_then(serde_json::Value::as_f64);
         let sample = sample(value).map_err(|key| {
-            ReadError::at(0, format!("{}: {key} is not a number, or not there; record it with iostat -x", shown(name)))
+            ReadError::at(
+                0,
+                format!("{}: {key} is not a number from 0 on, or not there; record it with iostat -x", shown(name)),
+            )
         })?;
         note(&mut seen, 0, name, sample)?;
     }

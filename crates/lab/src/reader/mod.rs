@@ -65,6 +65,11 @@ impl<R: BufRead> Lines<R> {
         Self { from, number: 0, buffer: Vec::new() }
     }
 
+    /// Has the file ended without a line?
+    pub fn is_empty(&self) -> bool {
+        self.number <= 1
+    }
+
     /// The next line without its end.
     pub fn next(&mut self) -> Result<Option<(u64, &str)>, ReadError> {
         self.number += 1;

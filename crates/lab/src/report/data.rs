@@ -362,6 +362,8 @@ pub struct Evidence {
     pub loads: Vec<Load>,
     /// Numbers of events per host request: `read-modify-write` 0.97, `read-ahead hit` 0.5.
     pub rates: Vec<Rate>,
+    /// Commands that the drives completed per host request, if they were counted.
+    pub commands: Option<f64>,
 }
 
 /// The load of a part of the machine.

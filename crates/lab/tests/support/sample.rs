@@ -72,7 +72,7 @@ fn database() -> Section {
             let y = database_iops(name, x);
             let noise = if name == "raid5x3" && x == 16.0 { 0.05 } else { 0.012 };
             let busy = (0.5 + x.log2() / 14.0).min(0.99);
-            let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy }], rates: vec![] };
+            let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy }], rates: vec![], commands: None };
             let point = Point::spread(x, y, y * (1.0 - noise), y * (1.0 + noise), 3).with(evidence);
             Point { unsteady: name == "raid10x4" && x == 256.0, ..point }
         });
@@ -152,6 +152,7 @@ fn sequential() -> Section {
                     what: "reads that skip the parity".into(),
                     per_request: if dip { 1.0 } else { 0.1 },
                 }],
+                commands: None,
             };
             Point::exact(block, y).with(evidence)
         });

@@ -4,8 +4,9 @@ use openraid_core::limits::STEPS_MAX;
 use openraid_lab::cell::{
     machine_spec, measure, run_cell, ArrayState, Caches, CellError, CellResult, CellSpec, Pattern,
 };
-use openraid_lab::plan::{uncertain, Range};
+use openraid_lab::plan::{uncertain, weakest, Range};
 use openraid_lab::reader::Trace;
+use openraid_lab::report::assemble::bus_words;
 use openraid_lab::target::SimTarget;
 use openraid_models::Library;
 use openraid_units::Bytes;
@@ -28,6 +29,11 @@ pub(super) struct Body<'a> {
     array: String,
     /// When writes are acknowledged, and the caches that are on.
     caches: Caches,
+    /// Bus between host and controller as it works in its slot, with its rates, and the card's own bus if that is faster.
+    bus: String,
+    /// Drive profile of the busiest member, if members differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slowest_drive: Option<String>,
     /// Requests that ended each second.
     iops: f64,
     /// MB (10^6 bytes) that requests moved each second.
@@ -116,9 +122,12 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
     let range = if arguments.range { Some(range(&library, &result)?) } else { None };
     let all = result.histogram();
     let ms = |percent| all.percentile(percent) as f64 / 1e6;
+    let spec = machine_spec(&library, &cell).map_err(refused)?;
     let body = Body {
         array: word.into(),
-        caches: Caches::of(&machine_spec(&library, &cell).map_err(refused)?),
+        caches: Caches::of(&spec),
+        bus: bus_words(&library, &spec).map_err(refused)?,
+        slowest_drive: weakest(&spec, &result).map(|(name, _)| name),
         iops: result.iops,
         mbps: result.mbps,
         mean_ms: result.mean_ms(),
@@ -209,6 +218,7 @@ fn text(body: &Body<'_>) -> String {
         ),
         format!("  capacity: {}", sold(Bytes(body.capacity_bytes))),
         format!("  cache: {}", body.caches),
+        format!("  bus: {}", body.bus),
     ];
     let mut table = Table::new(&["PART", "BUSY"]).indented(2);
     for part in &result.components {
@@ -217,6 +227,9 @@ fn text(body: &Body<'_>) -> String {
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
+    lines.extend(
+        body.slowest_drive.iter().map(|drive| format!("  {drive} is the busiest of the drives and sets the pace")),
+    );
     let flushes = result.flushes as f64 * 1e9 / result.elapsed_ns.max(1) as f64;
     lines.extend((result.flushes > 0).then(|| {
         format!("  flushes: {} each second; their time is in the requests/s, and not in the latency", figure(flushes))

@@ -29,22 +29,13 @@ pub fn limits(library: &Library, cell: &CellSpec) -> Result<Vec<Ceiling>, CellEr
 /// A profile does not exist.
 pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     let spec = machine_spec(library, cell)?;
-    let (controller, drive, bus) = (&spec.controller, &spec.drives[0], bus(library, &spec)?);
+    let (controller, drive) = (&spec.controller, &spec.drives[0]);
     let host = library.host(&controller.host)?;
     let mut facts = vec![
         Fact::new("target", format!("simulated: the engine itself on models, profile {}", controller.head.name)),
         Fact::new("controller", format!("{} ({})", controller.head.title, controller.head.year)),
         Fact::new("drives", drive.head.title.clone()),
-        Fact::new(
-            "bus",
-            format!(
-                "{}: {:.0} MB/s read, {:.0} MB/s written{}",
-                bus.title,
-                mbps(bus.read.value),
-                mbps(bus.write.value),
-                card_bus(library, &spec, bus)
-            ),
-        ),
+        Fact::new("bus", bus_words(library, &spec)?),
         Fact::new("host", host.head.title.clone()),
         Fact::new("cache", Caches::of(&spec).to_string()),
         Fact::new("chunk", amount(spec.chunk())),
@@ -65,6 +56,16 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
         facts.push(Fact::new("estimated parameters", uncertain.join(", ")));
     }
     Ok(facts)
+}
+
+/// The bus as slot and card have agreed on it, with its rates, and the card's own if that is another.
+///
+/// # Errors
+/// The bus does not exist.
+pub fn bus_words(library: &Library, spec: &MachineSpec) -> Result<String, CellError> {
+    let bus = bus(library, spec)?;
+    let (read, write) = (mbps(bus.read.value), mbps(bus.write.value));
+    Ok(format!("{}: {read:.0} MB/s read, {write:.0} MB/s written{}", bus.title, card_bus(library, spec, bus)))
 }
 
 /// The card's own bus, if slot and card have agreed on a lower rate.

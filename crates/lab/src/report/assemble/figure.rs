@@ -142,12 +142,14 @@ pub fn evidence(result: &CellResult) -> Evidence {
             }
         }
     }
-    Evidence { loads, rates }
+    let commands: u64 = result.members.iter().map(|member| member.reads + member.writes).sum();
+    let commands = (commands > 0 && result.requests > 0).then(|| commands as f64 / result.requests as f64);
+    Evidence { loads, rates, commands }
 }
 
 /// A decision of the engine as a plural noun. Variants of one decision have one name.
 fn reason_words(reason: &str) -> String {
-    const KINDS: [(&str, &str); 13] = [
+    const KINDS: [(&str, &str); 18] = [
         ("FullStripe", "full-stripe writes"),
         ("ReadModifyWrite", "read-modify-writes"),
         ("Reconstruct", "reconstruct-writes"),
@@ -161,6 +163,11 @@ fn reason_words(reason: &str) -> String {
         ("WaitedForCache", "waits for room in the cache"),
         ("ReadRecovered", "reads recovered from other members"),
         ("ReadSequential", "reads that go on where a head is"),
+        ("ReadRetried", "retried reads"),
+        ("WriteRetried", "retried writes"),
+        ("SectorRewritten", "rewritten sectors"),
+        ("EdgeRead", "reads around an unaligned write"),
+        ("WaitedForLock", "waits for another request of the same stripe"),
     ];
     if let Some((_, words)) = KINDS.iter().find(|(prefix, _)| reason.starts_with(prefix)) {
         return (*words).into();

@@ -1,7 +1,9 @@
 //! Real and simulated targets in one report. On a linear scale the highest rate would show all others near zero.
 
-use super::super::data::{Chart, Review, Scale};
+use super::super::data::{Bars, Chart, Lines, Review, Scale, Subject};
+use super::super::findings::answer;
 use super::Chapter;
+use std::collections::BTreeSet;
 
 /// If the lines or bars of a chart differ by more than this factor, the chart gets a scale by powers of ten.
 const FAR_APART: f64 = 20.0;
@@ -11,6 +13,46 @@ pub(super) fn is_mixed(chapters: &[Chapter]) -> bool {
     let trials = || chapters.iter().flat_map(|chapter| &chapter.trials);
     let real = |simulated: bool| trials().any(|trial| trial.spec.effort.is_a_time() != simulated);
     real(true) && real(false)
+}
+
+/// Gives each chart an answer for the measured subjects and one for the simulated ones. A single answer would compare a
+/// machine with the model of another one.
+pub(super) fn answer_apart(review: &mut Review, chapters: &[Chapter]) {
+    let labels = |simulated: bool| -> BTreeSet<String> {
+        let trials = chapters.iter().flat_map(|chapter| &chapter.trials);
+        let of_kind = trials.filter(|trial| trial.spec.effort.is_a_time() != simulated);
+        of_kind.filter_map(|trial| trial.spec.label.clone()).collect()
+    };
+    let simulated: BTreeSet<String> = labels(true).difference(&labels(false)).cloned().collect();
+    for panel in review.sections.iter_mut().flat_map(|section| &mut section.panels) {
+        if panel.answer.is_empty() {
+            panel.answer = apart(&panel.chart, &simulated);
+        }
+    }
+}
+
+/// Both answers, or an empty text if the chart has subjects of one kind only.
+fn apart(chart: &Chart, simulated: &BTreeSet<String>) -> String {
+    let is_simulated = |subject: &Subject| subject.variant.split(", ").any(|part| simulated.contains(part));
+    let part = |wanted: bool| -> Option<Chart> {
+        let part = match chart {
+            Chart::Lines(lines) => {
+                let of_kind = lines.series.iter().filter(|series| is_simulated(&series.subject) == wanted);
+                Chart::Lines(Lines { series: of_kind.cloned().collect(), ..lines.clone() })
+            }
+            Chart::Bars(bars) => {
+                let of_kind = bars.bars.iter().filter(|bar| is_simulated(&bar.subject) == wanted);
+                Chart::Bars(Bars { bars: of_kind.cloned().collect(), ..bars.clone() })
+            }
+            Chart::Heat(_) => return None,
+        };
+        Some(part)
+    };
+    let words = |wanted: bool| part(wanted).map(|chart| answer(&chart)).unwrap_or_default();
+    match (words(false), words(true)) {
+        (measured, predicted) if measured.is_empty() || predicted.is_empty() => String::new(),
+        (measured, predicted) => format!("Measured: {measured} Simulated: {predicted}"),
+    }
 }
 
 /// Gives a chart a scale by powers of ten if its subjects differ by more than [`FAR_APART`]. Charts of one group have
@@ -75,6 +117,23 @@ mod tests {
         };
         let value = Axis::new("rating", Unit::None, Scale::Linear);
         Chart::Bars(Bars { value, bars: (2..).zip(values).map(bar).collect(), formula: String::new() })
+    }
+
+    #[test]
+    fn an_answer_never_compares_a_measured_subject_with_a_simulated_one() {
+        let simulated = BTreeSet::from(["model".to_owned()]);
+        let Chart::Bars(mut all) = bars([300.0, 200.0]) else { panic!("bars") };
+        all.value.better = super::super::super::data::Better::Higher;
+        all.bars.extend([3.0, 2.0].iter().zip(2..).map(|(y, members)| Bar {
+            subject: Subject::new(Level::Raid0, members).variant("model"),
+            value: Point::exact(0.0, *y),
+        }));
+        assert_eq!(
+            apart(&Chart::Bars(all), &simulated),
+            "Measured: RAID 0 x2 is best with 300; RAID 0 x3 is last with 200. Simulated: RAID 0 x2, model is best with 3.00; \
+             RAID 0 x3, model is last with 2.00."
+        );
+        assert_eq!(apart(&bars([3.0, 2.0]), &simulated), "");
     }
 
     #[test]

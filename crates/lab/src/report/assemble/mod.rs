@@ -15,7 +15,7 @@ mod tables;
 mod verdict;
 
 pub use crate::cell::Ceiling;
-pub use bed::{bed, limits};
+pub use bed::{bed, bus_words, limits};
 pub use comparison::comparison;
 pub use figure::Figure;
 pub use rated::{ratings, Rating};
@@ -59,6 +59,7 @@ pub fn review(title: &str, bed: Vec<Fact>, chapters: &[Chapter], ceilings: &[Cei
     let mut review = Review { title: title.into(), bed, sections, glossary: glossary(), ..Review::default() };
     if mixed::is_mixed(chapters) {
         mixed::by_powers(&mut review);
+        mixed::answer_apart(&mut review, chapters);
     }
     findings::explain(&mut review);
     review.summary = summary(&review);

@@ -4,6 +4,7 @@
 use super::super::data::{Cell, Evidence, Part, Point, Row, Subject, Table, Unit};
 use super::super::format::{fixed, list, percent, value};
 use super::compare::times;
+use super::shape::ROUTINE;
 use super::{busiest, cause, TIE};
 use std::collections::BTreeMap;
 
@@ -160,7 +161,8 @@ fn why(first: &Entry, second: &Entry) -> String {
     format!("{begin}: {}.", words.join("; "))
 }
 
-/// The decisions of the engine that differ most. An array without any count was not run by this engine.
+/// The costs for each request that differ most: commands to drives, and decisions of the engine that cost time. An array
+/// without any count was not run by this engine.
 fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<String> {
     if of_a.rates.is_empty() || of_b.rates.is_empty() {
         return None;
@@ -175,10 +177,22 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<S
     let mut found: Vec<(&str, (f64, f64))> =
         kinds.into_iter().filter(|(_, (a, b))| (a - b).abs() >= RATE_LEAST).collect();
     found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
-    let many = |count: f64| if count < 0.005 { "none".to_owned() } else { fixed(count, 2) };
+    found.retain(|(what, _)| is_cost(what));
+    if let (Some(x), Some(y)) = (of_a.commands, of_b.commands) {
+        if (x - y).abs() >= RATE_LEAST {
+            found.insert(0, ("commands to drives", (x, y)));
+        }
+    }
+    let many = |count: f64, none: &str| if count < 0.005 { none.to_owned() } else { fixed(count, 2) };
     let largest = found.into_iter().take(RATES_TOLD);
-    let words: Vec<String> = largest.map(|(what, (x, y))| format!("{what} {} ({a} {})", many(y), many(x))).collect();
-    (!words.is_empty()).then(|| format!("decisions for each request of {b}: {}", list(&words)))
+    let words: Vec<String> =
+        largest.map(|(what, (x, y))| format!("{} {what} ({a} {})", many(y, "no"), many(x, "none"))).collect();
+    (!words.is_empty()).then(|| format!("each request of {b} takes {}", list(&words)))
+}
+
+/// Does this decision explain a cost? Routine ones and the choice of a copy belong to the level.
+fn is_cost(what: &str) -> bool {
+    !ROUTINE.contains(&what) && !what.starts_with("read ") && what != "reads that go on where a head is"
 }
 
 /// The limits of both.
@@ -188,6 +202,10 @@ fn limits((a, x, of_a): (&Subject, &Point, &Evidence), (b, y, of_b): (&Subject, 
         let (least, most) = (one.busy.min(two.busy).min(1.0), one.busy.max(two.busy).min(1.0));
         let busy = super::super::format::percent_range(least, most);
         return Some(match one.part {
+            Part::Drives if most - least >= RATE_LEAST => {
+                let share = |busy: f64| percent(busy.min(1.0));
+                format!("the busiest drive works {} of the time, that of {a} {}", share(two.busy), share(one.busy))
+            }
             Part::Drives => format!("the busiest drive of each works {busy} of the time"),
             _ => format!("the busiest part of both is {} ({busy})", one.part),
         });
@@ -347,7 +365,9 @@ mod tests {
 
     fn entry(name: &str, y: f64, rmw: f64) -> Entry {
         let rates = vec![Rate { what: "read-modify-writes".into(), per_request: rmw }];
-        let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy: 0.97 }], rates };
+        // A read-modify-write of one block takes four commands in place of one.
+        let commands = Some(1.0 + 3.0 * rmw);
+        let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy: 0.97 }], rates, commands };
         let point = Point::exact(0.0, y).with(evidence);
         let places = vec![("at 16 outstanding".to_owned(), point.clone())];
         Entry { subject: Subject::parse(name).unwrap(), value: point, places, flagged: 0 }
@@ -364,8 +384,8 @@ mod tests {
             verdict(&scenario("File server", entries)),
             "RAID 0 x4 is best with 400 IOPS (rating R1), 2.0 times RAID 5 x4 in second place and 4.0 times the single \
              drive. It survives no loss of a drive; RAID 5 x4 is the best that does, with 200 IOPS. At 16 outstanding: \
-             decisions for each request of RAID 5 x4: read-modify-writes 0.20 (RAID 0 x4 none); the busiest drive of \
-             each works 97 % of the time."
+             each request of RAID 5 x4 takes 1.60 commands to drives (RAID 0 x4 1.00) and 0.20 read-modify-writes (RAID 0 x4 \
+             none); the busiest drive of each works 97 % of the time."
         );
     }
 

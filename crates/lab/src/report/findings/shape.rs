@@ -240,13 +240,13 @@ fn tail(lines: &Lines, series: &Series) -> Option<Finding> {
     if !ratio.is_finite() {
         return None;
     }
-    let mut text = format!(
-        "{}: one request in a hundred takes {} or more, {} times the median of {}",
-        series.subject,
-        value(&lines.y.unit, rare),
-        number(ratio),
-        value(&lines.y.unit, usual)
-    );
+    let (name, median) = (&series.subject, value(&lines.y.unit, usual));
+    let mut text = if (ratio - 1.0).abs() <= super::TIE {
+        format!("{name}: 99 of 100 requests take no longer than the median of {median}")
+    } else {
+        let rare = value(&lines.y.unit, rare);
+        format!("{name}: one request in a hundred takes {rare} or more, {} times the median of {median}", number(ratio))
+    };
     if let Some(slowest) = super::value_at(series, 100.0) {
         text.push_str(&format!("; the slowest takes {}", value(&lines.y.unit, slowest)));
     }

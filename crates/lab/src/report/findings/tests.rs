@@ -14,7 +14,7 @@ fn speed() -> Axis {
 }
 
 fn busy(part: Part, busy: f64) -> Evidence {
-    Evidence { loads: vec![Load { part, busy }, Load { part: Part::Parity, busy: 0.2 }], rates: vec![] }
+    Evidence { loads: vec![Load { part, busy }, Load { part: Part::Parity, busy: 0.2 }], rates: vec![], commands: None }
 }
 
 fn bus(share: f64) -> Evidence {
@@ -84,6 +84,7 @@ fn level_stretches_with_one_limit_share_a_sentence() {
 fn a_dip_is_explained_by_what_happened_more_often_there() {
     let rate = |per_request: f64| Evidence {
         loads: vec![],
+        commands: None,
         rates: vec![
             Rate { what: "read-modify-write".into(), per_request },
             Rate { what: "read-ahead".into(), per_request: 0.5 },

@@ -89,8 +89,9 @@ pub(super) fn check(
         if let Some(found) = found {
             if !is_typed(arguments, probed, context)? {
                 taken.push(format!(
-                    "{}: it is not blank: {found}; if all of it may be lost, add --destroy-data and its name with --name",
-                    probed.spec
+                    "{}: it is not blank: {found}; if all of it may be lost, add --destroy-data --name {}",
+                    probed.spec,
+                    name_of(probed)
                 ));
             }
         }
@@ -211,13 +212,17 @@ fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
     Ok(None)
 }
 
+/// The name that is typed to confirm the loss of a member's data.
+fn name_of(probed: &ProbedMember) -> String {
+    Choice::Path(path(&probed.spec).cloned().unwrap_or_else(|| probed.spec.text.clone().into())).short_name()
+}
+
 /// Was the member's name typed or given?
 fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Context) -> Result<bool, Failure> {
     if !arguments.destroy_data {
         return Ok(false);
     }
-    let choice = Choice::Path(path(&probed.spec).cloned().unwrap_or_else(|| probed.spec.text.clone().into()));
-    let name = choice.short_name();
+    let name = name_of(probed);
     if !arguments.name.is_empty() {
         return Ok(arguments.name.contains(&name));
     }
