@@ -12,7 +12,6 @@ use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
 use openraid_units::{Instant, PoolOffset, Sectors, SetLba, Tag, TagKind};
 
 use super::devices::Io;
-use super::join::JoinStep;
 use super::Journal;
 use crate::actions::{Actions, Data, JobColumn, JobKind, ParityJob};
 use crate::array::sets::Change;
@@ -252,14 +251,7 @@ impl Controller {
     /// Copy the log to a device that joins, and entries out of the ring; true if that advanced.
     pub(crate) fn pump_copies(&mut self, actions: &mut Actions) -> bool {
         let io = &mut Io::new(&mut self.channels, self.now, actions);
-        match self.journal.pump_join(io) {
-            JoinStep::Waits => self.journal.pump_spill(self.cache.line_count(), io),
-            JoinStep::Moved => true,
-            JoinStep::Changed => {
-                self.sets.look();
-                true
-            }
-        }
+        self.journal.pump_join(&mut self.sets, io) || self.journal.pump_spill(self.cache.line_count(), io)
     }
 
     /// Begin to write the open group. Writes that found no room in it are called, because the next one has room.

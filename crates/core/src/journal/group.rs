@@ -190,7 +190,7 @@ impl Journal {
     fn header_at(&self, sequence: u64, position: RingSector, kind: EntryKind) -> EntryHeader {
         EntryHeader {
             sequence,
-            epoch: self.superblock.as_ref().expect("it is live").epoch,
+            epoch: self.table().epoch,
             position,
             promised: self.durable,
             tail: self.tail_place(sequence, position),

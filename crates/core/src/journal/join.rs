@@ -27,7 +27,7 @@ use openraid_units::{DriveId, DriveLba, Sectors};
 use super::attach::JOURNAL_SET;
 use super::commit::JournalWrite;
 use super::devices::{Device, DeviceState, Io};
-use super::superblocks::encoded;
+use super::superblocks::{encoded, unfinished};
 use super::window::{WindowUser, SILENT};
 use super::Journal;
 use crate::actions::{Data, NoticeKind};
@@ -53,17 +53,6 @@ pub(crate) enum JoinState {
     Announcing(u64),
     /// Until this generation is durable on both.
     Finishing(u64),
-}
-
-/// The result of [`Journal::pump_join`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum JoinStep {
-    /// It waits.
-    Waits,
-    /// A step was made.
-    Moved,
-    /// A step was made, and the devices that count have changed: other work may go on.
-    Changed,
 }
 
 /// A device that joins.
@@ -171,7 +160,7 @@ impl Journal {
             Some(own) => *own = device,
             None => self.devices.push(device),
         }
-        let superblock = self.superblock.as_ref().expect("it is live");
+        let superblock = self.table();
         let generation = superblock.generation.max(seen.0) + 1;
         self.join = Join {
             state: JoinState::Marking(SuperblockCopy::First),
@@ -207,7 +196,7 @@ impl Journal {
         if self.devices.get(place).is_some_and(|own| own.state.is_claimed() && own.drive != drive) {
             return Err(AdminError::NotPossible("the device that does not work must be released first"));
         }
-        let superblock = self.superblock.as_ref().expect("it is live");
+        let superblock = self.table();
         let last = |sectors| journal_superblock_lba(SuperblockCopy::Last, sectors);
         if last(info.capacity) != last(superblock.device_sectors) {
             return Err(AdminError::NotPossible("the two devices of a journal must have the same size"));
@@ -252,79 +241,74 @@ impl Journal {
         true
     }
 
-    /// Advance the join.
-    pub(crate) fn pump_join(&mut self, io: &mut Io) -> JoinStep {
+    /// Advance the join; true if something has changed.
+    pub(crate) fn pump_join(&mut self, sets: &mut Sets, io: &mut Io) -> bool {
         if !self.join.is_active() || self.join.is_out() || !io.has_room() {
-            return JoinStep::Waits;
+            return false;
         }
         if !self.is_live() {
             self.leave_out();
-            return JoinStep::Changed;
+            sets.look();
+            return true;
         }
         match self.join.state {
             JoinState::Marking(copy) => self.mark_unfinished(copy, io),
             JoinState::Marked => self.begin_copying(),
-            JoinState::Copying => self.copy_next(io),
+            JoinState::Copying => self.copy_next(sets, io),
             JoinState::Announcing(generation) if self.writing.is_durable(generation) => {
                 self.join.state = JoinState::Finishing(self.request_superblock());
-                JoinStep::Moved
+                true
             }
             JoinState::Finishing(generation) if self.writing.is_durable(generation) => {
                 self.join.state = JoinState::Idle;
                 let device = &mut self.devices[self.join.device];
                 device.state = DeviceState::Works;
                 io.notice(Some(device.drive), NoticeKind::JournalMirrored);
-                JoinStep::Changed
+                sets.look();
+                true
             }
-            JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => JoinStep::Waits,
+            JoinState::Idle | JoinState::Announcing(_) | JoinState::Finishing(_) => false,
         }
     }
 
     /// Write superblocks that say that the device does not count, before anything else on it changes.
-    fn mark_unfinished(&mut self, copy: SuperblockCopy, io: &mut Io) -> JoinStep {
-        let superblock = self.superblock.as_ref().expect("it is live");
-        let unfinished = JournalSuperblock {
-            generation: self.join.generation,
-            epoch: self.join.epoch,
-            mirrors: JOURNAL_MIRRORS_MAX,
-            mirror: self.devices[self.join.device].mirror,
-            clean: false,
-            unfinished: true,
-            kept: Sectors::ZERO,
-            ..(**superblock).clone()
-        };
+    fn mark_unfinished(&mut self, copy: SuperblockCopy, io: &mut Io) -> bool {
+        let (join, mirror) = (&self.join, self.devices[self.join.device].mirror);
+        let superblock = self.table().clone();
+        let whole = JournalSuperblock { mirrors: JOURNAL_MIRRORS_MAX, mirror, epoch: join.epoch, ..superblock };
+        let unfinished = unfinished(whole, join.generation);
         let (lba, bytes) = encoded(&unfinished, copy);
         self.write_block_to(self.join.device, JournalWrite::Join, lba, &bytes, io);
-        JoinStep::Moved
+        true
     }
 
     /// Begin to copy, if no entry is under way that the device does not get.
-    pub(super) fn begin_copying(&mut self) -> JoinStep {
+    pub(super) fn begin_copying(&mut self) -> bool {
         let at_rest = self.round.is_idle() && !self.flying.is_used() && !self.replay.is_active();
         if !at_rest || !self.window.take(WindowUser::Join) {
-            return JoinStep::Waits;
+            return false;
         }
         let end = self.first_unwritten();
         let join = &mut self.join;
         join.state = JoinState::Copying;
         (join.sequence, join.end) = (self.log.first.min(end), end);
         join.total = Sectors(self.log.used) + self.spill.used();
-        JoinStep::Moved
+        true
     }
 
     /// Read the next piece of the log from the device that works.
-    fn copy_next(&mut self, io: &mut Io) -> JoinStep {
-        let Some(place) = self.next_to_copy() else { return self.announce() };
+    fn copy_next(&mut self, sets: &mut Sets, io: &mut Io) -> bool {
+        let Some(place) = self.next_to_copy() else { return self.announce(sets) };
         let working = self.working_from(0).expect("it is live");
         self.join.issued();
         self.read_into_window(WindowUser::Join, working, place, io);
-        JoinStep::Moved
+        true
     }
 
     /// Choose the next piece of the log to copy; `None` if all of it is copied.
     pub(super) fn next_to_copy(&mut self) -> Option<(DriveLba, Sectors)> {
         let window = self.buffer_sectors.round_down(JOURNAL_ALIGN);
-        let (start, _) = self.superblock.as_ref().expect("it is live").keep_area();
+        let (start, _) = self.table().keep_area();
         let ring = self.ring();
         let place = |sequence| {
             let entry = self.log.get(sequence);
@@ -363,7 +347,7 @@ impl Journal {
     }
 
     /// The device has everything: the superblock of the other one must say that there are two.
-    fn announce(&mut self) -> JoinStep {
+    fn announce(&mut self, sets: &mut Sets) -> bool {
         let start = self.first_open();
         let superblock = self.superblock.as_mut().expect("it is live");
         // Other content of its ring has an older epoch.
@@ -374,7 +358,8 @@ impl Journal {
         self.epoch_raised = self.request_superblock();
         self.join.state = JoinState::Announcing(self.epoch_raised);
         self.check_copied();
-        JoinStep::Changed
+        sets.look();
+        true
     }
 
     /// The read of a piece has ended. True if the device that was read is to be dropped.

@@ -17,6 +17,7 @@ use openraid_format::{JournalSuperblock, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::attach::FoundJournal;
+use super::superblocks::unfinished;
 
 /// The log is copied in pieces of this size.
 const PIECE: Sectors = Sectors::mib(1);
@@ -126,13 +127,7 @@ impl ResyncPlan {
         let mirror = if device == self.best { self.mirror } else { self.other() };
         let whole = JournalSuperblock { mirrors: 2, mirror, ..self.superblock.clone() };
         match mark {
-            ResyncMark::Unfinished => JournalSuperblock {
-                generation: self.generation + 1,
-                clean: false,
-                unfinished: true,
-                kept: Sectors::ZERO,
-                ..whole
-            },
+            ResyncMark::Unfinished => unfinished(whole, self.generation + 1),
             ResyncMark::Whole => JournalSuperblock { generation: self.generation + 2, ..whole },
         }
     }

@@ -20,9 +20,9 @@
 //! - [`redo_backlog`]: the redo records that members do not have yet, the backlog, are written while the set serves; a row
 //!   is redone before any other access to it.
 //! - [`spill`]: entries that only absent arrays need are copied out of the ring, so that they do not hold up the tail.
-//! - [`join`]: a device comes back, or a new one takes its place, while the journal runs.
+//! - [`join`]: a device comes back, or a new one takes its place, while the journal runs: the steps that bring it up to date.
 //! - [`window`]: the buffer through which the last three read the log, one at a time.
-//! - [`mirror_resync`]: at a start with two devices that differ, the steps that bring the stale one up to date.
+//! - [`mirror_resync`]: the same steps at a start with two devices that differ.
 //! - [`lost`]: a journal without a working device protects no more writes; the data that it has acknowledged goes to the
 //!   members.
 //!
@@ -214,6 +214,11 @@ impl Journal {
         self.state
     }
 
+    /// The superblock of a journal that was attached.
+    fn table(&self) -> &JournalSuperblock {
+        self.superblock.as_ref().expect("the journal was attached")
+    }
+
     /// The place in its table of the set with this UUID.
     pub(crate) fn index_of(&self, set: Uuid) -> Option<u8> {
         self.superblock.as_ref()?.index_of(set)
@@ -302,22 +307,23 @@ impl Journal {
         find(DeviceState::Works).or_else(|| find(DeviceState::Dropped).filter(answers))
     }
 
-    /// A given-up command still points to this buffer of the pool.
+    /// A drive has not answered a command with this buffer of entries, and the command is given up: the drive may
+    /// still access the buffer.
     pub(crate) fn give_up_buffer(&mut self, buffer: usize) {
         self.held[buffer] += 1;
     }
 
-    /// That command has come back.
+    /// The drive has answered that command.
     pub(crate) fn buffer_came_back(&mut self, buffer: usize) {
         self.held[buffer] -= 1;
     }
 
-    /// The same for the window.
+    /// A drive has not answered a command with the window, and the command is given up.
     pub(crate) fn give_up_window(&mut self) {
         self.window.give_up();
     }
 
-    /// That command has come back.
+    /// The drive has answered that command.
     pub(crate) fn window_came_back(&mut self) {
         self.window.come_back();
     }

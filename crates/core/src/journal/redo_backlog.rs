@@ -405,7 +405,7 @@ impl Replay {
 impl Journal {
     /// Make the redo backlog of a set that was loaded, with writes of at most `most` sectors; false if it is empty.
     pub(super) fn note_backlog(&mut self, set: &mut Set, (id, array): (SetId, u8), most: Sectors) -> bool {
-        let superblock = self.superblock.as_ref().expect("it is live");
+        let superblock = self.table();
         let newest = self.replay.newest(superblock, &self.log, array);
         let unit = match set.geometry() {
             Geometry::Parity(parity) => parity.chunk(),

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN};
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
-use super::attach::{FoundEntry, FoundJournal};
+use super::attach::{FoundEntry, FoundJournal, KeptEntry};
 use super::devices::Io;
 use super::log::Log;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
@@ -30,19 +30,6 @@ const TOO_MUCH: &str =
     "the journal holds more for the array than the cache can take; give the server a larger --cache, no \
                         less than it had";
 
-#[derive(Clone, Debug)]
-struct Loaded {
-    sequence: u64,
-    /// The first entry that was needed when it was written.
-    tail: u64,
-    /// Its position in the ring when it was written, and its length.
-    position: RingSector,
-    sectors: Sectors,
-    /// Its place now.
-    at: DriveLba,
-    records: Vec<JournalRecord>,
-}
-
 /// The set that is being loaded.
 #[derive(Clone, Copy, Debug)]
 struct Current {
@@ -57,7 +44,8 @@ struct Current {
 /// Replay of the log that was found when the journal was opened.
 #[derive(Debug, Default)]
 pub(crate) struct Replay {
-    entries: Vec<Loaded>,
+    /// The entries that were read, each with its place now.
+    entries: Vec<KeptEntry>,
     queue: Vec<SetId>,
     current: Option<Current>,
     /// The device that the window is being read from.
@@ -77,20 +65,14 @@ pub(crate) struct Replay {
 impl Replay {
     pub(crate) fn load(&mut self, found: &FoundJournal) {
         let ring = found.superblock.ring();
-        let loaded = |sequence, at, entry: &FoundEntry| Loaded {
-            sequence,
-            tail: entry.tail,
-            position: entry.position,
-            sectors: entry.sectors,
-            at,
-            records: entry.records.clone(),
-        };
-        let kept = found.kept.iter().map(|kept| loaded(kept.sequence, kept.at, &kept.entry));
-        let entries = (found.tail.sequence..).zip(&found.entries);
         // An entry that was copied may still be in the ring.
         let first = found.kept.last().map_or(0, |last| last.sequence + 1);
-        let entries = entries.filter(|(sequence, _)| *sequence >= first);
-        self.entries = kept.chain(entries.map(|(n, entry)| loaded(n, ring.drive_lba(entry.position), entry))).collect();
+        let in_ring = |(sequence, entry): (u64, &FoundEntry)| {
+            let at = ring.drive_lba(entry.position);
+            (sequence >= first).then(|| KeptEntry { sequence, at, entry: entry.clone() })
+        };
+        let entries = (found.tail.sequence..).zip(&found.entries).filter_map(in_ring);
+        self.entries = found.kept.iter().cloned().chain(entries).collect();
     }
 
     /// For the next journal, which has no redo records for these sets: rows of failed sets stay incomplete.
@@ -108,16 +90,16 @@ impl Replay {
 
     /// The present source of bytes that were at `at` in the ring when an entry was written; `None` if the tail had passed
     /// them. All entries that were needed then were in the ring at once, so each place belongs to one entry.
-    fn find_referred(&self, ring: &JournalRing, by: &Loaded, at: RingSector) -> Option<Source> {
-        let from = self.entries.partition_point(|entry| entry.sequence < by.tail);
+    fn find_referred(&self, ring: &JournalRing, by: &KeptEntry, at: RingSector) -> Option<Source> {
+        let from = self.entries.partition_point(|entry| entry.sequence < by.entry.tail);
         let to = self.entries.partition_point(|entry| entry.sequence < by.sequence);
         let needed = &self.entries[from..to];
-        let first = needed.first()?.position;
+        let first = needed.first()?.entry.position;
         let distance = ring.distance(first, at);
-        let behind = needed.partition_point(|entry| ring.distance(first, entry.position) <= distance);
+        let behind = needed.partition_point(|entry| ring.distance(first, entry.entry.position) <= distance);
         let entry = &needed[behind - 1];
-        let within = ring.distance(entry.position, at);
-        (within < entry.sectors).then(|| Source { from: entry.at + within, sequence: entry.sequence })
+        let within = ring.distance(entry.entry.position, at);
+        (within < entry.entry.sectors).then(|| Source { from: entry.at + within, sequence: entry.sequence })
     }
 
     /// The newest redo record for each place of the members of an array.
@@ -133,7 +115,7 @@ impl Replay {
         let ring = superblock.ring();
         let mut newest = Newest::default();
         for entry in self.entries.iter().rev().filter(|entry| superblock.counts(array, entry.sequence)) {
-            let own = || entry.records.iter().rev().filter(|record| record.array() == array);
+            let own = || entry.entry.records.iter().rev().filter(|record| record.array() == array);
             let referred = |record: &JournalRecord| match *record {
                 JournalRecord::RedoRef { at, .. } => self.find_referred(&ring, entry, at),
                 _ => None,
@@ -186,7 +168,7 @@ impl Replay {
     /// Can all records of an array be written in blocks of this size?
     pub(crate) fn is_in_blocks(&self, array: u8, block: BlockSize) -> bool {
         let block = block.sectors().get();
-        let mut records = self.entries.iter().flat_map(|entry| &entry.records).filter(|own| own.array() == array);
+        let mut records = self.entries.iter().flat_map(|own| &own.entry.records).filter(|own| own.array() == array);
         records.all(|record| match *record {
             JournalRecord::Data { set_lba, sectors, .. } => (set_lba.get() | sectors.get()).is_multiple_of(block),
             JournalRecord::Redo { member_lba, sectors, .. } | JournalRecord::RedoRef { member_lba, sectors, .. } => {
@@ -259,7 +241,7 @@ impl Journal {
         let (sequence, payload) = (entry.sequence, entry.at + JOURNAL_ALIGN);
         let superblock = self.superblock.as_ref();
         let counts = |array| array == current.array && superblock.is_some_and(|own| own.counts(array, sequence));
-        match entry.records.get(current.record).copied() {
+        match entry.entry.records.get(current.record).copied() {
             None => (current.entry, current.record) = (current.entry + 1, 0),
             Some(JournalRecord::Data { array, set_lba, sectors, payload_at })
                 if counts(array) && current.done < sectors =>
@@ -384,7 +366,7 @@ impl Journal {
 
     /// Read a piece, and what follows as far as the window reaches.
     fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, io: &mut Io) {
-        let superblock = self.superblock.as_ref().expect("it is live");
+        let superblock = self.table();
         let block = superblock.block.sectors().get();
         let before = Sectors(at.get() % block);
         let start = DriveLba(at.get() - before.get());
@@ -497,9 +479,9 @@ mod tests {
 
     use super::*;
 
-    fn loaded(sequence: u64, tail: u64, position: u64) -> Loaded {
-        let at = DriveLba(1000 + position);
-        Loaded { sequence, tail, position: RingSector(position), sectors: Sectors(8), at, records: Vec::new() }
+    fn loaded(sequence: u64, tail: u64, position: u64) -> KeptEntry {
+        let entry = FoundEntry { tail, position: RingSector(position), sectors: Sectors(8), records: Vec::new() };
+        KeptEntry { sequence, at: DriveLba(1000 + position), entry }
     }
 
     #[test]

@@ -370,9 +370,7 @@ impl Set {
     pub(crate) fn may_be_in_journal(&self) -> bool {
         self.has_failed() || self.journal.has_session() || self.journal.marked().is_some()
     }
-}
 
-impl Set {
     /// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
     /// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
     /// writes without it.
@@ -386,6 +384,17 @@ impl Set {
     /// Does the journal hold data of a set that its members do not have?
     pub(crate) fn journal_holds(&self) -> bool {
         self.journal.is_on() && (self.dirty.all() > 0 || self.journal.logged > 0)
+    }
+
+    /// Is no write under way, and no data dirty that the journal would need to have?
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.mark.is_at_rest() && self.dirty.all() == 0
+    }
+
+    /// The mark for the superblocks: the journal's UUID, and whether that journal is stale.
+    pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
+        let own = self.journal.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
+        (own.map(|own| own.share.uuid), own.is_some_and(|own| own.stale.is_some()))
     }
 
     /// The clean mark will be written in this generation: the session ends with it.
@@ -579,9 +588,10 @@ impl Sets {
     }
 
     fn set_stage(&mut self, id: SetId, stage: Stage) -> SessionStep {
-        self.get_mut(id).journal.set_stage(stage);
-        self.changed(id, Change::Session);
-        SessionStep { moves: true, paces: false }
+        let own = &mut self.get_mut(id).journal;
+        own.set_stage(stage);
+        let state = own.state;
+        self.set_session(id, state)
     }
 
     /// The set has no session, and no write waits for one.
@@ -680,19 +690,6 @@ fn forget_oldest_discarded(superblock: &mut JournalSuperblock) {
     let oldest = superblock.arrays.iter_mut().filter(discarded).min_by_key(|place| place.map(|a| a.first_sequence));
     if let Some(place) = oldest {
         *place = None;
-    }
-}
-
-impl Set {
-    /// Is no write under way, and no data dirty that the journal would need to have?
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.mark.is_at_rest() && self.dirty.all() == 0
-    }
-
-    /// The mark for the superblocks: the journal's UUID, and whether that journal is stale.
-    pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
-        let own = self.journal.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
-        (own.map(|own| own.share.uuid), own.is_some_and(|own| own.stale.is_some()))
     }
 }
 

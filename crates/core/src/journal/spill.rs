@@ -120,7 +120,7 @@ impl Journal {
         }
         let sequence = self.log.front_waiting(self.durable + 1)?;
         let entry = *self.log.get(sequence);
-        let (_, room) = self.superblock.as_ref().expect("it is live").keep_area();
+        let (_, room) = self.table().keep_area();
         let fits = self.spill.used + Sectors(entry.sectors) <= room && self.log.may_keep(&entry, lines_max);
         fits.then_some(sequence)
     }
@@ -137,13 +137,13 @@ impl Journal {
     /// The place on each device to which the present piece goes, and its length.
     fn spill_target(&mut self) -> (DriveLba, Sectors) {
         let (used, copy) = (self.spill.used, *self.spill.copy());
-        (self.superblock.as_ref().expect("it was attached").keep_area().0 + used + copy.done, copy.len)
+        (self.table().keep_area().0 + used + copy.done, copy.len)
     }
 
     /// A piece is durable. True if it was the last one of its entry: the place of the entry in the ring is not needed any
     /// more.
     fn spilled(&mut self) -> bool {
-        let (area, _) = self.superblock.as_ref().expect("it was attached").keep_area();
+        let (area, _) = self.table().keep_area();
         let copy = self.spill.copy();
         copy.done += copy.len;
         let (sequence, sectors) = (copy.sequence, Sectors(self.log.get(copy.sequence).sectors));

@@ -2,7 +2,7 @@
 //! any time.
 
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
-use openraid_units::DriveLba;
+use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWrite;
 use super::devices::{DeviceState, Io};
@@ -156,6 +156,11 @@ impl Journal {
         }
         true
     }
+}
+
+/// The superblock of a device that is being brought up to date: it does not count.
+pub(super) fn unfinished(whole: JournalSuperblock, generation: u64) -> JournalSuperblock {
+    JournalSuperblock { generation, clean: false, unfinished: true, kept: Sectors::ZERO, ..whole }
 }
 
 /// A copy of a superblock: its place on the device, and its bytes.

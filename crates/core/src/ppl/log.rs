@@ -289,6 +289,7 @@ impl Sets {
 }
 
 /// What a log does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum LogStep {
     /// It waits.
     Waits,
@@ -455,6 +456,46 @@ mod tests {
         assert!(controller.sets.release_waiting(SET, Slot(1), &mut controller.ops));
         assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::No, Some(op)));
         assert!(!controller.sets.release_waiting(SET, Slot(1), &mut controller.ops), "nothing waits any more");
+    }
+
+    #[test]
+    fn an_operation_asks_for_its_record_once_and_waits_until_the_record_is_durable() {
+        let mut controller = controller();
+        let Controller { sets, ops, trace, .. } = &mut controller;
+        let op = ops.put(with_record(Partial::Due)).index;
+        let slot = sets.get(SET).parity().p_slot(StripeIndex(0));
+        for _ in 0..2 {
+            assert_eq!(sets.record_write(op, ops, trace), Gate::Waits(Wait::Record));
+            assert_eq!(ops[op].record(), Partial::Waiting);
+        }
+        let log = sets.log_mut(SET, slot);
+        assert_eq!((log.next_waiting(), log.next_waiting()), (Some(op), None));
+        for record in [Partial::No, Partial::Logged] {
+            ops[op].set_record(record);
+            assert_eq!(sets.record_write(op, ops, trace), Gate::Open);
+        }
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_over_refuses_its_operations_and_a_failed_array_lets_them_go_on() {
+        for has_failed in [false, true] {
+            let mut controller = controller();
+            let Controller { sets, ops, trace, .. } = &mut controller;
+            let op = ops.put(with_record(Partial::Waiting)).index;
+            let log = (SET, Slot(1));
+            sets.log_mut(SET, Slot(1)).wait(op);
+            assert_eq!(sets.advance_log(log, ops, trace), LogStep::Writes);
+            if has_failed {
+                sets.get_mut(SET).fail();
+                assert_eq!(sets.advance_log(log, ops, trace), LogStep::Moved);
+            } else {
+                assert!(sets.refuse_waiting(SET, Slot(1), ops, trace));
+            }
+            let called = (ops.next_refused(), ops.next_ready());
+            assert_eq!(called, if has_failed { (None, Some(op)) } else { (Some(op), None) });
+            assert_eq!(ops[op].record(), Partial::No);
+            assert_eq!(sets.advance_log(log, ops, trace), LogStep::Waits, "nothing waits for it any more");
+        }
     }
 
     #[test]

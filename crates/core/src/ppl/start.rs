@@ -270,3 +270,28 @@ fn room_of_all(assembly: &Assembly, block: BlockSize) -> Option<Sectors> {
     }
     Some(least)
 }
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::{Slot, StripeIndex};
+
+    use super::*;
+    use crate::ppl::plan::PlannedPpl;
+
+    #[test]
+    fn entries_whose_rows_are_no_whole_blocks_are_left_out_and_the_set_counts_as_not_recovered_completely() {
+        let entry = |lo, hi| {
+            let (slot, stripe) = (Slot(1), StripeIndex(0));
+            PplRedo { slot, at: None, stripe, lo, hi, first: 0, columns: 1, checksum: 0 }
+        };
+        // Rows of 512 bytes, blocks of 4 KiB.
+        for (rows, whole) in [((0, 8), true), ((8, 24), true), ((4, 8), false), ((8, 12), false), ((1, 9), false)] {
+            let entries = [(0, 8), rows, (16, 24)].map(|(lo, hi)| entry(lo, hi));
+            let planned = PlannedPpl { redo: entries.into(), ..PlannedPpl::default() };
+            let mut ppl = SetPpl::new(&planned, 4, Sectors(128), 8);
+            let found = core::iter::from_fn(|| ppl.next_entry(8)).map(|own| (own.lo, own.hi));
+            let expected = [(0, 8), rows, (16, 24)].into_iter().filter(|own| whole || *own != rows);
+            assert!(found.eq(expected) && ppl.unread != whole, "{rows:?}");
+        }
+    }
+}
