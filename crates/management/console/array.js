@@ -60,7 +60,7 @@ function memberTable(array) {
     if (member.member && member.drive !== null) acts.push(button("Locate", () => locateMember(array, member)));
     if (member.state === "missing") acts.push(button("Add a drive", () => addDrive(array, member.span)));
     const place = member.slot ?? (member.left_slot === null ? "\u2013" : `was ${member.left_slot}`);
-    return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", named(member), bytes(member.size_bytes),
+    return [member.span === null ? String(place) : `${member.span}${member.slot === null ? ", " : "."}${place}`, member.member || "no member", named(member), h("td", { className: "one" }, bytes(member.size_bytes)),
       tag(member.text, stateKind(member.state)), errors(member), h("td", { className: "act" }, acts)];
   });
   return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Model, serial, bay", "Size", "State", "Errors", "Actions"], rows),
