@@ -71,7 +71,7 @@ fn an_invalid_paced_member_is_refused_with_a_remedy() {
     serve("model:wd740gd,speed=9").refused(64, &["size=SIZE, file=PATH"]);
     serve("model:wd740gd,file=nowhere").refused(65, &["nowhere"]);
     serve("model:").refused(64, &["name a drive's profile"]);
-    lab.line("create x --level 1 model:wd740gd model:wd740gd").refused(64, &["memory is gone"]);
+    lab.line("create x --level 1 model:wd740gd model:wd740gd").refused(64, &["this memory ends"]);
     lab.line("rehearse raid5x4 --drive wd9999").refused(64, &["there is no drive profile"]);
     lab.line("rehearse raid50x8").refused(64, &["cannot be rehearsed"]);
 }
