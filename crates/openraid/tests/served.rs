@@ -727,3 +727,18 @@ fn memory_of_the_cache_is_taken_with_its_use_only() {
     assert!(pinned.max(more_pinned) <= 34 << 10, "{pinned} KiB are pinned, and {more_pinned} with a larger cache");
     assert!(resident < 256 << 10, "{resident} KiB are taken at the start with an unused cache of 512 MiB");
 }
+
+#[test]
+fn a_socket_for_clients_in_the_folder_of_servers_is_no_second_server() {
+    let lab = Lab::new("one-server");
+    lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
+    let first = lab.serve(&["data"]);
+    let socket = first.ready["control"].as_str().expect("a path").to_owned();
+    let beside = std::path::Path::new(&socket).with_file_name("nbd.sock").display().to_string();
+    first.stop();
+    let server = support::Server::started(&mut lab.command(&["serve", "data", "--json", "--nbd-unix", &beside]));
+    let server = server.expect("ready");
+    lab.line("config show").expect(0);
+    lab.line("list").expect(0).says(&["data", "optimal"]);
+    server.stop();
+}

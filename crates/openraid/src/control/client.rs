@@ -128,7 +128,12 @@ impl Servers {
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
         paths.sort();
-        Ok(paths.iter().filter_map(|path| Connection::open(path).ok()).collect())
+        let mut all: Vec<Connection> = paths.iter().filter_map(|path| Connection::open(path).ok()).collect();
+        if all.len() > 1 {
+            // A socket for clients may be in this folder too. It does not answer commands.
+            all.retain_mut(|own| own.ask(&Command::Hello).is_ok());
+        }
+        Ok(all)
     }
 
     /// The server that serves this array, if one does.
