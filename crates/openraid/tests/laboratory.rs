@@ -445,6 +445,25 @@ fn no_rate_is_above_what_the_members_can_carry() {
 }
 
 #[test]
+fn simulate_names_the_agreed_bus_and_the_busiest_of_mixed_drives() {
+    let lab = Lab::new("agreed-bus");
+    // The card has eight lanes, its slot gave it four.
+    let line = "simulate single --system 3ware-9650se --load response-time --effort quick --json";
+    let bus = lab.line(line).expect(0).json()["bus"].as_str().expect("a bus").to_owned();
+    assert!(
+        bus.contains("4 lanes: 750 MB/s read") && bus.contains("the card has PCI Express, generation 1, 8 lanes"),
+        "{bus}"
+    );
+    let line = "simulate raid5x4 --load database --depth 16 --effort quick --drive 3xexos_x18_18tb+1xwdredplus_4tb";
+    let mixed = lab.line(&format!("{line} --json")).expect(0).json();
+    assert_eq!(mixed["busiest_drive"], "wdredplus_4tb");
+    let alike = lab.line(&line.replace("3xexos_x18_18tb+1xwdredplus_4tb", "exos_x18_18tb --json")).expect(0).json();
+    assert!(
+        alike.get("busiest_drive").is_none() && alike["bus"].as_str().is_some_and(|bus| !bus.contains("the card has"))
+    );
+}
+
+#[test]
 fn a_journal_with_its_own_drive_is_the_limit_of_drives_that_take_more() {
     let lab = Lab::new("plan-journal");
     let line = "plan --drives 2 --levels 0 --drive s3500_480 --load random --way write --block 4K --depth 2 --effort quick --json";

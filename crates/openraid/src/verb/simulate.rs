@@ -33,7 +33,7 @@ pub(super) struct Body<'a> {
     bus: String,
     /// Drive profile of the busiest member, if members differ.
     #[serde(skip_serializing_if = "Option::is_none")]
-    slowest_drive: Option<String>,
+    busiest_drive: Option<String>,
     /// Requests that ended each second.
     iops: f64,
     /// MB (10^6 bytes) that requests moved each second.
@@ -127,7 +127,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
         array: word.into(),
         caches: Caches::of(&spec),
         bus: bus_words(&library, &spec).map_err(refused)?,
-        slowest_drive: weakest(&spec, &result).map(|(name, _)| name),
+        busiest_drive: weakest(&spec, &result).map(|(name, _)| name),
         iops: result.iops,
         mbps: result.mbps,
         mean_ms: result.mean_ms(),
@@ -227,9 +227,7 @@ fn text(body: &Body<'_>) -> String {
         table.row([name, format!("{:.0} %", part.busy * 100.0)]);
     }
     lines.push(table.text().trim_end().into());
-    lines.extend(
-        body.slowest_drive.iter().map(|drive| format!("  {drive} is the busiest of the drives and sets the pace")),
-    );
+    lines.extend(body.busiest_drive.iter().map(|drive| format!("  the busiest of the drives is a {drive}")));
     let flushes = result.flushes as f64 * 1e9 / result.elapsed_ns.max(1) as f64;
     lines.extend((result.flushes > 0).then(|| {
         format!("  flushes: {} each second; their time is in the requests/s, and not in the latency", figure(flushes))

@@ -287,9 +287,9 @@ pub fn table(groups: &[Group]) -> Option<Table> {
     if names.len() < 2 || rows.len() < 2 {
         return None;
     }
-    let of = if groups.len() > 1 { "of its kind, measured or simulated, " } else { "" };
+    let kind = if groups.len() > 1 { "of its kind" } else { "array" };
     Some(Table {
-        caption: format!("Share of the best array {of}in each scenario"),
+        caption: format!("Share of the best {kind} in each scenario"),
         corner: "array".into(),
         columns: std::iter::once("all").chain(names).map(str::to_owned).collect(),
         rows,
