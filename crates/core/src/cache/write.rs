@@ -477,8 +477,9 @@ impl Controller {
     ) -> openraid_units::PoolOffset {
         let len = Sectors(last - first);
         debug_assert!(self.journal.logged_lines() < self.cache.lines.len(), "what the log holds can be loaded again");
-        let (array, place, is_first) = (self.sets.get(set).journal.index(), (at + taken, len), taken.is_zero());
-        let (payload_at, to) = self.journal.append_data(&mut self.requests, piece, array, place, is_first, self.now);
+        let array = self.sets.get(set).journal.index();
+        self.journal.add_piece(piece, &mut self.requests);
+        let (payload_at, to) = self.journal.append_data(array, (at + taken, len), taken.is_zero(), self.now);
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");
         let sequence = self.journal.open_entry();

@@ -9,7 +9,7 @@
 //! at the same time; the checksum in the header shows whether both are complete.
 
 use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
-use openraid_units::{Instant, PoolOffset, Sectors, SetLba, Tag, TagKind};
+use openraid_units::{Sectors, Tag, TagKind};
 
 use super::devices::Io;
 use super::Journal;
@@ -60,24 +60,13 @@ pub(crate) enum JournalWrite {
 }
 
 impl Journal {
-    /// Append a part of a write of `array`, at most one line, to the open group, which has room for it: as a record of its
-    /// own, or (not `first`) as more of the last record. The piece waits for the entry. Returns the place of the part in the
-    /// payload, and where its bytes are to be copied.
-    pub(crate) fn append_data(
-        &mut self,
-        requests: &mut Requests,
-        piece: u32,
-        array: u8,
-        place: (SetLba, Sectors),
-        first: bool,
-        now: Instant,
-    ) -> (Sectors, PoolOffset) {
-        let piece_entry = requests.piece_mut(piece);
-        if piece_entry.wait_for_entry(PieceEntry::Waits(self.open.sequence)) {
-            piece_entry.begin_op();
+    /// The piece waits until the open group is durable.
+    pub(crate) fn add_piece(&mut self, piece: u32, requests: &mut Requests) {
+        let waits = requests.piece_mut(piece);
+        if waits.wait_for_entry(PieceEntry::Waits(self.open.sequence)) {
+            waits.begin_op();
             self.open.pieces.push(piece);
         }
-        self.append_part(array, place, first, now)
     }
 
     /// Begin to write the open group, if the group before it is durable; true if it began.

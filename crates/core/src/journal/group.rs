@@ -116,8 +116,9 @@ impl Journal {
         Ok(())
     }
 
-    /// The record and the payload of [`Journal::append_data`].
-    pub(super) fn append_part(
+    /// Append a part of a write, at most one line, to the open group, which has room for it: as a record of its own, or
+    /// (not `first`) as more of the last record. Returns its place in the payload, and where its bytes are to be copied.
+    pub(crate) fn append_data(
         &mut self,
         array: u8,
         (at, len): (SetLba, Sectors),
@@ -252,13 +253,13 @@ mod tests {
         assert_eq!(own.group_takes(1, 16, 0), Ok(()));
         let base = own.buffer(own.open.buffer);
         let at = SetLba(64);
-        assert_eq!(own.append_part(5, (at, Sectors(8)), true, NOW), (Sectors(0), base));
-        let second = own.append_part(5, (at + Sectors(8), Sectors(8)), false, NOW);
+        assert_eq!(own.append_data(5, (at, Sectors(8)), true, NOW), (Sectors(0), base));
+        let second = own.append_data(5, (at + Sectors(8), Sectors(8)), false, NOW);
         assert_eq!(second, (Sectors(8), base + Sectors(8).bytes()));
         own.append_record(RECORD, NOW);
         assert_eq!(own.append_payload(Sectors(3)).0, Sectors(16));
         // It follows another record, so it begins a record of its own.
-        own.append_part(5, (at + Sectors(16), Sectors(8)), false, NOW);
+        own.append_data(5, (at + Sectors(16), Sectors(8)), false, NOW);
         let data = |set_lba, sectors, payload_at| JournalRecord::Data { array: 5, set_lba, sectors, payload_at };
         let records = [data(at, Sectors(16), Sectors(0)), RECORD, data(at + Sectors(16), Sectors(8), Sectors(19))];
         assert_eq!(own.open.records, records);

@@ -177,11 +177,21 @@ impl Log {
         }
     }
 
+    /// All entries that wait for an array, oldest first.
+    fn all_waiting_for(&self, array: u8) -> impl DoubleEndedIterator<Item = u64> + '_ {
+        let kept = self.kept.iter().map(|kept| (kept.sequence, kept.waiting));
+        let in_ring = self.entries.iter().enumerate().map(|(at, entry)| (self.first + at as u64, entry.waiting));
+        kept.chain(in_ring).filter(move |(_, waiting)| waiting >> array & 1 == 1).map(|(sequence, _)| sequence)
+    }
+
     /// Number of entries that wait for an array.
     pub(crate) fn waiting_for(&self, array: u8) -> u64 {
-        let kept = self.kept.iter().map(|kept| kept.waiting);
-        kept.chain(self.entries.iter().map(|entry| entry.waiting)).filter(|waiting| waiting >> array & 1 == 1).count()
-            as u64
+        self.all_waiting_for(array).count() as u64
+    }
+
+    /// The last entry that waits for an array.
+    pub(crate) fn last_waiting_for(&self, array: u8) -> Option<u64> {
+        self.all_waiting_for(array).next_back()
     }
 
     /// Entries from this one on are needed until an array is started again.
@@ -198,14 +208,6 @@ impl Log {
         for kept in self.kept.iter_mut().filter(|kept| kept.sequence >= since) {
             kept.waiting |= 1 << array;
         }
-    }
-
-    /// The last entry that waits for an array.
-    pub(crate) fn last_waiting_for(&self, array: u8) -> Option<u64> {
-        if let Some(at) = self.entries.iter().rposition(|entry| entry.waiting >> array & 1 == 1) {
-            return Some(self.first + at as u64);
-        }
-        self.kept.iter().rfind(|kept| kept.waiting >> array & 1 == 1).map(|kept| kept.sequence)
     }
 
     /// An array was started, or its entries do not count: no entry waits for it any more.

@@ -115,35 +115,26 @@ impl Replay {
         let ring = superblock.ring();
         let mut newest = Newest::default();
         for entry in self.entries.iter().rev().filter(|entry| superblock.counts(array, entry.sequence)) {
-            let own = || entry.entry.records.iter().rev().filter(|record| record.array() == array);
-            let referred = |record: &JournalRecord| match *record {
-                JournalRecord::RedoRef { at, .. } => self.find_referred(&ring, entry, at),
+            let place_of = |record: &JournalRecord| match *record {
+                JournalRecord::Redo { slot, member_lba, sectors, payload_at, .. } => {
+                    let source = Source { from: entry.at + JOURNAL_ALIGN + payload_at, sequence: entry.sequence };
+                    Some((slot, (member_lba, sectors), Some(source)))
+                }
+                JournalRecord::RedoRef { slot, member_lba, sectors, at, .. } => {
+                    let source = self.find_referred(&ring, entry, at).map(|own| {
+                        let sequence = if log.holds(own.sequence) { own.sequence } else { entry.sequence };
+                        Source { sequence, ..own }
+                    });
+                    Some((slot, (member_lba, sectors), source))
+                }
+                JournalRecord::Outdated { slot, member_lba, sectors, .. } => Some((slot, (member_lba, sectors), None)),
                 _ => None,
             };
-            for record in own() {
-                match *record {
-                    JournalRecord::Redo { slot, member_lba, sectors, payload_at, .. } => {
-                        let source = Source { from: entry.at + JOURNAL_ALIGN + payload_at, sequence: entry.sequence };
-                        newest.add(slot, (member_lba, sectors), Some(source));
-                    }
-                    JournalRecord::RedoRef { slot, member_lba, sectors, .. } => {
-                        let Some(source) = referred(record) else { continue };
-                        let held = if log.holds(source.sequence) { source.sequence } else { entry.sequence };
-                        newest.add(slot, (member_lba, sectors), Some(Source { sequence: held, ..source }));
-                    }
-                    _ => {}
-                }
-            }
-            for record in own() {
-                match *record {
-                    JournalRecord::RedoRef { slot, member_lba, sectors, .. } if referred(record).is_none() => {
-                        newest.add(slot, (member_lba, sectors), None);
-                    }
-                    JournalRecord::Outdated { slot, member_lba, sectors, .. } => {
-                        newest.add(slot, (member_lba, sectors), None);
-                    }
-                    _ => {}
-                }
+            // Within an entry, the records whose bytes are in the log count as the newer ones.
+            for is_in_log in [true, false] {
+                let own = entry.entry.records.iter().rev().filter(|record| record.array() == array);
+                let places = own.filter_map(place_of).filter(|(.., source)| source.is_some() == is_in_log);
+                places.for_each(|(slot, place, source)| newest.add(slot, place, source));
             }
         }
         newest
