@@ -276,6 +276,29 @@ impl Set {
         }
     }
 
+    /// For tests: a set of this geometry with a member in sync in each slot. The member of slot 3 is on drive 3.
+    #[cfg(test)]
+    pub(crate) fn with_members(spec: &crate::geometry::SetSpec<'_>) -> Self {
+        let geometry = Geometry::new(spec).unwrap();
+        let mut set = Self::new(ArrayId(0), geometry, (BlockSize::B512, 8), &Limits::small());
+        for slot in (0..set.slots()).map(Slot) {
+            let (state, start) = (MemberState::InSync, DriveLba(2048));
+            let member = super::membership::new_member(DriveId(slot.0), Some(slot), state, start, None, &[]);
+            let index = set.add_member(member, None);
+            set.places[slot.index()].hold(index);
+        }
+        set.refresh();
+        set
+    }
+
+    /// For tests: the member of a slot has failed.
+    #[cfg(test)]
+    pub(crate) fn fail_slot(&mut self, slot: Slot, reason: FailReason) {
+        let index = self.places[slot.index()].member.unwrap();
+        self.member_mut(index).state = MemberState::Failing(reason);
+        self.refresh();
+    }
+
     #[inline(always)]
     pub(crate) const fn array(&self) -> ArrayId {
         self.array

@@ -147,3 +147,42 @@ impl Cache {
         self.lines.get(unit.lines.head).unit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::bench::{Bench, SET};
+    use crate::geometry::Level;
+
+    fn slots(of: &[u16]) -> SlotSet {
+        of.iter().map(|slot| Slot(*slot)).collect()
+    }
+
+    #[test]
+    fn a_band_ends_where_other_columns_are_dirty() {
+        let mut bench = Bench::new(Level::Raid5);
+        // Chunks of 128 sectors: rows 2 to 17 of column 0, rows 8 to 11 of column 1.
+        bench.dirty(2, 16);
+        let unit = bench.dirty(128 + 8, 4);
+        let rows = StripeLines::of(StripeIndex(0), bench.sets.get(SET).parity());
+        let (cache, unit) = (&bench.cache, bench.cache.units.get(unit));
+        let mut bands = alloc::vec::Vec::new();
+        let mut row = 0;
+        while let Some(first) = cache.dirty_row_from(unit, rows, row) {
+            let columns = cache.dirty_columns_at(unit, rows, first);
+            row = cache.band_end(unit, rows, first, columns);
+            bands.push((first, row, columns));
+        }
+        assert_eq!(bands, [(2, 8, slots(&[0])), (8, 12, slots(&[0, 1])), (12, 18, slots(&[0]))]);
+    }
+
+    #[test]
+    fn a_run_goes_over_lines_and_ends_at_the_first_clean_sector() {
+        let mut bench = Bench::new(Level::Raid1);
+        bench.dirty(256 + 6, 12);
+        let unit = bench.dirty(256 + 40, 3);
+        let (cache, unit) = (&bench.cache, bench.cache.units.get(unit));
+        let run = |from| cache.dirty_run(unit, SetLba(256), from);
+        assert_eq!([0, 6, 10, 18, 43].map(run), [Some((6, 18)), Some((6, 18)), Some((10, 18)), Some((40, 43)), None]);
+    }
+}

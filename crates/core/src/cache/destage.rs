@@ -489,6 +489,57 @@ mod tests {
     use openraid_units::Slot;
 
     use super::*;
+    use crate::cache::bench::{Bench, SET};
+    use crate::geometry::Level;
+
+    /// A unit with eight dirty sectors, of which `written` are on the members, ends: its state, if it is still dirty.
+    fn end(written: u64, error: Option<ReplyStatus>) -> (Option<UnitState>, Bench) {
+        let mut bench = Bench::new(Level::Raid5);
+        let unit = bench.dirty(0, 8);
+        let line = bench.cache.find_line(SET, 0).unwrap();
+        bench.cache.units.set_state(unit, UnitState::Writing);
+        bench.cache.begin_writing(Instant::ZERO, SET, 1);
+        bench.cache.stage_line(&mut bench.journal, line, Mask::range(0, written));
+        let Bench { cache, sets, journal, requests, .. } = &mut bench;
+        cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(written));
+        let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
+        cache.on_destaged(sets, requests, Instant(7), SET, data, error);
+        let state = (cache.units.find(SET, 0) == Some(unit)).then(|| cache.units.get(unit).state);
+        (state, bench)
+    }
+
+    #[test]
+    fn a_unit_that_is_on_the_members_is_free_and_one_that_is_not_waits_again() {
+        let (state, bench) = end(8, None);
+        assert_eq!((state, bench.cache.dirty_lines(), bench.sets.get(SET).dirty.all()), (None, 0, 0));
+        assert_eq!(bench.cache.counters.destaged, 8);
+        let (state, bench) = end(3, None);
+        assert_eq!(
+            (state, bench.cache.dirty_lines(), bench.sets.get(SET).dirty.all()),
+            (Some(UnitState::Waiting), 1, 1)
+        );
+        let unit = bench.cache.units.find(SET, 0).unwrap();
+        assert_eq!((bench.cache.units.get(unit).sectors, bench.cache.units.get(unit).since), (5, Instant(7)));
+    }
+
+    #[test]
+    fn a_unit_that_the_members_refuse_rests() {
+        let (state, bench) = end(0, Some(ReplyStatus::IoError));
+        assert_eq!(state, Some(UnitState::Resting));
+        assert!(bench.cache.is_held() && bench.sets.get(SET).dirty.has_failed());
+    }
+
+    #[test]
+    fn a_sector_that_is_written_to_during_destage_stays_dirty() {
+        let mut bench = Bench::new(Level::Raid5);
+        let unit = bench.dirty(0, 8);
+        let line = bench.cache.find_line(SET, 0).unwrap();
+        bench.cache.stage_line(&mut bench.journal, line, Mask::range(0, 8));
+        bench.dirty(2, 1);
+        let Bench { cache, sets, journal, .. } = &mut bench;
+        cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(8));
+        assert_eq!((bench.cache.dirty_lines(), bench.cache.units.get(unit).sectors), (1, 8));
+    }
 
     #[test]
     fn a_turn_takes_the_first_dirty_column_and_those_next_to_it() {

@@ -10,6 +10,8 @@
 //! This module decides; the lists are in [`lines`] and [`units`].
 
 mod bands;
+#[cfg(test)]
+mod bench;
 pub(crate) mod callers;
 pub(crate) mod destage;
 pub mod figures;

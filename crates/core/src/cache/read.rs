@@ -243,3 +243,68 @@ impl Cache {
         requests.push_line_copies(piece, columns, actions);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cache::bench::{Bench, SET};
+    use crate::events::RequestKind;
+    use crate::geometry::Level;
+
+    fn read(bench: &mut Bench, at: u64, len: u64) -> (u32, Cached) {
+        let piece = bench.piece(RequestKind::Read, at, len);
+        let (cache, mut with, actions) = bench.parts();
+        (piece, cache.read_from_cache(&mut with, piece, SET, SetLba(at), Sectors(len), actions))
+    }
+
+    fn fill(bench: &mut Bench, piece: u32, at: u64, len: u64, keep: bool) {
+        let extent = (SetLba(at), Sectors::ZERO, Sectors(len));
+        bench.cache.fill_extent(&mut bench.requests, piece, SET, extent, keep, &mut bench.actions);
+    }
+
+    #[test]
+    fn the_data_of_a_read_stays_in_lines_and_the_next_read_copies_it() {
+        let mut bench = Bench::new(Level::Raid5);
+        let (first, found) = read(&mut bench, 0, 16);
+        assert!(matches!(found, Cached::Past(Sectors(16))) && bench.requests.piece(first).is_filling());
+        assert!(matches!(read(&mut bench, 0, 16).1, Cached::Past(Sectors(16))), "it is not there yet");
+        fill(&mut bench, first, 0, 16, true);
+        assert_eq!((bench.actions.jobs.len(), bench.actions.columns.len()), (1, 2), "one copy of two whole lines");
+        let from = bench.requests.piece(first).frames_at();
+        assert_eq!(bench.actions.columns[1].old, from + Sectors(8).bytes());
+        let (second, found) = read(&mut bench, 4, 8);
+        assert!(matches!(found, Cached::Taken));
+        assert_eq!(bench.requests.piece(second).split(), Sectors(8));
+        assert_eq!((bench.cache.counters.read_hits, bench.cache.counters.read_misses), (8, 32));
+    }
+
+    #[test]
+    fn a_read_that_failed_leaves_nothing() {
+        let mut bench = Bench::new(Level::Raid5);
+        let (first, _) = read(&mut bench, 0, 16);
+        fill(&mut bench, first, 0, 16, false);
+        assert!(bench.actions.jobs.is_empty());
+        assert!(matches!(read(&mut bench, 0, 16).1, Cached::Past(Sectors(16))));
+    }
+
+    #[test]
+    fn a_read_is_divided_where_its_source_changes() {
+        let mut bench = Bench::new(Level::Raid5);
+        bench.dirty(12, 8);
+        assert!(matches!(read(&mut bench, 0, 32).1, Cached::Past(Sectors(12))), "up to the dirty sectors");
+        let (piece, found) = read(&mut bench, 12, 20);
+        assert!(matches!(found, Cached::Taken));
+        assert_eq!(bench.requests.piece(piece).split(), Sectors(8));
+    }
+
+    #[test]
+    fn a_write_takes_its_sectors_out_of_a_read_under_way() {
+        let mut bench = Bench::new(Level::Raid5);
+        let (first, _) = read(&mut bench, 0, 8);
+        bench.dirty(2, 2);
+        fill(&mut bench, first, 0, 8, true);
+        // Sectors 0 and 1, and 4 to 7: each range has its own copy.
+        let lens = bench.actions.jobs.iter().map(|job| job.len);
+        assert!(lens.eq([1024, 2048]));
+    }
+}

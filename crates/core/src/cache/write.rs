@@ -437,8 +437,7 @@ impl Controller {
             return cache.wait_for_cache(&mut with, piece, set, reason, at);
         }
         self.sets.note_cached(set, taken, self.cache.counters.overwritten - merged);
-        let bytes = taken.bytes().get().min(FRAME_BYTES);
-        self.requests.push_piece_copy(piece, columns, bytes, actions);
+        self.requests.push_piece_copy(piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
         let own = self.requests.piece_mut(piece);
         own.split_off(taken);
         own.end_wait();
@@ -485,5 +484,92 @@ impl Controller {
         let sequence = self.journal.open_entry();
         self.cache.log_line(self.journal.log_mut(), line, Mask::range(first, last), Some(place), sequence);
         to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::Policy;
+    use crate::cache::bench::{Bench, SET, WRITE};
+    use crate::geometry::Level;
+    use crate::io::op::DestageData;
+
+    fn pass(bench: &mut Bench, piece: u32, at: u64) -> Cached {
+        let (cache, mut with, _) = bench.parts();
+        cache.pass_cache(&mut with, piece, SET, SetLba(at), Sectors(8))
+    }
+
+    #[test]
+    fn a_write_past_the_cache_waits_for_dirty_data_and_goes_on_when_the_members_have_it() {
+        let mut bench = Bench::new(Level::Raid5);
+        let unit = bench.dirty(0, 8);
+        let piece = bench.piece(WRITE, 0, 8);
+        assert!(matches!(pass(&mut bench, piece, 0), Cached::Waits));
+        assert_eq!(bench.cache.units.get(unit).waiters, piece);
+        assert!(bench.cache.units.get(unit).urgent, "its destage is hurried");
+        let other = bench.piece(WRITE, 8, 8);
+        assert!(matches!(pass(&mut bench, other, 8), Cached::Past(Sectors(8))), "nothing is dirty there");
+        assert!(!bench.requests.wants_ops());
+        let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
+        bench.cache.units.set_state(unit, UnitState::Writing);
+        bench.cache.begin_writing(Instant::ZERO, SET, 1);
+        bench.cache.on_destaged(&mut bench.sets, &mut bench.requests, Instant::ZERO, SET, data, None);
+        assert!(bench.requests.wants_ops());
+    }
+
+    #[test]
+    fn a_write_past_the_cache_drops_clean_data_before_it_begins_and_after_it() {
+        let mut bench = Bench::new(Level::Raid1);
+        let keep = |bench: &mut Bench| {
+            let line = bench.cache.line_for(SET, 1).unwrap();
+            bench.cache.lines.get_mut(line).valid = Mask::range(0, 8);
+            bench.cache.release_unless_used(line);
+        };
+        let valid = |bench: &Bench| {
+            bench.cache.find_line(SET, 1).is_some_and(|line| !bench.cache.lines.get(line).valid.is_empty())
+        };
+        keep(&mut bench);
+        let piece = bench.piece(WRITE, 8, 8);
+        assert!(valid(&bench) && matches!(pass(&mut bench, piece, 8), Cached::Past(_)) && !valid(&bench));
+        // A read has brought old data meanwhile.
+        keep(&mut bench);
+        bench.cache.forget_written(&bench.sets, SET, Past { at: SetLba(8), len: Sectors(8), columns: 1 });
+        assert!(!valid(&bench));
+    }
+
+    #[test]
+    fn a_wait_is_counted_once_however_often_its_piece_is_called() {
+        let mut bench = Bench::new(Level::Raid5);
+        let piece = bench.piece(WRITE, 0, 8);
+        for reason in [Reason::WaitedForCache, Reason::WaitedForCache, Reason::WaitedForDestage] {
+            let (cache, mut with, _) = bench.parts();
+            assert!(matches!(cache.wait_for_cache(&mut with, piece, SET, reason, SetLba(0)), Cached::Waits));
+        }
+        let reasons = &bench.sets.get(SET).reasons;
+        assert_eq!([Reason::WaitedForCache, Reason::WaitedForDestage].map(|reason| reasons.get(reason)), [1, 1]);
+        assert_eq!((bench.requests.waiting(), bench.cache.draining), ([2, 1], true));
+    }
+
+    #[test]
+    fn the_promise_follows_from_the_policy_and_from_the_write() {
+        let mut bench = Bench::new(Level::Raid5);
+        let fua = RequestKind::Write { fua: true };
+        let [plain, durable] = [WRITE, fua].map(|kind| bench.piece(kind, 0, 8));
+        let mut of = |write_cache, piece, journal| {
+            bench.sets.get_mut(SET).set_policy(Policy { write_cache, ..Policy::default() });
+            bench.parts().1.promise_of(piece, SET, journal)
+        };
+        assert_eq!(of(WriteCache::Through, plain, true), Promise::Through);
+        assert_eq!(
+            [plain, durable].map(|piece| of(WriteCache::Volatile, piece, false)),
+            [Promise::Volatile, Promise::Through]
+        );
+        assert_eq!(
+            [true, false].map(|live| of(WriteCache::Journal, durable, live)),
+            [Promise::Journal, Promise::Through]
+        );
+        bench.sets.get_mut(SET).fail();
+        assert_eq!(bench.parts().1.promise_of(plain, SET, true), Promise::Through, "a failed set takes nothing");
     }
 }

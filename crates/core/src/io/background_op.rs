@@ -636,3 +636,160 @@ impl Controller {
         self.push_missing_parity(index, actions);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::consistency::Consistency;
+    use crate::array::set::Set;
+    use crate::geometry::{Level, SetSpec};
+    use crate::io::footprint::{Columns, Stretch, StripeRows};
+    use crate::io::op::{BackgroundData, BackgroundKind, UnitRange};
+    use crate::io::search::Part;
+    use openraid_units::{SetId, StripeIndex};
+
+    const SET: SetId = SetId(0);
+
+    fn sets(level: Level, members: u16) -> Sets {
+        let member_size = Sectors::kib(1024);
+        let sizes = [member_size; 6];
+        let layout = if level == Level::Raid1 { 0 } else { 2 };
+        let member_sizes = &sizes[..usize::from(members)];
+        let spec = SetSpec { level, members, chunk: Sectors::kib(64), layout, member_size, member_sizes };
+        let mut sets = Sets::new();
+        sets.put(SET, Set::with_members(&spec));
+        sets
+    }
+
+    fn slots(of: &[u16]) -> SlotSet {
+        of.iter().map(|slot| Slot(*slot)).collect()
+    }
+
+    fn op(sets: &Sets, kind: BackgroundKind, remade: &[u16], replace: bool) -> Op {
+        let part = Part::whole(0, 8);
+        let range = match sets.get(SET).geometry() {
+            Geometry::Parity(_) => UnitRange::Rows(StripeRows { stripe: StripeIndex(0), part, columns: Columns::All }),
+            _ => UnitRange::Stretch(Stretch { at: SetLba(0), part }),
+        };
+        let task = Some(crate::io::op::TaskUnit { task: 1, unit: 0 });
+        Op::in_background(kind, SET, range, BackgroundData::new(slots(remade), task, replace))
+    }
+
+    /// The slots that a plan reads, recovers, computes and writes.
+    fn planned(sets: &Sets, op: &Op) -> Option<[SlotSet; 4]> {
+        sets.plan_of_background(op).map(|plan| [plan.read, plan.lost, plan.parity, plan.write])
+    }
+
+    // In stripe 0 of a left-symmetric RAID 5 of four, slot 3 has parity. In stripe 0 of a RAID 6 of five, slot 4 has P and
+    // slot 0 has Q: data is in slots 1, 2 and 3.
+
+    #[test]
+    fn a_rebuild_reads_what_defines_the_slot_and_writes_the_slot_alone() {
+        let sets5 = sets(Level::Raid5, 4);
+        let of = |slot| planned(&sets5, &op(&sets5, BackgroundKind::Rebuild, &[slot], false)).unwrap();
+        let none = SlotSet::EMPTY;
+        assert_eq!(of(1), [slots(&[0, 2, 3]), slots(&[1]), none, slots(&[1])], "data is recovered");
+        assert_eq!(of(3), [slots(&[0, 1, 2]), none, slots(&[3]), slots(&[3])], "parity is computed");
+        // A replacement is copied from its member while that can be read.
+        let copy = op(&sets5, BackgroundKind::Rebuild, &[1], true);
+        assert_eq!(planned(&sets5, &copy), Some([slots(&[1]), none, none, slots(&[1])]));
+        let mut unread = copy;
+        unread.excluded = slots(&[1]);
+        assert_eq!(planned(&sets5, &unread).unwrap()[0], slots(&[0, 2, 3]));
+        unread.excluded = slots(&[1, 2]);
+        assert_eq!(planned(&sets5, &unread), None, "two columns of four are too many");
+    }
+
+    #[test]
+    fn a_resync_reads_all_data_and_writes_the_parity_and_one_parity_makes_the_other_match() {
+        let sets6 = sets(Level::Raid6, 5);
+        let mut resync = op(&sets6, BackgroundKind::Resync, &[], false);
+        let (data, parity, none) = (slots(&[1, 2, 3]), slots(&[0, 4]), SlotSet::EMPTY);
+        assert_eq!(planned(&sets6, &resync), Some([data, none, parity, parity]));
+        resync.excluded = slots(&[2]);
+        let [read, lost, made, written] = planned(&sets6, &resync).unwrap();
+        assert_eq!((lost, written), (slots(&[2]), parity | slots(&[2])));
+        assert!(!read.contains(Slot(2)) && read.len() == 3 && made == parity);
+    }
+
+    #[test]
+    fn a_check_reads_everything_and_recovers_one_missing_column_of_a_double_parity() {
+        let (sets5, sets6) = (sets(Level::Raid5, 4), sets(Level::Raid6, 5));
+        let none = SlotSet::EMPTY;
+        let mut check = op(&sets6, BackgroundKind::Scrub, &[], false);
+        assert_eq!(planned(&sets6, &check), Some([slots(&[0, 1, 2, 3, 4]), none, none, none]));
+        check.excluded = slots(&[2]);
+        assert_eq!(planned(&sets6, &check), Some([slots(&[0, 1, 3, 4]), slots(&[2]), none, none]));
+        check.excluded = slots(&[4]);
+        assert_eq!(planned(&sets6, &check).unwrap()[1], none, "it is parity");
+        let mut check = op(&sets5, BackgroundKind::Scrub, &[], false);
+        check.excluded = slots(&[2]);
+        assert_eq!(planned(&sets5, &check).unwrap()[1], none, "there is nothing to compare it with");
+    }
+
+    #[test]
+    fn copies_are_made_from_the_first_one_that_can_be_read() {
+        let sets1 = sets(Level::Raid1, 3);
+        let none = SlotSet::EMPTY;
+        let mut resync = op(&sets1, BackgroundKind::Resync, &[], false);
+        assert_eq!(planned(&sets1, &resync), Some([slots(&[0]), none, none, slots(&[1, 2])]));
+        resync.excluded = slots(&[0]);
+        assert_eq!(planned(&sets1, &resync), Some([slots(&[1]), none, none, slots(&[0, 2])]));
+        let rebuild = op(&sets1, BackgroundKind::Rebuild, &[0], false);
+        assert_eq!(planned(&sets1, &rebuild), Some([slots(&[1]), none, none, slots(&[0])]));
+        let replace = op(&sets1, BackgroundKind::Rebuild, &[2], true);
+        assert_eq!(planned(&sets1, &replace), Some([slots(&[2]), none, none, slots(&[2])]));
+        let mut check = op(&sets1, BackgroundKind::Scrub, &[], false);
+        check.plan = sets1.plan_of_background(&check).unwrap();
+        assert_eq!((check.plan.read, sets1.first_copy(&check)), (slots(&[0, 1, 2]), Slot(0)));
+        assert_eq!(sets1.copies_of_data(&check), slots(&[1, 2]));
+    }
+
+    #[test]
+    fn a_verdict_names_a_slot_only_if_no_other_one_could_be_wrong() {
+        let (sets5, sets6, sets1) = (sets(Level::Raid5, 4), sets(Level::Raid6, 5), sets(Level::Raid1, 3));
+        let culprit = |sets: &Sets, verdict| {
+            let mut check = op(sets, BackgroundKind::Scrub, &[], false);
+            check.plan = sets.plan_of_background(&check).unwrap();
+            check.verdict = verdict;
+            sets.culprit(&check).map(|slot| slot.0)
+        };
+        // With P alone any column could be wrong.
+        assert_eq!(culprit(&sets5, Verdict::PWrong), None);
+        let of_double = [Verdict::PWrong, Verdict::QWrong, Verdict::ColumnWrong(0), Verdict::ColumnWrong(2)];
+        assert_eq!(of_double.map(|verdict| culprit(&sets6, verdict)), [Some(4), Some(0), Some(1), Some(3)]);
+        assert_eq!([Verdict::Match, Verdict::Unknown].map(|verdict| culprit(&sets6, verdict)), [None; 2]);
+        assert_eq!(culprit(&sets1, Verdict::ColumnWrong(1)), Some(1));
+        // Recovered data matches one parity by itself.
+        let mut check = op(&sets6, BackgroundKind::Scrub, &[], false);
+        check.excluded = slots(&[2]);
+        check.plan = sets6.plan_of_background(&check).unwrap();
+        check.verdict = Verdict::PWrong;
+        assert_eq!(sets6.culprit(&check), None);
+    }
+
+    #[test]
+    fn a_unit_is_obsolete_when_its_member_is_gone_or_the_set_does_not_run() {
+        let mut sets5 = sets(Level::Raid5, 4);
+        let (rebuild, replace) =
+            (op(&sets5, BackgroundKind::Rebuild, &[1], false), op(&sets5, BackgroundKind::Rebuild, &[1], true));
+        assert_eq!([&rebuild, &replace].map(|op| sets5.is_obsolete(op)), [false, true], "there is no replacement");
+        sets5.get_mut(SET).fail_slot(Slot(1), FailReason::Gone);
+        assert!(sets5.is_obsolete(&rebuild));
+        let check = op(&sets5, BackgroundKind::Scrub, &[], false);
+        assert!(!sets5.is_obsolete(&check), "it needs no certain member");
+        sets5.get_mut(SET).fail();
+        assert!(sets5.is_obsolete(&check));
+    }
+
+    #[test]
+    fn parity_that_may_not_match_repairs_only_what_its_member_does_not_return() {
+        let mut sets5 = sets(Level::Raid5, 4);
+        sets5.get_mut(SET).set_consistency(Consistency::Below { to: Sectors::ZERO, only_marked: false });
+        let mut repair = op(&sets5, BackgroundKind::Rebuild, &[1], false);
+        repair.background_mut().task = None;
+        assert_eq!(planned(&sets5, &repair).unwrap()[0], slots(&[1]));
+        repair.excluded = slots(&[1]);
+        assert_eq!(planned(&sets5, &repair).unwrap()[0], slots(&[0, 2, 3]));
+    }
+}

@@ -1,5 +1,6 @@
 //! Extents: direct reads of sectors, and writes to sets without parity.
 
+use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::io::channel::Channels;
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
@@ -22,6 +23,30 @@ impl Sets {
         active.all(|member| {
             channels.get(member.drive()).is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
         })
+    }
+}
+
+impl Set {
+    /// The place of the first part of the data at `at`; `None` for a mirror, which has several.
+    fn fragment_at(&self, at: SetLba) -> Option<Fragment> {
+        match self.geometry() {
+            Geometry::Passthrough(g) => Some(g.map(at)),
+            Geometry::Linear(g) => Some(g.map(at)),
+            Geometry::Striped(g) => Some(g.map(at)),
+            Geometry::Mirror(_) => None,
+            Geometry::Parity(parity) => {
+                let (stripe, column, within) = parity.locate(at);
+                let (slot, lba) = (parity.slot_of(stripe, column), parity.member_lba(stripe, within));
+                Some(Fragment { slot, lba, len: parity.chunk() - within })
+            }
+        }
+    }
+}
+
+impl Fragment {
+    /// Does its member have its first `left` sectors?
+    fn is_readable(&self, set: &Set, left: Sectors) -> bool {
+        set.readable(self.lba, self.lba + self.len.min(left)).contains(self.slot)
     }
 }
 
@@ -82,26 +107,16 @@ impl Controller {
     fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
-        let fragment = match set.geometry() {
-            Geometry::Passthrough(g) => g.map(at),
-            Geometry::Linear(g) => g.map(at),
-            Geometry::Striped(g) => g.map(at),
-            Geometry::Mirror(mirror) => return self.choose_copy(op, mirror, at, left),
-            Geometry::Parity(parity) => {
-                let (stripe, column, within) = parity.locate(at);
-                let slot = parity.slot_of(stripe, column);
-                let fragment = Fragment { slot, lba: parity.member_lba(stripe, within), len: parity.chunk() - within };
-                let end = fragment.lba + fragment.len.min(left);
-                if !set.readable(fragment.lba, end).contains(slot) {
-                    let piece = op.piece().expect("blocks of edges are read by rows");
-                    self.requests.piece_mut(piece).read_again(false);
-                    return None;
-                }
-                fragment
-            }
-        };
-        let end = fragment.lba + fragment.len.min(left);
-        set.readable(fragment.lba, end).contains(fragment.slot).then_some((fragment, Reason::ReadDirect))
+        if let Geometry::Mirror(mirror) = set.geometry() {
+            return self.choose_copy(op, mirror, at, left);
+        }
+        let fragment = set.fragment_at(at).expect("it is no mirror");
+        let is_readable = fragment.is_readable(set, left);
+        if !is_readable && matches!(set.geometry(), Geometry::Parity(_)) {
+            let piece = op.piece().expect("blocks of edges are read by rows");
+            self.requests.piece_mut(piece).read_again(false);
+        }
+        is_readable.then_some((fragment, Reason::ReadDirect))
     }
 
     // ---- writing
@@ -174,13 +189,8 @@ impl Controller {
         let set_id = self.ops[index].set;
         let pending = self.ops[index].pending;
         let set = self.sets.get(set_id);
-        let one = match set.geometry() {
-            Geometry::Passthrough(g) => Some(g.map(at)),
-            Geometry::Linear(g) => Some(g.map(at)),
-            Geometry::Striped(g) => Some(g.map(at)),
-            Geometry::Mirror(_) => None,
-            Geometry::Parity(_) => unreachable!("parity sets are written by rows"),
-        };
+        debug_assert!(!matches!(set.geometry(), Geometry::Parity(_)), "parity sets are written by rows");
+        let one = set.fragment_at(at);
         let len = if let Some(fragment) = one {
             let len = fragment.len.min(left);
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: payload };
@@ -288,11 +298,9 @@ impl Controller {
             let at = start + done;
             let set = self.sets.get(op.set);
             let (one, copies) = match set.geometry() {
-                Geometry::Passthrough(g) => (g.map(at), 1),
-                Geometry::Linear(g) => (g.map(at), 1),
-                Geometry::Striped(g) => (g.map(at), 1),
                 Geometry::Mirror(g) => (g.copies(at).next().expect("a copy"), usize::from(g.copy_count())),
                 Geometry::Parity(_) => unreachable!("parity sets discard by rows"),
+                _ => (set.fragment_at(at).expect("it is no mirror"), 1),
             };
             let len = one.len.min(whole - done);
             for number in 0..copies {
@@ -317,5 +325,84 @@ impl Controller {
                 self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Level, SetSpec};
+    use crate::io::gate::tests::drive_of;
+    use crate::limits::Limits;
+    use crate::reason::FailReason;
+    use openraid_units::{DriveId, SetId};
+
+    const CHUNK: u64 = 16;
+    const SIZE: Sectors = Sectors(4 * CHUNK);
+
+    fn set(level: Level, members: u16, layout: u32) -> Set {
+        let sizes = [SIZE; 5];
+        let (chunk, member_sizes) = (Sectors(CHUNK), &sizes[..usize::from(members)]);
+        Set::with_members(&SetSpec { level, members, chunk, layout, member_size: SIZE, member_sizes })
+    }
+
+    /// The slot and the sector of a member that have each sector of a set, one sector at a time.
+    fn check(set: &Set, place: impl Fn(u64) -> (u64, u64)) {
+        for at in 0..set.geometry().capacity().get() {
+            let one = set.fragment_at(SetLba(at)).unwrap();
+            assert_eq!((u64::from(one.slot.0), one.lba.get()), place(at), "sector {at}");
+            // A part goes to the end of its chunk, and not beyond.
+            assert_eq!(one.len, Sectors(CHUNK - at % CHUNK), "sector {at}");
+        }
+    }
+
+    #[test]
+    fn each_sector_of_a_striped_and_of_a_parity_set_is_where_the_layout_says() {
+        check(&set(Level::Raid0, 3, 2), |at| {
+            let chunk = at / CHUNK;
+            (chunk % 3, chunk / 3 * CHUNK + at % CHUNK)
+        });
+        // Left-symmetric: parity moves to the left by one slot for each stripe, and data begins after it.
+        check(&set(Level::Raid5, 4, 2), |at| {
+            let (stripe, column) = (at / CHUNK / 3, at / CHUNK % 3);
+            let parity = 3 - stripe % 4;
+            ((parity + 1 + column) % 4, stripe * CHUNK + at % CHUNK)
+        });
+        assert!(set(Level::Raid1, 2, 0).fragment_at(SetLba(0)).is_none(), "several members have it");
+    }
+
+    #[test]
+    fn a_part_is_readable_while_its_member_is_in_sync_and_has_no_bad_block_there() {
+        let mut sets = Sets::new();
+        sets.put(SetId(0), set(Level::Raid5, 4, 2));
+        let one = sets.get(SetId(0)).fragment_at(SetLba(3)).unwrap();
+        assert!(one.is_readable(sets.get(SetId(0)), Sectors(8)));
+        let other = sets.get(SetId(0)).fragment_at(SetLba(CHUNK)).unwrap();
+        assert_ne!(one.slot, other.slot);
+        sets.get_mut(SetId(0)).fail_slot(one.slot, FailReason::Gone);
+        let readable = |one: &Fragment| one.is_readable(sets.get(SetId(0)), Sectors(8));
+        assert_eq!([readable(&one), readable(&other)], [false, true]);
+    }
+
+    #[test]
+    fn a_discard_keeps_redundancy_only_if_every_active_member_reads_zeroes_after_it() {
+        let mut sets = Sets::new();
+        sets.put(SetId(0), set(Level::Raid5, 4, 2));
+        let zeroes = |odd: Option<(u16, bool, bool)>, sets: &Sets| {
+            let mut channels = Channels::new(&Limits::small());
+            for number in 0..4 {
+                let mut info = drive_of(SIZE);
+                if let Some((_, discard, discard_zeroes)) = odd.filter(|(drive, ..)| *drive == number) {
+                    (info.discard, info.discard_zeroes) = (discard, discard_zeroes);
+                }
+                assert!(channels.attach(DriveId(number), info));
+            }
+            sets.discards_to_zeroes(&channels, SetId(0))
+        };
+        assert!(zeroes(None, &sets));
+        assert!(!zeroes(Some((2, true, false)), &sets), "its content is not certain");
+        assert!(!zeroes(Some((2, false, true)), &sets), "it has no discard");
+        sets.get_mut(SetId(0)).fail_slot(Slot(2), FailReason::Gone);
+        assert!(zeroes(Some((2, false, false)), &sets), "it does not count any more");
     }
 }

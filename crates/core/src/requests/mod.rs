@@ -23,9 +23,13 @@ use core::fmt;
 use openraid_units::Instant;
 
 use crate::cache::readahead::AHEAD_REQUESTS_MAX;
+#[cfg(test)]
+use crate::events::RequestKind;
 use crate::events::{BlockRequest, QueueFull};
 use crate::limits::Limits;
 use crate::slab::{Queue, Slab};
+#[cfg(test)]
+use piece::{Cut, Way};
 use piece::{Piece, RowProgress};
 use progress::Request;
 use queues::PieceQueues;
@@ -156,6 +160,16 @@ impl Requests {
     #[inline(always)]
     pub(crate) fn of_piece(&self, piece: u32) -> &Request {
         &self.table[self.pieces[piece].request()]
+    }
+
+    /// For tests: a request of a host, and one piece for all of it with these frames.
+    #[cfg(test)]
+    pub(crate) fn put_piece(&mut self, request: BlockRequest, run: Option<crate::frames::Run>) -> u32 {
+        let (index, way) =
+            (self.admit(request), if request.kind == RequestKind::Read { Way::READ } else { Way::WRITE });
+        let len = request.len;
+        let cut = Cut { start: request.offset.get(), offset: self.table[index].cut_piece(len), len };
+        self.pieces.put(Piece::cut(index, cut, openraid_units::Bytes(512), run, way)).index
     }
 
     /// The pieces that are in work, at most `max` of them, for a list of all that is in work.
