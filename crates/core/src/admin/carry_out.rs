@@ -26,24 +26,18 @@ impl Controller {
         let result = match command {
             AdminCommand::AttachDrive { drive, info } => self.attach(drive, info),
             AdminCommand::DetachDrive { drive } => self.detach(drive),
-            AdminCommand::StartSet(assembly) => match self.start_set(&assembly) {
-                Ok((array, set)) => {
-                    self.admin.wait(token, Waiting::Start(array, set));
-                    return;
-                }
-                Err(error) => Err(error),
-            },
+            AdminCommand::StartSet(assembly) => {
+                let begun = self.start_set(&assembly).map(|(array, set)| Waiting::Start(array, set));
+                return self.answer_later(token, begun, actions);
+            }
             AdminCommand::StartStriped { spans, superblocks } => {
                 self.arrays.start_striped(&mut self.sets, &self.limits, self.now, &spans, &superblocks)
             }
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
-            AdminCommand::Stop { array } => match self.begin_stop(array) {
-                Ok(()) => {
-                    self.admin.wait(token, Waiting::Stop(array));
-                    return;
-                }
-                Err(error) => Err(error),
-            },
+            AdminCommand::Stop { array } => {
+                let begun = self.begin_stop(array).map(|()| Waiting::Stop(array));
+                return self.answer_later(token, begun, actions);
+            }
             AdminCommand::Fail { array, drive, unsynced } => self.admin_fail(array, drive, unsynced, actions),
             AdminCommand::Remove { array, drive } => self.admin_remove(array, drive),
             AdminCommand::Add { array, member } => self.admin_add(array, member, actions),
@@ -53,25 +47,17 @@ impl Controller {
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
             AdminCommand::AttachJournal(found) => self.attach_journal(&found),
-            AdminCommand::DetachJournal => match self.journal.begin_detach(&mut self.sets) {
-                Ok(()) => {
-                    self.admin.wait(token, Waiting::DetachJournal);
-                    return;
-                }
-                Err(error) => Err(error),
-            },
+            AdminCommand::DetachJournal => {
+                let begun = self.journal.begin_detach(&mut self.sets).map(|()| Waiting::DetachJournal);
+                return self.answer_later(token, begun, actions);
+            }
             AdminCommand::JoinJournal { drive, generation, epoch } => {
                 self.journal.begin_join((&mut self.channels, &mut self.sets), drive, (generation, epoch))
             }
             AdminCommand::ReleaseJournalDevice => self.journal.release_device(&mut self.channels),
             AdminCommand::DiscardJournalled { set_uuid } => {
-                match self.journal.begin_discard(&mut self.sets, set_uuid) {
-                    Ok(generation) => {
-                        self.admin.wait(token, Waiting::Discard(generation));
-                        return;
-                    }
-                    Err(error) => Err(error),
-                }
+                let begun = self.journal.begin_discard(&mut self.sets, set_uuid).map(Waiting::Discard);
+                return self.answer_later(token, begun, actions);
             }
             AdminCommand::SetPolicy { policy, .. }
                 if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>
@@ -92,6 +78,14 @@ impl Controller {
             AdminCommand::Rename { array, name } => self.rename(array, name),
         };
         actions.admin.push(AdminReply { token, result });
+    }
+
+    /// A command that has begun is answered when it ends, one that is refused at once.
+    fn answer_later(&mut self, token: Token, begun: Result<Waiting, AdminError>, actions: &mut Actions) {
+        match begun {
+            Ok(waiting) => self.admin.wait(token, waiting),
+            Err(error) => actions.admin.push(AdminReply { token, result: Err(error) }),
+        }
     }
 
     /// The superblocks get another name with their next generation, which begins at once.
