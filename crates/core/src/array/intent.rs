@@ -81,7 +81,6 @@ impl Sets {
         if !begun {
             let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set())));
             ops[index].count_as_writer(true);
-            let now = now;
             let set = self.get_mut(set_id);
             set.mark.begin_write(now);
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {

@@ -145,9 +145,7 @@ impl Sets {
         id: SetId,
         actions: &mut Actions,
     ) -> bool {
-        let now = now;
         let interval = limits.checkpoint_interval;
-        let planted = planted;
         let set = self.get_mut(id);
         if set.tasks.has_flushes() {
             return false;
@@ -177,7 +175,6 @@ impl Sets {
     /// The members were flushed after the task had reached `flushed`, so that position is recorded.
     pub(crate) fn store_checkpoint(&mut self, planted: Planted, id: SetId) {
         self.look();
-        let planted = planted;
         let set = self.get_mut(id);
         let Some(task) = &set.tasks.task else { return };
         let fills = matches!(task.kind, TaskKind::Rebuild | TaskKind::Replace);

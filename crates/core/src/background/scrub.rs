@@ -78,7 +78,6 @@ impl Sets {
         actions: &mut Actions,
     ) {
         self.notice_ranges(trace, id, Sectors::MAX, actions);
-        let now = now;
         let outcome = self.get_mut(id).end_scrub(task, now);
         let mode = self.get(id).tasks.scrub_mode();
         trace.notice(self, id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);

@@ -158,7 +158,6 @@ impl Sets {
         slot: Option<Slot>,
         (from, only_marked): (Sectors, bool),
     ) {
-        let now = now;
         let interval = limits.checkpoint_interval;
         let set = self.get_mut(id);
         let (unit, total) = set.task_space(kind);

@@ -226,7 +226,6 @@ impl Cache {
         if !failed {
             self.note_destaged(sets, now, set, unit);
         }
-        let now = now;
         let entry = *self.units.get(unit);
         let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
         self.release_waiters(requests, unit, error);

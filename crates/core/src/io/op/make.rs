@@ -124,13 +124,14 @@ impl Op {
 
     /// Make it work for a piece, of a host's request or of read-ahead.
     #[inline(always)]
-    pub(crate) fn for_piece(self, piece: u32, is_ahead: bool, fua: bool) -> Self {
-        let works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
-        let data = match self.data {
-            KindData::Write(own) => KindData::Write(WriteData { fua, ..own }),
-            other => other,
-        };
-        Self { works_for, data, ..self }
+    pub(crate) fn for_piece(mut self, piece: u32, is_ahead: bool, fua: bool) -> Self {
+        self.works_for = if is_ahead { WorksFor::Ahead(piece) } else { WorksFor::Piece(piece) };
+        if fua {
+            if let KindData::Write(own) = &mut self.data {
+                own.fua = true;
+            }
+        }
+        self
     }
 
     /// An operation of any kind, without data: for tests of rules that look at little of it.
