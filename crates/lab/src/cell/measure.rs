@@ -527,7 +527,7 @@ impl Measured {
             let filled = before.rebuilt.zip(after.rebuilt).map(|(then, now)| now.get().saturating_sub(then.get()));
             result.rebuild_mbps = filled.map(|bytes| per_second(bytes as f64) / 1e6);
             if !matches!(cell.pattern, Pattern::Application | Pattern::Trace(_)) {
-                let hits = after.read_hits.map_or(0, Bytes::get) - before.read_hits.map_or(0, Bytes::get);
+                let hits = after.read_hits.map_or(0, Bytes::get).saturating_sub(before.read_hits.map_or(0, Bytes::get));
                 let share = hits as f64 / result.reads.bytes.max(1) as f64;
                 result.flags.extend(cached(share, |percent| Flag::ReadFromCache { percent }));
             }
