@@ -73,8 +73,6 @@ pub struct DiskProfile {
     pub destage_idle: Sourced<Nanos>,
     /// Age from which written data is destaged even while reads wait.
     pub destage_age: Sourced<Nanos>,
-    /// The order in which written data is destaged. If the profile does not have it, the nearest goes first.
-    pub destage_order: DestageOrder,
     /// The kind of the command queue.
     pub queue: QueueKind,
     /// Number of commands that the drive takes at once.
@@ -123,16 +121,6 @@ impl ShingledProfile {
     }
 }
 
-/// The order in which a drive writes the data of its write cache to the medium.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum DestageOrder {
-    /// The piece with the shortest way, by arm and rotation.
-    Nearest,
-    /// By address: the next piece after the head, and the first one after the last (an elevator). The firmware knows no
-    /// angles.
-    Address,
-}
-
 /// Kinds of command queues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum QueueKind {
@@ -171,8 +159,6 @@ impl DiskProfile {
         let queue = top.section("queue");
         let time = |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Time, 0, u64::MAX).map(Nanos);
         let (command, cached_command) = (time(interface, "command"), time(interface, "cached_command"));
-        // In the order of the enumeration.
-        let order = cache.has("destage_order").then(|| cache.word("destage_order", &["nearest", "address"])).flatten();
         let of_writes = |base: &str, of_reads: &Sourced<Nanos>| {
             let own = interface.optional_quantity(base, Dimension::Time, 0, u64::MAX);
             own.map_or_else(|| of_reads.clone(), |own| own.map(Nanos))
@@ -203,7 +189,6 @@ impl DiskProfile {
             dirty_extents: small(&cache.quantity("dirty_extents", Dimension::Count, 1, DIRTY_MAX)),
             destage_idle: time(&cache, "destage_idle"),
             destage_age: time(&cache, "destage_age"),
-            destage_order: [DestageOrder::Nearest, DestageOrder::Address][order.unwrap_or(0)],
             queue: kinds[queue.word("kind", &["none", "legacy-tcq", "ncq", "scsi-tcq"]).unwrap_or(0)],
             queue_depth: small(&queue.quantity("depth", Dimension::Count, 1, DEPTH_MAX)),
             sorting_window: small(&queue.quantity("sorting_window", Dimension::Count, 1, DEPTH_MAX)),

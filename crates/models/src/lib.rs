@@ -29,7 +29,7 @@ pub use controller::{
     Adapters, ControllerKind, ControllerProfile, CpuProfile, DataPath, LevelRule, MirrorRead, Protection, ReadAhead,
     XorProfile,
 };
-pub use disk::{ArmMotion, DestageOrder, DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
+pub use disk::{ArmMotion, DiskProfile, QueueKind, SeekPoints, SeekTable, ShingledProfile};
 pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigure, SheetKey};
 pub use error::{ModelError, ModelErrors};
 pub use head::Head;

@@ -366,18 +366,6 @@ impl Dirty {
         self.order.iter().any(|key| self.slab[key.slot()].number <= number)
     }
 
-    /// The key of the first piece by address.
-    #[must_use]
-    pub fn first(&self) -> Option<Key> {
-        self.order.first().copied()
-    }
-
-    /// The position on the medium where a piece begins.
-    #[must_use]
-    pub fn spot(&self, piece: Key) -> &Spot {
-        &self.spots[piece.slot()]
-    }
-
     /// Up to `count` pieces around a sector.
     #[must_use]
     pub fn near(&self, lba: u64, count: usize) -> Near<'_> {

@@ -5,7 +5,7 @@
 //! away.
 
 use super::segments::Lookup;
-use super::{DestageOrder, Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
+use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache around the head that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -362,9 +362,6 @@ impl Disk {
         if bound == 0 {
             return None;
         }
-        if self.tables.destage_order == DestageOrder::Address {
-            return self.next_extent(now, bound);
-        }
         let view = self.view(self.angle(now), true);
         let near = self.dirty.near(self.last, NEAR_EXTENTS);
         let (mut before, mut behind) = (near.before, near.behind);
@@ -404,22 +401,6 @@ impl Disk {
             }
         }
         found.map(|index| near.first + index)
-    }
-}
-
-impl Disk {
-    /// The next piece by address, from the head on and then from the beginning, if its way is below `bound`.
-    fn next_extent(&self, now: u64, bound: u32) -> Option<usize> {
-        let near = self.dirty.near(self.last, 2);
-        let behind = near.behind.first().map(|piece| (*piece, near.before.len()));
-        let follows = near.before.last().filter(|_| near.follows).map(|piece| (*piece, near.before.len() - 1));
-        let (piece, index) = match follows.or(behind) {
-            Some((piece, index)) => (piece, near.first + index),
-            None => (self.dirty.first()?, 0),
-        };
-        let view = self.view(self.angle(now), true);
-        let spot = self.dirty.spot(piece);
-        (bound == u32::MAX || view.way(0, view.travel(spot), spot, near.follows) < bound).then_some(index)
     }
 }
 

@@ -25,7 +25,7 @@ use super::{DriveModel, DriveOptions, Given, Passing};
 use crate::random::Random;
 use dirty::Dirty;
 use openraid_core::actions::{DriveCommand, DriveOp};
-use openraid_models::{DestageOrder, DiskProfile, Rate};
+use openraid_models::{DiskProfile, Rate};
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 use segments::{Lookup, Segments};
 use shingles::Shingles;
@@ -67,7 +67,6 @@ pub struct DiskTables {
     queue_age: u64,
     destage_idle: u64,
     destage_age: u64,
-    destage_order: DestageOrder,
     ahead_least: u64,
     physical: u64,
     segments: usize,
@@ -114,7 +113,6 @@ impl DiskTables {
             queue_age: profile.queue_age.value.0,
             destage_idle: profile.destage_idle.value.0,
             destage_age: profile.destage_age.value.0,
-            destage_order: profile.destage_order,
             ahead_least: profile.read_ahead_least.value.sectors_floor().0,
             physical: profile.physical_block.value.0 / 512,
             segments: profile.segments.value as usize,
