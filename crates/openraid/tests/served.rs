@@ -736,7 +736,7 @@ fn a_socket_for_clients_in_the_folder_of_servers_is_no_second_server() {
     let socket = first.ready["control"].as_str().expect("a path").to_owned();
     let beside = std::path::Path::new(&socket).with_file_name("nbd.sock").display().to_string();
     first.stop();
-    let server = support::Server::started(&mut lab.command(&["serve", "data", "--json", "--nbd-unix", &beside]));
+    let server = Server::started(&mut lab.command(&["serve", "data", "--json", "--nbd-unix", &beside]));
     let server = server.expect("ready");
     lab.line("config show").expect(0);
     lab.line("list").expect(0).says(&["data", "optimal"]);
