@@ -233,8 +233,8 @@ impl Sets {
             let stripe = op.rows_of().stripe.0;
             trace.note_op(self, ops, index, Reason::PartialParityLogged, stripe, u32::from(has_parity));
             header.push(self.get(id).entry_of(op)).expect("fewer than fit");
-            let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
             for keeper in keepers.into_iter().flatten().filter(|_| has_parity) {
+                let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
                 self.log_mut(id, slot).command_issued();
                 let (place, io) = ((PPL_HEADER_SECTORS + payload, rows), (&mut *channels, now));
                 self.write_area(id, keeper, Owner::PplLog, place, frames, hold, io, actions);
