@@ -22,6 +22,7 @@ use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Pool;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
+use crate::io::drive_io::DriveIo;
 use crate::io::ended::{Ended, EndedFor, EndedOps};
 use crate::io::lock::Locks;
 use crate::io::op::OpKind;
@@ -249,7 +250,10 @@ impl Controller {
             Owner::PplLog => self.sets.on_log_written(command.set(), command.slot()),
             Owner::PplFlush => self.sets.on_ppl_flushed(command.set()),
             Owner::PplSetup => self.sets.on_ppl_setup(command.set()),
-            _ => self.sets.on_metadata_written(&mut self.channels, self.now, command, result.is_ok(), actions),
+            _ => {
+                let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+                self.sets.on_metadata_written(command, result.is_ok(), io);
+            }
         }
     }
 
@@ -269,8 +273,8 @@ impl Controller {
 
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
-        let io = (&mut self.channels, self.now);
-        let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, &mut self.trace, io, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, &mut self.trace, io);
         self.more_to_do |= lacks_room;
         while let Some(op) = self.ops.next_refused() {
             self.fail_op(op, ReplyStatus::IoError, actions);

@@ -16,6 +16,7 @@ use crate::array::volume::Volume;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
+use crate::io::drive_io::DriveIo;
 
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);
@@ -285,7 +286,8 @@ impl Controller {
         let set = self.sets.get_mut(id);
         if let Some(task) = set.tasks.current_mut() {
             if task.begin_checkpoint() {
-                let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
+                let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+                let issued = self.sets.flush_members(id, Owner::CheckpointFlush, io);
                 self.sets.get_mut(id).tasks.begin_flushes(issued);
                 if issued > 0 {
                     return false;
@@ -307,7 +309,8 @@ impl Controller {
             return false;
         }
         // The clean mark comes after a flush; sets that have none are flushed here.
-        let issued = self.sets.flush_members(id, Owner::CheckpointFlush, &mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        let issued = self.sets.flush_members(id, Owner::CheckpointFlush, io);
         self.sets.get_mut(id).tasks.begin_flushes(issued);
         issued == 0
     }

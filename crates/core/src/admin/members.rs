@@ -12,6 +12,7 @@ use crate::array::set::{Member, Set};
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
+use crate::io::drive_io::DriveIo;
 use crate::reason::FailReason;
 
 impl Sets {
@@ -121,7 +122,7 @@ impl Controller {
         let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
-        self.sets.prepare_log(id, index as usize, (&mut self.channels, self.now), actions);
+        self.sets.prepare_log(id, index as usize, &mut DriveIo::new(&mut self.channels, self.now, actions));
         self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
         Ok(AdminOutcome::Done)
     }

@@ -17,8 +17,8 @@ use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::controller::CommandError;
 use crate::events::DriveError;
-use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
+use crate::io::drive_io::DriveIo;
 use crate::reason::FailReason;
 use openraid_units::Instant;
 
@@ -132,33 +132,24 @@ impl Sets {
         lba: DriveLba,
         bytes: &[u8],
         len: usize,
-        channels: &mut Channels,
-        now: Instant,
-        actions: &mut Actions,
+        io: &mut DriveIo,
     ) {
         let member = &self.get(id).members[index];
         let (drive, slot) = (member.drive, member.slot().unwrap_or_default());
-        let block = channels.get(drive).map_or(512, |c| c.info().block.bytes().get());
+        let block = io.channels().get(drive).map_or(512, |c| c.info().block.bytes().get());
         let len = (len as u64).next_multiple_of(block);
-        let start = u32::try_from(actions.metadata.len()).expect("the arena is small");
+        let start = u32::try_from(io.actions().metadata.len()).expect("the arena is small");
         let narrow = usize::try_from(len).expect("at most a page");
-        actions.metadata.extend_from_slice(&bytes[..narrow]);
+        io.actions().metadata.extend_from_slice(&bytes[..narrow]);
         let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
         let member_index = u32::try_from(index).expect("few members");
         let command = Command::new(owner, id, member_index, slot, drive)
             .doing(DriveOp::Write { fua: true }, (lba, Bytes(len).sectors_floor()), Data::Metadata(range))
             .of_class(IoClass::Metadata);
-        channels.push(now, &command, actions);
+        io.push(&command);
     }
     /// Flush all members of a set for its own purposes. Returns the number of flushes that were issued.
-    pub(crate) fn flush_members(
-        &mut self,
-        id: SetId,
-        owner: Owner,
-        channels: &mut Channels,
-        now: Instant,
-        actions: &mut Actions,
-    ) -> u32 {
+    pub(crate) fn flush_members(&mut self, id: SetId, owner: Owner, io: &mut DriveIo) -> u32 {
         let mut issued = 0;
         for index in 0..self.get(id).members.len() {
             if !self.begin_flush(id, index) {
@@ -168,7 +159,7 @@ impl Sets {
             let member_index = u32::try_from(index).expect("few members");
             let command = Command::new(owner, id, member_index, member.slot().unwrap_or_default(), member.drive);
             // A new flush command.
-            channels.push(now, &command.of_class(IoClass::Metadata), actions);
+            io.push(&command.of_class(IoClass::Metadata));
             issued += 1;
         }
         issued
@@ -192,15 +183,13 @@ impl Sets {
     /// Advance a set's metadata; true if something was issued or became durable.
     pub(crate) fn pump_metadata(
         &mut self,
-        channels: &mut Channels,
-        now: Instant,
         wall_clock: Nanos,
         more_to_do: &mut bool,
         id: SetId,
-        actions: &mut Actions,
+        io: &mut DriveIo,
     ) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
-        let wall_clock = (wall_clock + now.since(Instant::ZERO)).as_secs();
+        let wall_clock = (wall_clock + io.now().since(Instant::ZERO)).as_secs();
         let set = self.get_mut(id);
         if set.life == Life::Failed {
             return false;
@@ -212,19 +201,19 @@ impl Sets {
             set.update_common(wall_clock, step);
             moved = true;
         }
-        moved |= self.pump_bitmap_pages(channels, now, more_to_do, id, actions);
+        moved |= self.pump_bitmap_pages(more_to_do, id, io);
         let set = self.get_mut(id);
         let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
-            self.begin_wave(channels, now, id, Wave::First, actions);
+            self.begin_wave(id, Wave::First, io);
             moved = true;
         }
-        moved | self.pump_bad_blocks(channels, now, more_to_do, id, actions)
+        moved | self.pump_bad_blocks(more_to_do, id, io)
     }
 
     /// Issue the superblocks of one wave: the first half of the members, then the others. The first wave decides which
     /// members are in which wave. Members of it may fail meanwhile, and the others must not count as written.
-    fn begin_wave(&mut self, channels: &mut Channels, now: Instant, id: SetId, wave: Wave, actions: &mut Actions) {
+    fn begin_wave(&mut self, id: SetId, wave: Wave, io: &mut DriveIo) {
         let set = self.get_mut(id);
         let count = set.members.iter().filter(|m| m.has_metadata()).count();
         let mut with_metadata = (0..).zip(&set.members).filter(|(_, m)| m.has_metadata()).map(|(index, _)| index);
@@ -238,20 +227,13 @@ impl Sets {
         for index in 0..self.get(id).members.len() {
             let mine = (index < second_from) == (wave == Wave::First);
             if mine && self.get(id).members[index].has_metadata() {
-                self.write_superblock(channels, now, id, index, actions);
+                self.write_superblock(id, index, io);
             }
         }
-        self.end_wave_if_done(channels, now, id, actions);
+        self.end_wave_if_done(id, io);
     }
 
-    fn write_superblock(
-        &mut self,
-        channels: &mut Channels,
-        now: Instant,
-        id: SetId,
-        index: usize,
-        actions: &mut Actions,
-    ) {
+    fn write_superblock(&mut self, id: SetId, index: usize, io: &mut DriveIo) {
         let set = self.get_mut(id);
         let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
         let superblock = member_superblock(&metadata.snapshot, &set.members[index]);
@@ -259,16 +241,16 @@ impl Sets {
         let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
         let len = superblock.encode(&mut bytes);
         let lba = superblock.super_offset;
-        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, channels, now, actions);
+        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, io);
     }
 
-    fn end_wave_if_done(&mut self, channels: &mut Channels, now: Instant, id: SetId, actions: &mut Actions) {
+    fn end_wave_if_done(&mut self, id: SetId, io: &mut DriveIo) {
         let metadata = self.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
         if metadata.pending > 0 {
             return;
         }
         match metadata.wave {
-            Wave::First => self.begin_wave(channels, now, id, Wave::Second, actions),
+            Wave::First => self.begin_wave(id, Wave::Second, io),
             Wave::Second => {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
@@ -279,19 +261,12 @@ impl Sets {
         }
     }
 
-    fn pump_bitmap_pages(
-        &mut self,
-        channels: &mut Channels,
-        now: Instant,
-        more_to_do: &mut bool,
-        id: SetId,
-        actions: &mut Actions,
-    ) -> bool {
+    fn pump_bitmap_pages(&mut self, more_to_do: &mut bool, id: SetId, io: &mut DriveIo) -> bool {
         let mut moved = false;
         loop {
             let set = self.get_mut(id);
             let Some(bitmap) = &mut set.bitmap else { return moved };
-            if !actions.has_room() {
+            if !io.actions().has_room() {
                 *more_to_do = true;
                 self.look();
                 return moved;
@@ -304,38 +279,21 @@ impl Sets {
             let number = u32::try_from(page).expect("a bitmap has few pages");
             for index in 0..self.get(id).members.len() {
                 if let Some(lba) = bitmap_page_lba(&self.get(id).members[index], page) {
-                    self.write_metadata(
-                        id,
-                        index,
-                        Owner::BitmapPage(number),
-                        lba,
-                        &bytes,
-                        PAGE_BYTES,
-                        channels,
-                        now,
-                        actions,
-                    );
+                    self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, io);
                 }
             }
             moved = true;
         }
     }
 
-    fn pump_bad_blocks(
-        &mut self,
-        channels: &mut Channels,
-        now: Instant,
-        more_to_do: &mut bool,
-        id: SetId,
-        actions: &mut Actions,
-    ) -> bool {
+    fn pump_bad_blocks(&mut self, more_to_do: &mut bool, id: SetId, io: &mut DriveIo) -> bool {
         let mut moved = false;
         for index in 0..self.get(id).members.len() {
             let member = &mut self.get_mut(id).members[index];
             if !member.bad.dirty || member.bad.writing || !member.has_metadata() {
                 continue;
             }
-            if !actions.has_room() {
+            if !io.actions().has_room() {
                 *more_to_do = true;
                 self.look();
                 return moved;
@@ -355,7 +313,7 @@ impl Sets {
             let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
             table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
             self.get_mut(id).members[index].bad.writing = true;
-            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, channels, now, actions);
+            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, io);
             moved = true;
         }
         moved
@@ -391,20 +349,13 @@ impl Sets {
     }
 
     /// Record what a command of a set itself has written.
-    pub(crate) fn on_metadata_written(
-        &mut self,
-        channels: &mut Channels,
-        now: Instant,
-        command: &Command,
-        is_written: bool,
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, io: &mut DriveIo) {
         let id = command.set();
         let set = self.get_mut(id);
         match command.owner() {
             Owner::Superblock => {
                 set.metadata.as_mut().expect("it was written").pending -= 1;
-                self.end_wave_if_done(channels, now, id, actions);
+                self.end_wave_if_done(id, io);
             }
             Owner::BitmapPage(page) => {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);

@@ -8,7 +8,7 @@
 
 use crate::array::sets::Sets;
 use crate::cache::Cache;
-use crate::io::channel::Channels;
+use crate::io::drive_io::DriveIo;
 use crate::planted::Planted;
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
@@ -56,16 +56,8 @@ impl Cache {
 
 impl Sets {
     /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
-    fn pump_intent(
-        &mut self,
-        channels: &mut Channels,
-        limits: &Limits,
-        now: Instant,
-        planted: Planted,
-        id: SetId,
-        actions: &mut Actions,
-    ) -> bool {
-        let (now, delay) = (now, limits.clean_delay);
+    fn pump_intent(&mut self, limits: &Limits, planted: Planted, id: SetId, io: &mut DriveIo) -> bool {
+        let (now, delay) = (io.now(), limits.clean_delay);
         let held = self.get(id).journal_holds();
         let set = self.get_mut(id);
         let durable = set.durable_generation();
@@ -85,7 +77,7 @@ impl Sets {
         } else if set.mark.is_quiet(now, delay, set.life() == Life::Stopping) && !held && set.journal.may_be_clean() {
             set.mark.begin_flush();
             if !planted.has(Flaw::CleanUnflushed) {
-                let issued = self.flush_members(id, Owner::CleanFlush, channels, now, actions);
+                let issued = self.flush_members(id, Owner::CleanFlush, io);
                 self.get_mut(id).mark.add_flushes(issued);
             }
         } else {
@@ -95,15 +87,8 @@ impl Sets {
         true
     }
 
-    fn pump_bitmap_age(
-        &mut self,
-        channels: &mut Channels,
-        limits: &Limits,
-        now: Instant,
-        id: SetId,
-        actions: &mut Actions,
-    ) {
-        let (now, delay) = (now, limits.bitmap_clear_delay);
+    fn pump_bitmap_age(&mut self, limits: &Limits, id: SetId, io: &mut DriveIo) {
+        let (now, delay) = (io.now(), limits.bitmap_clear_delay);
         let set = self.get_mut(id);
         let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
@@ -114,7 +99,7 @@ impl Sets {
         if !bitmap.age() {
             return;
         }
-        let issued = self.flush_members(id, Owner::BitmapFlush, channels, now, actions);
+        let issued = self.flush_members(id, Owner::BitmapFlush, io);
         let set = self.get_mut(id);
         set.bitmap.as_mut().expect("just seen").begin_flushes(issued);
         if issued == 0 {
@@ -136,16 +121,8 @@ impl Sets {
     }
 
     /// Store the checkpoint of a task from time to time and at its end, after a flush of the members.
-    fn checkpoint_task(
-        &mut self,
-        channels: &mut Channels,
-        limits: &Limits,
-        now: Instant,
-        planted: Planted,
-        id: SetId,
-        actions: &mut Actions,
-    ) -> bool {
-        let interval = limits.checkpoint_interval;
+    fn checkpoint_task(&mut self, limits: &Limits, planted: Planted, id: SetId, io: &mut DriveIo) -> bool {
+        let (now, interval) = (io.now(), limits.checkpoint_interval);
         let set = self.get_mut(id);
         if set.tasks.has_flushes() {
             return false;
@@ -164,7 +141,7 @@ impl Sets {
         task.finishing = finished;
         task.flushed = task.position;
         task.next_checkpoint = now + interval;
-        let issued = self.flush_members(id, Owner::CheckpointFlush, channels, now, actions);
+        let issued = self.flush_members(id, Owner::CheckpointFlush, io);
         self.get_mut(id).tasks.begin_flushes(issued);
         if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(planted, id);
@@ -225,20 +202,22 @@ impl Controller {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
-        let mut moved = self.sets.pump_intent(&mut self.channels, &self.limits, self.now, self.planted, id, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        let mut moved = self.sets.pump_intent(&self.limits, self.planted, id, io);
         moved |= self.pump_session(id, actions);
-        moved |=
-            self.sets.pump_metadata(&mut self.channels, self.now, self.wall_clock, &mut self.more_to_do, id, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        moved |= self.sets.pump_metadata(self.wall_clock, &mut self.more_to_do, id, io);
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
             self.sets.logs_are_due();
-            moved |= self.sets.pump_ppl_start(id, &mut self.ops, (&mut self.channels, self.now), actions);
+            moved |= self.sets.pump_ppl_start(id, &mut self.ops, io);
         }
         if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
             return moved;
         }
         self.sets.notice_finished(&self.trace, self.now, id, actions);
-        self.sets.pump_bitmap_age(&mut self.channels, &self.limits, self.now, id, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        self.sets.pump_bitmap_age(&self.limits, id, io);
         moved |= self.sets.start_task(&self.channels, &self.trace, &self.limits, self.now, id, actions);
         moved |= self.pump_task(id, actions);
         moved | self.sets.pump_repairs(&mut self.ops, id)
@@ -288,7 +267,8 @@ impl Controller {
             let key = self.ops.put(op);
             self.ops.wake(key.index);
         }
-        self.sets.checkpoint_task(&mut self.channels, &self.limits, self.now, self.planted, id, actions) | moved
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        self.sets.checkpoint_task(&self.limits, self.planted, id, io) | moved
     }
 
     /// An operation of background work ended.
@@ -309,7 +289,8 @@ impl Controller {
         }
         let below = task.done_sectors();
         self.sets.notice_ranges(&self.trace, op.set(), below, actions);
-        self.sets.checkpoint_task(&mut self.channels, &self.limits, self.now, self.planted, op.set(), actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        self.sets.checkpoint_task(&self.limits, self.planted, op.set(), io);
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod channel;
 pub(crate) mod command;
+pub(crate) mod drive_io;
 pub(crate) mod elevator;
 pub(crate) mod ended;
 pub mod lock;

@@ -11,12 +11,12 @@
 use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
 use openraid_units::{Sectors, Tag, TagKind};
 
-use super::devices::Io;
 use super::Journal;
 use crate::actions::{Actions, Data, JobColumn, JobKind, ParityJob};
 use crate::array::sets::Change;
 use crate::controller::{CommandError, Controller};
 use crate::io::command::Command;
+use crate::io::drive_io::DriveIo;
 use crate::io::ended::EndedOps;
 use crate::io::ops::Ops;
 use crate::requests::piece::PieceEntry;
@@ -70,7 +70,7 @@ impl Journal {
     }
 
     /// Begin to write the open group, if the group before it is durable; true if it began.
-    pub(crate) fn seal_group(&mut self, trace: &mut Trace, io: &mut Io) -> bool {
+    pub(crate) fn seal_group(&mut self, trace: &mut Trace, io: &mut DriveIo) -> bool {
         if !io.has_room() {
             return false;
         }
@@ -83,7 +83,7 @@ impl Journal {
         if self.flying.payload.is_zero() {
             self.write_entry_header(0, io);
         } else {
-            self.sum_payload(io.actions);
+            self.sum_payload(io.actions());
         }
         true
     }
@@ -107,7 +107,7 @@ impl Journal {
     }
 
     /// The checksum of the payload is known: write payload and header, both at once.
-    fn write_group(&mut self, crc: u32, io: &mut Io) {
+    fn write_group(&mut self, crc: u32, io: &mut DriveIo) {
         self.flying.pending -= 1;
         if !self.is_live() {
             return;
@@ -120,13 +120,13 @@ impl Journal {
         self.write_entry_header(crc, io);
     }
 
-    fn write_entry_header(&mut self, payload_crc: u32, io: &mut Io) {
+    fn write_entry_header(&mut self, payload_crc: u32, io: &mut DriveIo) {
         let header = self.entry_header(payload_crc);
         self.flying.header_out = true;
         self.write_header(&header, io);
     }
 
-    fn write_header(&mut self, header: &EntryHeader, io: &mut Io) {
+    fn write_header(&mut self, header: &EntryHeader, io: &mut DriveIo) {
         let mut bytes = core::mem::take(&mut self.header);
         let records = if header.kind == EntryKind::Wrap { &[][..] } else { &self.flying.records };
         header.encode_over(&self.ring(), records, &mut bytes);
@@ -180,7 +180,7 @@ impl Ops {
 impl Controller {
     /// The checksum of the payload of the group that is being written is known.
     pub(crate) fn on_checksum(&mut self, crc: u32, actions: &mut Actions) {
-        self.journal.write_group(crc, &mut Io::new(&mut self.channels, self.now, actions));
+        self.journal.write_group(crc, &mut DriveIo::new(&mut self.channels, self.now, actions));
         self.land_group();
     }
 
@@ -195,7 +195,7 @@ impl Controller {
         match work {
             JournalWork::Read(read) => {
                 self.sets.look();
-                let io = &mut Io::new(&mut self.channels, self.now, actions);
+                let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
                 if self.journal.read_ended(read, command, result, io) {
                     self.drop_journal_device(command.journal_device(), actions);
                 }
@@ -210,7 +210,7 @@ impl Controller {
     }
 
     fn on_journal_write(&mut self, write: JournalWrite, command: &Command, is_ok: bool, actions: &mut Actions) {
-        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         match write {
             JournalWrite::Group => {
                 let (sequence, timeout) = (self.journal.flying.sequence, self.limits.command_timeout);
@@ -239,13 +239,13 @@ impl Controller {
 
     /// Copy the log to a device that joins, and entries out of the ring; true if that advanced.
     pub(crate) fn pump_copies(&mut self, actions: &mut Actions) -> bool {
-        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         self.journal.pump_join(&mut self.sets, io) || self.journal.pump_spill(self.cache.line_count(), io)
     }
 
     /// Begin to write the open group. Writes that found no room in it are called, because the next one has room.
     pub(crate) fn seal_group(&mut self, actions: &mut Actions) -> bool {
-        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         let is_sealed = self.journal.seal_group(&mut self.trace, io);
         if is_sealed {
             self.wake_journal_waiters();
@@ -283,7 +283,7 @@ impl Journal {
         read: JournalRead,
         command: &Command,
         result: Result<(), CommandError>,
-        io: &mut Io,
+        io: &mut DriveIo,
     ) -> bool {
         match read {
             JournalRead::Replay => self.replay_read_ended(command, result, io),

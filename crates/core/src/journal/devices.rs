@@ -1,14 +1,14 @@
 //! The devices of the journal, and the commands to them.
 
 use openraid_format::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
-use openraid_units::{ArrayId, DriveId, DriveLba, Instant, Sectors};
+use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 
 use super::commit::{JournalRead, JournalWork, JournalWrite};
 use super::window::WindowUser;
 use super::Journal;
-use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
-use crate::io::channel::Channels;
+use crate::actions::{Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
 use crate::io::command::{Command, Hold, Owner};
+use crate::io::drive_io::DriveIo;
 
 /// Commands that one step may need at once: a step begins only if the table of commands has room for them.
 const COMMANDS: u32 = 16;
@@ -55,30 +55,16 @@ impl DeviceState {
     }
 }
 
-/// The way of the journal to its devices: the drives, the time, and the actions of the present call.
-pub(crate) struct Io<'a> {
-    pub(super) channels: &'a mut Channels,
-    pub(super) now: Instant,
-    pub(super) actions: &'a mut Actions,
-}
-
-impl<'a> Io<'a> {
-    pub(crate) fn new(channels: &'a mut Channels, now: Instant, actions: &'a mut Actions) -> Self {
-        Self { channels, now, actions }
-    }
-
-    /// Has the table of commands room for a step?
+impl DriveIo<'_> {
+    /// Has the table of commands room for a step of the journal?
     pub(super) fn has_room(&self) -> bool {
-        self.channels.room() >= COMMANDS
-    }
-
-    fn push(&mut self, command: &Command) {
-        self.channels.push(self.now, command, self.actions);
+        self.channels().room() >= COMMANDS
     }
 
     /// Leave a notice about the journal.
     pub(super) fn notice(&mut self, drive: Option<DriveId>, kind: NoticeKind) {
-        self.actions.notice(Notice { at: self.now, array: ArrayId(0), slot: None, drive, kind });
+        let at = self.now();
+        self.actions().notice(Notice { at, array: ArrayId(0), slot: None, drive, kind });
     }
 }
 
@@ -111,7 +97,7 @@ impl Journal {
     }
 
     /// Write one block to all devices that take new entries.
-    pub(super) fn write_block(&mut self, work: JournalWrite, at: DriveLba, bytes: &[u8], io: &mut Io) {
+    pub(super) fn write_block(&mut self, work: JournalWrite, at: DriveLba, bytes: &[u8], io: &mut DriveIo) {
         for number in 0..self.devices.len() {
             if self.is_written(number) {
                 self.write_block_to(number, work, at, bytes, io);
@@ -126,10 +112,10 @@ impl Journal {
         work: JournalWrite,
         at: DriveLba,
         bytes: &[u8],
-        io: &mut Io,
+        io: &mut DriveIo,
     ) {
-        let start = u32::try_from(io.actions.metadata.len()).expect("the arena is small");
-        io.actions.metadata.extend_from_slice(bytes);
+        let start = u32::try_from(io.actions().metadata.len()).expect("the arena is small");
+        io.actions().metadata.extend_from_slice(bytes);
         assert_eq!(bytes.len(), JOURNAL_BLOCK_BYTES, "the journal is written in blocks");
         let len = u32::try_from(JOURNAL_BLOCK_BYTES).expect("a page");
         let range = MetadataRange { start, len };
@@ -137,7 +123,13 @@ impl Journal {
     }
 
     /// Write to all devices that take new entries.
-    pub(super) fn write_to_devices(&mut self, work: JournalWrite, place: (DriveLba, Sectors), data: Data, io: &mut Io) {
+    pub(super) fn write_to_devices(
+        &mut self,
+        work: JournalWrite,
+        place: (DriveLba, Sectors),
+        data: Data,
+        io: &mut DriveIo,
+    ) {
         for number in 0..self.devices.len() {
             if self.is_written(number) {
                 self.write_to_device(number, work, place, data, io);
@@ -152,7 +144,7 @@ impl Journal {
         work: JournalWrite,
         place: (DriveLba, Sectors),
         data: Data,
-        io: &mut Io,
+        io: &mut DriveIo,
     ) {
         match work {
             JournalWrite::Group => self.flying.pending += 1,
@@ -176,7 +168,7 @@ impl Journal {
         user: WindowUser,
         number: usize,
         place: (DriveLba, Sectors),
-        io: &mut Io,
+        io: &mut DriveIo,
     ) {
         let (read, class) = match user {
             WindowUser::Spill => (JournalRead::Spill, IoClass::Metadata),

@@ -26,7 +26,7 @@ use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::attach::JOURNAL_SET;
 use super::commit::JournalWrite;
-use super::devices::{Device, DeviceState, Io};
+use super::devices::{Device, DeviceState};
 use super::superblocks::{encoded, unfinished};
 use super::window::{WindowUser, SILENT};
 use super::Journal;
@@ -36,6 +36,7 @@ use crate::array::sets::Sets;
 use crate::controller::CommandError;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
+use crate::io::drive_io::DriveIo;
 
 /// The progress of a join. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -242,7 +243,7 @@ impl Journal {
     }
 
     /// Advance the join; true if something has changed.
-    pub(crate) fn pump_join(&mut self, sets: &mut Sets, io: &mut Io) -> bool {
+    pub(crate) fn pump_join(&mut self, sets: &mut Sets, io: &mut DriveIo) -> bool {
         if !self.join.is_active() || self.join.is_out() || !io.has_room() {
             return false;
         }
@@ -272,7 +273,7 @@ impl Journal {
     }
 
     /// Write superblocks that say that the device does not count, before anything else on it changes.
-    fn mark_unfinished(&mut self, copy: SuperblockCopy, io: &mut Io) -> bool {
+    fn mark_unfinished(&mut self, copy: SuperblockCopy, io: &mut DriveIo) -> bool {
         let (join, mirror) = (&self.join, self.devices[self.join.device].mirror);
         let superblock = self.table().clone();
         let whole = JournalSuperblock { mirrors: JOURNAL_MIRRORS_MAX, mirror, epoch: join.epoch, ..superblock };
@@ -297,7 +298,7 @@ impl Journal {
     }
 
     /// Read the next piece of the log from the device that works.
-    fn copy_next(&mut self, sets: &mut Sets, io: &mut Io) -> bool {
+    fn copy_next(&mut self, sets: &mut Sets, io: &mut DriveIo) -> bool {
         let Some(place) = self.next_to_copy() else { return self.announce(sets) };
         let working = self.working_from(0).expect("it is live");
         self.join.issued();
@@ -363,7 +364,12 @@ impl Journal {
     }
 
     /// The read of a piece has ended. True if the device that was read is to be dropped.
-    pub(super) fn join_read_ended(&mut self, command: &Command, result: Result<(), CommandError>, io: &mut Io) -> bool {
+    pub(super) fn join_read_ended(
+        &mut self,
+        command: &Command,
+        result: Result<(), CommandError>,
+        io: &mut DriveIo,
+    ) -> bool {
         self.join.pending -= 1;
         match result {
             Err(CommandError::Drive(_)) if self.join.is_copying() => {

@@ -4,7 +4,6 @@
 use openraid_format::ArrayState;
 
 use super::commit::{JournalRead, JournalWork};
-use super::devices::Io;
 use super::session::Session;
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{Actions, NoticeKind, ReplyStatus};
@@ -14,6 +13,7 @@ use crate::array::volume::Volume;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
 use crate::io::command::Owner;
+use crate::io::drive_io::DriveIo;
 
 impl Controller {
     /// A device of the journal has failed.
@@ -21,7 +21,7 @@ impl Controller {
         let Some((drive, continues)) = self.journal.drop_device(number) else { return };
         self.sets.look();
         let kind = if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost };
-        Io::new(&mut self.channels, self.now, actions).notice(Some(drive), kind);
+        DriveIo::new(&mut self.channels, self.now, actions).notice(Some(drive), kind);
         if !continues {
             self.lose_journal(JournalLoss::Device);
         }
@@ -51,7 +51,7 @@ impl Controller {
     /// for, because they may always be busy. True if pieces were answered.
     pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
         if core::mem::take(&mut self.journal.full_notice) {
-            Io::new(&mut self.channels, self.now, actions).notice(None, NoticeKind::JournalFull);
+            DriveIo::new(&mut self.channels, self.now, actions).notice(None, NoticeKind::JournalFull);
         }
         if self.journal.orphans.is_empty() {
             return false;

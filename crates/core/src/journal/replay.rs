@@ -10,7 +10,6 @@ use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector,
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal, KeptEntry};
-use super::devices::Io;
 use super::log::Log;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::window::{WindowUser, SILENT};
@@ -23,6 +22,7 @@ use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
 use crate::cache::{unit_at, unit_extent, Cache};
 use crate::controller::{CommandError, Controller};
 use crate::io::command::Command;
+use crate::io::drive_io::DriveIo;
 use crate::limits::FRAME_BYTES;
 
 /// Why a set is not started whose data does not fit.
@@ -195,7 +195,7 @@ enum Load {
 impl Journal {
     /// Load the set that is being loaded, or the next one, as far as possible. New dirty units get their place among
     /// `zones`.
-    fn pump_load(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut Io) -> Load {
+    fn pump_load(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut DriveIo) -> Load {
         if self.replay.current.is_none() {
             // The tail must not move while a replay begins, because it might pass entries that the replay needs.
             if !self.is_live() || self.replay.queue.is_empty() || !self.is_tail_at_rest() {
@@ -211,7 +211,7 @@ impl Journal {
             self.replay.error = None;
         }
         let mut load = Load::Waits;
-        while self.replay.reading.is_none() && io.actions.has_room() {
+        while self.replay.reading.is_none() && io.actions().has_room() {
             match self.load_next(sets, cache, zones, io) {
                 Load::Waits => break,
                 Load::Moved => load = Load::Moved,
@@ -222,7 +222,7 @@ impl Journal {
     }
 
     /// One step for the set that is being loaded.
-    fn load_next(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut Io) -> Load {
+    fn load_next(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut DriveIo) -> Load {
         let Some(mut current) = self.replay.current else { return Load::Waits };
         let failed = sets.get(current.set).has_failed() || self.replay.error.is_some();
         let Some(entry) = self.replay.entries.get(current.entry).filter(|_| !failed) else {
@@ -291,20 +291,20 @@ impl Journal {
         (cache, zones): (&mut Cache, u32),
         (set, (number, first, last)): (SetId, (u64, u64, u64)),
         (sequence, from): (u64, PoolOffset),
-        io: &mut Io,
+        io: &mut DriveIo,
     ) -> bool {
         let Some(line) = cache.line_for(set, number) else { return false };
         let geometry = sets.get(set).geometry();
         let (unit_number, _) = unit_at(geometry, SetLba(number * LINE_SECTORS + first));
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
-        let unit = cache.dirty_unit_of(sets, (set, unit_number), io.now, zones);
+        let unit = cache.dirty_unit_of(sets, (set, unit_number), io.now(), zones);
         let mask = Mask::range(first, last);
         cache.log_line(&mut self.log, line, mask, None, sequence);
         cache.mark_dirty(line, mask, unit, unit_sectors.get());
-        let columns_start = u32::try_from(io.actions.columns.len()).expect("the arena is small");
+        let columns_start = u32::try_from(io.actions().columns.len()).expect("the arena is small");
         self.replay.copies += 1;
-        io.actions.columns.push(JobColumn { index: 0, at: cache.frame_of(line, first), old: from });
-        io.actions.jobs.push(ParityJob {
+        io.actions().columns.push(JobColumn { index: 0, at: cache.frame_of(line, first), old: from });
+        io.actions().jobs.push(ParityJob {
             tag: Tag::new(TagKind::Journal, 1, 0),
             kind: JobKind::Copy,
             len: u32::try_from(Sectors(last - first).bytes().get().min(FRAME_BYTES)).expect("a line"),
@@ -356,7 +356,7 @@ impl Journal {
     }
 
     /// Read a piece, and what follows as far as the window reaches.
-    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, io: &mut Io) {
+    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, io: &mut DriveIo) {
         let superblock = self.table();
         let block = superblock.block.sectors().get();
         let before = Sectors(at.get() % block);
@@ -369,7 +369,7 @@ impl Journal {
         self.read_window_from(0, io);
     }
 
-    fn read_window_from(&mut self, first: usize, io: &mut Io) {
+    fn read_window_from(&mut self, first: usize, io: &mut DriveIo) {
         let Some((start, len)) = self.window.holds else { return };
         let least = self.replay.least;
         // What follows the piece may not be part of an entry, so that it was not checked whether it can be read.
@@ -392,7 +392,7 @@ impl Journal {
         &mut self,
         command: &Command,
         result: Result<(), CommandError>,
-        io: &mut Io,
+        io: &mut DriveIo,
     ) -> bool {
         self.replay.reading = None;
         match result {
@@ -419,7 +419,7 @@ impl Controller {
         if matches!(self.journal.state, JournalState::Lost(_)) {
             self.journal.give_replay_up(&mut self.sets);
         }
-        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         match self.journal.pump_load(&mut self.sets, &mut self.cache, self.limits.destage_zones, io) {
             Load::Waits => return false,
             Load::Moved => return true,

@@ -18,7 +18,6 @@
 use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Instant, SetId};
 
-use super::devices::Io;
 use super::redo::is_protectable;
 use super::Journal;
 use crate::actions::{Actions, NoticeKind};
@@ -28,6 +27,7 @@ use crate::array::sets::{Change, Sets};
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
+use crate::io::drive_io::DriveIo;
 use crate::planted::{Flaw, Planted};
 use crate::trace::Trace;
 
@@ -478,7 +478,7 @@ impl Journal {
         sets: &mut Sets,
         id: SetId,
         (trace, planted): (&Trace, Planted),
-        io: &mut Io,
+        io: &mut DriveIo,
     ) -> SessionStep {
         let set = sets.get(id);
         let own = match set.journal.state {
@@ -490,7 +490,7 @@ impl Journal {
             SetState::Entering(share, generation)
                 if self.writing.is_durable(generation) && !self.is_epoch_pending() =>
             {
-                return sets.mark_session(id, share, io.now)
+                return sets.mark_session(id, share, io.now())
             }
             SetState::Settling | SetState::Entering(..) => return SessionStep::WAITS,
             SetState::Marked(own) => own,
@@ -499,7 +499,7 @@ impl Journal {
         match own.stage {
             Stage::Marking(generation) if durable >= generation || planted.has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
-                sets.get_mut(id).mark.note_write(io.now);
+                sets.get_mut(id).mark.note_write(io.now());
                 sets.set_stage(id, Stage::On)
             }
             Stage::On if !self.is_wanted_by(set) && !set.has_failed_flush() && !set.is_lost() => {
@@ -515,7 +515,14 @@ impl Journal {
         }
     }
 
-    fn begin_session(&mut self, sets: &mut Sets, id: SetId, demand: Demand, trace: &Trace, io: &mut Io) -> SessionStep {
+    fn begin_session(
+        &mut self,
+        sets: &mut Sets,
+        id: SetId,
+        demand: Demand,
+        trace: &Trace,
+        io: &mut DriveIo,
+    ) -> SessionStep {
         let set = sets.get(id);
         let is_asked = demand != Demand::None;
         if !is_asked || !self.is_wanted_by(set) {
@@ -555,12 +562,12 @@ impl Journal {
     }
 
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
-    fn notice_table_full(&self, sets: &mut Sets, id: SetId, trace: &Trace, io: &mut Io) {
+    fn notice_table_full(&self, sets: &mut Sets, id: SetId, trace: &Trace, io: &mut DriveIo) {
         let set = sets.get(id);
         let asked = set.policy().write_cache == WriteCache::Journal && !set.journal.full_noticed;
         if asked && self.protects(set) == Err(Unprotected::TableFull) {
             sets.get_mut(id).journal.full_noticed = true;
-            trace.notice(sets, id, None, None, NoticeKind::JournalTableFull, io.actions);
+            trace.notice(sets, id, None, None, NoticeKind::JournalTableFull, io.actions());
         }
     }
 
@@ -623,13 +630,13 @@ impl Sets {
         assert!(step.moves, "a set that did not serve yet writes no clean mark");
     }
 
-    fn flush_for_session(&mut self, id: SetId, io: &mut Io) {
-        let issued = self.flush_members(id, Owner::SessionFlush, io.channels, io.now, io.actions);
+    fn flush_for_session(&mut self, id: SetId, io: &mut DriveIo) {
+        let issued = self.flush_members(id, Owner::SessionFlush, io);
         self.get_mut(id).journal.flushes = issued;
     }
 
     /// Flush the members before the session ends.
-    fn flush_session(&mut self, id: SetId, io: &mut Io) -> SessionStep {
+    fn flush_session(&mut self, id: SetId, io: &mut DriveIo) -> SessionStep {
         // Writes that continue without a lost journal may still be under way.
         let covers_all = !self.get(id).mark.has_writers();
         self.flush_for_session(id, io);
@@ -644,7 +651,7 @@ impl Sets {
         SessionStep { moves: false, paces }
     }
 
-    fn unmark_session(&mut self, id: SetId, covers_all: bool, io: &mut Io) -> SessionStep {
+    fn unmark_session(&mut self, id: SetId, covers_all: bool, io: &mut DriveIo) -> SessionStep {
         let set = self.get_mut(id);
         // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
         if set.has_failed_flush() || set.is_lost() {
@@ -671,7 +678,7 @@ impl Sets {
 impl Controller {
     /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         let step = self.journal.pump_session(&mut self.sets, id, (&self.trace, self.planted), io);
         if step.paces {
             self.cache.wait_changed();

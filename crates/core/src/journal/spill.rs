@@ -21,12 +21,12 @@ use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWrite;
-use super::devices::Io;
 use super::window::WindowUser;
 use super::Journal;
 use crate::actions::Data;
 use crate::controller::CommandError;
 use crate::io::command::Command;
+use crate::io::drive_io::DriveIo;
 
 /// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;
@@ -160,7 +160,7 @@ impl Journal {
 
 impl Journal {
     /// Copy the first entry that only absent arrays need, if room is short; true if a copy began. The cache has `lines`.
-    pub(crate) fn pump_spill(&mut self, lines: u32, io: &mut Io) -> bool {
+    pub(crate) fn pump_spill(&mut self, lines: u32, io: &mut DriveIo) -> bool {
         if !io.has_room() {
             return false;
         }
@@ -177,7 +177,7 @@ impl Journal {
         self.spill.copy = Some(Copy { sequence, done: Sectors::ZERO, len: Sectors::ZERO, pending: 0 });
     }
 
-    fn read_spill_piece(&mut self, first: usize, io: &mut Io) {
+    fn read_spill_piece(&mut self, first: usize, io: &mut DriveIo) {
         let Some(number) = self.working_from(first) else {
             // The ring cannot be read.
             self.spill.broken = true;
@@ -197,7 +197,7 @@ impl Journal {
         &mut self,
         command: &Command,
         result: Result<(), CommandError>,
-        io: &mut Io,
+        io: &mut DriveIo,
     ) -> bool {
         match result {
             _ if !self.is_live() => self.end_spill(),
@@ -215,7 +215,7 @@ impl Journal {
     }
 
     /// A piece is durable on a device, or the device was dropped. True if that was the last device.
-    pub(super) fn spill_written(&mut self, io: &mut Io) -> bool {
+    pub(super) fn spill_written(&mut self, io: &mut DriveIo) -> bool {
         if !self.spill.ended() {
             return false;
         }

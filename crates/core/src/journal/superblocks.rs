@@ -5,8 +5,9 @@ use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy,
 use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWrite;
-use super::devices::{DeviceState, Io};
+use super::devices::DeviceState;
 use super::{Journal, JournalState};
+use crate::io::drive_io::DriveIo;
 
 /// See the module header. A generation that was requested while another one is being written is written next.
 #[derive(Clone, Copy, Default, Debug)]
@@ -108,7 +109,7 @@ impl SuperblockWrite {
 
 impl Journal {
     /// Write the superblocks if something has changed; true if that began.
-    pub(super) fn pump_superblock(&mut self, io: &mut Io) -> bool {
+    pub(super) fn pump_superblock(&mut self, io: &mut DriveIo) -> bool {
         let is_attached = !matches!(self.state, JournalState::Lost(_) | JournalState::None);
         if !is_attached || !self.writing.is_due() || !io.has_room() {
             return false;
@@ -122,7 +123,7 @@ impl Journal {
         true
     }
 
-    fn write_superblocks(&mut self, copy: SuperblockCopy, io: &mut Io) {
+    fn write_superblocks(&mut self, copy: SuperblockCopy, io: &mut DriveIo) {
         let generation = self.writing.writing();
         for number in 0..self.devices.len() {
             let device = self.devices[number];
@@ -138,7 +139,7 @@ impl Journal {
     }
 
     /// A superblock is written, or its device was dropped. True if the generation is durable now.
-    pub(super) fn superblock_written(&mut self, io: &mut Io) -> bool {
+    pub(super) fn superblock_written(&mut self, io: &mut DriveIo) -> bool {
         self.writing.ended();
         if !self.has_working_device() {
             return false;

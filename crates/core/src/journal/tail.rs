@@ -4,13 +4,13 @@
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
 
-use super::devices::Io;
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::Actions;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::controller::Controller;
+use crate::io::drive_io::DriveIo;
 use crate::io::op::Op;
 use crate::io::ops::Ops;
 use crate::planted::{Flaw, Planted};
@@ -301,7 +301,7 @@ impl Controller {
         if self.journal.state == JournalState::None {
             return false;
         }
-        let io = &mut Io::new(&mut self.channels, self.now, actions);
+        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         let mut moved = self.journal.pump_superblock(io);
         moved |= match self.journal.round {
             Round::Idle(_) => self.journal.is_live() && self.pump_idle_round(),

@@ -9,7 +9,7 @@ use openraid_format::{
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, SetId, SetLba};
 
 use super::commit::JournalWrite;
-use super::devices::{Device, DeviceState, Io};
+use super::devices::{Device, DeviceState};
 use super::join::JoinState;
 use super::log::Entry;
 use super::session::{Demand, SetState, Share, Stage};
@@ -23,6 +23,7 @@ use crate::array::volume::Volume;
 use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::channel::Channels;
+use crate::io::drive_io::DriveIo;
 use crate::io::footprint::{Extent, Footprint};
 use crate::io::op::{EntryState, Op, OpKind};
 use crate::io::ops::Ops;
@@ -154,7 +155,7 @@ fn new_entries_go_to_a_joining_device_from_the_beginning_of_the_copy() {
         let mut journal = mirrored([works, joins]);
         journal.join.set_state(state, 1);
         let at = journal.ring().drive_lba(RingSector(16));
-        let io = &mut Io::new(&mut channels, Instant::ZERO, &mut actions);
+        let io = &mut DriveIo::new(&mut channels, Instant::ZERO, &mut actions);
         journal.write_block(JournalWrite::Group, at, &[5; JOURNAL_BLOCK_BYTES], io);
         let issued: Vec<_> = actions.drive.iter().map(|own| (own.drive.0, own.op, own.lba, own.len)).collect();
         let write = DriveOp::Write { fua: true };
@@ -169,7 +170,7 @@ fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_firs
     let mut journal = mirrored([DeviceState::Works; 2]);
     journal.state = JournalState::Opening;
     journal.superblock.as_mut().unwrap().clean = false;
-    let io = &mut Io::new(&mut channels, Instant::ZERO, &mut actions);
+    let io = &mut DriveIo::new(&mut channels, Instant::ZERO, &mut actions);
     assert!(!journal.pump_superblock(io), "nothing has changed");
     let generation = journal.request_superblock();
     assert!(journal.pump_superblock(io) && !journal.pump_superblock(io), "one at a time");

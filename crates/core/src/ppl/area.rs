@@ -1,15 +1,15 @@
 //! The place of the log of a slot: on its member and, while that is being replaced, on its replacement.
 
 use openraid_format::{PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX};
-use openraid_units::{BlockSize, DriveLba, Instant, PoolOffset, Sectors, SetId, Slot};
+use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, Slot};
 
 use super::Partial;
-use crate::actions::{Actions, Data, DriveOp, IoClass};
+use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::geometry::Geometry;
-use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
+use crate::io::drive_io::DriveIo;
 use crate::io::op::{Op, PartialParity};
 use crate::slots::SlotSet;
 
@@ -63,8 +63,7 @@ impl Sets {
         (at, len): (Sectors, Sectors),
         frames: PoolOffset,
         hold: Option<crate::io::command::Hold>,
-        (channels, now): (&mut Channels, Instant),
-        actions: &mut Actions,
+        io: &mut DriveIo,
     ) {
         let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
         member.count_write(len);
@@ -75,6 +74,6 @@ impl Sets {
             .doing(DriveOp::Write { fua: true }, (start + at, len), Data::Frames(frames))
             .of_class(IoClass::Metadata)
             .holding(hold);
-        channels.push(now, &command, actions);
+        io.push(&command);
     }
 }

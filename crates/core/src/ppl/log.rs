@@ -1,7 +1,7 @@
 //! Writing the logs: records collect while the previous write is under way; then they are written together.
 
 use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
-use openraid_units::{Instant, Sectors, SetId, Slot};
+use openraid_units::{Sectors, SetId, Slot};
 
 use super::slot_log::{Log, LogState};
 use super::Partial;
@@ -9,8 +9,8 @@ use crate::actions::{Actions, JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::geometry::StripeRole;
-use crate::io::channel::Channels;
 use crate::io::command::{Hold, Owner};
+use crate::io::drive_io::DriveIo;
 use crate::io::gate::Gate;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
 use crate::io::ops::Ops;
@@ -129,13 +129,7 @@ impl Sets {
     }
 
     /// Advance the logs of all sets. Returns whether one changed, and whether there was no room for all actions.
-    pub(crate) fn pump_logs(
-        &mut self,
-        ops: &mut Ops,
-        trace: &mut Trace,
-        (channels, now): (&mut Channels, Instant),
-        actions: &mut Actions,
-    ) -> (bool, bool) {
+    pub(crate) fn pump_logs(&mut self, ops: &mut Ops, trace: &mut Trace, io: &mut DriveIo) -> (bool, bool) {
         let (mut has_moved, mut lacks_room) = (false, false);
         if !self.take_logs_due() {
             return (false, false);
@@ -144,7 +138,7 @@ impl Sets {
             let Some(slots) = self.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
                 continue;
             };
-            has_moved |= self.pump_ppl_flush(id, (&mut *channels, now), actions);
+            has_moved |= self.pump_ppl_flush(id, io);
             for slot in 0..slots {
                 let log = (id, Slot(u16::try_from(slot).expect("few slots")));
                 has_moved |= match self.advance_log(log, ops, trace) {
@@ -153,13 +147,13 @@ impl Sets {
                     LogStep::Writes if self.get(id).log_keepers(log.1) == [None; 2] => {
                         self.release_waiting(id, log.1, ops)
                     }
-                    LogStep::Writes if channels.may_issue() && actions.has_room() => {
-                        self.write_log(log, ops, trace, (&mut *channels, now), actions);
+                    LogStep::Writes if io.channels().may_issue() && io.actions().has_room() => {
+                        self.write_log(log, ops, trace, io);
                         true
                     }
                     LogStep::Writes => {
                         self.logs_are_due();
-                        lacks_room |= !actions.has_room();
+                        lacks_room |= !io.actions().has_room();
                         false
                     }
                 };
@@ -207,14 +201,7 @@ impl Sets {
     }
 
     /// Write the log of a slot, with as many records as it takes.
-    fn write_log(
-        &mut self,
-        (id, slot): (SetId, Slot),
-        ops: &Ops,
-        trace: &mut Trace,
-        (channels, now): (&mut Channels, Instant),
-        actions: &mut Actions,
-    ) {
+    fn write_log(&mut self, (id, slot): (SetId, Slot), ops: &Ops, trace: &mut Trace, io: &mut DriveIo) {
         let set = self.get_mut(id);
         let keepers = set.log_keepers(slot);
         let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
@@ -236,8 +223,8 @@ impl Sets {
             for keeper in keepers.into_iter().flatten().filter(|_| has_parity) {
                 let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
                 self.log_mut(id, slot).command_issued();
-                let (place, io) = ((PPL_HEADER_SECTORS + payload, rows), (&mut *channels, now));
-                self.write_area(id, keeper, Owner::PplLog, place, frames, hold, io, actions);
+                let place = (PPL_HEADER_SECTORS + payload, rows);
+                self.write_area(id, keeper, Owner::PplLog, place, frames, hold, io);
             }
             payload += rows;
         }
@@ -245,7 +232,7 @@ impl Sets {
         header.encode(&mut bytes);
         for keeper in keepers.into_iter().flatten() {
             self.log_mut(id, slot).command_issued();
-            self.write_log_header(id, keeper, Owner::PplLog, &bytes, (&mut *channels, now), actions);
+            self.write_log_header(id, keeper, Owner::PplLog, &bytes, io);
         }
     }
 
@@ -262,7 +249,7 @@ impl Sets {
     }
 
     /// Flush the members so that logs can be overwritten. One flush serves all logs whose writes have completed.
-    fn pump_ppl_flush(&mut self, id: SetId, (channels, now): (&mut Channels, Instant), actions: &mut Actions) -> bool {
+    fn pump_ppl_flush(&mut self, id: SetId, io: &mut DriveIo) -> bool {
         let set = self.get_mut(id);
         let (durable, doubt) = (set.is_failure_durable(), set.has_failed_flush());
         let ppl = set.ppl.as_mut().expect("asked for a set with logs");
@@ -273,12 +260,12 @@ impl Sets {
         if doubt || !ppl.is_flush_due() {
             return moved;
         }
-        if !channels.may_issue() {
+        if !io.channels().may_issue() {
             self.logs_are_due();
             return moved;
         }
         ppl.begin_flush();
-        let issued = self.flush_members(id, Owner::PplFlush, channels, now, actions);
+        let issued = self.flush_members(id, Owner::PplFlush, io);
         self.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // No flush is needed if a later one has covered the writes.
         if issued == 0 {
