@@ -50,10 +50,10 @@ fn error_of_queue(rho: f64, requests: u64) -> f64 {
     3.0 * (variance / requests as f64).sqrt() * (1.0 - rho)
 }
 
-/// The number of requests after which that error is 1 %, at most `most`.
+/// The number of requests after which that error is half of the 1 % that is allowed, at most `most`.
 fn requests_for(rho: f64, most: u64) -> u64 {
     const UNIT: u64 = 10_000;
-    let needed = (error_of_queue(rho, UNIT) / 0.01).powi(2) * UNIT as f64;
+    let needed = (error_of_queue(rho, UNIT) / 0.005).powi(2) * UNIT as f64;
     (needed as u64).min(most)
 }
 
