@@ -270,7 +270,7 @@ fn before_the_first_sync_nothing_is_said_to_survive_a_loss_and_a_member_fails_on
     let line =
         |word: &str| text.lines().find(|line| line.trim_start().starts_with(word)).unwrap_or_default().to_owned();
     assert!(line("state").contains("optimal, parity not in sync"), "{text}");
-    assert!(line("survives").contains("no further loss of a member yet"), "{text}");
+    assert!(line("survives").contains("no further loss of a member for now"), "{text}");
     assert!(line("consistency").contains("parity not in sync from"), "{text}");
     assert!(lab.line("list").expect(0).text().contains("parity not in sync"));
     lab.line("fail data d1").refused(65, &["not in sync", "--yes"]);

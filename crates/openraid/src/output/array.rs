@@ -46,7 +46,7 @@ pub fn survives(array: &ArrayModel) -> String {
     }
     let later = survives_text(array.survives_later);
     let is_synced = array.is_synced();
-    format!("{now} yet; after the {}: {later}", if is_synced { "rebuild" } else { "sync" })
+    format!("{now} for now; after the {}: {later}", if is_synced { "rebuild" } else { "sync" })
 }
 
 /// The losses that the array survives, in words.

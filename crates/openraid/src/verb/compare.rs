@@ -86,7 +86,7 @@ fn text(body: &Body, top: usize) -> String {
         format!("  B: {}", body.b_is),
     ];
     if let Some(ratio) = body.mean_ratio {
-        lines.push(format!("  B is {ratio:.3} times as fast as A in the geometric mean"));
+        lines.push(format!("  B is {} times as fast as A in the geometric mean", figure(ratio)));
     }
     let alone = (body.comparison.only_a, body.comparison.only_b);
     if alone != (0, 0) {

@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, JobState, LabModel};
 
 use crate::exit::Failure;
+use crate::laboratory;
 use child::Watch;
 use folder::{Folder, Origin, REPORTS_MAX};
 
@@ -157,7 +158,8 @@ impl Laboratory {
         let result = match job.kind.as_str() {
             "plan" => value["recommendation"]["array"].as_str().map(|array| format!("recommended: {array}")),
             _ => {
-                value["mean_ratio"].as_f64().map(|ratio| format!("the second is {ratio:.3} times as fast as the first"))
+                let ratio = value["mean_ratio"].as_f64().map(laboratory::figure);
+                ratio.map(|ratio| format!("the second is {ratio} times as fast as the first"))
             }
         };
         Ok(result.unwrap_or_else(|| "done".into()))
