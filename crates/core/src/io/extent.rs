@@ -28,6 +28,7 @@ impl Sets {
 
 impl Set {
     /// The place of the first part of the data at `at`; `None` for a mirror, which has several.
+    #[inline(always)]
     fn fragment_at(&self, at: SetLba) -> Option<Fragment> {
         match self.geometry() {
             Geometry::Passthrough(g) => Some(g.map(at)),

@@ -192,6 +192,7 @@ impl Controller {
     }
 
     /// Make the next row operation of a piece that is processed by rows; false if there is none.
+    #[inline(always)]
     fn make_row_op(&mut self, index: u32) -> bool {
         let Some(op) = self.requests.next_row_op(index, &self.sets) else { return false };
         self.start_piece_op(index, op);
