@@ -15,6 +15,8 @@ pub mod array;
 mod background;
 pub mod cache;
 mod controller;
+#[cfg(test)]
+mod draws;
 pub mod events;
 mod frames;
 pub mod geometry;

@@ -211,16 +211,13 @@ const fn entries_of(sectors: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws::draws;
 
     /// Against a map with one flag for each sector: entered sectors are bad, removed ones are good, and when the log is
     /// full, too many sectors are bad rather than too few.
     #[test]
     fn the_list_says_what_a_map_of_sectors_says() {
-        let mut state = 7_u64;
-        let mut next = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut next = draws(7);
         for room in [0, 64, 512] {
             let mut list = BadList::with_room(room, &[]);
             let mut map = [false; 2000];

@@ -232,32 +232,7 @@ impl fmt::Display for Metadata {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::create::{plan, CreateSpec, NewDrive};
-    use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
-    use openraid_units::{Bytes, DriveId, Sectors};
-
-    /// The superblocks of a new mirror.
-    fn metadata() -> Metadata {
-        let capacity = Bytes::mib(16).sectors_floor();
-        let drive =
-            |number| NewDrive { drive: DriveId(number), capacity, uuid: Uuid([number.to_le_bytes()[0] + 1; 16]) };
-        let spec = CreateSpec {
-            uuid: Uuid([9; 16]),
-            name: SetName::new(None, "wave").unwrap(),
-            created: Timestamp::new(0, 0),
-            level: MdLevel::Raid1,
-            layout: 0,
-            chunk: Sectors::ZERO,
-            minor: MinorVersion::V1_2,
-            slots: [0, 1].map(|number| Some(drive(number))).to_vec(),
-            spares: Vec::new(),
-            size: None,
-            assume_clean: true,
-            bitmap: false,
-            ppl: false,
-        };
-        Metadata::new(plan(&spec).unwrap().common)
-    }
+    use crate::array::bench::metadata;
 
     /// Write all requested generations. Returns for each the number by which it raises `events`.
     fn write(metadata: &mut Metadata) -> Vec<u64> {

@@ -4,6 +4,8 @@ pub(crate) mod active_mark;
 pub mod adaptive;
 pub mod assemble;
 pub(crate) mod bad;
+#[cfg(test)]
+pub(crate) mod bench;
 pub(crate) mod bitmap;
 pub(crate) mod consistency;
 pub mod create;

@@ -143,6 +143,7 @@ fn merge(nodes: &mut [Node], low: u32, high: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws::draws;
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
@@ -161,11 +162,7 @@ mod tests {
         let mut free: Vec<u32> = (0..4096).rev().collect();
         let mut elevator = Elevator::EMPTY;
         let mut model: BTreeSet<Order> = BTreeSet::new();
-        let mut state = 1_u64;
-        let mut draw = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut draw = draws(1);
         for round in 0..20_000_u64 {
             let grow = draw(3) != 0 && !free.is_empty() && round < 15_000;
             if model.is_empty() || grow {

@@ -431,6 +431,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draws::draws;
 
     fn source(from: u64, sequence: u64) -> Option<Source> {
         Some(Source { from: DriveLba(from), sequence })
@@ -454,11 +455,7 @@ mod tests {
 
     #[test]
     fn the_newest_redo_of_each_sector_counts_and_none_if_the_member_has_newer_bytes() {
-        let mut state = 7_u64;
-        let mut random = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut random = draws(7);
         for _ in 0..200 {
             let records: Vec<_> = (0..random(40))
                 .map(|n| {

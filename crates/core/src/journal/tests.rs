@@ -3,8 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 use openraid_format::{
-    ArrayState, JournalArray, JournalSuperblock, MdLevel, MinorVersion, RingSector, SetName, SuperblockCopy, Timestamp,
-    Uuid, JOURNAL_BLOCK_BYTES,
+    ArrayState, JournalArray, JournalSuperblock, RingSector, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
 };
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, SetId, SetLba};
 
@@ -15,11 +14,12 @@ use super::log::Entry;
 use super::session::{Demand, SetState, Share, Stage};
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{Actions, DriveOp, ReplyStatus};
-use crate::array::create::{plan, CreateSpec, NewDrive};
-use crate::array::metadata::Metadata;
+
+use crate::array::bench::metadata;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Volume;
+use crate::draws::draws;
 use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::channel::Channels;
@@ -67,25 +67,8 @@ fn set(level: Level, members: u16, layout: u32) -> Set {
 
 /// A mirror with superblocks.
 fn mirror() -> Set {
-    let capacity = Bytes::mib(16).sectors_floor();
-    let drive = |n: u8| NewDrive { drive: DriveId(n.into()), capacity, uuid: Uuid([n + 1; 16]) };
-    let spec = CreateSpec {
-        uuid: UUID,
-        name: SetName::new(None, "journal").unwrap(),
-        created: Timestamp::new(0, 0),
-        level: MdLevel::Raid1,
-        layout: 0,
-        chunk: Sectors::ZERO,
-        minor: MinorVersion::V1_2,
-        slots: [0, 1].map(|number| Some(drive(number))).to_vec(),
-        spares: Vec::new(),
-        size: None,
-        assume_clean: true,
-        bitmap: false,
-        ppl: false,
-    };
     let mut set = set(Level::Raid1, 2, 0);
-    set.metadata = Some(Metadata::new(plan(&spec).unwrap().common));
+    set.metadata = Some(metadata());
     set
 }
 
@@ -194,11 +177,7 @@ fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_firs
 
 #[test]
 fn each_sector_of_the_log_is_copied_once_the_kept_ones_first_and_no_piece_is_longer_than_the_window() {
-    let mut state = 5_u64;
-    let mut random = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut random = draws(5);
     for _ in 0..40 {
         let mut journal = mirrored([DeviceState::Works, DeviceState::Joins]);
         let window = journal.payload_max();
