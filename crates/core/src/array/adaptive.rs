@@ -11,19 +11,19 @@
 //! reset, and when the array stops. The two thresholds of each choice differ, so that a load between them does not make
 //! it alternate.
 
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
-use crate::limits::Limits;
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
 use crate::actions::{Actions, Notice, NoticeKind};
 use crate::admin::{MirrorRead, Policy, ReadAhead, WriteCache};
 use crate::array::set::Set;
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
 use crate::cache::streams::STREAMS_MAX;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Geometry;
+use crate::limits::Limits;
 use crate::reason::Reason;
 
 /// Minimum length of a window. It also has at least [`WINDOW_REQUESTS`] reads and writes.

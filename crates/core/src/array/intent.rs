@@ -1,21 +1,20 @@
 //! The intent to write: no member is written before its superblock says, durably, that the array is active, and before
 //! the bitmap's bit is durable.
 
-use crate::io::ops::Ops;
-use crate::trace::Trace;
 use openraid_units::SetId;
+use openraid_units::{Instant, Nanos};
 
+use super::set::{Life, Member, Seat};
 use crate::array::sets::Sets;
 use crate::controller::Wake;
 use crate::geometry::Geometry;
 use crate::io::gate::Gate;
 use crate::io::op::Op;
+use crate::io::ops::Ops;
 use crate::io::wait::Wait;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
-use openraid_units::{Instant, Nanos};
-
-use super::set::{Life, Member, Seat};
+use crate::trace::Trace;
 
 impl Sets {
     /// An operation that may have counted as a writer has ended.

@@ -1,7 +1,5 @@
 //! Members: the entry of a new one, and the set to which an array's members belong.
 
-use crate::io::channel::Channels;
-use crate::limits::Limits;
 use alloc::boxed::Box;
 use openraid_format::Superblock;
 use openraid_units::Instant;
@@ -14,6 +12,8 @@ use super::sets::Sets;
 use super::table::Arrays;
 use super::volume::Volume;
 use crate::admin::{AdminError, MemberState};
+use crate::io::channel::Channels;
+use crate::limits::Limits;
 
 impl Arrays {
     pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {

@@ -1,10 +1,5 @@
 //! Starting sets and arrays: their places in the tables, the drives that they claim, the first state of a set.
 
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
-use crate::cache::Cache;
-use crate::io::channel::Channels;
-use crate::journal::Journal;
 use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -20,10 +15,15 @@ use super::metadata::Metadata;
 use super::set::{Life, Member, Seat, Set};
 use super::volume::{Array, Volume};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
+use crate::io::channel::Channels;
 use crate::journal::session::Share;
+use crate::journal::Journal;
 use crate::limits::Limits;
 
 impl Limits {

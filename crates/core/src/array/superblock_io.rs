@@ -1,9 +1,9 @@
 //! Bringing superblocks, bitmap pages and bad-block logs to the members.
 
-use crate::trace::Trace;
 use openraid_format::{
     BadBlockTable, BitmapHeader, FeatureMap, Role, Superblock, Timestamp, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
 };
+use openraid_units::Instant;
 use openraid_units::Nanos;
 use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
@@ -20,7 +20,7 @@ use crate::events::DriveError;
 use crate::io::command::{Command, Owner};
 use crate::io::drive_io::DriveIo;
 use crate::reason::FailReason;
-use openraid_units::Instant;
+use crate::trace::Trace;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.
 pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superblock {

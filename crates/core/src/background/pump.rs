@@ -6,19 +6,18 @@
 //!  depth:    at most `background.depth` units in flight, within a window of `WINDOW_ROWS_MAX`
 //! ```
 
-use crate::array::sets::Sets;
-use crate::cache::Cache;
-use crate::io::drive_io::DriveIo;
-use crate::planted::Planted;
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::actions::Actions;
 use crate::admin::{Health, TaskKind, WriteCache};
 use crate::array::set::{Life, Set};
 use crate::array::sets::Change;
+use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
+use crate::io::drive_io::DriveIo;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::lock::Locks;
 use crate::io::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
@@ -26,6 +25,7 @@ use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::limits::{Limits, WINDOW_ROWS_MAX};
 use crate::planted::Flaw;
+use crate::planted::Planted;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
 

@@ -1,6 +1,5 @@
 //! Sectors that could not be read are rewritten from redundancy.
 
-use crate::io::ops::Ops;
 use openraid_units::{MemberLba, Sectors, SetId, Slot};
 
 use super::set_tasks::Repair;
@@ -8,6 +7,7 @@ use crate::array::sets::Sets;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::op::{BackgroundData, BackgroundKind, Op, UnitRange};
+use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;

@@ -1,6 +1,5 @@
 //! Beginning, counting and ending a check or repair.
 
-use crate::array::table::Arrays;
 use openraid_units::{ArrayId, Instant, Sectors, SetId};
 
 use super::Task;
@@ -8,6 +7,7 @@ use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::array::table::Arrays;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::Op;

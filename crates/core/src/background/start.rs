@@ -6,9 +6,6 @@
 //!              3 resync, if one is due
 //! ```
 
-use crate::io::channel::Channels;
-use crate::limits::Limits;
-use crate::trace::Trace;
 use openraid_units::Instant;
 use openraid_units::{Sectors, SetId, Slot};
 
@@ -19,7 +16,10 @@ use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::{Change, Sets};
 use crate::geometry::Geometry;
+use crate::io::channel::Channels;
+use crate::limits::Limits;
 use crate::scrub::AbortReason;
+use crate::trace::Trace;
 
 /// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Both are powers of two, so that no unit
 /// crosses a region.

@@ -4,12 +4,6 @@
 //! planned, its data is copied out of the lines. So it does not change until it is written, and is copied again if the
 //! band must be planned again. Sectors that hosts write meanwhile stay dirty.
 
-use crate::cache::Cache;
-use crate::io::channel::Channels;
-use crate::io::ops::Ops;
-use crate::limits::Limits;
-use crate::requests::Requests;
-use crate::trace::Trace;
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
 
 use super::bands::StripeLines;
@@ -20,17 +14,23 @@ use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::channel::Channels;
 use crate::io::footprint::{narrow, Columns, Extent, Stretch, StripeRows};
 use crate::io::op::{Computation, DestageData, Op, Payload, Phase, UnitRange};
+use crate::io::ops::Ops;
 use crate::io::row::{RowFrames, Rows};
 use crate::io::search::Part;
 use crate::journal::Journal;
+use crate::limits::Limits;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 /// Maximum number of dirty units of a set in work, if the set is alone.
 #[derive(Clone, Copy)]

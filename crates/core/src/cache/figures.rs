@@ -1,6 +1,5 @@
 //! Figures of the cache for readers: of each set, and of the whole. Nothing depends on them.
 
-use crate::cache::Cache;
 use openraid_units::Instant;
 use openraid_units::{Bytes, Nanos, Sectors};
 
@@ -8,6 +7,7 @@ use super::lines::Lines;
 use super::units::Units;
 use super::CacheCounters;
 use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 

@@ -4,16 +4,16 @@
 //! them one by one, the processor waits for each access. If short loops access them together, without depending on each
 //! other, it waits for all of them as long as for one. Nothing is decided or changed here; the values are discarded.
 
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
-use crate::requests::Requests;
 use core::hint::black_box;
 use openraid_units::{Bytes, SetId};
 
 use super::lines::LINE_SECTORS;
 use super::places::Places;
 use super::{unit_at, Cache};
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
 use crate::events::RequestKind;
+use crate::requests::Requests;
 use crate::slab::NONE;
 
 /// Maximum number of requests that are looked up together: a little more than the cache misses that a processor can

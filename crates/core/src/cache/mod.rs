@@ -29,15 +29,15 @@ pub(crate) mod units;
 pub(crate) mod waiters;
 pub(crate) mod write;
 
+use lines::{lines_of, Lines, Mask, LINE_SECTORS};
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+use readahead::Ahead;
+use shares::Shares;
+use units::{UnitState, Units};
 
 use crate::array::set::Set;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-use lines::{lines_of, Lines, Mask, LINE_SECTORS};
-use readahead::Ahead;
-use shares::Shares;
-use units::{UnitState, Units};
 
 /// Sets without parity collect dirty lines in ranges of this many sectors: 128 KiB, one large write.
 pub(crate) const STRETCH_SECTORS: u64 = 256;

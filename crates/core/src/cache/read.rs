@@ -1,13 +1,13 @@
 //! Reads of hosts and the cache: data in lines is copied, the rest is read from the members and kept.
 
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
-use crate::cache::callers::Callers;
 use openraid_units::{Sectors, SetId, SetLba};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::write::Cached;
 use crate::actions::{Actions, JobColumn};
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::callers::Callers;
 use crate::cache::Cache;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;

@@ -8,12 +8,6 @@
 //! It uses spare resources only: it never evicts dirty data. All windows together are at most a quarter of the cache
 //! ([`SHARE`]), in equal parts for all active streams, and its frames are at most a quarter of the host's frames.
 
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
-use crate::cache::callers::Callers;
-use crate::frames::Pool;
-use crate::requests::Requests;
-use crate::trace::Trace;
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
@@ -22,13 +16,19 @@ use super::write::Cached;
 use super::Cache;
 use crate::admin::ReadAhead;
 use crate::array::set::Set;
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::callers::Callers;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
+use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::reason::Reason;
 use crate::requests::piece::Piece;
+use crate::requests::Requests;
+use crate::trace::Trace;
 
 /// Maximum number of read-ahead requests in work.
 pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;

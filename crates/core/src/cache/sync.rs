@@ -4,13 +4,13 @@
 //! together with all flushes that were requested before. Meanwhile the next flush of that set waits; it will end the
 //! next epoch.
 
-use crate::array::sets::Sets;
-use crate::cache::Cache;
-use crate::requests::Requests;
 use openraid_units::SetId;
 
 use crate::array::set::Set;
+use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::journal::Journal;
+use crate::requests::Requests;
 
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -4,10 +4,6 @@
 //! until they are on the members. Clean lines drop its range, before it begins and when it ends: a read may bring old
 //! data meanwhile.
 
-use crate::cache::callers::Callers;
-use crate::io::lock::Locks;
-use crate::journal::Journal;
-use crate::trace::Trace;
 use openraid_units::{Instant, Sectors, SetId, SetLba};
 
 use super::lines::{lines_of, Mask, LINE_SECTORS};
@@ -17,20 +13,24 @@ use super::{unit_at, unit_extent, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
 use crate::array::sets::Sets;
+use crate::cache::callers::Callers;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::ended::Past;
 use crate::io::footprint::narrow;
+use crate::io::lock::Locks;
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::Phase;
 use crate::io::ops::Ops;
 use crate::journal::log::Log;
+use crate::journal::Journal;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
 use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::steps::What;
+use crate::trace::Trace;
 
 /// Maximum number of lines into which one call puts a piece, so that the actions have room.
 const LINES_AT_ONCE: u64 = 64;

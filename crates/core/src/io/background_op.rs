@@ -3,24 +3,24 @@
 //! A unit is a stripe of a parity set, or a range of a mirror. It is processed in parts that fit the work frames. A
 //! part that cannot be read is narrowed down to one block, so that a bad sector costs only a sector.
 
-use crate::cache::Cache;
-use crate::io::ops::Ops;
-use crate::trace::Trace;
 use openraid_units::Instant;
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
+use crate::io::ops::Ops;
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 impl Sets {
     /// A plan for the rows in work that avoids the parts that are known to be unreadable.

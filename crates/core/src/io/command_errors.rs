@@ -15,12 +15,6 @@
 //!
 //! A command without an answer is given up: it ends with a timeout. Its frames stay held until its drive answers.
 
-use crate::frames::Pool;
-use crate::io::channel::Channels;
-use crate::io::ops::Ops;
-use crate::journal::Journal;
-use crate::limits::Limits;
-use crate::trace::Trace;
 use openraid_units::Instant;
 use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
 
@@ -28,12 +22,18 @@ use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
 use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::events::DriveError;
+use crate::frames::Pool;
 use crate::geometry::{Fragment, Geometry};
+use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::op::OpKind;
+use crate::io::ops::Ops;
+use crate::journal::Journal;
+use crate::limits::Limits;
 use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 /// A range of a member, and the place of its bytes in the pool.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,13 @@
 //! Extents: direct reads of sectors, and writes to sets without parity.
 
-use crate::array::set::Set;
-use crate::array::sets::Sets;
-use crate::io::channel::Channels;
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, DriveOp, ReplyStatus};
+use crate::array::set::Set;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
+use crate::io::channel::Channels;
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::Extent;
 use crate::io::op::{Payload, Phase};

@@ -1,25 +1,25 @@
 //! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
 //! made in its final place.
 
-use crate::array::sets::Sets;
-use crate::frames::Pool;
-use crate::io::ops::Ops;
-use crate::requests::Requests;
-use crate::trace::Trace;
 use openraid_units::Instant;
 use openraid_units::{PoolOffset, SetId, Slot};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::array::set::Set;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
+use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, WorksFor};
+use crate::io::ops::Ops;
+use crate::requests::Requests;
 use crate::slab::Key;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 /// Data that the commands of an operation have in common.
 #[derive(Clone, Copy, Debug)]

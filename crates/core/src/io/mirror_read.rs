@@ -7,10 +7,6 @@
 //! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are
 //! anywhere, and 0.161 after a while, because each head keeps to a region of its own.
 
-use crate::array::table::Arrays;
-use crate::io::channel::Channels;
-use crate::requests::Requests;
-use crate::trace::Trace;
 use alloc::vec::Vec;
 use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
 
@@ -18,12 +14,16 @@ use crate::adaptive::Tuning;
 use crate::admin::MirrorRead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::array::table::Arrays;
 use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::channel::Channel;
+use crate::io::channel::Channels;
 use crate::io::op::Op;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 /// Maximum number of streams of a mirrored set that are tracked.
 const RUNS_MAX: usize = 16;

@@ -1,23 +1,23 @@
 //! Redos: data of redo records is read from the journal and written to a member. Other operations that need these rows
 //! wait here. The journal knows which redos are pending: see [`redo_backlog`](crate::journal::redo_backlog).
 
-use crate::io::channel::Channels;
-use crate::io::ops::Ops;
-use crate::journal::Journal;
-use crate::limits::Limits;
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::geometry::Geometry;
+use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
+use crate::io::ops::Ops;
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::window::SILENT;
+use crate::journal::Journal;
+use crate::limits::Limits;
 use crate::reason::Reason;
 
 /// Maximum number of redos in work that no operation waits for, and their share of the table of operations: enough that

@@ -14,9 +14,6 @@
 //! missing written column are left alone: the content that was being written there is unknown, and the other columns
 //! are all present.
 
-use crate::frames::Pool;
-use crate::io::ops::Ops;
-use crate::trace::Trace;
 use openraid_units::Instant;
 use openraid_units::{PoolOffset, Sectors};
 
@@ -24,12 +21,15 @@ use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::sets::Sets;
 use crate::controller::{CommandError, Controller};
 use crate::events::{DriveError, Verdict};
+use crate::frames::Pool;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Computation, Op, Outcome, PartialParity, Phase};
+use crate::io::ops::Ops;
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 impl Sets {
     fn redoing(&self, op: &Op) -> &Redoing {

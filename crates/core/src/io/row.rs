@@ -1,8 +1,5 @@
 //! Rows of parity sets: reads with recovery, and the write methods.
 
-use crate::frames::Pool;
-use crate::io::ops::Ops;
-use crate::trace::Trace;
 use openraid_units::Instant;
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
@@ -10,16 +7,19 @@ use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::SlotMembers;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
+use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{stripe_slots, Columns};
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
+use crate::io::ops::Ops;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 use crate::steps::What;
+use crate::trace::Trace;
 
 /// The places of the bytes of the rows in work, computed once for all slots: buffers in the operation's work frames,
 /// followed by the data that a destage writes; or the payload of its piece.

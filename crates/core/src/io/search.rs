@@ -16,13 +16,13 @@
 //! is read by itself, because a drive whose sectors are larger than its blocks loses several blocks at once. So one
 //! defect costs at most [`SEARCH_COMMANDS_MAX`] commands.
 
-use crate::array::sets::Sets;
-use crate::frames::Pool;
-use crate::io::ops::Ops;
 use openraid_units::Sectors;
 
+use crate::array::sets::Sets;
 use crate::controller::Controller;
+use crate::frames::Pool;
 use crate::io::op::{OpKind, Phase};
+use crate::io::ops::Ops;
 use crate::io::plan::{plan_recovery, plan_write};
 use crate::limits::SEARCH_WAYS;
 use crate::slots::SlotSet;

@@ -1,14 +1,13 @@
 //! Advancing an operation: the dispatch by kind and phase, the range, the edges, the end.
 
-use crate::cache::Cache;
-use crate::frames::Pool;
-use crate::requests::Requests;
 use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::array::sets::Sets;
+use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::events::Verdict;
+use crate::frames::Pool;
 use crate::io::ended::{Ended, EndedFor};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
@@ -17,6 +16,7 @@ use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
 use crate::trace::Trace;

@@ -53,22 +53,22 @@ pub(crate) mod window;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{
-    journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, Uuid, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
-};
-use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
-
-use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
 use devices::{Device, DeviceState};
 use group::Group;
 use join::Join;
 use log::Log;
+use openraid_format::{
+    journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, Uuid, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
+};
+use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
 use replay::Replay;
 use reservation::Reservation;
 use spill::Spill;
 use superblocks::SuperblockWrite;
 use tail::Round;
 use window::Window;
+
+use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};
 
 /// The state of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

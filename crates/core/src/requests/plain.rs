@@ -1,14 +1,14 @@
 //! Requests without payload: flush and discard. Each becomes operations, one set or one unit after the other.
 
-use crate::array::sets::Sets;
-use crate::io::channel::Channels;
 use openraid_units::{Bytes, Sectors, SetId, SetLba};
 
 use crate::actions::Actions;
 use crate::array::set::Member;
+use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
+use crate::io::channel::Channels;
 use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::op::{HostRange, Op};
 use crate::io::search::Part;

@@ -2,6 +2,7 @@
 
 extern crate std;
 
+use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex, Token};
 use std::vec::Vec;
 
 use super::*;
@@ -14,7 +15,6 @@ use crate::io::op::Phase;
 use crate::io::op::{EntryState, Op, OpKind};
 use crate::io::search::Part;
 use crate::limits::Limits;
-use openraid_units::{ArrayId, BlockSize, Sectors, SetId, StripeIndex, Token};
 
 /// The changes of its set that end a wait. The other waits end when another operation, the journal or a log releases
 /// something: their events follow below.
