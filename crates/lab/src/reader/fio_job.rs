@@ -296,13 +296,7 @@ impl Options {
                 self.synchronous = one.then(|| (line, value.to_owned()));
             }
             "name" => {}
-            _ if PASSED_OVER.contains(&key) => {}
-            _ if PLAIN_ONLY.iter().any(|(known, ..)| *known == key) => plain(line, key, value)?,
-            _ if OTHER_LOADS.iter().any(|(known, ..)| *known == key) => other_load(line, key, value)?,
-            _ => {
-                let reason = format!("option {} is not known; remove it if it does not change the load", shown(key));
-                return Err(ReadError::at(line, reason));
-            }
+            _ => default_only(key, value).map_err(|reason| ReadError::at(line, reason))?,
         }
         Ok(())
     }
@@ -375,29 +369,26 @@ impl Options {
     }
 }
 
-/// An option that is allowed only with its default value.
-fn plain(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
-    match PLAIN_ONLY.iter().find(|(known, ..)| *known == key) {
-        Some((_, only, why)) if value != *only => {
-            Err(ReadError::at(line, format!("{key}={} changes the load, and {why}; remove it", shown(value))))
-        }
-        _ => Ok(()),
+/// An option that this program does not follow: one that changes no load, or one with its default value. Otherwise the
+/// reason against it.
+fn default_only(key: &str, value: &str) -> Result<(), String> {
+    if PASSED_OVER.contains(&key) {
+        return Ok(());
     }
-}
-
-/// An option that makes another load of the job, unless it has its default value.
-fn other_load(line: u64, key: &str, value: &str) -> Result<(), ReadError> {
-    match OTHER_LOADS.iter().find(|(known, ..)| *known == key) {
-        Some((_, only, load)) if only.is_empty() || value != *only => Err(ReadError::at(
-            line,
-            format!(
-                "{key}={} changes the load ({load}), and this load is not supported; record it with fio's write_iolog and \
-                 use the trace",
-                shown(value)
-            ),
-        )),
-        _ => Ok(()),
-    }
+    let find = |table: &[(&str, &'static str, &'static str)]| {
+        table.iter().find(|(known, ..)| *known == key).map(|(_, default, what)| (*default, *what))
+    };
+    let reason = match (find(PLAIN_ONLY), find(OTHER_LOADS)) {
+        (Some((default, _)), _) | (_, Some((default, _))) if value == default && !default.is_empty() => return Ok(()),
+        (Some((_, why)), _) => format!("{key}={} changes the load, and {why}; remove it", shown(value)),
+        (_, Some((_, load))) => format!(
+            "{key}={} changes the load ({load}), and this load is not supported; record it with fio's write_iolog and \
+             use the trace",
+            shown(value)
+        ),
+        (None, None) => format!("option {} is not known; remove it if it does not change the load", shown(key)),
+    };
+    Err(reason)
 }
 
 /// `4k/10:64k/50:32k/40`; entries without a share divide the rest evenly.
