@@ -362,9 +362,9 @@ pub fn runs_at_once() -> (usize, impl Fn(usize, usize) + Sync) {
 pub fn least_certain(values: &[(String, f64)], chance_percent: f64) -> Option<String> {
     let value = values.first().filter(|(_, change)| *change >= 1.0 && *change >= chance_percent);
     match value {
-        Some((value, change)) => Some(format!("least certain is {value} (up to {change:.0} %)")),
+        Some((value, change)) => Some(format!("largest uncertainty: {value} (up to {change:.0} %)")),
         None if chance_percent >= 1.0 => Some(format!(
-            "least certain is chance (other seeds lie {chance_percent:.0} % apart); more --effort leaves less to it"
+            "largest uncertainty: chance (other seeds differ by {chance_percent:.0} %); a greater --effort reduces it"
         )),
         None => None,
     }

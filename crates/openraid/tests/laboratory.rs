@@ -350,7 +350,7 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
     assert!(told("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
     let ranged = told("raid1x2 --degraded 1 --range");
     assert!(ranged.contains(&format!("{words}: parameters move requests/s by ")), "{ranged}");
-    assert!(ranged.contains("; least certain is 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
+    assert!(ranged.contains("; largest uncertainty: 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
     assert!(told("single --range").contains(": parameters move requests/s by "), "of a single drive, too");
     assert!(ranged.contains("for the model itself on loads of this kind\n"), "{ranged}");
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");

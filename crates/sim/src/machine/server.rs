@@ -68,7 +68,7 @@ impl Servers {
 pub struct Rate {
     /// For each transfer.
     pub setup: Nanos,
-    /// Picoseconds a byte: 1,000,000 divided by MB/s (10^6 bytes a second). Zero means no bound.
+    /// Picoseconds a byte: 1,000,000 divided by MB/s (10^6 bytes a second). Zero means no limit.
     pub picos: u64,
 }
 
