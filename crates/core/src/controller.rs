@@ -23,7 +23,7 @@ use crate::frames::Pool;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
 use crate::io::drive_io::DriveIo;
-use crate::io::ended::{Ended, EndedFor, EndedOps};
+use crate::io::ended::{EndedFor, EndedOps, News};
 use crate::io::lock::Locks;
 use crate::io::op::OpKind;
 use crate::io::ops::Ops;
@@ -204,12 +204,16 @@ impl Controller {
     /// A command has ended, by its drive's answer or by being given up.
     fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         match command.owner() {
-            Owner::Quarantined => self.given_up_came_back(command),
+            Owner::Quarantined => {
+                self.given_up_came_back(command);
+                self.hand_news_on();
+            }
             Owner::Op(op) => {
                 let failure = self.on_op_command(op, command, result, actions);
                 // Other parts react to the member's failure before the operation does.
                 self.hand_on(actions);
                 self.op_command_done(op, command, failure, actions);
+                self.hand_news_on();
             }
             Owner::PplRead(op) => {
                 self.on_partial_read(op, command, result, actions);
@@ -367,9 +371,30 @@ impl Controller {
         self.hand_on_ended(actions);
     }
 
-    /// Hand on the ends of operations.
+    /// Hand on what operations report, in order.
+    #[inline(always)]
+    fn hand_news_on(&mut self) {
+        while let Some(news) = self.ended.take_news() {
+            self.on_news(news);
+        }
+    }
+
+    #[inline(never)]
+    fn on_news(&mut self, news: News) {
+        match news {
+            News::Failed(piece, error) => self.requests.piece_mut(piece).note_error(Some(error)),
+            News::ReadAgain { piece, abandons_frames } => self.requests.piece_mut(piece).read_again(abandons_frames),
+            News::Orphaned(piece) => self.journal.orphan(&mut self.requests, piece),
+            News::Stale(set, range) => self.cache.forget_written(&self.sets, set, range),
+            News::MayContinue => self.requests.wake_others(),
+            News::FramesBack => self.requests.frames_came_back(),
+        }
+    }
+
+    /// Hand on the news and the ends of operations.
     #[inline(always)]
     fn hand_on_ended(&mut self, actions: &mut Actions) {
+        self.hand_news_on();
         loop {
             while let Some(piece) = self.ended.pop_piece() {
                 self.on_piece_op(piece, None, actions);
@@ -381,18 +406,11 @@ impl Controller {
         }
     }
 
-    /// The same for operations that worked for something other than a piece, or wrote past the cache.
+    /// The same for operations that worked for something other than a piece.
     #[inline(never)]
     fn hand_on_others(&mut self, actions: &mut Actions) {
-        while let Some(Ended { owner, error, past }) = self.ended.pop_other() {
-            if let Some((set, past)) = past {
-                self.cache.forget_written(&self.sets, set, past);
-            }
+        while let Some((owner, error)) = self.ended.pop_other() {
             match owner {
-                EndedFor::Piece(piece) => {
-                    self.requests.piece_mut(piece).note_error(error);
-                    self.ended.push_piece(piece);
-                }
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => {
                     self.cache.on_destaged(&mut self.sets, &mut self.requests, self.now, set, data, error)

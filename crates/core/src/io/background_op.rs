@@ -9,11 +9,11 @@ use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::array::sets::Sets;
-use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
+use crate::io::ended::{EndedOps, News, Past};
 use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
 use crate::io::ops::Ops;
 use crate::io::plan::plan_recovery;
@@ -236,14 +236,18 @@ impl Sets {
     }
 }
 
-impl Cache {
+impl EndedOps {
     /// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
     /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
     /// copy. Data that is about to disappear from all copies is dropped from the cache.
     fn forget_copies(&mut self, sets: &Sets, op: &Op) {
         if matches!(sets.get(op.set).geometry(), Geometry::Mirror(_)) {
-            self.invalidate(op.set, sets.rows_at(op), Sectors(u64::from(op.rows())));
+            self.report_stale(op, sets.rows_at(op));
         }
+    }
+
+    fn report_stale(&mut self, op: &Op, at: SetLba) {
+        self.report(News::Stale(op.set, Past { at, len: Sectors(u64::from(op.rows())), columns: 1 }));
     }
 
     /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
@@ -259,7 +263,7 @@ impl Cache {
             let rows = op.rows_of();
             let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
             let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
-            self.invalidate(op.set, at, Sectors(u64::from(op.rows())));
+            self.report_stale(op, at);
         }
     }
 }
@@ -415,7 +419,7 @@ impl Controller {
             return self.ops.push_recover_by(&self.sets, &mut self.trace, index, SlotSet::one(p), actions);
         }
         if op.kind == OpKind::Resync {
-            self.cache.forget_copies(&self.sets, &op);
+            self.ended.forget_copies(&self.sets, &op);
             if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
                 self.ops[index].phase = Phase::Computing(Computation::Check);
                 return self.ops.push_check(&self.sets, &mut self.trace, index, 0, op.row_bytes(), actions);
@@ -480,9 +484,9 @@ impl Controller {
         let op = self.ops[index];
         match op.kind {
             // Reads continued while this operation waited for the write gate.
-            OpKind::Resync => self.cache.forget_copies(&self.sets, &op),
+            OpKind::Resync => self.ended.forget_copies(&self.sets, &op),
             OpKind::Scrub => {
-                self.cache.forget_corrected(&self.sets, &op);
+                self.ended.forget_corrected(&self.sets, &op);
                 if !op.has_failed() {
                     self.sets.note_repaired(&op);
                 }

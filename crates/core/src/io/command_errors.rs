@@ -26,6 +26,7 @@ use crate::frames::Pool;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
+use crate::io::ended::News;
 use crate::io::op::OpKind;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
@@ -220,7 +221,7 @@ impl Controller {
         match command.hold {
             Some(Hold::Host(run)) => {
                 self.pool.host_mut().come_back(run);
-                self.requests.frames_came_back();
+                self.ended.report(News::FramesBack);
             }
             Some(Hold::Work(run)) => {
                 self.pool.work_mut().come_back(run);
@@ -437,7 +438,7 @@ impl Controller {
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
                 let piece = piece.expect("just seen");
-                self.requests.piece_mut(piece).read_again(error == CommandError::Timeout);
+                self.ended.report(News::ReadAgain { piece, abandons_frames: error == CommandError::Timeout });
                 self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].fail(ReplyStatus::IoError),

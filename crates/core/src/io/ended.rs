@@ -1,5 +1,6 @@
-//! Operations that are over, for the layers above: pieces, requests, the cache. The journal reports the pieces whose
-//! entry is durable in the same way. The controller hands all of them on before the next operation moves.
+//! The way up from operations: what they report to the layers above, and the operations that are over. The journal
+//! reports the pieces whose entry is durable in the same way. The controller hands everything on before the next
+//! operation moves, news first: a piece knows its errors when its last part ends.
 
 use alloc::collections::VecDeque;
 use openraid_units::{Sectors, SetId, SetLba};
@@ -8,13 +9,12 @@ use crate::actions::ReplyStatus;
 use crate::array::set::Set;
 use crate::io::footprint::{Columns, Extent, Footprint};
 use crate::io::op::{DestageData, Op, OpKind};
+use crate::limits::MEMBERS_MAX;
 use crate::slab::Queue;
 
 /// The owner of an operation's work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EndedFor {
-    /// A piece of a request.
-    Piece(u32),
     /// A request without pieces.
     Request(u32),
     /// A dirty unit of the cache.
@@ -30,41 +30,70 @@ pub(crate) struct Past {
     pub columns: u16,
 }
 
-/// An operation that is over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ended {
-    pub owner: EndedFor,
-    pub error: Option<ReplyStatus>,
-    /// Clean lines of the cache drop this range, whether the operation succeeded or not.
-    pub past: Option<(SetId, Past)>,
+/// What an operation reports while it is in work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum News {
+    /// A part of a piece has failed.
+    Failed(u32, ReplyStatus),
+    /// A piece must be read again: with other frames, if a command that was given up may still write to these.
+    ReadAgain { piece: u32, abandons_frames: bool },
+    /// A piece is written although the journal is lost. It ends only after no old entry can be replayed over it.
+    Orphaned(u32),
+    /// Clean lines of the cache have other bytes than the members.
+    Stale(SetId, Past),
+    /// A write past the cache has ended, or there is room in the journal: pieces may wait for either.
+    MayContinue,
+    /// A drive that had not answered no longer uses frames of hosts.
+    FramesBack,
 }
 
-impl Ended {
-    /// A part of the work for this owner has ended.
-    pub(crate) const fn new(owner: EndedFor, error: Option<ReplyStatus>) -> Self {
-        Self { owner, error, past: None }
-    }
-}
+/// Maximum number of news of one call: an operation reports a range for each member, and a few things besides.
+const NEWS_MAX: usize = MEMBERS_MAX as usize + 8;
 
 /// See the module header. First in, first out.
 #[derive(Debug)]
 pub(crate) struct EndedOps {
-    /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over, and nothing to drop from
-    /// the cache. The piece has the error.
+    news: VecDeque<News>,
+    /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over. Their errors are news.
     pieces: Queue,
-    others: VecDeque<Ended>,
+    others: VecDeque<(EndedFor, Option<ReplyStatus>)>,
 }
 
 impl EndedOps {
     /// Room for the maximum number of operations and pieces.
     pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
-        Self { pieces: Queue::new(ops_max + pieces_max), others: VecDeque::with_capacity(ops_max as usize) }
+        Self {
+            news: VecDeque::with_capacity(NEWS_MAX),
+            pieces: Queue::new(ops_max + pieces_max),
+            others: VecDeque::with_capacity(ops_max as usize),
+        }
+    }
+
+    /// Report something to the layers above.
+    pub(crate) fn report(&mut self, news: News) {
+        assert!(self.news.len() < NEWS_MAX, "news are handed on after each call");
+        self.news.push_back(news);
+    }
+
+    /// The next of the news.
+    #[inline(always)]
+    pub(crate) fn take_news(&mut self) -> Option<News> {
+        self.news.pop_front()
     }
 
     /// An operation for this piece has ended.
     #[inline(always)]
     pub(crate) fn push_piece(&mut self, piece: u32) {
         self.pieces.push(piece);
+    }
+
+    /// As [`EndedOps::push_piece`], with the error of the operation.
+    #[inline(always)]
+    pub(crate) fn end_part(&mut self, piece: u32, error: Option<ReplyStatus>) {
+        if let Some(error) = error {
+            self.report(News::Failed(piece, error));
+        }
+        self.push_piece(piece);
     }
 
     /// The next of the pieces.
@@ -75,11 +104,12 @@ impl EndedOps {
 
     /// Are all entries handed on?
     pub(crate) fn is_empty(&self) -> bool {
-        self.pieces.is_empty() && self.others.is_empty()
+        self.news.is_empty() && self.pieces.is_empty() && self.others.is_empty()
     }
 
-    pub(crate) fn push(&mut self, ended: Ended) {
-        self.others.push_back(ended);
+    /// An operation for something other than a piece has ended.
+    pub(crate) fn push(&mut self, owner: EndedFor, error: Option<ReplyStatus>) {
+        self.others.push_back((owner, error));
     }
 
     /// Are there entries other than pieces?
@@ -89,7 +119,7 @@ impl EndedOps {
     }
 
     /// The next of the others.
-    pub(crate) fn pop_other(&mut self) -> Option<Ended> {
+    pub(crate) fn pop_other(&mut self) -> Option<(EndedFor, Option<ReplyStatus>)> {
         self.others.pop_front()
     }
 }
@@ -155,13 +185,24 @@ mod tests {
     }
 
     #[test]
-    fn news_are_handed_on_in_their_order() {
+    fn ends_and_news_are_handed_on_in_their_order() {
         let mut ended = EndedOps::new(4, 4);
-        (0..4).for_each(|request| ended.push(Ended::new(EndedFor::Request(request), None)));
+        (0..4).for_each(|request| ended.push(EndedFor::Request(request), None));
         for request in 0..4 {
             assert!(ended.has_others());
-            assert!(matches!(ended.pop_other(), Some(Ended { owner: EndedFor::Request(own), .. }) if own == request));
+            assert!(matches!(ended.pop_other(), Some((EndedFor::Request(own), None)) if own == request));
         }
-        assert!(!ended.has_others());
+        assert!(ended.is_empty());
+        let news = [News::MayContinue, News::Orphaned(3), News::Failed(3, ReplyStatus::IoError)];
+        news.into_iter().for_each(|own| ended.report(own));
+        assert!(!ended.is_empty());
+        assert!(core::iter::from_fn(|| ended.take_news()).eq(news) && ended.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "news are handed on after each call")]
+    fn news_that_are_not_handed_on_are_found() {
+        let mut ended = EndedOps::new(4, 4);
+        (0..=NEWS_MAX).for_each(|_| ended.report(News::MayContinue));
     }
 }

@@ -9,6 +9,7 @@ use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::channel::Channels;
 use crate::io::command_errors::MemberRange;
+use crate::io::ended::News;
 use crate::io::footprint::Extent;
 use crate::io::op::{Payload, Phase};
 use crate::reason::Reason;
@@ -82,13 +83,8 @@ impl Controller {
         while done < whole {
             let at = start + done;
             let left = whole - done;
-            let choice = self.choose_fragment(index, at, left);
-            let Some((fragment, reason)) = choice else {
-                let piece = self.ops[index].piece();
-                if !piece.is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
-                    self.ops[index].fail(ReplyStatus::IoError);
-                }
-                return;
+            let Some((fragment, reason)) = self.choose_fragment(index, at, left) else {
+                return self.nowhere_readable(index);
             };
             let len = fragment.len.min(left);
             if reason == Reason::ReadDirect {
@@ -103,21 +99,27 @@ impl Controller {
         }
     }
 
-    /// The place to read `at` from; `None` if no member has it. Only reads of parity sets that have become degraded get
-    /// none: their piece is read again by rows.
-    fn choose_fragment(&mut self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+    /// No member has a part of an extent. The piece of a parity set that has become degraded is read again by rows, which
+    /// can reconstruct.
+    fn nowhere_readable(&mut self, index: u32) {
+        let op = &self.ops[index];
+        if matches!(self.sets.get(op.set).geometry(), Geometry::Parity(_)) {
+            let piece = op.piece().expect("blocks of edges are read by rows");
+            self.ended.report(News::ReadAgain { piece, abandons_frames: false });
+        } else if !op.piece().is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
+            self.ops[index].fail(ReplyStatus::IoError);
+        }
+    }
+
+    /// The place to read `at` from; `None` if no member has it.
+    fn choose_fragment(&self, index: u32, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
         if let Geometry::Mirror(mirror) = set.geometry() {
             return self.choose_copy(op, mirror, at, left);
         }
         let fragment = set.fragment_at(at).expect("it is no mirror");
-        let is_readable = fragment.is_readable(set, left);
-        if !is_readable && matches!(set.geometry(), Geometry::Parity(_)) {
-            let piece = op.piece().expect("blocks of edges are read by rows");
-            self.requests.piece_mut(piece).read_again(false);
-        }
-        is_readable.then_some((fragment, Reason::ReadDirect))
+        fragment.is_readable(set, left).then_some((fragment, Reason::ReadDirect))
     }
 
     // ---- writing

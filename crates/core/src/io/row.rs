@@ -11,6 +11,7 @@ use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
+use crate::io::ended::News;
 use crate::io::footprint::{stripe_slots, Columns};
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
 use crate::io::ops::Ops;
@@ -261,7 +262,7 @@ impl Controller {
             return false;
         }
         if let Some(piece) = op.piece() {
-            self.requests.piece_mut(piece).read_again(true);
+            self.ended.report(News::ReadAgain { piece, abandons_frames: true });
             self.finish_op(index, actions);
         } else {
             self.ops[index].frames_abandoned = true;

@@ -8,7 +8,7 @@ use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::frames::Pool;
-use crate::io::ended::{Ended, EndedFor};
+use crate::io::ended::{EndedFor, News};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
 use crate::io::ops::Ops;
@@ -254,7 +254,7 @@ impl Controller {
         if self.journal.replay().is_redoing() && self.hold_for_redo(index, actions) {
             return false;
         }
-        if !self.reserve_room(index) {
+        if !self.journal.reserve_room(&mut self.ops, &self.sets, &self.cache, index) {
             self.ops.hold_for_room(&mut self.sets, &self.journal, &mut self.trace, index, Reason::WaitedForJournal);
             return false;
         }
@@ -378,7 +378,9 @@ impl Controller {
         } else {
             self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
             self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-            self.release_room(index);
+            if self.journal.release_room(&mut self.ops, &mut self.sets, index) {
+                self.ended.report(News::MayContinue);
+            }
             self.sets.end_record(&mut self.ops[index], self.planted);
             self.ops.release_work(&mut self.pool, index);
         }
@@ -406,7 +408,7 @@ impl Controller {
             set.end_direct_write();
             // Journalled writes may wait for its end.
             if set.journal.is_on() {
-                self.requests.wake_others();
+                self.ended.report(News::MayContinue);
             }
         }
         if self.ops.end_background_wait() {
@@ -415,35 +417,34 @@ impl Controller {
         self.ops.wake_for_commands();
         self.ops.wake_for_frames();
         if let Some(data) = destaged {
-            self.ended.push(Ended::new(EndedFor::Unit(set_id, data), error));
+            self.ended.push(EndedFor::Unit(set_id, data), error);
         } else if let Some(op) = whole {
             self.whole_op_done(&op, actions);
         } else {
-            let piece = piece.expect("what else it may work for was seen before");
-            if error.is_some() {
-                self.requests.piece_mut(piece).note_error(error);
-            }
-            self.ended.push_piece(piece);
+            self.ended.end_part(piece.expect("what else it may work for was seen before"), error);
         }
     }
 
     /// Inform the owner that an operation has ended.
     fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
-        let owner = match op.works_for {
-            WorksFor::Op(parent) => return self.ops.on_child_done(parent, op),
-            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => EndedFor::Piece(piece),
-            WorksFor::Request(request) => EndedFor::Request(request),
-            WorksFor::Set => {
-                return match op.kind {
-                    OpKind::Redo => self.journal.on_redone(&mut self.ops, &mut self.sets, op),
-                    OpKind::Reparity => self.sets.on_reparity_done(op),
-                    OpKind::Flush => self.journal.round_flush_ended(op),
-                    _ => self.on_background_done(op, actions),
-                }
+        if let (WorksFor::Piece(_) | WorksFor::Ahead(_) | WorksFor::Request(_), true) =
+            (op.works_for, self.cache.is_on())
+        {
+            if let Some(past) = op.written_past(self.sets.get(op.set)) {
+                self.ended.report(News::Stale(op.set, past));
             }
-        };
-        let past = if self.cache.is_on() { op.written_past(self.sets.get(op.set)) } else { None };
-        self.ended.push(Ended { owner, error: op.error(), past: past.map(|past| (op.set, past)) });
+        }
+        match op.works_for {
+            WorksFor::Op(parent) => self.ops.on_child_done(parent, op),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => self.ended.end_part(piece, op.error()),
+            WorksFor::Request(request) => self.ended.push(EndedFor::Request(request), op.error()),
+            WorksFor::Set => match op.kind {
+                OpKind::Redo => self.journal.on_redone(&mut self.ops, &mut self.sets, op),
+                OpKind::Reparity => self.sets.on_reparity_done(op),
+                OpKind::Flush => self.journal.round_flush_ended(op),
+                _ => self.on_background_done(op, actions),
+            },
+        }
     }
 
     /// End an operation with an error, before any member was written.

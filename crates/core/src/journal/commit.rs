@@ -261,12 +261,8 @@ impl Controller {
 
     /// Wake writes that found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
-        self.journal.forget_asked();
         self.requests.wake_others();
-        self.ops.wake_for_journal();
-        if self.journal.replay().is_active() {
-            self.sets.look();
-        }
+        self.journal.call_waiting_ops(&mut self.ops, &mut self.sets);
     }
 
     /// A set has changed, or its relation to the journal: call all pieces and operations again that wait for either.

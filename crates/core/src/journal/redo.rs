@@ -18,6 +18,7 @@ use crate::cache::lines::{lines_of, Line};
 use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
+use crate::io::ended::{EndedOps, News};
 use crate::io::footprint::{stripe_slots, Extent};
 use crate::io::gate::Gate;
 use crate::io::op::{EntryState, Op, OpKind, Payload};
@@ -102,7 +103,7 @@ impl Journal {
     /// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So
     /// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
     /// start replays acknowledged data over a part of the row.
-    fn write_without(&mut self, sets: &mut Sets, op: &Op, requests: &mut Requests, planted: Planted) -> Gate {
+    fn write_without(&mut self, sets: &mut Sets, op: &Op, ended: &mut EndedOps, planted: Planted) -> Gate {
         let set = sets.get(op.set());
         if set.has_failed_flush() || set.is_lost() {
             return Gate::Failed;
@@ -111,13 +112,18 @@ impl Journal {
             return Gate::Waits(Wait::StaleMark);
         }
         if let Some(piece) = op.piece() {
-            let waits = requests.piece_mut(piece);
-            if waits.wait_for_entry(PieceEntry::Orphaned) {
-                waits.begin_op();
-                self.orphans.push(piece);
-            }
+            ended.report(News::Orphaned(piece));
         }
         Gate::Open
+    }
+
+    /// A piece is written without the journal, perhaps not for the first time: it ends with the other orphans.
+    pub(crate) fn orphan(&mut self, requests: &mut Requests, piece: u32) {
+        let waits = requests.piece_mut(piece);
+        if waits.wait_for_entry(PieceEntry::Orphaned) {
+            waits.begin_op();
+            self.orphans.push(piece);
+        }
     }
 
     /// Hold a destage to members without parity until the entries of its lines are durable. If a crash leaves copies that
@@ -404,7 +410,7 @@ impl Controller {
     /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
     /// hold it until they are durable.
     pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let Self { journal, sets, ops, cache, requests, planted, .. } = self;
+        let Self { journal, sets, ops, cache, ended, planted, .. } = self;
         let op = &ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
         match op.entry() {
@@ -414,7 +420,7 @@ impl Controller {
         }
         match sets.get(op.set()).journal.session() {
             Session::Off => Gate::Open,
-            Session::On if !journal.is_live() => journal.write_without(sets, op, requests, *planted),
+            Session::On if !journal.is_live() => journal.write_without(sets, op, ended, *planted),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
             Session::On => match op.kind() {

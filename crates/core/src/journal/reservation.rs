@@ -24,7 +24,6 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::lines::LINE_SECTORS;
 use crate::cache::Cache;
-use crate::controller::Controller;
 use crate::io::footprint::{narrow, Footprint};
 use crate::io::op::{Op, Phase};
 use crate::io::ops::Ops;
@@ -183,34 +182,45 @@ impl Ops {
     }
 }
 
-impl Controller {
+impl Journal {
     /// Reserve room for the records of a write past the cache; false if it has to wait.
-    pub(crate) fn reserve_room(&mut self, index: u32) -> bool {
-        let op = &self.ops[index];
+    pub(crate) fn reserve_room(&mut self, ops: &mut Ops, sets: &Sets, cache: &Cache, index: u32) -> bool {
+        let op = &ops[index];
         if !op.is_direct_write() || op.parent().is_some() || op.reserved() > 0 {
             return true;
         }
         // A session may begin before the write logs anything.
-        let set = self.sets.get(op.set());
-        let logs = set.journal.has_session() || self.journal.is_wanted_by(set);
-        if !self.journal.is_live() || !logs {
+        let set = sets.get(op.set());
+        let logs = set.journal.has_session() || self.is_wanted_by(set);
+        if !self.is_live() || !logs {
             return true;
         }
-        let (need, dirty) = (set.logs_at_most(op), self.sets.dirty_in_session(&self.cache));
-        let Some(reserved) = self.journal.reserve(need, dirty) else { return false };
-        self.ops[index].reserve(reserved);
+        let (need, dirty) = (set.logs_at_most(op), sets.dirty_in_session(cache));
+        let Some(reserved) = self.reserve(need, dirty) else { return false };
+        ops[index].reserve(reserved);
         true
     }
 
     /// An operation has ended: the room that it reserved is free, or taken by its entry. Data that it has destaged needs no
-    /// more room.
-    pub(crate) fn release_room(&mut self, index: u32) {
-        let op = &mut self.ops[index];
+    /// more room. True if that called operations that wait for room: pieces may wait for it too.
+    pub(crate) fn release_room(&mut self, ops: &mut Ops, sets: &mut Sets, index: u32) -> bool {
+        let op = &mut ops[index];
         let reserved = op.reserve(0);
         let frees = reserved > 0 || op.is_destage();
-        self.journal.release(reserved);
-        if frees && self.ops.is_journal_awaited() {
-            self.wake_journal_waiters();
+        self.release(reserved);
+        let calls = frees && ops.is_journal_awaited();
+        if calls {
+            self.call_waiting_ops(ops, sets);
+        }
+        calls
+    }
+
+    /// There may be room: call the operations that wait for it.
+    pub(super) fn call_waiting_ops(&mut self, ops: &mut Ops, sets: &mut Sets) {
+        self.forget_asked();
+        ops.wake_for_journal();
+        if self.replay.is_active() {
+            sets.look();
         }
     }
 }
