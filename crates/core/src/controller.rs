@@ -177,7 +177,7 @@ impl Controller {
     fn on_completion(&mut self, completion: Completion, actions: &mut Actions) {
         match completion {
             Completion::Drive { tag, result } => {
-                if result.is_ok() && self.ended_plainly(tag, actions) {
+                if result.is_ok() && self.op_io(actions).ended_plainly(tag) {
                     return;
                 }
                 let command = self.channels.answered(self.now, tag, actions);
@@ -205,22 +205,25 @@ impl Controller {
     fn command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
         match command.owner() {
             Owner::Quarantined => {
-                self.given_up_came_back(command);
+                self.op_io(actions).given_up_came_back(command);
                 self.hand_news_on();
             }
             Owner::Op(op) => {
-                let failure = self.on_op_command(op, command, result, actions);
+                let failure = self.op_io(actions).on_op_command(op, command, result);
                 // Other parts react to the member's failure before the operation does.
                 self.hand_on(actions);
-                self.op_command_done(op, command, failure, actions);
+                self.op_io(actions).op_command_done(op, command, failure);
                 self.hand_news_on();
             }
             Owner::PplRead(op) => {
-                self.on_partial_read(op, command, result, actions);
+                self.op_io(actions).on_partial_read(op, command, result);
                 self.hand_on(actions);
             }
             Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => {
-                self.on_redo_read(op, command, result, actions);
+                if command.is_issued() && result == Err(CommandError::Timeout) {
+                    self.drop_journal_device(command.journal_device(), actions);
+                }
+                self.op_io(actions).on_redo_read(op, command, result);
                 self.hand_on_ended(actions);
             }
             Owner::Journal(work) => {
@@ -281,7 +284,7 @@ impl Controller {
         let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, &mut self.trace, io);
         self.more_to_do |= lacks_room;
         while let Some(op) = self.ops.next_refused() {
-            self.fail_op(op, ReplyStatus::IoError, actions);
+            self.op_io(actions).fail_op(op, ReplyStatus::IoError);
         }
         self.hand_on_ended(actions);
         has_moved
@@ -322,7 +325,7 @@ impl Controller {
     fn check_timeouts(&mut self, actions: &mut Actions) {
         let mut condemned = None;
         loop {
-            if let Some(command) = self.give_up_next(condemned, actions) {
+            if let Some(command) = self.op_io(actions).give_up_next(condemned) {
                 self.command_ended(&command, Err(CommandError::Timeout), actions);
                 condemned = Some(command.drive());
             } else if let Some(drive) = condemned.take() {
@@ -354,7 +357,7 @@ impl Controller {
         }
         if cfg!(debug_assertions) {
             assert!(!self.sets.has_signal() && self.ended.is_empty(), "news are handed on at once");
-            let forgotten = self.find_forgotten();
+            let forgotten = self.op_io(actions).find_forgotten();
             assert!(forgotten.is_none(), "an operation waits for a state that has come: {forgotten:?}");
         }
     }
@@ -362,7 +365,7 @@ impl Controller {
     /// Advance an operation as far as possible, and hand on its end.
     #[inline]
     fn step_op(&mut self, index: u32, actions: &mut Actions) {
-        match self.step(index, actions) {
+        match self.op_io(actions).step(index) {
             Some(OpKind::RowDestage) => self.step_row_destage(index, actions),
             Some(_) => self.step_destage(index, actions),
             None => {}

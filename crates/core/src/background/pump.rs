@@ -28,6 +28,7 @@ use crate::planted::Flaw;
 use crate::planted::Planted;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
+use crate::trace::Trace;
 
 /// Maximum number of units that one call may skip because the bitmap does not mark them.
 const SKIPS_MAX: u32 = 65_536;
@@ -270,15 +271,23 @@ impl Controller {
         let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
         self.sets.checkpoint_task(&self.limits, self.planted, id, io) | moved
     }
+}
 
+impl Sets {
     /// An operation of background work ended.
-    pub(crate) fn on_background_done(&mut self, op: &Op, actions: &mut Actions) {
-        self.sets.look();
+    pub(crate) fn on_background_done(
+        &mut self,
+        op: &Op,
+        trace: &Trace,
+        (limits, planted): (&Limits, Planted),
+        io: &mut DriveIo,
+    ) {
+        self.look();
         if op.is_repair() {
-            self.sets.get_mut(op.set()).tasks.end_repair();
+            self.get_mut(op.set()).tasks.end_repair();
             return;
         }
-        let set = self.sets.get_mut(op.set());
+        let set = self.get_mut(op.set());
         let running = set.is_running();
         let Some(task) = set.tasks.task.as_mut() else { return };
         let Some(unit) = op.background().unit_of(task.id) else { return };
@@ -288,9 +297,8 @@ impl Controller {
             task.unit_done(unit);
         }
         let below = task.done_sectors();
-        self.sets.notice_ranges(&self.trace, op.set(), below, actions);
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        self.sets.checkpoint_task(&self.limits, self.planted, op.set(), io);
+        self.notice_ranges(trace, op.set(), below, io.actions());
+        self.checkpoint_task(limits, planted, op.set(), io);
     }
 }
 

@@ -358,22 +358,22 @@ impl Controller {
             && op.band().is_empty()
             && !self.cache.next_band(&mut self.ops, &self.sets, index)
         {
-            return self.finish_op(index, actions);
+            return self.op_io(actions).finish_op(index);
         }
-        let mut rows = self.step_rows(index, actions);
+        let mut rows = self.op_io(actions).step_rows(index);
         loop {
             rows = match rows {
                 Rows::Held => return,
                 Rows::Planned => {
                     self.stage_rows(index, actions);
-                    self.read_old(index, actions)
+                    self.op_io(actions).read_old(index)
                 }
                 Rows::Written => {
                     self.band_written(index);
                     if !self.cache.next_band(&mut self.ops, &self.sets, index) {
-                        return self.finish_op(index, actions);
+                        return self.op_io(actions).finish_op(index);
                     }
-                    self.step_rows(index, actions)
+                    self.op_io(actions).step_rows(index)
                 }
             }
         }
@@ -414,7 +414,7 @@ impl Controller {
             Phase::Computing(_) => self.ops[index].enter(Phase::Logging),
             _ => {}
         }
-        if self.step_extent(index, actions) {
+        if self.op_io(actions).step_extent(index) {
             self.run_written(index);
             self.next_run(index, actions);
         }
@@ -425,7 +425,7 @@ impl Controller {
         let unit = self.cache.units.get(op.destage().unit);
         let (start, _) = unit_extent(self.sets.get(op.set()).geometry(), unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
-        let Some((from, to)) = run else { return self.finish_op(index, actions) };
+        let Some((from, to)) = run else { return self.op_io(actions).finish_op(index) };
         if !self.ops.take_work(&mut self.sets, &mut self.trace, &mut self.pool, index, Sectors(to - from).bytes().get())
         {
             return;

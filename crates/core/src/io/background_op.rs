@@ -9,12 +9,12 @@ use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::ended::{EndedOps, News, Past};
 use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
@@ -333,69 +333,61 @@ impl Ops {
     }
 }
 
-impl Controller {
-    pub(crate) fn step_background(&mut self, index: u32, actions: &mut Actions) {
+impl OpIo<'_> {
+    pub(crate) fn step_background(&mut self, index: u32) {
         match self.ops[index].phase {
-            Phase::Planning => self.plan_background(index, actions),
+            Phase::Planning => self.plan_background(index),
             Phase::ReadingOld => {
                 let op = self.ops[index];
                 self.ops[index].frames_abandoned = false;
                 if op.plan.read.intersects(op.excluded) {
-                    self.ops.rows_unread(&mut self.sets, &mut self.pool, index);
+                    self.ops.rows_unread(self.sets, self.pool, index);
                     self.ops[index].phase = Phase::Planning;
-                    return self.plan_background(index, actions);
+                    return self.plan_background(index);
                 }
-                self.compute_background(index, actions);
+                self.compute_background(index);
             }
-            Phase::Computing(Computation::Recover) if self.ops[index].kind == OpKind::Scrub => {
-                self.start_check(index, actions)
-            }
-            Phase::Computing(Computation::Recover) => self.push_missing_parity(index, actions),
-            Phase::Computing(Computation::Parity) | Phase::Logging => self.log_background(index, actions),
-            Phase::Computing(Computation::Check) => self.on_checked(index, actions),
+            Phase::Computing(Computation::Recover) if self.ops[index].kind == OpKind::Scrub => self.start_check(index),
+            Phase::Computing(Computation::Recover) => self.push_missing_parity(index),
+            Phase::Computing(Computation::Parity) | Phase::Logging => self.log_background(index),
+            Phase::Computing(Computation::Check) => self.on_checked(index),
             Phase::Writing | Phase::Recording => {
-                if self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index) {
-                    self.background_written(index, actions);
+                if self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+                    self.background_written(index);
                 }
             }
             phase => unreachable!("background work is never in {phase:?}"),
         }
     }
 
-    fn background_rows_done(&mut self, index: u32, actions: &mut Actions) {
+    fn background_rows_done(&mut self, index: u32) {
         if self.next_rows(index) {
-            self.plan_background(index, actions);
+            self.plan_background(index);
         } else {
-            self.finish_op(index, actions);
+            self.finish_op(index);
         }
     }
 
-    fn plan_background(&mut self, index: u32, actions: &mut Actions) {
+    fn plan_background(&mut self, index: u32) {
         if !self.channels.may_issue() {
             return self.ops.hold_for_commands(index);
         }
-        self.ops.narrow_unfit_rows(&self.sets, &mut self.pool, index);
+        self.ops.narrow_unfit_rows(self.sets, self.pool, index);
         let op = self.ops[index];
         if self.sets.is_obsolete(&op) {
-            return self.finish_op(index, actions);
+            return self.finish_op(index);
         }
         let Some(plan) = self.sets.plan_of_background(&op) else {
-            if self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
-                return self.plan_background(index, actions);
+            if self.ops.narrow_rows(self.sets, self.pool, index) {
+                return self.plan_background(index);
             }
-            self.sets.rows_lost(&self.ops, &self.trace, self.now, index, actions);
-            return self.background_rows_done(index, actions);
+            self.sets.rows_lost(self.ops, self.trace, self.now, index, self.actions);
+            return self.background_rows_done(index);
         };
         if plan.read.is_empty() {
-            return self.background_rows_done(index, actions);
+            return self.background_rows_done(index);
         }
-        if !self.ops.take_buffers(
-            &mut self.sets,
-            &mut self.trace,
-            &mut self.pool,
-            index,
-            plan.read | plan.lost | plan.parity,
-        ) {
+        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, plan.read | plan.lost | plan.parity) {
             return;
         }
         let op = &mut self.ops[index];
@@ -404,57 +396,57 @@ impl Controller {
         for slot in plan.read {
             let (lba, at) = (self.sets.member_place(&op, slot), op.buffer(slot));
             let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
-            self.issue_read(index, range, SlotSet::EMPTY, actions);
+            self.issue_read(index, range, SlotSet::EMPTY);
         }
     }
 
-    fn compute_background(&mut self, index: u32, actions: &mut Actions) {
+    fn compute_background(&mut self, index: u32) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
             if op.plan.lost.is_empty() {
-                return self.start_check(index, actions);
+                return self.start_check(index);
             }
             self.ops[index].phase = Phase::Computing(Computation::Recover);
             let p = op.stripe_view(self.sets.get(op.set)).p;
-            return self.ops.push_recover_by(&self.sets, &mut self.trace, index, SlotSet::one(p), actions);
+            return self.ops.push_recover_by(self.sets, self.trace, index, SlotSet::one(p), self.actions);
         }
         if op.kind == OpKind::Resync {
-            self.ended.forget_copies(&self.sets, &op);
+            self.ended.forget_copies(self.sets, &op);
             if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
                 self.ops[index].phase = Phase::Computing(Computation::Check);
-                return self.ops.push_check(&self.sets, &mut self.trace, index, 0, op.row_bytes(), actions);
+                return self.ops.push_check(self.sets, self.trace, index, 0, op.row_bytes(), self.actions);
             }
         }
         if !op.is_by_rows() || op.background().replace && op.plan.lost.is_empty() && op.plan.parity.is_empty() {
-            return self.log_background(index, actions);
+            return self.log_background(index);
         }
         if op.plan.lost.is_empty() {
-            return self.push_missing_parity(index, actions);
+            return self.push_missing_parity(index);
         }
         self.ops[index].phase = Phase::Computing(Computation::Recover);
-        self.ops.push_recover(&self.sets, &mut self.trace, index, actions);
+        self.ops.push_recover(self.sets, self.trace, index, self.actions);
     }
 
-    fn push_missing_parity(&mut self, index: u32, actions: &mut Actions) {
+    fn push_missing_parity(&mut self, index: u32) {
         let op = self.ops[index];
         if op.plan.parity.is_empty() {
-            return self.log_background(index, actions);
+            return self.log_background(index);
         }
         self.ops[index].phase = Phase::Computing(Computation::Parity);
         let view = op.stripe_view(self.sets.get(op.set));
-        let columns = actions.columns.len();
+        let columns = self.actions.columns.len();
         for slot in view.data {
             let at = op.buffer(slot);
-            actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+            self.actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
         }
         let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
-        self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, p, q, actions);
+        self.ops.push_job(self.trace, index, JobKind::Generate, op.row_bytes(), columns, p, q, self.actions);
     }
 
-    fn log_background(&mut self, index: u32, actions: &mut Actions) {
+    fn log_background(&mut self, index: u32) {
         self.ops[index].phase = Phase::Logging;
-        if !self.pass_write_gate(index, actions).is_open() {
+        if !self.pass_write_gate(index).is_open() {
             return;
         }
         self.ops[index].phase = Phase::Writing;
@@ -469,24 +461,24 @@ impl Controller {
             };
             if op.background().replace {
                 if let Some(replacement) = self.sets.get(op.set).place(slot).replacement() {
-                    self.issue_write_to(index, replacement, range, actions);
+                    self.issue_write_to(index, replacement, range);
                 }
             } else {
-                self.issue_write(index, range, actions);
+                self.issue_write(index, range);
             }
         }
         if self.ops[index].pending == 0 {
-            self.background_written(index, actions);
+            self.background_written(index);
         }
     }
 
-    fn background_written(&mut self, index: u32, actions: &mut Actions) {
+    fn background_written(&mut self, index: u32) {
         let op = self.ops[index];
         match op.kind {
             // Reads continued while this operation waited for the write gate.
-            OpKind::Resync => self.ended.forget_copies(&self.sets, &op),
+            OpKind::Resync => self.ended.forget_copies(self.sets, &op),
             OpKind::Scrub => {
-                self.ended.forget_corrected(&self.sets, &op);
+                self.ended.forget_corrected(self.sets, &op);
                 if !op.has_failed() {
                     self.sets.note_repaired(&op);
                 }
@@ -501,30 +493,24 @@ impl Controller {
                     let at = self.sets.member_place(&op, slot);
                     let (lba, drive) = (member.on_drive(at), member.drive());
                     self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
-                    self.trace.note(
-                        &mut self.sets,
-                        op.set,
-                        crate::reason::Reason::SectorRewritten,
-                        lba.get(),
-                        op.rows(),
-                    );
+                    self.trace.note(self.sets, op.set, crate::reason::Reason::SectorRewritten, lba.get(), op.rows());
                     self.trace.notice(
-                        &self.sets,
+                        self.sets,
                         op.set,
                         Some(slot),
                         Some(drive),
                         NoticeKind::SectorRepaired(lba),
-                        actions,
+                        self.actions,
                     );
                 }
             }
         }
-        self.background_rows_done(index, actions);
+        self.background_rows_done(index);
     }
 
     // ---- comparing
 
-    fn start_check(&mut self, index: u32, actions: &mut Actions) {
+    fn start_check(&mut self, index: u32) {
         let op = self.ops[index];
         let enough = if op.is_by_rows() {
             let view = op.stripe_view(self.sets.get(op.set));
@@ -535,43 +521,43 @@ impl Controller {
         // Degraded rows have no redundancy to compare with. That they could be read is the whole result.
         if !enough {
             self.sets.note_uncompared(&op);
-            return self.background_rows_done(index, actions);
+            return self.background_rows_done(index);
         }
         let op = &mut self.ops[index];
         op.phase = Phase::Computing(Computation::Check);
         (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
         (op.plan.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();
-        self.ops.push_check(&self.sets, &mut self.trace, index, 0, bytes, actions);
+        self.ops.push_check(self.sets, self.trace, index, 0, bytes, self.actions);
     }
 
-    fn on_checked(&mut self, index: u32, actions: &mut Actions) {
+    fn on_checked(&mut self, index: u32) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         if op.plan.read.iter().any(|slot| !set.is_held(slot)) {
             // A compared member has left meanwhile: there is none to blame or to correct.
-            return self.background_rows_done(index, actions);
+            return self.background_rows_done(index);
         }
         if op.kind == OpKind::Resync {
-            return self.on_sync_compared(index, actions);
+            return self.on_sync_compared(index);
         }
         if op.background().sector.is_none() {
             if op.verdict == Verdict::Match {
-                return self.background_rows_done(index, actions);
+                return self.background_rows_done(index);
             }
             // The mismatch is somewhere in these rows: check each sector by itself.
             self.ops[index].background_mut().sector = Some(0);
-            return self.ops.push_check(&self.sets, &mut self.trace, index, 0, 512, actions);
+            return self.ops.push_check(self.sets, self.trace, index, 0, 512, self.actions);
         }
         // Matches, or the correction of this sector is computed.
         if matches!(op.verdict, Verdict::Match | Verdict::Done) {
-            return self.probe_next(index, actions);
+            return self.probe_next(index);
         }
-        self.on_mismatch(index, actions);
+        self.on_mismatch(index);
     }
 
     /// The rows of a resync were compared: the parts that differ are written.
-    fn on_sync_compared(&mut self, index: u32, actions: &mut Actions) {
+    fn on_sync_compared(&mut self, index: u32) {
         let op = self.ops[index];
         let differs = op.verdict != Verdict::Match;
         let task = self.sets.get_mut(op.set).tasks.current_mut();
@@ -579,13 +565,13 @@ impl Controller {
             task.note_compared(differs);
         }
         if !differs {
-            return self.background_rows_done(index, actions);
+            return self.background_rows_done(index);
         }
-        self.push_missing_parity(index, actions);
+        self.push_missing_parity(index);
     }
 
     /// A sector does not match: count it, and correct it if that was requested and is possible.
-    fn on_mismatch(&mut self, index: u32, actions: &mut Actions) {
+    fn on_mismatch(&mut self, index: u32) {
         let op = self.ops[index];
         let culprit = self.sets.culprit(&op);
         let at = if op.is_by_rows() {
@@ -610,34 +596,34 @@ impl Controller {
             (false, None) => Remedy::Copies,
         };
         let range = MismatchRange::sector(from, slot, remedy);
-        self.sets.note_mismatch(&self.trace, &op, range, actions);
+        self.sets.note_mismatch(self.trace, &op, range, self.actions);
         let own = &mut self.ops[index];
         own.plan.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
-            Some(slot) => self.ops.push_correction(&self.sets, &mut self.trace, index, slot, actions),
+            Some(slot) => self.ops.push_correction(self.sets, self.trace, index, slot, self.actions),
             None => {
                 self.ops[index].background_mut().remade |= rewritten;
-                self.probe_next(index, actions);
+                self.probe_next(index);
             }
         }
     }
 
-    fn probe_next(&mut self, index: u32, actions: &mut Actions) {
+    fn probe_next(&mut self, index: u32) {
         let row = self.ops[index].is_by_rows();
         let op = &mut self.ops[index];
         let next = Sets::checked_sector(op) + 1;
         op.background_mut().sector = Some(next);
         if next < op.rows() {
             let from = next * 512;
-            return self.ops.push_check(&self.sets, &mut self.trace, index, from, 512, actions);
+            return self.ops.push_check(self.sets, self.trace, index, from, 512, self.actions);
         }
         if op.plan.write.is_empty() {
-            return self.background_rows_done(index, actions);
+            return self.background_rows_done(index);
         }
         // If the data of the rows is trusted, their whole parity is computed again.
         op.plan.parity = if row { op.background().remade } else { SlotSet::EMPTY };
-        self.push_missing_parity(index, actions);
+        self.push_missing_parity(index);
     }
 }
 

@@ -195,7 +195,7 @@ impl Command {
 
     /// Has its drive got it?
     #[inline(always)]
-    pub(super) const fn is_issued(&self) -> bool {
+    pub(crate) const fn is_issued(&self) -> bool {
         self.overdue.is_some()
     }
 

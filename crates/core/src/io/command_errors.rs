@@ -16,11 +16,12 @@
 //! A command without an answer is given up: it ends with a timeout. Its frames stay held until its drive answers.
 
 use openraid_units::Instant;
-use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetId, Slot, Tag};
+use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetLba, Slot, Tag};
 
 use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
+use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::controller::{CommandError, Controller};
+use crate::controller::CommandError;
 use crate::events::DriveError;
 use crate::frames::Pool;
 use crate::geometry::{Fragment, Geometry};
@@ -28,6 +29,7 @@ use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::ended::News;
 use crate::io::op::OpKind;
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
 use crate::limits::Limits;
@@ -198,20 +200,20 @@ impl Ops {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// Give up the next command, and keep the frames that its drive may still access: any command of the condemned drive,
     /// if there is one, else one that is overdue. One overdue command condemns its drive: the other commands would wait as
     /// long again. Reports to the administrator the drive that did not answer.
-    pub(crate) fn give_up_next(&mut self, condemned: Option<DriveId>, actions: &mut Actions) -> Option<Command> {
+    pub(crate) fn give_up_next(&mut self, condemned: Option<DriveId>) -> Option<Command> {
         let command = match condemned {
             Some(drive) => self.channels.give_up_issued(drive)?,
             None => self.channels.give_up_overdue(self.now)?,
         };
         if condemned.is_none() && !matches!(command.owner, Owner::Journal(_)) {
             let (slot, drive) = (Some(command.slot), Some(command.drive));
-            self.trace.notice(&self.sets, command.set, slot, drive, NoticeKind::Timeout, actions);
+            self.trace.notice(self.sets, command.set, slot, drive, NoticeKind::Timeout, self.actions);
         }
-        self.pool.keep_frames(&mut self.ops, &mut self.journal, &command);
+        self.pool.keep_frames(self.ops, self.journal, &command);
         Some(command)
     }
 
@@ -243,25 +245,24 @@ impl Controller {
         drive_op: DriveOp,
         lba: MemberLba,
         len: Sectors,
-        actions: &mut Actions,
     ) {
-        let command = self.sets.plain_command(&self.ops, index, member_index);
+        let command = self.sets.plain_command(self.ops, index, member_index);
         let member = self.sets.get(command.set).member(member_index);
         let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.on_drive(lba) };
         self.ops.push_op_command(
-            &mut self.channels,
-            &mut self.trace,
+            self.channels,
+            self.trace,
             self.now,
             index,
             Command { op: drive_op, lba, len, ..command },
-            actions,
+            self.actions,
         );
     }
 
     /// A command has succeeded. True if nothing else had to be done but count it, as for nearly all commands. Then that
     /// is done, without copying the command.
     #[inline(always)]
-    pub(crate) fn ended_plainly(&mut self, tag: Tag, actions: &mut Actions) -> bool {
+    pub(crate) fn ended_plainly(&mut self, tag: Tag) -> bool {
         let Self { channels, sets, .. } = self;
         let Some(command) = channels.asked_by(tag) else { return false };
         let Owner::Op(index) = command.owner else { return false };
@@ -280,7 +281,7 @@ impl Controller {
         if command.op != DriveOp::Read {
             member.note_written();
         }
-        channels.forget(self.now, tag.index(), actions);
+        channels.forget(self.now, tag.index(), self.actions);
         self.ops.command_ended(index);
         true
     }
@@ -292,10 +293,9 @@ impl Controller {
         index: u32,
         command: &Command,
         result: Result<(), CommandError>,
-        actions: &mut Actions,
     ) -> Option<Failure> {
         let timeout = self.limits.command_timeout;
-        self.trace.op(&self.ops, index, || command.ended_step(timeout, result.is_ok()));
+        self.trace.op(self.ops, index, || command.ended_step(timeout, result.is_ok()));
         let set = self.sets.get_mut(command.set);
         let has_bad = set.has_bad();
         let member = set.member_mut(command.member());
@@ -321,23 +321,17 @@ impl Controller {
                 result
             }
         };
-        result.err().and_then(|error| self.op_command_failed(index, command, error, actions))
+        result.err().and_then(|error| self.op_command_failed(index, command, error))
     }
 
     /// What the failure of a command means for its operation, which continues after its last command.
-    pub(crate) fn op_command_done(
-        &mut self,
-        index: u32,
-        command: &Command,
-        failure: Option<Failure>,
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn op_command_done(&mut self, index: u32, command: &Command, failure: Option<Failure>) {
         match failure {
             None => {}
-            Some(Failure::Unread(error)) => self.unread(index, command, error, actions),
+            Some(Failure::Unread(error)) => self.unread(index, command, error),
             Some(Failure::Unwritten) => {
                 self.ops[index].fail(ReplyStatus::IoError);
-                self.sets.distrust_unwritten(&mut self.ops, &self.trace, index, command, actions);
+                self.sets.distrust_unwritten(self.ops, self.trace, index, command, self.actions);
             }
             Some(Failure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
         }
@@ -345,21 +339,15 @@ impl Controller {
     }
 
     #[cold]
-    fn op_command_failed(
-        &mut self,
-        index: u32,
-        command: &Command,
-        error: CommandError,
-        actions: &mut Actions,
-    ) -> Option<Failure> {
+    fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
         match command.op {
             DriveOp::Read => {
-                self.sets.member_read_error(&self.trace, &self.limits, self.now, command, error, actions);
+                self.sets.member_read_error(self.trace, self.limits, self.now, command, error, self.actions);
                 Some(Failure::Unread(error))
             }
-            DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error, actions),
-            DriveOp::Flush => self.sets.flush_failed(&self.trace, self.now, command, error, actions),
-            DriveOp::Discard => self.discard_failed(index, command, error, actions),
+            DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error),
+            DriveOp::Flush => self.sets.flush_failed(self.trace, self.now, command, error, self.actions),
+            DriveOp::Discard => self.discard_failed(index, command, error),
         }
     }
 
@@ -367,31 +355,25 @@ impl Controller {
     /// refused gets zeroes; if it refuses these too, it fails. On a mirror whose discarded blocks may read as anything,
     /// copies may differ, and the refusal has no consequence. A discard that was given up may still be executed over
     /// data that is written next, so its member fails.
-    fn discard_failed(
-        &mut self,
-        index: u32,
-        command: &Command,
-        error: CommandError,
-        actions: &mut Actions,
-    ) -> Option<Failure> {
+    fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
         let set = self.sets.get(command.set);
-        let must_fit = set.is_redundant() && self.sets.discards_to_zeroes(&self.channels, command.set);
+        let must_fit = set.is_redundant() && self.sets.discards_to_zeroes(self.channels, command.set);
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
                 self.sets.fail_member(
                     (command.set, command.member()),
                     FailReason::Timeout,
-                    (&self.trace, self.now),
-                    actions,
+                    (self.trace, self.now),
+                    self.actions,
                 );
                 None
             }
             CommandError::Drive(_) if !must_fit => None,
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
                 self.trace.note_op(
-                    &mut self.sets,
-                    &self.ops,
+                    self.sets,
+                    self.ops,
                     index,
                     Reason::DiscardRefused,
                     command.lba.get(),
@@ -399,28 +381,28 @@ impl Controller {
                 );
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
                 self.ops.push_op_command(
-                    &mut self.channels,
-                    &mut self.trace,
+                    self.channels,
+                    self.trace,
                     self.now,
                     index,
                     Command { op: zeroing, ..*command },
-                    actions,
+                    self.actions,
                 );
                 None
             }
-            CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error, actions),
+            CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error),
         }
     }
 
     /// An operation lacks the data of a read.
-    fn unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn unread(&mut self, index: u32, command: &Command, error: CommandError) {
         let op = &mut self.ops[index];
         op.excluded.insert(command.slot);
         if error == CommandError::Timeout {
             op.frames_abandoned = true;
         }
         match op.kind {
-            OpKind::Read => self.extent_unread(index, command, error, actions),
+            OpKind::Read => self.extent_unread(index, command, error),
             // These operations plan again, which decides how they continue: see `rows_unread`.
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
@@ -431,15 +413,15 @@ impl Controller {
     }
 
     /// An extent, or a part of it, could not be read from its place.
-    fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError, actions: &mut Actions) {
+    fn extent_unread(&mut self, index: u32, command: &Command, error: CommandError) {
         let (set, piece) = (self.ops[index].set, self.ops[index].piece());
         match self.sets.get(set).geometry() {
-            Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command, actions),
+            Geometry::Mirror(_) if error != CommandError::Timeout => self.read_other_copy(index, command),
             Geometry::Mirror(_) | Geometry::Parity(_) if piece.is_some() => {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
                 let piece = piece.expect("just seen");
                 self.ended.report(News::ReadAgain { piece, abandons_frames: error == CommandError::Timeout });
-                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
+                self.trace.note_op(self.sets, self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].fail(ReplyStatus::IoError),
         }
@@ -447,7 +429,7 @@ impl Controller {
 
     /// Read from another copy. If all copies failed, each part is read by itself, because the copies may have failed in
     /// different sectors.
-    fn read_other_copy(&mut self, index: u32, command: &Command, actions: &mut Actions) {
+    fn read_other_copy(&mut self, index: u32, command: &Command) {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
@@ -464,26 +446,19 @@ impl Controller {
         });
         if let Some(copy) = other {
             self.sets.want_repair_of(command);
-            self.trace.note_op(
-                &mut self.sets,
-                &self.ops,
-                index,
-                Reason::ReadRetried,
-                copy.lba.get(),
-                u32::from(copy.slot.0),
-            );
+            self.trace.note_op(self.sets, self.ops, index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
-            self.issue_read(index, range, tried, actions);
+            self.issue_read(index, range, tried);
         } else if command.len > block && self.channels.may_issue() {
             let part = Sectors(command.len.get().div_ceil(u64::from(SEARCH_WAYS)).next_multiple_of(block.get()));
             let mut from = Sectors::ZERO;
             while from < command.len {
                 let len = part.min(command.len - from);
                 let at = at + from.bytes();
-                match mirror_first(self, op.set, set_lba + from, len) {
+                match self.sets.get(op.set).first_readable_copy(set_lba + from, len) {
                     Some((slot, lba)) => {
                         let range = MemberRange { slot, lba, len, at };
-                        self.issue_read(index, range, SlotSet::EMPTY, actions);
+                        self.issue_read(index, range, SlotSet::EMPTY);
                     }
                     None => self.ops[index].fail(ReplyStatus::IoError),
                 }
@@ -495,21 +470,15 @@ impl Controller {
         }
     }
 
-    fn write_failed(
-        &mut self,
-        index: u32,
-        command: &Command,
-        error: CommandError,
-        actions: &mut Actions,
-    ) -> Option<Failure> {
+    fn write_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
         let redundant = self.sets.get(command.set).is_redundant();
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
         if zeroes && error == CommandError::Drive(DriveError::Unsupported) {
-            self.ops.write_zeroes_plainly(&mut self.channels, &mut self.trace, self.now, index, command, actions);
+            self.ops.write_zeroes_plainly(self.channels, self.trace, self.now, index, command, self.actions);
             return None;
         }
-        if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command, actions) {
+        if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command) {
             return None;
         }
         let reason = match error {
@@ -521,50 +490,45 @@ impl Controller {
             CommandError::Drive(DriveError::Media { .. }) => FailReason::WriteError,
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
-        let failed = self.sets.fail_member((command.set, command.member()), reason, (&self.trace, self.now), actions);
+        let failed =
+            self.sets.fail_member((command.set, command.member()), reason, (self.trace, self.now), self.actions);
         (!redundant || !failed).then_some(Failure::Unwritten)
     }
 
     /// Repeat a failed write once if the array needs the member, because a missing part would make the parts on other
     /// members useless. A member that the array can do without fails instead: the layers below have retried often
     /// enough.
-    fn write_again(&mut self, index: u32, command: &Command, actions: &mut Actions) -> bool {
+    fn write_again(&mut self, index: u32, command: &Command) -> bool {
         if command.tried == Tried::Once || !self.sets.is_needed(command.set, command.member()) {
             return false;
         }
         self.trace.note_op(
-            &mut self.sets,
-            &self.ops,
+            self.sets,
+            self.ops,
             index,
             Reason::WriteRetried,
             command.lba.get(),
             u32::from(command.slot.0),
         );
         self.ops.push_op_command(
-            &mut self.channels,
-            &mut self.trace,
+            self.channels,
+            self.trace,
             self.now,
             index,
             Command { tried: Tried::Once, ..*command },
-            actions,
+            self.actions,
         );
         true
     }
 }
 
-/// The first copy of an extent that can be read.
-fn mirror_first(
-    controller: &Controller,
-    set: SetId,
-    at: openraid_units::SetLba,
-    len: Sectors,
-) -> Option<(Slot, MemberLba)> {
-    let set = controller.sets.get(set);
-    let Geometry::Mirror(mirror) = set.geometry() else { return None };
-    mirror
-        .copies(at)
-        .find(|copy| set.readable(copy.lba, MemberLba(copy.lba.get() + len.get())).contains(copy.slot))
-        .map(|copy| (copy.slot, copy.lba))
+impl Set {
+    /// The first copy of an extent that can be read.
+    fn first_readable_copy(&self, at: SetLba, len: Sectors) -> Option<(Slot, MemberLba)> {
+        let Geometry::Mirror(mirror) = self.geometry() else { return None };
+        let is_readable = |copy: &Fragment| self.readable(copy.lba, copy.lba + len).contains(copy.slot);
+        mirror.copies(at).find(is_readable).map(|copy| (copy.slot, copy.lba))
+    }
 }
 
 #[cfg(test)]

@@ -2,16 +2,16 @@
 
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
-use crate::actions::{Actions, DriveOp, ReplyStatus};
+use crate::actions::{DriveOp, ReplyStatus};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry};
 use crate::io::channel::Channels;
 use crate::io::command_errors::MemberRange;
 use crate::io::ended::News;
 use crate::io::footprint::Extent;
 use crate::io::op::{Payload, Phase};
+use crate::io::op_io::OpIo;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
@@ -52,30 +52,30 @@ impl Fragment {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     // ---- reading
 
-    pub(crate) fn step_read(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn step_read(&mut self, index: u32) {
         match self.ops[index].phase {
             Phase::Start => {
-                if self.journal.replay().is_redoing() && self.hold_for_redo(index, actions) {
+                if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
                     return;
                 }
                 if !self.channels.may_issue() {
                     return self.ops.hold_for_commands(index);
                 }
                 self.ops[index].phase = Phase::ReadingOld;
-                self.issue_extent_reads(index, actions);
+                self.issue_extent_reads(index);
                 if self.ops[index].pending == 0 {
-                    self.finish_op(index, actions);
+                    self.finish_op(index);
                 }
             }
-            Phase::ReadingOld => self.finish_op(index, actions),
+            Phase::ReadingOld => self.finish_op(index),
             phase => unreachable!("a read is never in {phase:?}"),
         }
     }
 
-    fn issue_extent_reads(&mut self, index: u32, actions: &mut Actions) {
+    fn issue_extent_reads(&mut self, index: u32) {
         let op = &self.ops[index];
         let Payload::Host(base) = op.payload else { unreachable!("reads have frames") };
         let (set, Extent { at: start, len: whole }) = (op.set, op.extent());
@@ -90,11 +90,11 @@ impl Controller {
             if reason == Reason::ReadDirect {
                 self.sets.get_mut(set).reasons.count(reason);
             } else {
-                self.sets.copy_chosen(&mut self.trace, set, at, &fragment, len, reason);
+                self.sets.copy_chosen(self.trace, set, at, &fragment, len, reason);
             }
-            self.trace.op(&self.ops, index, || What::Reason { reason, figure: 0 });
+            self.trace.op(self.ops, index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
-            self.issue_read(index, range, SlotSet::EMPTY, actions);
+            self.issue_read(index, range, SlotSet::EMPTY);
             done += len;
         }
     }
@@ -106,7 +106,7 @@ impl Controller {
         if matches!(self.sets.get(op.set).geometry(), Geometry::Parity(_)) {
             let piece = op.piece().expect("blocks of edges are read by rows");
             self.ended.report(News::ReadAgain { piece, abandons_frames: false });
-        } else if !op.piece().is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
+        } else if !op.piece().is_some_and(|piece| self.above.requests.piece(piece).is_read_again()) {
             self.ops[index].fail(ReplyStatus::IoError);
         }
     }
@@ -125,34 +125,34 @@ impl Controller {
     // ---- writing
 
     /// Advance a write of a host.
-    pub(crate) fn step_write(&mut self, index: u32, actions: &mut Actions) {
-        if self.step_extent(index, actions) {
-            self.finish_op(index, actions);
+    pub(crate) fn step_write(&mut self, index: u32) {
+        if self.step_extent(index) {
+            self.finish_op(index);
         }
     }
 
     /// Advance the write of an extent, for a host or for destage. True if the members have it; an operation that fails
     /// is over.
-    pub(crate) fn step_extent(&mut self, index: u32, actions: &mut Actions) -> bool {
+    pub(crate) fn step_extent(&mut self, index: u32) -> bool {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
-                if !self.pass_write_gate(index, actions).is_open() {
+                if !self.pass_write_gate(index).is_open() {
                     return false;
                 }
                 self.ops[index].phase = Phase::Writing;
-                self.issue_extent_writes(index, actions);
-                self.ops[index].pending == 0 && self.step_extent(index, actions)
+                self.issue_extent_writes(index);
+                self.ops[index].pending == 0 && self.step_extent(index)
             }
             Phase::Writing | Phase::Recording => {
                 if !self.ops[index].has_failed()
-                    && !self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
+                    && !self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index)
                 {
                     return false;
                 }
                 let is_written = !self.ops[index].has_failed();
                 if !is_written {
-                    self.finish_op(index, actions);
+                    self.finish_op(index);
                 }
                 is_written
             }
@@ -160,7 +160,7 @@ impl Controller {
         }
     }
 
-    fn issue_extent_writes(&mut self, index: u32, actions: &mut Actions) {
+    fn issue_extent_writes(&mut self, index: u32) {
         let op = &self.ops[index];
         let base = match op.payload {
             Payload::Host(base) => Some(base),
@@ -171,24 +171,17 @@ impl Controller {
         let mirrored = matches!(self.sets.get(set).geometry(), Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.sets.get_mut(set).reasons.count(reason);
-        self.trace.op(&self.ops, index, || What::Reason { reason, figure: 0 });
+        self.trace.op(self.ops, index, || What::Reason { reason, figure: 0 });
         let mut done = Sectors::ZERO;
         while done < whole {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
-            let len = self.write_fragment(index, at + done, whole - done, payload, actions);
+            let len = self.write_fragment(index, at + done, whole - done, payload);
             done += len;
         }
     }
 
     /// Write the fragment at `at`, every copy of it; returns its length.
-    fn write_fragment(
-        &mut self,
-        index: u32,
-        at: SetLba,
-        left: Sectors,
-        payload: PoolOffset,
-        actions: &mut Actions,
-    ) -> Sectors {
+    fn write_fragment(&mut self, index: u32, at: SetLba, left: Sectors, payload: PoolOffset) -> Sectors {
         let set_id = self.ops[index].set;
         let pending = self.ops[index].pending;
         let set = self.sets.get(set_id);
@@ -197,10 +190,10 @@ impl Controller {
         let len = if let Some(fragment) = one {
             let len = fragment.len.min(left);
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: payload };
-            self.issue_write(index, range, actions);
+            self.issue_write(index, range);
             len
         } else {
-            self.write_copies(index, at, left, payload, actions)
+            self.write_copies(index, at, left, payload)
         };
         if self.ops[index].pending == pending {
             // No member accepted it.
@@ -209,14 +202,7 @@ impl Controller {
         len
     }
 
-    fn write_copies(
-        &mut self,
-        index: u32,
-        at: SetLba,
-        left: Sectors,
-        payload: PoolOffset,
-        actions: &mut Actions,
-    ) -> Sectors {
+    fn write_copies(&mut self, index: u32, at: SetLba, left: Sectors, payload: PoolOffset) -> Sectors {
         let mut copy_number = 0;
         loop {
             let Geometry::Mirror(mirror) = self.sets.get(self.ops[index].set).geometry() else {
@@ -226,7 +212,7 @@ impl Controller {
             let copy = mirror.copies(at).nth(copy_number).expect("below the number of copies");
             let len = copy.len.min(left);
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
-            self.issue_write(index, range, actions);
+            self.issue_write(index, range);
             let set = self.ops[index].set;
             self.sets.get_mut(set).mirror_reads.moved(range.slot, (range.lba + len).get());
             copy_number += 1;
@@ -238,7 +224,7 @@ impl Controller {
 
     // ---- discarding
 
-    pub(crate) fn step_discard(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn step_discard(&mut self, index: u32) {
         match self.ops[index].phase {
             Phase::Planning | Phase::Logging => {
                 self.ops[index].phase = Phase::Logging;
@@ -247,53 +233,50 @@ impl Controller {
                 // data.
                 if self.sets.get(set).journal.has_session() {
                     self.trace.note_op(
-                        &mut self.sets,
-                        &self.ops,
+                        self.sets,
+                        self.ops,
                         index,
                         Reason::DiscardProtected,
                         self.ops[index].place_number(),
                         0,
                     );
-                    return self.finish_op(index, actions);
+                    return self.finish_op(index);
                 }
-                if !self.pass_write_gate(index, actions).is_open() {
+                if !self.pass_write_gate(index).is_open() {
                     return;
                 }
                 self.ops[index].phase = Phase::Writing;
                 let op = self.ops[index];
-                self.trace.note_op(&mut self.sets, &self.ops, index, Reason::DiscardDone, op.place_number(), 0);
+                self.trace.note_op(self.sets, self.ops, index, Reason::DiscardDone, op.place_number(), 0);
                 if op.is_by_rows() {
                     let (from, to) = op.member_rows(self.sets.get(op.set));
                     for slot in SlotSet::first_n(self.sets.get(op.set).slots()) {
-                        self.discard_slot(index, slot, from, to - from, actions);
+                        self.discard_slot(index, slot, from, to - from);
                     }
                 } else {
-                    self.discard_extent(index, actions);
+                    self.discard_extent(index);
                 }
                 if self.ops[index].pending == 0 {
-                    self.finish_op(index, actions);
+                    self.finish_op(index);
                 }
             }
-            _ => self.discarded(index, actions),
+            _ => self.discarded(index),
         }
     }
 
-    fn discarded(&mut self, index: u32, actions: &mut Actions) {
+    fn discarded(&mut self, index: u32) {
         let op = &self.ops[index];
         let is_redundant = self.sets.get(op.set).is_redundant();
-        if is_redundant
-            && !op.has_failed()
-            && !self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
-        {
+        if is_redundant && !op.has_failed() && !self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
             return;
         }
         if self.ops[index].is_by_rows() {
-            self.sets.distrust_parity(&self.ops, &self.trace, self.now, index, actions);
+            self.sets.distrust_parity(self.ops, self.trace, self.now, index, self.actions);
         }
-        self.finish_op(index, actions);
+        self.finish_op(index);
     }
 
-    fn discard_extent(&mut self, index: u32, actions: &mut Actions) {
+    fn discard_extent(&mut self, index: u32) {
         let op = self.ops[index];
         let Extent { at: start, len: whole } = op.extent();
         let mut done = Sectors::ZERO;
@@ -311,13 +294,13 @@ impl Controller {
                     Geometry::Mirror(g) => g.copies(at).nth(number).expect("below the number of copies"),
                     _ => one,
                 };
-                self.discard_slot(index, fragment.slot, fragment.lba, len, actions);
+                self.discard_slot(index, fragment.slot, fragment.lba, len);
             }
             done += len;
         }
     }
 
-    fn discard_slot(&mut self, index: u32, slot: Slot, lba: MemberLba, len: Sectors, actions: &mut Actions) {
+    fn discard_slot(&mut self, index: u32, slot: Slot, lba: MemberLba, len: Sectors) {
         let set = self.sets.get(self.ops[index].set);
         let place = set.place(slot);
         for member in place.each() {
@@ -325,7 +308,7 @@ impl Controller {
                 m.is_active() && self.channels.get(m.drive()).is_some_and(|c| c.info().discard)
             };
             if takes(self.sets.get(self.ops[index].set).member(member)) {
-                self.issue_plain(index, member, DriveOp::Discard, lba, len, actions);
+                self.issue_plain(index, member, DriveOp::Discard, lba, len);
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use openraid_units::{MemberLba, Sectors, SetId};
 
-use crate::actions::{Actions, DriveOp, ReplyStatus};
+use crate::actions::{DriveOp, ReplyStatus};
 use crate::admin::Health;
-use crate::controller::Controller;
 use crate::io::op::Phase;
+use crate::io::op_io::OpIo;
 use crate::reason::Reason;
 
-impl Controller {
-    pub(crate) fn step_flush(&mut self, index: u32, actions: &mut Actions) {
+impl OpIo<'_> {
+    pub(crate) fn step_flush(&mut self, index: u32) {
         if self.ops[index].phase == Phase::Start {
             if !self.channels.may_issue() {
                 return self.ops.hold_for_commands(index);
@@ -20,9 +20,9 @@ impl Controller {
                 // Data that a member had not flushed when it was lost cannot be made durable any more.
                 if self.sets.get(set).health() == Health::Failed {
                     self.ops[index].fail(ReplyStatus::IoError);
-                    return self.finish_op(index, actions);
+                    return self.finish_op(index);
                 }
-                self.issue_flushes(index, set, actions);
+                self.issue_flushes(index, set);
             }
             if self.ops[index].pending > 0 {
                 return;
@@ -31,21 +31,19 @@ impl Controller {
         // A flush that was under way at the same time may have failed: the member has dropped the data of that flush,
         // and the success of the next one does not cover it.
         if !self.ops[index].has_failed() && self.sets.get(self.ops[index].set).has_failed_flush() {
-            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::FlushFailed, 0, 0);
+            self.trace.note_op(self.sets, self.ops, index, Reason::FlushFailed, 0, 0);
             self.ops[index].fail(ReplyStatus::IoError);
         }
-        if self.ops[index].has_failed()
-            || self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
-        {
-            self.finish_op(index, actions);
+        if self.ops[index].has_failed() || self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+            self.finish_op(index);
         }
     }
 
-    fn issue_flushes(&mut self, index: u32, set: SetId, actions: &mut Actions) {
+    fn issue_flushes(&mut self, index: u32, set: SetId) {
         for member in 0..self.sets.get(set).members().len() {
             if self.sets.begin_flush(set, member) {
                 let member = u32::try_from(member).expect("few members");
-                self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO, actions);
+                self.issue_plain(index, member, DriveOp::Flush, MemberLba::ZERO, Sectors::ZERO);
             }
         }
     }

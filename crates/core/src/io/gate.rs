@@ -15,10 +15,10 @@
 //! durable in the journal, and stays there until its member is flushed. A reparity ends before the set serves hosts. Each
 //! asks itself for room in the table of commands (rule 7), and passes the reply gate.
 
-use crate::actions::{Actions, ReplyStatus};
+use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::io::op::{OpKind, Phase};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::wait::Wait;
 use crate::planted::Flaw;
@@ -93,24 +93,24 @@ impl Ops {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// Let an operation that is ready to write through the gate. An operation that is held waits in the right queue; one
     /// that must not write has ended.
-    pub(crate) fn pass_write_gate(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let gate = self.ask_write_gate(index, actions);
+    pub(crate) fn pass_write_gate(&mut self, index: u32) -> Gate {
+        let gate = self.ask_write_gate(index);
         match gate {
             Gate::Open => {}
             Gate::Waits(Wait::JournalRoom(reason)) => {
-                self.ops.hold_for_room(&mut self.sets, &self.journal, &mut self.trace, index, reason)
+                self.ops.hold_for_room(self.sets, self.journal, self.trace, index, reason)
             }
             Gate::Waits(wait) => self.ops.hold_op(index, wait),
-            Gate::Failed => self.fail_op(index, ReplyStatus::IoError, actions),
+            Gate::Failed => self.fail_op(index, ReplyStatus::IoError),
         }
         gate
     }
 
     /// The rules in their order.
-    fn ask_write_gate(&mut self, index: u32, actions: &mut Actions) -> Gate {
+    fn ask_write_gate(&mut self, index: u32) -> Gate {
         let kind = self.ops[index].kind;
         let is_data = matches!(kind, OpKind::Write | OpKind::RowWrite | OpKind::Destage | OpKind::RowDestage);
         let is_host = is_data || kind == OpKind::Discard;
@@ -119,12 +119,15 @@ impl Controller {
         Gate::Open
             .then(is_data, || {
                 let time = (self.now, self.limits.clean_delay);
-                self.journal.await_session(&mut self.sets, &mut self.ops[index], time)
+                self.journal.await_session(self.sets, &mut self.ops[index], time)
             })
-            .then(is_in_sync, || self.sets.begin_write(&mut self.ops, &mut self.trace, self.now, self.planted, index))
+            .then(is_in_sync, || self.sets.begin_write(self.ops, self.trace, self.now, self.planted, index))
             .then(is_host, || self.sets.await_failure_marks(self.ops[index].set, self.planted))
-            .then(is_data, || self.log_write(index, actions))
-            .then(is_host, || self.sets.record_write(index, &mut self.ops, &mut self.trace))
+            .then(is_data, || {
+                let (with, time) = ((self.above.cache, self.planted), (&mut *self.trace, self.now));
+                self.journal.log_write(index, self.ops, self.sets, with, time, (&mut *self.ended, &mut *self.actions))
+            })
+            .then(is_host, || self.sets.record_write(index, self.ops, self.trace))
             .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))
     }
 }

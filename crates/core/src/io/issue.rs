@@ -7,7 +7,6 @@ use openraid_units::{PoolOffset, SetId, Slot};
 use crate::actions::{Actions, Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::Geometry;
@@ -15,6 +14,7 @@ use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, WorksFor};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::requests::Requests;
 use crate::slab::Key;
@@ -154,10 +154,10 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// Read from the member in a slot. The caller has chosen a readable slot.
-    pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet, actions: &mut Actions) {
-        self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried, actions);
+    pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet) {
+        self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried);
     }
 
     /// Read from the members in some slots, all of them readable; `range_of` gives the range of each.
@@ -168,11 +168,10 @@ impl Controller {
         mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
-        actions: &mut Actions,
     ) {
-        let by = self.ops.issuer(&self.pool, &self.requests, index);
+        let by = self.ops.issuer(self.pool, self.above.requests, index);
         if self.trace.steps().is_on() {
-            return self.issue_reads_traced(&by, &mut slots, &range_of, tried, actions);
+            return self.issue_reads_traced(&by, &mut slots, &range_of, tried);
         }
         let Self { sets, ops, channels, now, .. } = self;
         let set = sets.get_mut(by.set);
@@ -180,7 +179,7 @@ impl Controller {
         for slot in slots {
             let range = range_of(set.geometry(), slot);
             let key = channels.commands.put(by.read(set, range, tried));
-            channels.enter(*now, key, actions);
+            channels.enter(*now, key, self.actions);
             count += 1;
         }
         ops[index].pending += count;
@@ -193,19 +192,18 @@ impl Controller {
         slots: &mut dyn Iterator<Item = Slot>,
         range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
-        actions: &mut Actions,
     ) {
         for slot in slots {
             let set = self.sets.get_mut(by.set);
             let range = range_of(set.geometry(), slot);
             let command = by.read(set, range, tried);
-            self.ops.push_op_command(&mut self.channels, &mut self.trace, self.now, by.index, command, actions);
+            self.ops.push_op_command(self.channels, self.trace, self.now, by.index, command, self.actions);
         }
     }
 
     /// Write to a slot: its member, unless it takes no writes, and its replacement.
-    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange, actions: &mut Actions) {
-        self.issue_writes(index, core::iter::once(range.slot), |_, _| range, actions);
+    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange) {
+        self.issue_writes(index, core::iter::once(range.slot), |_, _| range);
     }
 
     /// Write to some slots: `range_of` gives the range of each.
@@ -215,11 +213,10 @@ impl Controller {
         index: u32,
         mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
-        actions: &mut Actions,
     ) {
-        let by = self.ops.issuer(&self.pool, &self.requests, index);
+        let by = self.ops.issuer(self.pool, self.above.requests, index);
         if self.trace.steps().is_on() {
-            return self.issue_writes_traced(&by, &mut slots, &range_of, actions);
+            return self.issue_writes_traced(&by, &mut slots, &range_of);
         }
         let Self { sets, ops, channels, now, .. } = self;
         let set = sets.get_mut(by.set);
@@ -230,7 +227,7 @@ impl Controller {
             for member in place.each() {
                 if let Some(command) = by.write(set, channels, member, range) {
                     let key = channels.commands.put(command);
-                    channels.enter(*now, key, actions);
+                    channels.enter(*now, key, self.actions);
                     count += 1;
                 }
             }
@@ -244,23 +241,22 @@ impl Controller {
         by: &Issuer,
         slots: &mut dyn Iterator<Item = Slot>,
         range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
-        actions: &mut Actions,
     ) {
         for slot in slots {
             let set = self.sets.get(by.set);
             let (range, place) = (range_of(set.geometry(), slot), set.place(slot));
             for member in place.each() {
-                self.issue_write_to(by.index, member, range, actions);
+                self.issue_write_to(by.index, member, range);
             }
         }
     }
 
     /// Write to one member of a slot, unless it takes no writes.
-    pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange, actions: &mut Actions) {
-        let by = self.ops.issuer(&self.pool, &self.requests, index);
+    pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
+        let by = self.ops.issuer(self.pool, self.above.requests, index);
         let set = self.sets.get_mut(by.set);
-        if let Some(command) = by.write(set, &self.channels, member_index, range) {
-            self.ops.push_op_command(&mut self.channels, &mut self.trace, self.now, index, command, actions);
+        if let Some(command) = by.write(set, self.channels, member_index, range) {
+            self.ops.push_op_command(self.channels, self.trace, self.now, index, command, self.actions);
         }
     }
 }

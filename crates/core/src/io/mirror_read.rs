@@ -15,11 +15,11 @@ use crate::admin::MirrorRead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
-use crate::controller::Controller;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::channel::Channel;
 use crate::io::channel::Channels;
 use crate::io::op::Op;
+use crate::io::op_io::OpIo;
 use crate::reason::Reason;
 use crate::requests::Requests;
 use crate::slots::SlotSet;
@@ -272,7 +272,7 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// The copy from which the data at `at` is read, and the length; `None` if no member has it.
     pub(crate) fn choose_copy(
         &self,
@@ -290,7 +290,8 @@ impl Controller {
         let rule = set.mirror_reads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
         let is_long = parts
-            && self.sets.wanted_at_once(&self.arrays, &self.requests, op, at, left) > set.policy().split_above.get();
+            && self.sets.wanted_at_once(self.above.arrays, self.above.requests, op, at, left)
+                > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -325,7 +326,7 @@ impl Controller {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
                 MirrorRead::LeastPending if is_long => self.sets.section(op, mirror, at, left),
                 MirrorRead::LeastPending if spins => {
-                    self.sets.stay_with_run(&self.channels, op, mirror, (at, left), true)
+                    self.sets.stay_with_run(self.channels, op, mirror, (at, left), true)
                 }
                 _ => None,
             };
@@ -340,9 +341,10 @@ impl Controller {
         // A single read of at most one section is not split: the nearer head is better than taking turns.
         let is_single = left <= set.policy().split_section && set.mirror_reads.run_at(at).is_none();
         if is_single
-            || self.sets.wanted_at_once(&self.arrays, &self.requests, op, at, left) <= set.policy().split_above.get()
+            || self.sets.wanted_at_once(self.above.arrays, self.above.requests, op, at, left)
+                <= set.policy().split_above.get()
         {
-            return self.sets.stay_with_run(&self.channels, op, mirror, (at, left), false);
+            return self.sets.stay_with_run(self.channels, op, mirror, (at, left), false);
         }
         self.sets.section(op, mirror, at, left)
     }

@@ -8,6 +8,7 @@ pub(crate) mod ended;
 pub mod lock;
 pub(crate) mod mirror_read;
 pub(crate) mod op;
+pub(crate) mod op_io;
 pub(crate) mod ops;
 pub mod plan;
 

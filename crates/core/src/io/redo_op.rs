@@ -12,6 +12,7 @@ use crate::io::command::{Command, Hold};
 use crate::io::command_errors::MemberRange;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::wait::Wait;
 use crate::journal::commit::{JournalRead, JournalWork};
@@ -121,7 +122,7 @@ impl Journal {
 impl Controller {
     /// Advance the backlogs; true if something has changed.
     pub(crate) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
-        let mut moved = self.journal.replay_mut().take_asked() && self.redo_for_waiters(actions);
+        let mut moved = self.journal.replay_mut().take_asked() && self.op_io(actions).redo_for_waiters();
         for number in (0..self.journal.replay().len()).rev() {
             moved |= self.pump_backlog(number, actions);
             if self.sets.has_signal() {
@@ -153,7 +154,7 @@ impl Controller {
             && self.ops.may_begin_redo(&self.limits, self.journal.replay().backlog(number).progress().1)
         {
             let Some(index) = self.journal.replay_mut().backlog_mut(number).next() else { break };
-            if !self.begin_redo(number, index, false, actions) {
+            if !self.op_io(actions).begin_redo(number, index, false) {
                 break;
             }
             moved = true;
@@ -175,82 +176,6 @@ impl Controller {
             self.begin_to_serve(id, array);
         }
         may_begin
-    }
-
-    /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
-    /// again.
-    fn redo_for_waiters(&mut self, actions: &mut Actions) -> bool {
-        let mut moved = false;
-        for _ in 0..self.ops.redo_waiters() {
-            // All are called at once after a redo for a slot without a member.
-            let Some(waiting) = self.ops.next_redo_waiter() else { break };
-            let (set, rows) = (self.ops[waiting].set, self.sets.member_rows_of(&self.ops[waiting]));
-            let number = self.journal.replay().number_of(set);
-            let (Some(number), Some((from, to))) = (number, rows) else { continue };
-            while self.sets.may_redo(&self.journal, number) {
-                let backlog = self.journal.replay().backlog(number);
-                let Some(index) = backlog.next_of(from, to) else { break };
-                let room = actions.has_room() && self.ops.may_make_awaited_op();
-                if !room || !self.begin_redo(number, index, true, actions) {
-                    self.journal.replay_mut().ask();
-                    return moved;
-                }
-                moved = true;
-            }
-        }
-        moved
-    }
-
-    /// Begin a redo, with the neighbours that share its write; false if there is no room.
-    fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool, actions: &mut Actions) -> bool {
-        let block = self.journal.block_sectors();
-        let backlog = self.journal.replay_mut().backlog_mut(number);
-        let (id, own) = (backlog.owner().0, backlog.redo(index));
-        let (count, len) = backlog.run_from(index, block);
-        let set = self.sets.get(id);
-        let (slot, at, _) = own.place();
-        if slot.0 >= set.slots() || !set.writable().contains(slot) {
-            // The slot has no member. A later one is filled by a rebuild.
-            self.journal.redos_done(&mut self.sets, id, index, count);
-            self.ops.wake_redo_waiters(&mut self.sets);
-            return true;
-        }
-        let (Some(device), true) = (self.journal.redo_device(&self.channels, None), self.channels.may_issue()) else {
-            return false;
-        };
-        let before = own.from().get() % block;
-        let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
-        let backlog = self.journal.replay_mut().backlog_mut(number);
-        let (mut run, mut has_spare) = (self.pool.work_mut().take(bytes.get()), false);
-        if run.is_none() {
-            run = backlog.take_spare();
-            has_spare = true;
-        }
-        let Some(run) = run else { return false };
-        backlog.begin(index, count);
-        let number_of_redos = u32::try_from(count).expect("few go together");
-        let data = RedoData { first: index, count: number_of_redos, reads: RedoReads::Going(0), is_awaited };
-        let op = Op {
-            work: WorkFrames::Run(run),
-            payload: Payload::Host(run.at + Sectors(before).bytes()),
-            phase: Phase::ReadingOld,
-            ..Op::redo_of(id, MemberExtent { slot, at, len }, data)
-        };
-        let key = self.ops.put(op);
-        self.sets.get_mut(id).begin_op();
-        if has_spare {
-            self.journal.replay_mut().backlog_mut(number).spare_goes_to(key.index);
-        }
-        self.journal.count_redo();
-        let mut done = Bytes::ZERO;
-        for next in index..index + count {
-            let own = self.journal.replay().backlog(number).redo(next);
-            let (from, (_, _, own)) = (DriveLba(own.from().get() - before), own.place());
-            let len = Sectors((before + own.get()).next_multiple_of(block));
-            self.read_for_redo(key.index, device, (from, len), run.at + done, actions);
-            done += own.bytes();
-        }
-        true
     }
 
     /// The backlog of a set is empty, or no more of it can be done.
@@ -288,10 +213,88 @@ impl Controller {
         self.ops.wake_redo_waiters(&mut self.sets);
         true
     }
+}
+
+impl OpIo<'_> {
+    /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
+    /// again.
+    fn redo_for_waiters(&mut self) -> bool {
+        let mut moved = false;
+        for _ in 0..self.ops.redo_waiters() {
+            // All are called at once after a redo for a slot without a member.
+            let Some(waiting) = self.ops.next_redo_waiter() else { break };
+            let (set, rows) = (self.ops[waiting].set, self.sets.member_rows_of(&self.ops[waiting]));
+            let number = self.journal.replay().number_of(set);
+            let (Some(number), Some((from, to))) = (number, rows) else { continue };
+            while self.sets.may_redo(self.journal, number) {
+                let backlog = self.journal.replay().backlog(number);
+                let Some(index) = backlog.next_of(from, to) else { break };
+                let room = self.actions.has_room() && self.ops.may_make_awaited_op();
+                if !room || !self.begin_redo(number, index, true) {
+                    self.journal.replay_mut().ask();
+                    return moved;
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Begin a redo, with the neighbours that share its write; false if there is no room.
+    fn begin_redo(&mut self, number: usize, index: usize, is_awaited: bool) -> bool {
+        let block = self.journal.block_sectors();
+        let backlog = self.journal.replay_mut().backlog_mut(number);
+        let (id, own) = (backlog.owner().0, backlog.redo(index));
+        let (count, len) = backlog.run_from(index, block);
+        let set = self.sets.get(id);
+        let (slot, at, _) = own.place();
+        if slot.0 >= set.slots() || !set.writable().contains(slot) {
+            // The slot has no member. A later one is filled by a rebuild.
+            self.journal.redos_done(self.sets, id, index, count);
+            self.ops.wake_redo_waiters(self.sets);
+            return true;
+        }
+        let (Some(device), true) = (self.journal.redo_device(self.channels, None), self.channels.may_issue()) else {
+            return false;
+        };
+        let before = own.from().get() % block;
+        let bytes = Sectors((before + len.get()).next_multiple_of(block)).bytes();
+        let backlog = self.journal.replay_mut().backlog_mut(number);
+        let (mut run, mut has_spare) = (self.pool.work_mut().take(bytes.get()), false);
+        if run.is_none() {
+            run = backlog.take_spare();
+            has_spare = true;
+        }
+        let Some(run) = run else { return false };
+        backlog.begin(index, count);
+        let number_of_redos = u32::try_from(count).expect("few go together");
+        let data = RedoData { first: index, count: number_of_redos, reads: RedoReads::Going(0), is_awaited };
+        let op = Op {
+            work: WorkFrames::Run(run),
+            payload: Payload::Host(run.at + Sectors(before).bytes()),
+            phase: Phase::ReadingOld,
+            ..Op::redo_of(id, MemberExtent { slot, at, len }, data)
+        };
+        let key = self.ops.put(op);
+        self.sets.get_mut(id).begin_op();
+        if has_spare {
+            self.journal.replay_mut().backlog_mut(number).spare_goes_to(key.index);
+        }
+        self.journal.count_redo();
+        let mut done = Bytes::ZERO;
+        for next in index..index + count {
+            let own = self.journal.replay().backlog(number).redo(next);
+            let (from, (_, _, own)) = (DriveLba(own.from().get() - before), own.place());
+            let len = Sectors((before + own.get()).next_multiple_of(block));
+            self.read_for_redo(key.index, device, (from, len), run.at + done);
+            done += own.bytes();
+        }
+        true
+    }
 
     /// Make an operation on a parity set wait if its rows are in the backlog; true if it waits or has failed. A waiting
     /// operation is called again.
-    pub(crate) fn hold_for_redo(&mut self, index: u32, actions: &mut Actions) -> bool {
+    pub(crate) fn hold_for_redo(&mut self, index: u32) -> bool {
         let op = &self.ops[index];
         if op.parent().is_some() {
             // Its parent has waited.
@@ -304,23 +307,16 @@ impl Controller {
             return false;
         }
         if backlog.is_over() {
-            self.fail_op(index, ReplyStatus::IoError, actions);
+            self.fail_op(index, ReplyStatus::IoError);
         } else {
-            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForRedo, stripe, 0);
+            self.trace.note_op(self.sets, self.ops, index, Reason::WaitedForRedo, stripe, 0);
             self.ops.hold_op(index, Wait::Redo);
             self.journal.replay_mut().ask();
         }
         true
     }
 
-    fn read_for_redo(
-        &mut self,
-        index: u32,
-        device: usize,
-        (lba, len): (DriveLba, Sectors),
-        to: PoolOffset,
-        actions: &mut Actions,
-    ) {
+    fn read_for_redo(&mut self, index: u32, device: usize, (lba, len): (DriveLba, Sectors), to: PoolOffset) {
         let op = &self.ops[index];
         let command = Command {
             op: DriveOp::Read,
@@ -332,17 +328,11 @@ impl Controller {
             ..self.journal.command_to(device, JournalWork::Read(JournalRead::Redo(index)))
         };
         self.ops[index].pending += 1;
-        self.channels.push(self.now, &command, actions);
+        self.channels.push(self.now, &command, self.actions);
     }
 
-    /// A part of a redo was read, or the other device is tried.
-    pub(crate) fn on_redo_read(
-        &mut self,
-        index: u32,
-        command: &Command,
-        result: Result<(), CommandError>,
-        actions: &mut Actions,
-    ) {
+    /// A part of a redo was read, or the other device is tried. A device that did not answer was dropped before.
+    pub(crate) fn on_redo_read(&mut self, index: u32, command: &Command, result: Result<(), CommandError>) {
         let set = self.ops[index].set;
         let number = command.journal_device();
         let why = match result {
@@ -353,15 +343,14 @@ impl Controller {
             }
             Err(CommandError::Timeout) => {
                 self.ops[index].lose_redo();
-                self.drop_journal_device(number, actions);
                 let works = self.journal.has_working_device();
                 (!works).then_some(SILENT)
             }
             Err(CommandError::Drive(_)) => {
-                match self.ops.next_redo_device(&self.journal, &self.channels, index, number) {
+                match self.ops.next_redo_device(self.journal, self.channels, index, number) {
                     Some(other) => {
                         let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
-                        self.read_for_redo(index, other, (command.lba, command.len), to, actions);
+                        self.read_for_redo(index, other, (command.lba, command.len), to);
                         None
                     }
                     None => Some(UNREADABLE),
@@ -376,10 +365,10 @@ impl Controller {
     }
 
     /// Advance a redo: write the data that was read.
-    pub(crate) fn step_redo(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn step_redo(&mut self, index: u32) {
         let op = self.ops[index];
         match op.phase {
-            Phase::ReadingOld if op.is_redo_lost() => self.finish_redo(index, actions),
+            Phase::ReadingOld if op.is_redo_lost() => self.finish_redo(index),
             Phase::ReadingOld => {
                 if !self.channels.may_issue() {
                     return self.ops.hold_for_commands(index);
@@ -388,14 +377,14 @@ impl Controller {
                 let Footprint::Member(own) = op.footprint else { unreachable!("a redo is for a member") };
                 let Payload::Host(at) = op.payload else { unreachable!("it was read into frames") };
                 let range = MemberRange { slot: own.slot, lba: own.at, len: own.len, at };
-                self.issue_write(index, range, actions);
+                self.issue_write(index, range);
                 if self.ops[index].pending == 0 {
-                    self.finish_redo(index, actions);
+                    self.finish_redo(index);
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if op.has_failed() || self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index) {
-                    self.finish_redo(index, actions);
+                if op.has_failed() || self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+                    self.finish_redo(index);
                 }
             }
             phase => unreachable!("a redo is never in {phase:?}"),
@@ -403,7 +392,7 @@ impl Controller {
     }
 
     /// A redo has ended. If it used the spare frames and a hung drive may still access them, others take their place.
-    fn finish_redo(&mut self, index: u32, actions: &mut Actions) {
+    fn finish_redo(&mut self, index: u32) {
         let op = &mut self.ops[index];
         let backlog = self.journal.replay_mut().backlog_of(op.set);
         let backlog = backlog.expect("it is kept while redos are out");
@@ -412,6 +401,6 @@ impl Controller {
             self.pool.work_mut().release(run);
             backlog.keep_spare(self.pool.work_mut().take(backlog.bytes_max()));
         }
-        self.finish_op(index, actions);
+        self.finish_op(index);
     }
 }

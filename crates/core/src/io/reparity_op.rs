@@ -19,12 +19,13 @@ use openraid_units::{PoolOffset, Sectors};
 
 use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::sets::Sets;
-use crate::controller::{CommandError, Controller};
+use crate::controller::CommandError;
 use crate::events::{DriveError, Verdict};
 use crate::frames::Pool;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
 use crate::io::op::{Computation, Op, Outcome, PartialParity, Phase};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
@@ -78,12 +79,12 @@ impl Ops {
     }
 }
 
-impl Controller {
-    pub(crate) fn step_reparity(&mut self, index: u32, actions: &mut Actions) {
+impl OpIo<'_> {
+    pub(crate) fn step_reparity(&mut self, index: u32) {
         match self.ops[index].phase {
-            Phase::Start | Phase::Planning => self.plan_reparity(index, actions),
-            Phase::ReadingOld => self.reparity_read(index, actions),
-            Phase::Computing(Computation::Check) => self.partial_checked(index, actions),
+            Phase::Start | Phase::Planning => self.plan_reparity(index),
+            Phase::ReadingOld => self.reparity_read(index),
+            Phase::Computing(Computation::Check) => self.partial_checked(index),
             Phase::Computing(_) => {
                 let op = &mut self.ops[index];
                 op.phase = Phase::Writing;
@@ -92,30 +93,30 @@ impl Controller {
                 let (lba, _) = op.member_rows(self.sets.get(op.set));
                 let len = Sectors(u64::from(op.rows()));
                 let range = MemberRange { slot, lba, len, at: op.buffer(slot) };
-                self.issue_write(index, range, actions);
+                self.issue_write(index, range);
                 if self.ops[index].pending == 0 {
-                    self.reparity_rows_done(index, actions);
+                    self.reparity_rows_done(index);
                 }
             }
             Phase::Writing | Phase::Recording => {
-                self.sets.distrust_unmade_parity(&mut self.ops, &self.trace, self.now, index, actions);
-                if self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index) {
-                    self.reparity_rows_done(index, actions);
+                self.sets.distrust_unmade_parity(self.ops, self.trace, self.now, index, self.actions);
+                if self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+                    self.reparity_rows_done(index);
                 }
             }
             phase => unreachable!("an entry of a log is never in {phase:?}"),
         }
     }
 
-    fn reparity_rows_done(&mut self, index: u32, actions: &mut Actions) {
+    fn reparity_rows_done(&mut self, index: u32) {
         if self.next_rows(index) {
-            self.plan_reparity(index, actions);
+            self.plan_reparity(index);
         } else {
-            self.finish_op(index, actions);
+            self.finish_op(index);
         }
     }
 
-    fn plan_reparity(&mut self, index: u32, actions: &mut Actions) {
+    fn plan_reparity(&mut self, index: u32) {
         if !self.channels.may_issue() {
             return self.ops.hold_for_commands(index);
         }
@@ -123,14 +124,14 @@ impl Controller {
         let slot = op.parity_slot();
         let keeper = self.sets.get(op.set).member_of(slot).is_some_and(|member| member.is_active());
         if self.sets.get(op.set).has_failed() || !keeper {
-            return self.finish_op(index, actions);
+            return self.finish_op(index);
         }
         let redoing = *self.sets.redoing(&op);
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
-            if self.ops.take_reparity_buffers(&mut self.sets, &mut self.trace, &mut self.pool, index, SlotSet::EMPTY) {
-                self.read_partial(index, actions);
+            if self.ops.take_reparity_buffers(self.sets, self.trace, self.pool, index, SlotSet::EMPTY) {
+                self.read_partial(index);
             }
             return;
         }
@@ -139,20 +140,14 @@ impl Controller {
         let written = op.named_slots(self.sets.get(op.set));
         if !written.with(op.parity_slot()).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
-            if self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
-                return self.plan_reparity(index, actions);
+            if self.ops.narrow_rows(self.sets, self.pool, index) {
+                return self.plan_reparity(index);
             }
-            return self.reparity_rows_done(index, actions);
+            return self.reparity_rows_done(index);
         }
         self.ops[index].partial_parity =
             if redoing.entry().at.is_some() { PartialParity::Buffered } else { PartialParity::None };
-        if !self.ops.take_reparity_buffers(
-            &mut self.sets,
-            &mut self.trace,
-            &mut self.pool,
-            index,
-            written.with(op.parity_slot()),
-        ) {
+        if !self.ops.take_reparity_buffers(self.sets, self.trace, self.pool, index, written.with(op.parity_slot())) {
             return;
         }
         let op = &mut self.ops[index];
@@ -160,15 +155,15 @@ impl Controller {
         let op = *op;
         for slot in written {
             let range = MemberRange { slot, lba: from, len: to - from, at: op.buffer(slot) };
-            self.issue_read(index, range, SlotSet::EMPTY, actions);
+            self.issue_read(index, range, SlotSet::EMPTY);
         }
         if op.partial_parity.is_there() {
-            self.read_partial(index, actions);
+            self.read_partial(index);
         }
     }
 
     /// Read the partial parity of the rows in work.
-    fn read_partial(&mut self, index: u32, actions: &mut Actions) {
+    fn read_partial(&mut self, index: u32) {
         let op = self.ops[index];
         let redoing = self.sets.redoing(&op);
         let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
@@ -186,17 +181,11 @@ impl Controller {
             ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive())
         };
         self.ops[index].pending += 1;
-        self.channels.push(self.now, &command, actions);
+        self.channels.push(self.now, &command, self.actions);
     }
 
     /// A read of partial parity ended.
-    pub(crate) fn on_partial_read(
-        &mut self,
-        index: u32,
-        command: &Command,
-        result: Result<(), CommandError>,
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn on_partial_read(&mut self, index: u32, command: &Command, result: Result<(), CommandError>) {
         if let Err(error) = result {
             let reason = match error {
                 CommandError::Timeout => Some(FailReason::Timeout),
@@ -205,7 +194,7 @@ impl Controller {
                 CommandError::Drive(_) => Some(FailReason::Protocol),
             };
             if let Some(reason) = reason {
-                self.sets.fail_member((command.set, command.member()), reason, (&self.trace, self.now), actions);
+                self.sets.fail_member((command.set, command.member()), reason, (self.trace, self.now), self.actions);
             }
             self.ops[index].excluded.insert(command.slot);
             // If the parity's member is gone, there is no parity to compute.
@@ -220,59 +209,59 @@ impl Controller {
         }
     }
 
-    fn reparity_read(&mut self, index: u32, actions: &mut Actions) {
+    fn reparity_read(&mut self, index: u32) {
         let op = self.ops[index];
         self.ops[index].frames_abandoned = false;
         if op.excluded.contains(op.parity_slot()) {
-            return self.finish_op(index, actions);
+            return self.finish_op(index);
         }
         let sound = self.sets.redoing(&op).is_sound();
         if sound && op.plan.read.intersects(op.excluded) {
-            self.ops.release_work(&mut self.pool, index);
+            self.ops.release_work(self.pool, index);
             self.ops[index].phase = Phase::Planning;
-            return self.plan_reparity(index, actions);
+            return self.plan_reparity(index);
         }
-        let columns = actions.columns.len();
+        let columns = self.actions.columns.len();
         let partial = op.partial_parity.is_there().then(|| op.partial_buffer());
-        let mut push = |at: PoolOffset| actions.columns.push(JobColumn { index: 0, at, old: at });
+        let mut push = |at: PoolOffset| self.actions.columns.push(JobColumn { index: 0, at, old: at });
         if !sound {
             push(partial.expect("it was read"));
             self.ops[index].phase = Phase::Computing(Computation::Check);
             return self.ops.push_job(
-                &mut self.trace,
+                self.trace,
                 index,
                 JobKind::Checksum,
                 op.row_bytes(),
                 columns,
                 None,
                 None,
-                actions,
+                self.actions,
             );
         }
         op.plan.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
         let to = op.buffer(op.parity_slot());
         self.ops[index].phase = Phase::Computing(Computation::Parity);
-        self.ops.push_job(&mut self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+        self.ops.push_job(self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, self.actions);
     }
 
     /// A part of the partial parity was added to the checksum: continue, or check the sum of all.
-    fn partial_checked(&mut self, index: u32, actions: &mut Actions) {
+    fn partial_checked(&mut self, index: u32) {
         let op = self.ops[index];
         let Verdict::Checksum(crc) = op.verdict else { unreachable!("a checksum was asked for") };
         let ppl = self.sets.get_mut(op.set).ppl.as_mut().expect("it has logs");
         ppl.sum_partial(crc, u64::from(op.row_bytes()));
         if self.next_rows(index) {
-            return self.plan_reparity(index, actions);
+            return self.plan_reparity(index);
         }
         let is_sound = self.sets.get_mut(op.set).ppl.as_mut().is_some_and(|ppl| ppl.judge_partial());
         if !is_sound {
-            return self.finish_op(index, actions);
+            return self.finish_op(index);
         }
         let rows_max = self.sets.get(op.set).rows_max();
         let part = self.ops[index].part_mut();
         let (lo, hi) = part.range();
         part.take(lo, hi.min(lo.saturating_add(rows_max)));
-        self.plan_reparity(index, actions);
+        self.plan_reparity(index);
     }
 }

@@ -6,7 +6,6 @@ use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::SlotMembers;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
@@ -14,6 +13,7 @@ use crate::io::command_errors::MemberRange;
 use crate::io::ended::News;
 use crate::io::footprint::{stripe_slots, Columns};
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
@@ -249,10 +249,10 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// A command was given up while it pointed into the work frames: plan again with other frames. If it pointed into
     /// the host's frames, the whole piece is read again, and the answer is true.
-    fn replace_frames(&mut self, index: u32, actions: &mut Actions) -> bool {
+    fn replace_frames(&mut self, index: u32) -> bool {
         if !core::mem::take(&mut self.ops[index].frames_abandoned) {
             return false;
         }
@@ -263,53 +263,53 @@ impl Controller {
         }
         if let Some(piece) = op.piece() {
             self.ended.report(News::ReadAgain { piece, abandons_frames: true });
-            self.finish_op(index, actions);
+            self.finish_op(index);
         } else {
             self.ops[index].frames_abandoned = true;
-            self.fail_op(index, ReplyStatus::IoError, actions);
+            self.fail_op(index, ReplyStatus::IoError);
         }
         true
     }
 
     // ---- reading
 
-    pub(crate) fn step_row_read(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn step_row_read(&mut self, index: u32) {
         match self.ops[index].phase {
-            Phase::Planning => self.plan_row_read(index, actions),
+            Phase::Planning => self.plan_row_read(index),
             Phase::ReadingOld => {
-                if self.replace_frames(index, actions) {
+                if self.replace_frames(index) {
                     return;
                 }
                 let op = self.ops[index];
                 if op.plan.read.intersects(op.excluded) {
-                    self.ops.rows_unread(&mut self.sets, &mut self.pool, index);
+                    self.ops.rows_unread(self.sets, self.pool, index);
                     self.ops[index].phase = Phase::Planning;
-                    return self.plan_row_read(index, actions);
+                    return self.plan_row_read(index);
                 }
                 if op.plan.lost.is_empty() {
-                    return self.row_read_done(index, actions);
+                    return self.row_read_done(index);
                 }
                 self.ops[index].phase = Phase::Computing(Computation::Recover);
-                self.ops.push_recover(&self.sets, &mut self.trace, index, actions);
+                self.ops.push_recover(self.sets, self.trace, index, self.actions);
             }
-            Phase::Computing(_) => self.row_read_done(index, actions),
+            Phase::Computing(_) => self.row_read_done(index),
             phase => unreachable!("a row read is never in {phase:?}"),
         }
     }
 
-    fn row_read_done(&mut self, index: u32, actions: &mut Actions) {
+    fn row_read_done(&mut self, index: u32) {
         if self.next_rows(index) {
-            self.plan_row_read(index, actions);
+            self.plan_row_read(index);
         } else {
-            self.finish_op(index, actions);
+            self.finish_op(index);
         }
     }
 
-    fn plan_row_read(&mut self, index: u32, actions: &mut Actions) {
+    fn plan_row_read(&mut self, index: u32) {
         if !self.channels.may_issue() {
             return self.ops.hold_for_commands(index);
         }
-        self.ops.narrow_unfit_rows(&self.sets, &mut self.pool, index);
+        self.ops.narrow_unfit_rows(self.sets, self.pool, index);
         let op = &self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
@@ -317,91 +317,91 @@ impl Controller {
             (named, SlotSet::EMPTY, SlotSet::EMPTY)
         } else if self.sets.get(self.ops[index].set).has_failed() {
             // Some of the row may have been written when the operation ended, so its parity is useless.
-            return self.fail_op(index, ReplyStatus::IoError, actions);
+            return self.fail_op(index, ReplyStatus::IoError);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
-        } else if self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
-            return self.plan_row_read(index, actions);
+        } else if self.ops.narrow_rows(self.sets, self.pool, index) {
+            return self.plan_row_read(index);
         } else {
-            return self.fail_op(index, ReplyStatus::IoError, actions);
+            return self.fail_op(index, ReplyStatus::IoError);
         };
-        if !self.ops.take_buffers(&mut self.sets, &mut self.trace, &mut self.pool, index, buffers) {
+        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, buffers) {
             return;
         }
         let op = &mut self.ops[index];
         (op.plan, op.phase) = (Plan { read, lost, ..Plan::default() }, Phase::ReadingOld);
         if !lost.is_empty() {
             let (set, stripe) = (op.set, op.rows_of().stripe);
-            self.trace.note(&mut self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
+            self.trace.note(self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
-            self.trace.op(&self.ops, index, || What::Planned { reason, rejected: 0, parity, lost });
+            self.trace.op(self.ops, index, || What::Planned { reason, rejected: 0, parity, lost });
         }
         let op = &self.ops[index];
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
         let len = to - lba;
         let range_of = |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.read_at(geometry, slot) };
-        self.issue_reads(index, read.iter(), range_of, SlotSet::EMPTY, actions);
+        self.issue_reads(index, read.iter(), range_of, SlotSet::EMPTY);
     }
 
     // ---- writing
 
     /// Advance a write of a host.
     #[inline(always)]
-    pub(crate) fn step_row_write(&mut self, index: u32, actions: &mut Actions) {
-        let mut rows = self.step_rows(index, actions);
+    pub(crate) fn step_row_write(&mut self, index: u32) {
+        let mut rows = self.step_rows(index);
         loop {
             rows = match rows {
                 Rows::Held => return,
-                Rows::Planned => self.read_old(index, actions),
-                Rows::Written if self.next_rows(index) => self.plan_row_write(index, actions),
-                Rows::Written => return self.finish_op(index, actions),
+                Rows::Planned => self.read_old(index),
+                Rows::Written if self.next_rows(index) => self.plan_row_write(index),
+                Rows::Written => return self.finish_op(index),
             }
         }
     }
 
     /// Advance the rows in work of a write, for a host or for destage.
     #[inline(always)]
-    pub(crate) fn step_rows(&mut self, index: u32, actions: &mut Actions) -> Rows {
+    pub(crate) fn step_rows(&mut self, index: u32) -> Rows {
         match self.ops[index].phase {
-            Phase::Planning => self.plan_row_write(index, actions),
-            Phase::ReadingOld => self.old_data_read(index, actions),
+            Phase::Planning => self.plan_row_write(index),
+            Phase::ReadingOld => self.old_data_read(index),
             Phase::Computing(Computation::Recover) => {
                 self.ops[index].phase = Phase::Computing(Computation::Parity);
-                self.push_parity(index, actions)
+                self.push_parity(index)
             }
             Phase::Computing(Computation::Parity) if self.ops[index].partial_parity.is_there() => {
                 let set = self.sets.get(self.ops[index].set);
-                self.ops.push_partial(set, index, &mut self.trace, actions);
+                self.ops.push_partial(set, index, self.trace, self.actions);
                 Rows::Held
             }
             Phase::Computing(Computation::Partial) => {
-                self.ops.push_partial_sum(index, &mut self.trace, actions);
+                self.ops.push_partial_sum(index, self.trace, self.actions);
                 Rows::Held
             }
             Phase::Computing(Computation::PartialSum) => {
                 self.ops[index].keep_partial_sum();
-                self.log_row_write(index, actions)
+                self.log_row_write(index)
             }
-            Phase::Computing(_) | Phase::Logging => self.log_row_write(index, actions),
-            Phase::Writing | Phase::Recording => self.row_written(index, actions),
+            Phase::Computing(_) | Phase::Logging => self.log_row_write(index),
+            Phase::Writing | Phase::Recording => self.row_written(index),
             phase => unreachable!("a row write is never in {phase:?}"),
         }
     }
 
-    fn plan_row_write(&mut self, index: u32, actions: &mut Actions) -> Rows {
+    fn plan_row_write(&mut self, index: u32) -> Rows {
         if !self.channels.may_issue() {
             self.ops.hold_for_commands(index);
             return Rows::Held;
         }
-        self.ops.narrow_unfit_rows(&self.sets, &mut self.pool, index);
+        self.ops.narrow_unfit_rows(self.sets, self.pool, index);
         let op = &self.ops[index];
         let (set, stripe) = (op.set, op.rows_of().stripe);
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
         let policy = self.sets.get(set).policy().partial_write;
         let plan = plan_write(&view, named, policy);
-        if plan.is_err() && self.ops.narrow_rows(&self.sets, &mut self.pool, index) {
-            return self.plan_row_write(index, actions);
+        if plan.is_err() && self.ops.narrow_rows(self.sets, self.pool, index) {
+            return self.plan_row_write(index);
         }
         // A single block may be written without a parity whose old bytes cannot be read and which recovery does not
         // use.
@@ -409,25 +409,19 @@ impl Controller {
             let filling = view.filling | view.parities().minus(view.readable);
             plan_write(&StripeView { filling, ..view }, named, policy)
         });
-        let Ok(plan) = plan else { return self.write_without_parity(index, &view, named, actions) };
-        if !self.sets.leave_parities_out(&self.ops, &self.trace, index, &view, plan.write, actions) {
-            self.fail_op(index, ReplyStatus::IoError, actions);
+        let Ok(plan) = plan else { return self.write_without_parity(index, &view, named) };
+        if !self.sets.leave_parities_out(self.ops, self.trace, index, &view, plan.write, self.actions) {
+            self.fail_op(index, ReplyStatus::IoError);
             return Rows::Held;
         }
         let (partial, partial_parity) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
-        if !self.ops.take_buffers(
-            &mut self.sets,
-            &mut self.trace,
-            &mut self.pool,
-            index,
-            plan.read | plan.lost | plan.parity,
-        ) {
+        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, plan.read | plan.lost | plan.parity) {
             return Rows::Held;
         }
-        self.trace.note(&mut self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
+        self.trace.note(self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
-        self.trace.op(&self.ops, index, || What::Planned { reason, rejected, parity, lost });
+        self.trace.op(self.ops, index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
         (op.method, op.phase) = (plan.method, Phase::ReadingOld);
         op.plan = Plan { read: plan.read, lost: plan.lost, parity: plan.parity, write: plan.write };
@@ -435,37 +429,38 @@ impl Controller {
     }
 
     /// The rows are planned, and destage has staged its data: read the old blocks that their parity needs.
-    pub(crate) fn read_old(&mut self, index: u32, actions: &mut Actions) -> Rows {
+    pub(crate) fn read_old(&mut self, index: u32) -> Rows {
         let op = &self.ops[index];
         if op.plan.read.is_empty() {
             return match op.pending {
                 // Without parity nothing is computed.
-                0 if op.phase != Phase::ReadingOld => self.log_row_write(index, actions),
-                0 => self.old_data_read(index, actions),
+                0 if op.phase != Phase::ReadingOld => self.log_row_write(index),
+                0 => self.old_data_read(index),
                 _ => Rows::Held,
             };
         }
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
         let len = to - lba;
         let range_of = |_: &Geometry, slot| MemberRange { slot, lba, len, at: frames.buffer(slot) };
-        self.issue_reads(index, op.plan.read.iter(), range_of, SlotSet::EMPTY, actions);
+        self.issue_reads(index, op.plan.read.iter(), range_of, SlotSet::EMPTY);
         Rows::Held
     }
 
     /// Too much of this block's row is lost to compute its parity: the data is still written, and the parity is
     /// recorded as bad, so that it is not used for recovery.
-    fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet, actions: &mut Actions) -> Rows {
+    fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet) -> Rows {
         let can_write = named.minus(view.writable).is_empty();
-        if !can_write || !self.sets.leave_parities_out(&self.ops, &self.trace, index, view, SlotSet::EMPTY, actions) {
-            self.fail_op(index, ReplyStatus::IoError, actions);
+        if !can_write || !self.sets.leave_parities_out(self.ops, self.trace, index, view, SlotSet::EMPTY, self.actions)
+        {
+            self.fail_op(index, ReplyStatus::IoError);
             return Rows::Held;
         }
         let op = self.ops[index];
         (self.ops[index].partial, self.ops[index].partial_parity) = (Partial::No, PartialParity::None);
-        if !self.ops.take_buffers(&mut self.sets, &mut self.trace, &mut self.pool, index, SlotSet::EMPTY) {
+        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, SlotSet::EMPTY) {
             return Rows::Held;
         }
-        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
+        self.trace.note_op(self.sets, self.ops, index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         op.plan = Plan { write: named, ..Plan::default() };
@@ -474,28 +469,28 @@ impl Controller {
         Rows::Planned
     }
 
-    fn old_data_read(&mut self, index: u32, actions: &mut Actions) -> Rows {
+    fn old_data_read(&mut self, index: u32) -> Rows {
         let op = &mut self.ops[index];
         op.frames_abandoned = false;
         if op.plan.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
-            self.ops.rows_unread(&mut self.sets, &mut self.pool, index);
-            return self.plan_row_write(index, actions);
+            self.ops.rows_unread(self.sets, self.pool, index);
+            return self.plan_row_write(index);
         }
         if op.plan.lost.is_empty() {
             op.phase = Phase::Computing(Computation::Parity);
-            self.push_parity(index, actions)
+            self.push_parity(index)
         } else {
             op.phase = Phase::Computing(Computation::Recover);
-            self.ops.push_recover(&self.sets, &mut self.trace, index, actions);
+            self.ops.push_recover(self.sets, self.trace, index, self.actions);
             Rows::Held
         }
     }
 
     /// Compute the new parity.
-    fn push_parity(&mut self, index: u32, actions: &mut Actions) -> Rows {
+    fn push_parity(&mut self, index: u32) -> Rows {
         if self.ops[index].plan.parity.is_empty() {
-            return self.log_row_write(index, actions);
+            return self.log_row_write(index);
         }
         let op = &self.ops[index];
         let geometry = self.sets.get(op.set).geometry();
@@ -503,12 +498,12 @@ impl Controller {
         let row = parity.row(op.rows_of().stripe);
         let (data, p, q) = stripe_slots(parity, row);
         let (named, frames) = (op.named_slots(self.sets.get(op.set)), RowFrames::of(op));
-        let columns = actions.columns.len();
+        let columns = self.actions.columns.len();
         let kind = match op.method {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
                     let (at, old) = (frames.named(geometry, slot), frames.buffer(slot));
-                    actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old });
+                    self.actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old });
                 }
                 JobKind::Update
             }
@@ -518,7 +513,7 @@ impl Controller {
             | WriteMethod::DataOnly => {
                 for slot in data {
                     let at = if named.contains(slot) { frames.named(geometry, slot) } else { frames.buffer(slot) };
-                    actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old: at });
+                    self.actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old: at });
                 }
                 JobKind::Generate
             }
@@ -526,13 +521,13 @@ impl Controller {
         let p = op.plan.parity.contains(p).then(|| frames.buffer(p));
         let q = q.filter(|q| op.plan.parity.contains(*q)).map(|q| frames.buffer(q));
         let bytes = op.row_bytes();
-        self.ops.push_job(&mut self.trace, index, kind, bytes, columns, p, q, actions);
+        self.ops.push_job(self.trace, index, kind, bytes, columns, p, q, self.actions);
         Rows::Held
     }
 
-    fn log_row_write(&mut self, index: u32, actions: &mut Actions) -> Rows {
+    fn log_row_write(&mut self, index: u32) -> Rows {
         self.ops[index].phase = Phase::Logging;
-        if !self.pass_write_gate(index, actions).is_open() {
+        if !self.pass_write_gate(index).is_open() {
             return Rows::Held;
         }
         let op = &mut self.ops[index];
@@ -543,25 +538,23 @@ impl Controller {
         let len = to - lba;
         let range_of =
             |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };
-        self.issue_writes(index, write.iter(), range_of, actions);
+        self.issue_writes(index, write.iter(), range_of);
         if self.ops[index].pending == 0 {
-            self.row_written(index, actions)
+            self.row_written(index)
         } else {
             Rows::Held
         }
     }
 
-    fn row_written(&mut self, index: u32, actions: &mut Actions) -> Rows {
-        if !self.ops[index].has_failed()
-            && !self.ops.pass_reply_gate(&mut self.sets, &mut self.trace, self.planted, index)
-        {
+    fn row_written(&mut self, index: u32) -> Rows {
+        if !self.ops[index].has_failed() && !self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
             return Rows::Held;
         }
         if !self.ops[index].has_failed() {
             return Rows::Written;
         }
-        self.sets.distrust_parity(&self.ops, &self.trace, self.now, index, actions);
-        self.finish_op(index, actions);
+        self.sets.distrust_parity(self.ops, self.trace, self.now, index, self.actions);
+        self.finish_op(index);
         Rows::Held
     }
 }

@@ -19,9 +19,9 @@
 use openraid_units::Sectors;
 
 use crate::array::sets::Sets;
-use crate::controller::Controller;
 use crate::frames::Pool;
 use crate::io::op::{OpKind, Phase};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::plan::{plan_recovery, plan_write};
 use crate::limits::SEARCH_WAYS;
@@ -248,13 +248,13 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
-        self.journal.unlog(&mut self.sets, &mut self.ops[index]);
+        self.journal.unlog(self.sets, &mut self.ops[index]);
         self.sets.end_record(&mut self.ops[index], self.planted);
-        self.ops.release_work(&mut self.pool, index);
-        let (block, rows_max) = (self.sets.block_of(&self.ops, index), self.sets.get(self.ops[index].set).rows_max());
+        self.ops.release_work(self.pool, index);
+        let (block, rows_max) = (self.sets.block_of(self.ops, index), self.sets.get(self.ops[index].set).rows_max());
         let op = &mut self.ops[index];
         op.excluded = SlotSet::EMPTY;
         op.phase = Phase::Planning;

@@ -4,19 +4,19 @@ use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
 
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::array::sets::Sets;
-use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::frames::Pool;
+use crate::io::drive_io::DriveIo;
 use crate::io::ended::{EndedFor, News};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
+use crate::io::op_io::{Above, OpIo};
 use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
-use crate::requests::Requests;
 use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
 use crate::trace::Trace;
@@ -87,23 +87,23 @@ impl Ops {
 impl Ops {
     /// Record the step of a new operation.
     #[inline(always)]
-    fn trace_made(&mut self, cache: &Cache, requests: &Requests, trace: &mut Trace, index: u32) {
+    fn trace_made(&mut self, above: Above<'_>, trace: &mut Trace, index: u32) {
         if trace.steps().is_on() && is_traced(self, index) {
-            self.trace_op_made(cache, requests, trace, index);
+            self.trace_op_made(above, trace, index);
         }
     }
 
     #[cold]
-    fn trace_op_made(&mut self, cache: &Cache, requests: &Requests, trace: &mut Trace, index: u32) {
+    fn trace_op_made(&mut self, above: Above<'_>, trace: &mut Trace, index: u32) {
         let op = self[index];
         let owner = match op.works_for {
             WorksFor::Op(parent) => For::Op(op_name(self, parent)),
             WorksFor::Set => {
                 let data = op.destage();
-                For::Unit(cache.number_of_unit(data.unit), data.why)
+                For::Unit(above.cache.number_of_unit(data.unit), data.why)
             }
-            WorksFor::Request(request) => For::Request(requests.get(request).number()),
-            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
+            WorksFor::Request(request) => For::Request(above.requests.get(request).number()),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(above.requests.of_piece(piece).number()),
         };
         let Some(work) = work_of(&op) else { return };
         let place = match &op.footprint {
@@ -204,58 +204,69 @@ impl Ops {
 }
 
 impl Controller {
-    /// Advance an operation as far as possible. Returns the kind of a destage that has its range, which the cache
-    /// advances.
-    #[inline]
-    pub(crate) fn step(&mut self, index: u32, actions: &mut Actions) -> Option<OpKind> {
-        let op = &mut self.ops[index];
-        op.wait = None;
-        let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
-        match kind {
-            OpKind::Read => self.step_read(index, actions),
-            OpKind::Flush => self.step_flush(index, actions),
-            OpKind::Reparity => self.step_reparity(index, actions),
-            _ if begins && !self.step_begin(index, actions) => {}
-            OpKind::Redo => self.step_redo(index, actions),
-            OpKind::Write => self.step_write(index, actions),
-            OpKind::Destage | OpKind::RowDestage => return Some(kind),
-            OpKind::Discard => self.step_discard(index, actions),
-            OpKind::RowRead => self.step_row_read(index, actions),
-            OpKind::RowWrite => self.step_row_write(index, actions),
-            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.step_background(index, actions),
-        }
-        None
-    }
-
     /// Put an operation into the table, and let it begin. Inlined, so that it is constructed in place: it is large, and
     /// a copy would be read before the processor has finished writing it.
     #[inline(always)]
     pub(crate) fn start_op(&mut self, op: Op) {
-        self.sets.get_mut(op.set).begin_op();
-        let key = self.ops.put(op);
-        self.ops.trace_made(&self.cache, &self.requests, &mut self.trace, key.index);
-        self.ops.wake(key.index);
+        let above = Above::new(&self.requests, &self.cache, &self.arrays);
+        self.ops.start(&mut self.sets, &mut self.trace, above, op);
+    }
+}
+
+impl Ops {
+    /// As [`Controller::start_op`].
+    #[inline(always)]
+    fn start(&mut self, sets: &mut Sets, trace: &mut Trace, above: Above<'_>, op: Op) {
+        sets.get_mut(op.set).begin_op();
+        let key = self.put(op);
+        self.trace_made(above, trace, key.index);
+        self.wake(key.index);
+    }
+}
+
+impl OpIo<'_> {
+    /// Advance an operation as far as possible. Returns the kind of a destage that has its range, which the cache
+    /// advances.
+    #[inline]
+    pub(crate) fn step(&mut self, index: u32) -> Option<OpKind> {
+        let op = &mut self.ops[index];
+        op.wait = None;
+        let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
+        match kind {
+            OpKind::Read => self.step_read(index),
+            OpKind::Flush => self.step_flush(index),
+            OpKind::Reparity => self.step_reparity(index),
+            _ if begins && !self.step_begin(index) => {}
+            OpKind::Redo => self.step_redo(index),
+            OpKind::Write => self.step_write(index),
+            OpKind::Destage | OpKind::RowDestage => return Some(kind),
+            OpKind::Discard => self.step_discard(index),
+            OpKind::RowRead => self.step_row_read(index),
+            OpKind::RowWrite => self.step_row_write(index),
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.step_background(index),
+        }
+        None
     }
 
     /// Advance an operation that does not have its range or its edges yet; true if it has both now.
     #[inline(never)]
-    fn step_begin(&mut self, index: u32, actions: &mut Actions) -> bool {
+    fn step_begin(&mut self, index: u32) -> bool {
         match self.ops[index].phase {
-            Phase::Start => self.lock_op(index, actions),
+            Phase::Start => self.lock_op(index),
             Phase::Locking => {
-                self.trace.op(&self.ops, index, || What::Granted);
+                self.trace.op(self.ops, index, || What::Granted);
                 self.on_locked(index)
             }
-            _ => self.on_edges(index, actions),
+            _ => self.on_edges(index),
         }
     }
 
-    fn lock_op(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.journal.replay().is_redoing() && self.hold_for_redo(index, actions) {
+    fn lock_op(&mut self, index: u32) -> bool {
+        if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
             return false;
         }
-        if !self.journal.reserve_room(&mut self.ops, &self.sets, &self.cache, index) {
-            self.ops.hold_for_room(&mut self.sets, &self.journal, &mut self.trace, index, Reason::WaitedForJournal);
+        if !self.journal.reserve_room(self.ops, self.sets, self.above.cache, index) {
+            self.ops.hold_for_room(self.sets, self.journal, self.trace, index, Reason::WaitedForJournal);
             return false;
         }
         let op = &mut self.ops[index];
@@ -269,7 +280,7 @@ impl Controller {
             self.on_locked(index)
         } else {
             self.ops.hold_op(index, Wait::Range);
-            self.trace.note_op(&mut self.sets, &self.ops, index, Reason::WaitedForLock, range.unit, 0);
+            self.trace.note_op(self.sets, self.ops, index, Reason::WaitedForLock, range.unit, 0);
             false
         }
     }
@@ -289,9 +300,7 @@ impl Controller {
     fn read_edges(&mut self, index: u32) {
         let op = self.ops[index];
         let edges = Self::edges_of(&op);
-        if op.work().is_none()
-            && !self.ops.take_work(&mut self.sets, &mut self.trace, &mut self.pool, index, 2 * FRAME_BYTES)
-        {
+        if op.work().is_none() && !self.ops.take_work(self.sets, self.trace, self.pool, index, 2 * FRAME_BYTES) {
             return;
         }
         if self.ops.room() < 2 {
@@ -302,7 +311,7 @@ impl Controller {
             _ => op.extent().at,
         };
         let missing = u32::from(edges.head) + u32::from(edges.tail);
-        self.trace.note_op(&mut self.sets, &self.ops, index, Reason::EdgeRead, at.get(), missing);
+        self.trace.note_op(self.sets, self.ops, index, Reason::EdgeRead, at.get(), missing);
         let in_one = edges.head > 0 && self.sets.is_one_block(&op);
         let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
         self.ops[index].set_edges(Some(Edges { reads, ..edges }));
@@ -339,29 +348,29 @@ impl Controller {
         };
         let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;
-        self.start_op(child);
+        self.ops.start(self.sets, self.trace, self.above, child);
     }
 
     /// The edges are read, or are being merged: continue. True if the payload has them now.
-    fn on_edges(&mut self, index: u32, actions: &mut Actions) -> bool {
+    fn on_edges(&mut self, index: u32) -> bool {
         let op = self.ops[index];
         if op.frames_abandoned {
             // The frames belong to a given-up command.
-            self.ops.release_work(&mut self.pool, index);
+            self.ops.release_work(self.pool, index);
             self.ops[index].frames_abandoned = false;
             self.ops[index].outcome = Outcome::Fine;
             self.ops[index].set_edges(Some(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) }));
             self.read_edges(index);
         } else if op.has_failed() {
-            self.finish_op(index, actions);
+            self.finish_op(index);
         } else if op.pending > 0 {
             // The other edge is being read.
         } else {
             match op.edges() {
                 Some(Edges { reads: EdgeReads::Due, .. }) => self.read_edges(index),
-                Some(edges) => self.ops.merge_edge(&self.sets, &mut self.trace, index, edges, actions),
+                Some(edges) => self.ops.merge_edge(self.sets, self.trace, index, edges, self.actions),
                 None => {
-                    self.ops.release_work(&mut self.pool, index);
+                    self.ops.release_work(self.pool, index);
                     self.ops[index].phase = Phase::Planning;
                     return true;
                 }
@@ -371,36 +380,35 @@ impl Controller {
     }
 
     /// An operation has ended: release everything that it holds, and inform its owner.
-    pub(crate) fn finish_op(&mut self, index: u32, actions: &mut Actions) {
+    pub(crate) fn finish_op(&mut self, index: u32) {
         debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
         if self.ops[index].kind == OpKind::Read {
             debug_assert!(self.ops[index].holds_nothing(), "{:?}", self.ops[index]);
         } else {
             self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
-            self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-            if self.journal.release_room(&mut self.ops, &mut self.sets, index) {
+            self.journal.unlog(self.sets, &mut self.ops[index]);
+            if self.journal.release_room(self.ops, self.sets, index) {
                 self.ended.report(News::MayContinue);
             }
             self.sets.end_record(&mut self.ops[index], self.planted);
-            self.ops.release_work(&mut self.pool, index);
+            self.ops.release_work(self.pool, index);
         }
         let error = self.ops[index].error();
-        self.trace.op(&self.ops, index, || What::Done { error });
+        self.trace.op(self.ops, index, || What::Done { error });
         let op = &self.ops[index];
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
         // The operation is large, and was written just now: it is copied only if its whole content is needed.
         let plain = match op.kind {
             OpKind::Read | OpKind::RowRead => op.parent().is_none(),
-            OpKind::Write | OpKind::RowWrite => !self.cache.is_on(),
+            OpKind::Write | OpKind::RowWrite => !self.above.cache.is_on(),
             OpKind::Destage | OpKind::RowDestage => true,
             _ => false,
         };
         let whole = if plain { None } else { Some(*op) };
         self.ops.free(index);
         if has_range {
-            let ops = &mut self.ops;
-            self.locks.release(index, |granted| ops.wake(granted));
+            self.locks.release(index, |granted| self.ops.wake(granted));
         }
         let set = self.sets.get_mut(set_id);
         set.end_op();
@@ -419,16 +427,16 @@ impl Controller {
         if let Some(data) = destaged {
             self.ended.push(EndedFor::Unit(set_id, data), error);
         } else if let Some(op) = whole {
-            self.whole_op_done(&op, actions);
+            self.whole_op_done(&op);
         } else {
             self.ended.end_part(piece.expect("what else it may work for was seen before"), error);
         }
     }
 
     /// Inform the owner that an operation has ended.
-    fn whole_op_done(&mut self, op: &Op, actions: &mut Actions) {
+    fn whole_op_done(&mut self, op: &Op) {
         if let (WorksFor::Piece(_) | WorksFor::Ahead(_) | WorksFor::Request(_), true) =
-            (op.works_for, self.cache.is_on())
+            (op.works_for, self.above.cache.is_on())
         {
             if let Some(past) = op.written_past(self.sets.get(op.set)) {
                 self.ended.report(News::Stale(op.set, past));
@@ -439,17 +447,20 @@ impl Controller {
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => self.ended.end_part(piece, op.error()),
             WorksFor::Request(request) => self.ended.push(EndedFor::Request(request), op.error()),
             WorksFor::Set => match op.kind {
-                OpKind::Redo => self.journal.on_redone(&mut self.ops, &mut self.sets, op),
+                OpKind::Redo => self.journal.on_redone(self.ops, self.sets, op),
                 OpKind::Reparity => self.sets.on_reparity_done(op),
                 OpKind::Flush => self.journal.round_flush_ended(op),
-                _ => self.on_background_done(op, actions),
+                _ => {
+                    let io = &mut DriveIo::new(self.channels, self.now, self.actions);
+                    self.sets.on_background_done(op, self.trace, (self.limits, self.planted), io);
+                }
             },
         }
     }
 
     /// End an operation with an error, before any member was written.
-    pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus, actions: &mut Actions) {
+    pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus) {
         self.ops[index].fail(status);
-        self.finish_op(index, actions);
+        self.finish_op(index);
     }
 }

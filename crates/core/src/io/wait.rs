@@ -5,8 +5,8 @@
 //! a condition that is already met: otherwise a wake-up was forgotten, and the operation might wait forever.
 
 use crate::array::sets::{Change, Changes, Sets};
-use crate::controller::Controller;
 use crate::io::footprint::narrow;
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
 use crate::ppl::Partial;
@@ -123,7 +123,7 @@ impl Ops {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// The first operation that waits for a condition which is met already. In the queues for work frames, for
     /// commands and for room in the journal only the first one counts: the others have their turn after it.
     pub(crate) fn find_forgotten(&self) -> Option<(u32, Wait)> {
@@ -163,7 +163,7 @@ impl Controller {
             Wait::Range => self.locks.is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
             Wait::Frames(bytes) => self.pool.work().has_run(bytes) && self.ops.is_none_at_work(),
-            Wait::Redo => !self.sets.is_held_by_redo(&self.journal, op),
+            Wait::Redo => !self.sets.is_held_by_redo(self.journal, op),
             // The state of the ring decides more than this.
             Wait::JournalRoom(_) => !self.journal.is_live(),
             Wait::Entry => op.pending == 0 && !op.entry.waits(),

@@ -16,7 +16,6 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::lines::{lines_of, Line};
 use crate::cache::Cache;
-use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::ended::{EndedOps, News};
 use crate::io::footprint::{stripe_slots, Extent};
@@ -406,60 +405,80 @@ impl Set {
     }
 }
 
-impl Controller {
+impl Journal {
     /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
     /// hold it until they are durable.
-    pub(crate) fn log_write(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let Self { journal, sets, ops, cache, ended, planted, .. } = self;
+    pub(crate) fn log_write(
+        &mut self,
+        index: u32,
+        ops: &mut Ops,
+        sets: &mut Sets,
+        (cache, planted): (&Cache, Planted),
+        (trace, now): (&mut Trace, Instant),
+        (ended, actions): (&mut EndedOps, &mut Actions),
+    ) -> Gate {
         let op = &ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
         match op.entry() {
             EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
-            EntryState::Through(entry) if journal.is_live() || entry <= journal.durable => return Gate::Open,
+            EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Gate::Open,
             EntryState::None | EntryState::Through(_) => {}
         }
         match sets.get(op.set()).journal.session() {
             Session::Off => Gate::Open,
-            Session::On if !journal.is_live() => journal.write_without(sets, op, ended, *planted),
+            Session::On if !self.is_live() => self.write_without(sets, op, ended, planted),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
             Session::On => match op.kind() {
-                OpKind::Destage => journal.await_data_entries(cache, ops, index, *planted),
-                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, actions),
-                _ => self.log_extent(index, actions),
+                OpKind::Destage => self.await_data_entries(cache, ops, index, planted),
+                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, (trace, now), actions),
+                _ => self.log_extent(index, ops, sets, (trace, now), actions),
             },
             _ => Gate::Waits(Wait::Session),
         }
     }
 
-    fn log_rows(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let Self { journal, sets, ops, cache, trace, .. } = self;
+    fn log_rows(
+        &mut self,
+        index: u32,
+        ops: &mut Ops,
+        sets: &mut Sets,
+        cache: &Cache,
+        (trace, now): (&mut Trace, Instant),
+        actions: &mut Actions,
+    ) -> Gate {
         let op = &ops[index];
         let rows = Rows { op, set: sets.get(op.set()), cache };
         let (plan, known) = rows.plan();
         let payload = rows.sectors().get() * u64::from(plan.inline.len());
-        if let Err(reason) = journal.group_takes(plan.records, payload, 0) {
+        if let Err(reason) = self.group_takes(plan.records, payload, 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
         let (columns, bytes) = (actions.columns.len(), op.row_bytes());
-        journal.append_rows(&rows, &plan, known, &mut actions.columns, self.now);
+        self.append_rows(&rows, &plan, known, &mut actions.columns, now);
         if !plan.inline.is_empty() {
             ops.push_job(trace, index, JobKind::Copy, bytes, columns, None, None, actions);
         }
-        journal.join_group(index, ops, sets, trace)
+        self.join_group(index, ops, sets, trace)
     }
 
-    fn log_extent(&mut self, index: u32, actions: &mut Actions) -> Gate {
-        let Self { journal, sets, ops, trace, .. } = self;
+    fn log_extent(
+        &mut self,
+        index: u32,
+        ops: &mut Ops,
+        sets: &mut Sets,
+        (trace, now): (&mut Trace, Instant),
+        actions: &mut Actions,
+    ) -> Gate {
         let op = &ops[index];
-        let to = match journal.append_extent(sets.get(op.set()), op.extent(), self.now) {
+        let to = match self.append_extent(sets.get(op.set()), op.extent(), now) {
             Ok(to) => to,
             Err(reason) => return Gate::Waits(Wait::JournalRoom(reason)),
         };
         let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
         let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
         ops.push_copy(trace, index, to, from, bytes, actions);
-        journal.join_group(index, ops, sets, trace)
+        self.join_group(index, ops, sets, trace)
     }
 }
 

@@ -19,6 +19,7 @@ use crate::events::{Completion, DriveInfo};
 use crate::io::command::{Command, Owner};
 use crate::io::footprint::{Columns, Footprint, StripeRows};
 use crate::io::op::{BackgroundData, EntryState, KindData, Op, OpKind, Phase};
+use crate::io::op_io::OpIo;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::journal::session::{Demand, SetState, Share};
@@ -147,8 +148,18 @@ impl Bench {
         assert!(started, "the array runs");
     }
 
+    fn io(&mut self) -> OpIo<'_> {
+        self.controller.op_io(&mut self.actions)
+    }
+
+    fn pass(&mut self) -> Gate {
+        let op = self.op;
+        self.io().pass_write_gate(op)
+    }
+
     fn ask(&mut self) -> Gate {
-        self.controller.ask_write_gate(self.op, &mut self.actions)
+        let op = self.op;
+        self.io().ask_write_gate(op)
     }
 
     /// Make the condition of a rule false.
@@ -258,7 +269,7 @@ fn a_write_waits_in_the_queue_that_its_wait_names() {
     ] {
         let mut bench = Bench::new(OpKind::RowWrite);
         bench.hold(wait);
-        assert_eq!(bench.controller.pass_write_gate(bench.op, &mut bench.actions), Gate::Waits(wait));
+        assert_eq!(bench.pass(), Gate::Waits(wait));
         let queues = bench.controller.ops.queues();
         let found: Vec<_> = queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(name, _)| *name).collect();
         assert_eq!(found, queue, "{wait:?}");
@@ -270,20 +281,20 @@ fn an_operation_that_waits_for_something_available_is_found() {
     for wait in [Wait::Session, Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark] {
         let mut bench = Bench::new(OpKind::RowWrite);
         bench.hold(wait);
-        assert!(!bench.controller.pass_write_gate(bench.op, &mut bench.actions).is_open());
-        assert_eq!(bench.controller.find_forgotten(), None, "{wait:?}");
+        assert!(!bench.pass().is_open());
+        assert_eq!(bench.io().find_forgotten(), None, "{wait:?}");
         // The condition is met, but no event has ended the wait.
         bench.release(wait);
-        assert_eq!(bench.controller.find_forgotten(), Some((bench.op, wait)));
+        assert_eq!(bench.io().find_forgotten(), Some((bench.op, wait)));
     }
     // The same after the write.
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.hold(Wait::FailureMark);
     let Controller { ops, sets, trace, planted, .. } = &mut bench.controller;
     assert!(!ops.pass_reply_gate(sets, trace, *planted, bench.op));
-    assert_eq!(bench.controller.find_forgotten(), None);
+    assert_eq!(bench.io().find_forgotten(), None);
     bench.release(Wait::FailureMark);
-    assert_eq!(bench.controller.find_forgotten(), Some((bench.op, Wait::ReplyMark)));
+    assert_eq!(bench.io().find_forgotten(), Some((bench.op, Wait::ReplyMark)));
 }
 
 #[test]

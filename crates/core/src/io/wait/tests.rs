@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use super::*;
 use crate::actions::ReplyStatus;
+use crate::controller::Controller;
 use crate::events::DriveError;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::bench::Drives;

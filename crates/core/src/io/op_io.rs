@@ -1,0 +1,81 @@
+//! An operation at work: what it may use during one call.
+//!
+//! ```text
+//!  above    requests, cache, arrays          read only; what they are to know goes up as news and ends (`ended.rs`)
+//!  own      operations and their queues, ranges, frames
+//!  below    sets, journal, drives, trace     called; sets leave signals for the layers above
+//! ```
+//!
+//! [`OpIo`] has no other part of the controller, so no operation can change a request or a line of the cache. The controller
+//! makes one for each call of this folder, and hands on afterwards what the call has left.
+
+use openraid_units::Instant;
+
+use crate::actions::Actions;
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::cache::Cache;
+use crate::controller::Controller;
+use crate::frames::Pool;
+use crate::io::channel::Channels;
+use crate::io::ended::EndedOps;
+use crate::io::lock::Locks;
+use crate::io::ops::Ops;
+use crate::journal::Journal;
+use crate::limits::Limits;
+use crate::planted::Planted;
+use crate::requests::Requests;
+use crate::trace::Trace;
+
+/// The layers above operations. They are asked for what hosts want, and for the journal entries of dirty lines.
+#[derive(Clone, Copy)]
+pub(crate) struct Above<'a> {
+    pub(super) requests: &'a Requests,
+    pub(super) cache: &'a Cache,
+    pub(super) arrays: &'a Arrays,
+}
+
+impl<'a> Above<'a> {
+    pub(crate) fn new(requests: &'a Requests, cache: &'a Cache, arrays: &'a Arrays) -> Self {
+        Self { requests, cache, arrays }
+    }
+}
+
+/// See the module header.
+pub(crate) struct OpIo<'a> {
+    pub(super) ops: &'a mut Ops,
+    pub(super) locks: &'a mut Locks,
+    pub(super) pool: &'a mut Pool,
+    pub(super) ended: &'a mut EndedOps,
+    pub(super) sets: &'a mut Sets,
+    pub(super) journal: &'a mut Journal,
+    pub(super) channels: &'a mut Channels,
+    pub(super) trace: &'a mut Trace,
+    pub(super) above: Above<'a>,
+    pub(super) limits: &'a Limits,
+    pub(super) now: Instant,
+    pub(super) planted: Planted,
+    pub(super) actions: &'a mut Actions,
+}
+
+impl Controller {
+    /// What operations may use during the present call.
+    #[inline(always)]
+    pub(crate) fn op_io<'a>(&'a mut self, actions: &'a mut Actions) -> OpIo<'a> {
+        OpIo {
+            ops: &mut self.ops,
+            locks: &mut self.locks,
+            pool: &mut self.pool,
+            ended: &mut self.ended,
+            sets: &mut self.sets,
+            journal: &mut self.journal,
+            channels: &mut self.channels,
+            trace: &mut self.trace,
+            above: Above::new(&self.requests, &self.cache, &self.arrays),
+            limits: &self.limits,
+            now: self.now,
+            planted: self.planted,
+            actions,
+        }
+    }
+}
