@@ -74,10 +74,10 @@ fn run(program: &Program, environment: &[(&str, &str)]) -> Outcome {
     let status = command.status().map_err(|error| format!("{title} does not start: {error}"))?;
     let text = read(&log).map_err(fault)?;
     let mut out = std::io::stdout().lock();
-    let told = writeln!(out, "\n---- {title}, {:.1} s ----", start.elapsed().as_secs_f64())
+    let written = writeln!(out, "\n---- {title}, {:.1} s ----", start.elapsed().as_secs_f64())
         .and_then(|()| out.write_all(&text))
         .and_then(|()| out.flush());
-    told.map_err(fault)?;
+    written.map_err(fault)?;
     if status.success() {
         return Ok(());
     }

@@ -232,7 +232,7 @@ mod tests {
         let corrected = |remedy| NoticeKind::RowCorrected(MismatchRange { slot: None, remedy, ..mismatch });
         let aborted = ScrubOutcome::Aborted { why: AbortReason::MemberFailed, percent: 12, count: 0, repaired: 0 };
         let ended = |mode, outcome| NoticeKind::CheckEnded(ScrubEnd { mode, outcome });
-        let told = [
+        let cases = [
             (NoticeKind::Fail(FailReason::Gone), "Fail", "failed (it vanished)"),
             (
                 NoticeKind::SectorLost(DriveLba(77)),
@@ -283,7 +283,7 @@ mod tests {
             (NoticeKind::Degraded { tolerated: 0 }, "DegradedArray", "degraded: no further failure tolerated"),
             (NoticeKind::Degraded { tolerated: 1 }, "DegradedArray", "degraded: one more failure tolerated"),
         ];
-        for (kind, event, text) in told {
+        for (kind, event, text) in cases {
             assert_eq!((kind.event(), kind.to_string().as_str()), (event, text));
         }
     }

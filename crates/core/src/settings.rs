@@ -377,9 +377,9 @@ mod tests {
         let from = Policy::default();
         assert_eq!(from.changes_to(&from).count(), 0);
         let to = Policy { write_cache: WriteCache::Journal, adaptive: true, rebuild_rate: Sectors::mib(50), ..from };
-        let told: Vec<_> = from.changes_to(&to).map(|change| change.to_string()).collect();
+        let texts: Vec<_> = from.changes_to(&to).map(|change| change.to_string()).collect();
         assert_eq!(
-            told,
+            texts,
             ["rebuild.rate 200 MiB/s -> 50 MiB/s", "write.cache through -> journal", "adaptive off -> on"]
         );
     }

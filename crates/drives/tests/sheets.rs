@@ -49,10 +49,10 @@ fn drives_without_a_sheet_are_named() {
     println!("not compared with anything: {}", names.join(", "));
     assert_eq!(names, WITHOUT_A_SHEET, "a drive was added without figures of its sheet, or got some");
     let docs = include_str!("../../../docs/drive-models.md");
-    let (_, told) = docs.split_once("Not compared with anything").expect("docs/drive-models.md names them");
-    let told = told.split("\n\n").next().unwrap_or_default();
+    let (_, section) = docs.split_once("Not compared with anything").expect("docs/drive-models.md names them");
+    let section = section.split("\n\n").next().unwrap_or_default();
     for name in names {
-        assert!(told.contains(&format!("`{name}`")), "docs/drive-models.md does not say that {name} has no sheet");
+        assert!(section.contains(&format!("`{name}`")), "docs/drive-models.md does not say that {name} has no sheet");
     }
 }
 
@@ -64,7 +64,7 @@ fn the_page_counts_the_drives_that_are_held_against_a_figure() {
         drives.iter().filter(|drive| drive.sheet.iter().any(|figure| fits(figure.key))).count()
     };
     let deep = |at: u32| held(&|key| matches!(key, SheetKey::Random { depth, .. } if depth == at));
-    let told = format!(
+    let sentence = format!(
         "The library has {} drives (the service drives not counted), {} of them with figures in `[sheet]`: {} are compared at depth \
          1, {} at depth 32 ({} more at depth 16), {} in sequential order, {} in the time of a flush.",
         drives.len(),
@@ -76,7 +76,7 @@ fn the_page_counts_the_drives_that_are_held_against_a_figure() {
         held(&|key| key == SheetKey::Flush),
     );
     let docs = include_str!("../../../docs/drive-models.md").replace('\n', " ");
-    assert!(docs.contains(&told), "docs/drive-models.md does not say: {told}");
+    assert!(docs.contains(&sentence), "docs/drive-models.md does not say: {sentence}");
 }
 
 #[test]

@@ -129,8 +129,8 @@ impl Machine {
 
 /// Nanoseconds that this thread has run.
 fn cpu() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux says");
-    told.split(' ').next().and_then(|word| word.parse().ok()).expect("a number")
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux says");
+    text.split(' ').next().and_then(|word| word.parse().ok()).expect("a number")
 }
 
 /// Bytes a nanosecond: GB/s.

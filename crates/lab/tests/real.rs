@@ -87,15 +87,15 @@ fn review(
     mut open: impl FnMut(u32, u32) -> Box<dyn Target>,
 ) -> (ReviewResults, Vec<Ended>) {
     let performance = performance(methods, effort, facts);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let results = performance.real(
         facts,
         |_, bytes, outstanding| Ok(open(bytes, outstanding)),
         || Ok(()),
-        |ended| told.push(ended),
+        |ended| reported.push(ended),
     );
-    assert_eq!(told.len(), performance.cells(facts).len());
-    (results.unwrap(), told)
+    assert_eq!(reported.len(), performance.cells(facts).len());
+    (results.unwrap(), reported)
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn the_cells_of_streams_random_places_and_the_graph_are_measured_on_a_file() {
     for destroy in [false, true] {
         let facts = disk.open(destroy, 512, 1).facts().clone();
         let open = |bytes, outstanding| disk.open(destroy, bytes, outstanding);
-        let (results, told) = review(&["sequential", "random-by-block", "transfer-graph"], FEW, &facts, open);
+        let (results, reported) = review(&["sequential", "random-by-block", "transfer-graph"], FEW, &facts, open);
         let mut absent = 0;
         for method in results.methods.iter().flat_map(|method| &method.cells) {
             let (cell, axes) = (&method.cell, &method.cell.axes);
@@ -230,7 +230,7 @@ fn the_cells_of_streams_random_places_and_the_graph_are_measured_on_a_file() {
             // Several requests may end at once.
             assert!((20..20 + 4).contains(&asked.requests), "{}: {}", asked.requests, cell.identity());
         }
-        assert_eq!(told.last(), Some(&Ended { cells: 24 + 52 + 1, idle: absent }));
+        assert_eq!(reported.last(), Some(&Ended { cells: 24 + 52 + 1, idle: absent }));
         assert_eq!(written_bytes(&disk.0) > 0, destroy);
     }
 }
@@ -271,9 +271,9 @@ fn files_and_both_cycles_are_measured_on_a_file() {
         };
         assert!((1..24).contains(&asked.requests) && other.requests == 0, "{}: {}", asked.requests, own.identity());
         assert_eq!(asked.bytes, asked.requests * 4096);
-        let told = result.notes.iter().find_map(|note| note.strip_prefix("before: "));
-        assert_eq!(told.is_some(), before.is_some(), "{:?}", result.notes);
-        assert!(before.is_none_or(|name| told.is_some_and(|told| told.contains(name))), "{told:?}");
+        let load = result.notes.iter().find_map(|note| note.strip_prefix("before: "));
+        assert_eq!(load.is_some(), before.is_some(), "{:?}", result.notes);
+        assert!(before.is_none_or(|name| load.is_some_and(|load| load.contains(name))), "{load:?}");
     }
 }
 

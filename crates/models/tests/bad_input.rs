@@ -214,12 +214,12 @@ fn quirks_have_values_sources_and_ranges_as_all_values_have() {
 #[test]
 fn a_truth_with_a_source_names_one_of_the_file() {
     let good = text("controllers/plain-hba.toml");
-    let told = |from: &str| {
+    let parse = |from: &str| {
         let to = format!("write_back = {{ value = false, from = \"{from}\" }}");
         ControllerProfile::parse("c.toml", &good.replacen("write_back = false", &to, 1))
     };
-    assert!(good.contains("write_back = false") && told("rule").is_ok());
-    assert!(told("nosuch").unwrap_err().to_string().contains("'nosuch', which is not a source"));
+    assert!(good.contains("write_back = false") && parse("rule").is_ok());
+    assert!(parse("nosuch").unwrap_err().to_string().contains("'nosuch', which is not a source"));
 }
 
 #[test]

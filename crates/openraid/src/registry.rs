@@ -26,7 +26,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A recorded array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = RememberedArray)]
+#[schema(as = RegisteredArray)]
 pub struct Entry {
     /// Name of the array.
     pub name: String,

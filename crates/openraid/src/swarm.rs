@@ -102,7 +102,7 @@ impl Swarm {
         }
     }
 
-    /// One run from its begin to its end.
+    /// One run from its beginning to its end.
     ///
     /// # Errors
     /// The system gives no thread.

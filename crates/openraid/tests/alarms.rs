@@ -14,8 +14,8 @@ fn array(name: &str) -> Lab {
 }
 
 fn alarms(lab: &Lab, options: &str) -> Vec<Value> {
-    let told = lab.line(&format!("alarms --json {options}")).expect(0).json();
-    told["alarms"].as_array().expect("a list").clone()
+    let answer = lab.line(&format!("alarms --json {options}")).expect(0).json();
+    answer["alarms"].as_array().expect("a list").clone()
 }
 
 fn ids(alarms: &[Value]) -> Vec<&str> {
@@ -143,8 +143,8 @@ fn an_event_and_the_alarm_of_a_lost_member_have_the_same_level() {
     lab.line("create data --level 6 --assume-clean --file-size 16M d0 d1 d2 d3 --spare s0").expect(0);
     let server = lab.serve(&["data"]);
     let event = |name: &str, count: usize| loop {
-        let told = lab.line("events --json").expect(0).json();
-        let all = told["events"].as_array().expect("a list").clone();
+        let answer = lab.line("events --json").expect(0).json();
+        let all = answer["events"].as_array().expect("a list").clone();
         let own: Vec<Value> = all.into_iter().filter(|event| event["event"] == name).collect();
         if own.len() >= count {
             return own[count - 1].clone();
@@ -252,8 +252,8 @@ fn a_log_and_alarms_of_which_nothing_can_be_read_are_told_once_and_new_ones_are_
         fs::write(path, support::noise(7, 3000)).expect("room");
     }
     let texts = |event: &str| {
-        let told = lab.line("events --json").expect(0).json();
-        let all = told["events"].as_array().expect("a list").clone();
+        let answer = lab.line("events --json").expect(0).json();
+        let all = answer["events"].as_array().expect("a list").clone();
         all.iter().filter(|own| own["event"] == event).map(|own| own["text"].to_string()).collect::<Vec<_>>()
     };
     for _ in 0..2 {

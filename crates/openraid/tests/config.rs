@@ -166,8 +166,8 @@ fn a_reload_keeps_clients_and_names_changes_that_wait_for_a_restart() {
              rebuild.rate = \"50M\"\n[schedules.weekly]\ntask = \"check\"\nevery = \"7d\"\n"
         ),
     );
-    let told = lab.line("reload --json").expect(0).json();
-    let list = |key: &str| told[key].as_array().expect("a list").clone();
+    let answer = lab.line("reload --json").expect(0).json();
+    let list = |key: &str| answer[key].as_array().expect("a list").clone();
     assert_eq!(list("restart"), ["server.cache"]);
     assert_eq!(
         list("applied"),

@@ -23,9 +23,9 @@ fn array(name: &str) -> Lab {
 }
 
 fn events(lab: &Lab, options: &str) -> Vec<Value> {
-    let told = lab.line(&format!("events --json {options}")).expect(0).json();
-    assert_eq!(told["damaged"], 0);
-    told["events"].as_array().expect("a list").clone()
+    let answer = lab.line(&format!("events --json {options}")).expect(0).json();
+    assert_eq!(answer["damaged"], 0);
+    answer["events"].as_array().expect("a list").clone()
 }
 
 fn names(events: &[Value]) -> Vec<&str> {

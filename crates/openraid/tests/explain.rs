@@ -22,9 +22,9 @@ fn served(lab: &Lab, options: &[&str]) -> (Server, u64) {
 }
 
 fn story(lab: &Lab, which: &str) -> Value {
-    let told = lab.line(&format!("explain data --json --request {which}")).expect(0).json();
-    assert_eq!((told["left_out"].as_u64(), told["lost_steps"].as_u64()), (Some(0), Some(0)));
-    told["stories"][0].clone()
+    let answer = lab.line(&format!("explain data --json --request {which}")).expect(0).json();
+    assert_eq!((answer["left_out"].as_u64(), answer["lost_steps"].as_u64()), (Some(0), Some(0)));
+    answer["stories"][0].clone()
 }
 
 /// What stands in a story, without times: word, reason, slot, first sector from where data begins, sectors.
@@ -51,9 +51,9 @@ fn a_write_to_a_part_of_a_stripe_tells_members_sectors_and_reasons() {
     lab.line("explain data --request last").refused(65, &["no request has ended"]);
     // Stripe 1 begins at 192 KiB; column 2 of it 128 KiB later, in the slot of P (2) plus 1 plus 2, modulo 4.
     ask(&lab, &server, &[(WRITE, (192 + 128 + 4) << 10, &[7; 4096])]);
-    let told = story(&lab, "last");
-    assert_eq!((&told["kind"], &told["status"], &told["whole"]), (&"write".into(), &"ok".into(), &true.into()));
-    assert_eq!((told["offset_bytes"].as_u64(), told["len_bytes"].as_u64()), (Some(324 << 10), Some(4096)));
+    let story = story(&lab, "last");
+    assert_eq!((&story["kind"], &story["status"], &story["whole"]), (&"write".into(), &"ok".into(), &true.into()));
+    assert_eq!((story["offset_bytes"].as_u64(), story["len_bytes"].as_u64()), (Some(324 << 10), Some(4096)));
     // One of three columns is written. Both ways take two reads, so the parity is computed from columns 0 and 1.
     let row = 128 + BLOCK;
     let expected = vec![
@@ -70,15 +70,15 @@ fn a_write_to_a_part_of_a_stripe_tells_members_sectors_and_reasons() {
         "done".into(),
         "replied".into(),
     ];
-    assert_eq!(seen(&told, start), expected, "{told:#}");
-    let text = |nth: usize| told["steps"][nth]["text"].as_str().expect("words").to_owned();
+    assert_eq!(seen(&story, start), expected, "{story:#}");
+    let text = |nth: usize| story["steps"][nth]["text"].as_str().expect("words").to_owned();
     assert_eq!(text(2), "write rows 8 to 15 of stripe 1, column 2");
     assert!(text(3).ends_with("(the other way would have read 2); new parity for slot 2"), "{}", text(3));
     assert!(text(9).starts_with("write parity: 4 KiB of slot 2 ("), "{}", text(9));
     // Every step has its time, and what was asked of members has an end within the story.
-    let took = told["took_ns"].as_u64().expect("it ended");
+    let took = story["took_ns"].as_u64().expect("it ended");
     let mut last = 0;
-    for step in told["steps"].as_array().expect("steps") {
+    for step in story["steps"].as_array().expect("steps") {
         let at = step["at_ns"].as_u64().expect("a time");
         let end = at + step["queued_ns"].as_u64().unwrap_or(0) + step["took_ns"].as_u64().unwrap_or(0);
         assert!(at >= last && end <= took, "{step}");
@@ -100,11 +100,11 @@ fn whole_stripes_read_nothing_and_reads_of_a_lost_member_come_from_the_others() 
     let (server, start) = served(&lab, &[]);
     lab.line("explain data --record on").expect(0);
     ask(&lab, &server, &[(WRITE, 0, &[3; 192 << 10])]);
-    let told = seen(&story(&lab, "last"), start);
-    let plan = told.iter().position(|line| line == "plan FullStripe").expect("a whole stripe");
-    assert_eq!(told[plan + 1], "parity");
-    assert!(told.iter().all(|line| !line.starts_with("member-read")), "{told:?}");
-    assert_eq!(told.iter().filter(|line| line.starts_with("member-write")).count(), 4, "{told:?}");
+    let steps = seen(&story(&lab, "last"), start);
+    let plan = steps.iter().position(|line| line == "plan FullStripe").expect("a whole stripe");
+    assert_eq!(steps[plan + 1], "parity");
+    assert!(steps.iter().all(|line| !line.starts_with("member-read")), "{steps:?}");
+    assert_eq!(steps.iter().filter(|line| line.starts_with("member-write")).count(), 4, "{steps:?}");
     ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
     let own = [
         "arrived".to_owned(),
@@ -118,11 +118,11 @@ fn whole_stripes_read_nothing_and_reads_of_a_lost_member_come_from_the_others() 
     assert_eq!(seen(&story(&lab, "last"), start), own);
     lab.line("fail data d0").expect(0);
     ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
-    let told = seen(&story(&lab, "last"), start);
-    let plan = told.iter().position(|line| line == "plan ReadRecovered").expect("it is recovered");
+    let steps = seen(&story(&lab, "last"), start);
+    let plan = steps.iter().position(|line| line == "plan ReadRecovered").expect("it is recovered");
     let reads: Vec<_> = (1..4).map(|slot| format!("member-read slot {slot} sector 8 of 8")).collect();
-    assert_eq!(told[plan + 1..plan + 4], reads);
-    assert_eq!(told[plan + 4], "recover");
+    assert_eq!(steps[plan + 1..plan + 4], reads);
+    assert_eq!(steps[plan + 4], "recover");
     server.stop();
 }
 
@@ -133,17 +133,17 @@ fn a_cached_write_is_acknowledged_first_and_its_story_continues_with_the_destage
     lab.line("set data write.cache=volatile --yes").expect(0);
     lab.line("explain data --record on").expect(0);
     ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
-    let told = story(&lab, "last");
-    assert_eq!(seen(&told, start), ["arrived", "received", "cached", "replied"]);
-    let number = told["request"].to_string();
+    let write = story(&lab, "last");
+    assert_eq!(seen(&write, start), ["arrived", "received", "cached", "replied"]);
+    let number = write["request"].to_string();
     ask(&lab, &server, &[(FLUSH, 0, &[])]);
-    let told = story(&lab, &number);
-    let later = &told["later"][0];
+    let written = story(&lab, &number);
+    let later = &written["later"][0];
     assert_eq!((&later["kind"], &later["unit"]), (&"destage".into(), &0.into()));
-    let told = seen(later, start);
-    assert_eq!(told[0], "operation DestageUrgent", "{told:?}");
-    assert!(told.contains(&"member-write slot 0 sector 0 of 8".to_owned()), "{told:?}");
-    assert!(told.contains(&"member-write slot 3 sector 0 of 8".to_owned()), "parity too: {told:?}");
+    let steps = seen(later, start);
+    assert_eq!(steps[0], "operation DestageUrgent", "{steps:?}");
+    assert!(steps.contains(&"member-write slot 0 sector 0 of 8".to_owned()), "{steps:?}");
+    assert!(steps.contains(&"member-write slot 3 sector 0 of 8".to_owned()), "parity too: {steps:?}");
     let flush = seen(&story(&lab, "last"), start);
     assert!(flush.contains(&"member-flush".to_owned()), "{flush:?}");
     server.stop();
@@ -168,11 +168,11 @@ fn a_story_has_the_record_in_the_partial_parity_log_with_its_time() {
     lab.line("explain data --record on").expect(0);
     for (turn, offset) in [0, 4096].into_iter().enumerate() {
         ask(&lab, &server, &[(WRITE, offset, &[7; 4096])]);
-        let told = story(&lab, "last");
-        step_with_time(&told, "logged PartialParityLogged", "recorded in the partial parity log first");
+        let story = story(&lab, "last");
+        step_with_time(&story, "logged PartialParityLogged", "recorded in the partial parity log first");
         if turn == 1 {
             let words = "waited until the partial parity log could be overwritten";
-            step_with_time(&told, "wait WaitedForPartialParityLog", words);
+            step_with_time(&story, "wait WaitedForPartialParityLog", words);
         }
     }
     server.stop();
@@ -217,9 +217,9 @@ fn stories_are_followed_as_they_end_and_nothing_is_recorded_without_a_follower()
     ask(&lab, &server, &[(WRITE, 0, &[7; 4096])]);
     let mut line = String::new();
     BufReader::new(follower.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
-    let told: Value = serde_json::from_str(&line).expect("JSON on each line");
-    assert_eq!(told["schema"], "openraid/explain-stories/2");
-    assert_eq!((&told["stories"][0]["kind"], &told["stories"][0]["status"]), (&"write".into(), &"ok".into()));
+    let answer: Value = serde_json::from_str(&line).expect("JSON on each line");
+    assert_eq!(answer["schema"], "openraid/explain-stories/2");
+    assert_eq!((&answer["stories"][0]["kind"], &answer["stories"][0]["status"]), (&"write".into(), &"ok".into()));
     let ended = Command::new("kill").args(["-INT", &follower.id().to_string()]).status().expect("kill");
     assert!(ended.success());
     follower.wait().expect("it ends");
@@ -253,9 +253,9 @@ fn a_simulated_array_tells_the_same_stories_in_its_own_time() {
     let lab = Lab::new("explain-simulated");
     let load = "--drive service-fixed --way write --block 4K --cache wt --effort quick --seed 3";
     let line = format!("simulate raid5x4 {load} --explain 2 --json");
-    let told = lab.line(&line).expect(0).json();
-    assert_eq!(told, lab.line(&line).expect(0).json(), "the same seed, the same stories");
-    let stories = told["stories"].as_array().expect("stories");
+    let answer = lab.line(&line).expect(0).json();
+    assert_eq!(answer, lab.line(&line).expect(0).json(), "the same seed, the same stories");
+    let stories = answer["stories"].as_array().expect("stories");
     assert_eq!(stories.len(), 2);
     let words = seen(&stories[1], 0);
     let of = |word: &str| words.iter().filter(|line| line.starts_with(word)).count();

@@ -52,13 +52,13 @@ fn settled(mut array: Value) -> Value {
 fn wait_for_event(web: &Web, words: &[&str]) -> Value {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let told = web.get("/api/v1/events?limit=1000").expect(200).json();
+        let answer = web.get("/api/v1/events?limit=1000").expect(200).json();
         let has =
             |event: &&Value| words.iter().all(|word| event["text"].as_str().is_some_and(|text| text.contains(word)));
-        if let Some(event) = told["events"].as_array().expect("a list").iter().find(has) {
+        if let Some(event) = answer["events"].as_array().expect("a list").iter().find(has) {
             return event.clone();
         }
-        assert!(Instant::now() < until, "{words:?} is not in {told:#}");
+        assert!(Instant::now() < until, "{words:?} is not in {answer:#}");
         std::thread::sleep(Duration::from_millis(100));
     }
 }
@@ -532,8 +532,8 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
         for (word, state) in [("removed", "missing"), ("in-sync", "in-sync"), ("faulty", "faulty"), ("spare", "spare")]
         {
             let count = all().filter(|member| member["state"] == state).count() as u64;
-            let told = figure(&format!("openraid_members{{array=\"{name}\",state=\"{word}\"}}"));
-            same(format!("{name} {word}"), told.into(), count.into());
+            let shown = figure(&format!("openraid_members{{array=\"{name}\",state=\"{word}\"}}"));
+            same(format!("{name} {word}"), shown.into(), count.into());
         }
         let there = all().filter(|member| !member["drive"].is_null()).count();
         let count = |key: &str| volume["Links"][key].as_array().map_or(0, Vec::len);
@@ -544,8 +544,8 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
         );
         let active = all().filter(|member| member["state"] == "in-sync").count() as u64;
         let removed = array["slots"].as_u64().expect("a number") - active;
-        let told = figure(&format!("node_md_disks{{device=\"{name}\",state=\"removed\"}}"));
-        same(format!("{name} removed"), told.into(), removed.into());
+        let shown = figure(&format!("node_md_disks{{device=\"{name}\",state=\"removed\"}}"));
+        same(format!("{name} removed"), shown.into(), removed.into());
     }
     if wrong.is_empty() {
         Ok(())

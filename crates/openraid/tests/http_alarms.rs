@@ -28,8 +28,8 @@ fn serve(lab: &Lab) -> (Server, Web) {
     (server, web)
 }
 
-fn ids(told: &Value) -> Vec<&str> {
-    told["alarms"].as_array().expect("a list").iter().map(|own| own["id"].as_str().expect("a name")).collect()
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["alarms"].as_array().expect("a list").iter().map(|own| own["id"].as_str().expect("a name")).collect()
 }
 
 #[test]
@@ -41,20 +41,20 @@ fn alarms_are_listed_acknowledged_and_tested_as_by_the_command_line() {
     lab.line("fail data d1").expect(0);
     lab.wait_for("data", |array| array["members"].to_string().contains("faulty"));
     let fail = format!("data:Fail:{}", lab.path("d1").display());
-    let told = web.get("/api/v1/alarms?array=data").expect(200).json();
-    assert_eq!(ids(&told).iter().filter(|id| id.starts_with("data:")).count(), 2, "{told:#}");
+    let answer = web.get("/api/v1/alarms?array=data").expect(200).json();
+    assert_eq!(ids(&answer).iter().filter(|id| id.starts_with("data:")).count(), 2, "{answer:#}");
     let cli = lab.line("alarms --json --array data").expect(0).json();
-    let one = |told: &Value| {
-        told["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == fail.as_str()).cloned()
+    let one = |answer: &Value| {
+        answer["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == fail.as_str()).cloned()
     };
-    assert_eq!(one(&told), one(&cli));
+    assert_eq!(one(&answer), one(&cli));
     web.post("/api/v1/alarms/acknowledge", &json!({ "which": "data:Nothing" }).to_string())
         .refused(404, &["there is no alarm data:Nothing"]);
     let known = web.post("/api/v1/alarms/acknowledge", &json!({ "which": fail }).to_string()).expect(200).json();
     assert_eq!(known["acknowledged"], json!([fail]));
-    let told = web.get("/api/v1/alarms?array=data&level=warning").expect(200).json();
-    assert_eq!(ids(&told), ["data:DegradedArray", fail.as_str()], "what is not acknowledged comes first");
-    assert!(told["alarms"][1]["acknowledged_seconds"].is_u64());
+    let answer = web.get("/api/v1/alarms?array=data&level=warning").expect(200).json();
+    assert_eq!(ids(&answer), ["data:DegradedArray", fail.as_str()], "what is not acknowledged comes first");
+    assert!(answer["alarms"][1]["acknowledged_seconds"].is_u64());
     web.get("/api/v1/alarms?level=loud").refused(400, &["level=loud: use info, warning, critical"]);
     web.get("/api/v1/alarms?ended=perhaps").refused(400, &["use true or false"]);
     // A sink that cannot be used says so; the other one takes the test.
@@ -117,10 +117,11 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
     lab.line("rename data fresh").expect(0);
     server.kill();
     (server, web) = serve(&lab);
-    let told = web.get("/api/v1/schedules").expect(200).json()["schedules"].clone();
-    let names: Vec<&str> = told.as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+    let schedules = web.get("/api/v1/schedules").expect(200).json()["schedules"].clone();
+    let names: Vec<&str> =
+        schedules.as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
     assert_eq!(names, ["monthly", "weekly"]);
-    assert_eq!((&told[1]["window"], &told[1]["arrays"]), (&"01:00-02:00".into(), &json!(["fresh"])));
+    assert_eq!((&schedules[1]["window"], &schedules[1]["arrays"]), (&"01:00-02:00".into(), &json!(["fresh"])));
     web.ask_with("DELETE", "/api/v1/schedules/weekly", None, &[]).expect(204);
     assert_eq!(web.get("/api/v1/schedules").json()["schedules"].as_array().map(Vec::len), Some(1));
     // Events are written by a thread of their own.

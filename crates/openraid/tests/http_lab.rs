@@ -98,8 +98,8 @@ fn reviews_run_as_jobs_one_at_a_time_and_their_reports_are_read_compared_and_rem
     assert!(!folder.join("one").exists() && lab.path("d0").exists());
     until(|| {
         let events = web.get("/api/v1/events?limit=1000").expect(200).json();
-        let told = events.to_string();
-        let has = |what: &str| told.contains(&format!("report \\\"one\\\": {what}"));
+        let text = events.to_string();
+        let has = |what: &str| text.contains(&format!("report \\\"one\\\": {what}"));
         if ["begun: openraid review", "refused", "removed"].into_iter().all(has) {
             Ok(Value::Null)
         } else {
@@ -161,19 +161,19 @@ fn levels_are_predicted_as_plan_predicts_them() {
         body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         web.post("/api/v1/predictions", &body.to_string())
     };
-    let told = until(|| {
-        let told = ask(json!({"drive": "wd740gd"})).expect(200).json();
-        if told["waits"] == true {
-            Err(told)
+    let answer = until(|| {
+        let answer = ask(json!({"drive": "wd740gd"})).expect(200).json();
+        if answer["waits"] == true {
+            Err(answer)
         } else {
-            Ok(told)
+            Ok(answer)
         }
     });
-    assert_eq!((&told["error"], &told["drive"]), (&Value::Null, &"wd740gd".into()));
+    assert_eq!((&answer["error"], &answer["drive"]), (&Value::Null, &"wd740gd".into()));
     // The command that it names says the same.
-    let command = told["command"].as_str().expect("a line").strip_prefix("openraid ").expect("it").to_owned();
+    let command = answer["command"].as_str().expect("a line").strip_prefix("openraid ").expect("it").to_owned();
     let plan = lab.line(&format!("{command} --json")).expect(0).json();
-    for level in told["levels"].as_array().expect("a list") {
+    for level in answer["levels"].as_array().expect("a list") {
         let array = format!("raid{}x3", level["level"].as_str().expect("a word"));
         let planned =
             plan["levels"].as_array().expect("a list").iter().find(|own| own["possible"]["array"] == array.as_str());
@@ -222,9 +222,9 @@ fn an_array_explains_itself_as_on_the_command_line_and_tells_the_story_of_a_slow
     web.get("/api/v1/arrays/data/stories?slowest=0").refused(400, &["use 1 to 20"]);
     web.get("/api/v1/arrays/data/stories?request=1&slowest=1").refused(400, &["not both"]);
     let explained = web.get("/api/v1/arrays/data/explain").expect(200).json();
-    let told = lab.line("explain data --json").expect(0).json();
+    let printed = lab.line("explain data --json").expect(0).json();
     for key in ["array", "host", "reasons", "write_amplification", "member_writes_per_host_request"] {
-        assert_eq!(explained[key], told[key], "{key}");
+        assert_eq!(explained[key], printed[key], "{key}");
     }
     assert!(explained["limit"]["text"].is_string());
     server.stop();

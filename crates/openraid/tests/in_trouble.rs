@@ -114,7 +114,7 @@ fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     // A failure is an alarm, and still is after a kill.
     lab.line("fail data d1").expect(0);
     let id = "data:DegradedArray";
-    let holds = |told: &Value| told["alarms"].as_array().expect("a list").iter().any(|own| own["id"] == id);
+    let holds = |answer: &Value| answer["alarms"].as_array().expect("a list").iter().any(|own| own["id"] == id);
     assert!(holds(&web.get("/api/v1/alarms").expect(200).json()));
     data_path_works(&lab, 4);
     server.kill();

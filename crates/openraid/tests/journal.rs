@@ -494,9 +494,10 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     lab.line("set old profile=protection").expect(0);
     assert_eq!(lab.show("old")["settings"]["write_cache"], "through");
     let news = server.stop();
-    let told = |text: &str| news.iter().any(|line| line["news"]["text"].as_str().is_some_and(|own| own.contains(text)));
-    assert!(told("data: settings changed: write.cache journal -> through"), "{news:?}");
-    assert!(told("old: settings changed: ") && told("write.cache volatile -> through"), "{news:?}");
+    let has_news =
+        |text: &str| news.iter().any(|line| line["news"]["text"].as_str().is_some_and(|own| own.contains(text)));
+    assert!(has_news("data: settings changed: write.cache journal -> through"), "{news:?}");
+    assert!(has_news("old: settings changed: ") && has_news("write.cache volatile -> through"), "{news:?}");
     // A server without a journal does not make the setting forgotten.
     let server = lab.serve(&["data"]);
     lab.line("set data profile=balanced").expect(0);
@@ -545,8 +546,8 @@ fn a_policy_given_to_serve_is_remembered_and_an_unused_journal_is_mentioned() {
     assert_eq!(lab.show("data")["settings"]["write_cache"], "through");
     let news = server.stop();
     let texts: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
-    let told = texts.iter().filter(|text| **text == "data: settings changed: write.cache through -> journal");
-    assert_eq!((told.count(), texts.iter().any(|text| text.starts_with("array "))), (2, false), "{texts:?}");
+    let changes = texts.iter().filter(|text| **text == "data: settings changed: write.cache through -> journal");
+    assert_eq!((changes.count(), texts.iter().any(|text| text.starts_with("array "))), (2, false), "{texts:?}");
     // What an array cannot have is not taken for its policy, nor remembered.
     lab.line("create pp --level 5 --chunk 64K --assume-clean --consistency-policy ppl --file-size 16M p0 p1 p2")
         .expect(0);

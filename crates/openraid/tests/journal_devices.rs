@@ -209,7 +209,7 @@ fn a_journal_that_was_lost_comes_back_by_itself() {
     assert!(out[5 << 20..][..12 << 10].iter().all(|byte| *byte == 3));
 }
 
-fn told(news: &[serde_json::Value], event: &str) -> Vec<String> {
+fn texts_of(news: &[serde_json::Value], event: &str) -> Vec<String> {
     let own = news.iter().filter(|line| line["news"]["event"] == event);
     own.filter_map(|line| Some(line["news"]["text"].as_str()?.to_owned())).collect()
 }
@@ -243,7 +243,7 @@ fn a_journal_on_one_device_alone_is_used_again_although_the_other_one_is_dead() 
     let back = std::fs::read(inside.join("j")).expect("it is there");
     server.signal("-KILL");
     let (_, news) = server.end();
-    let back_again = told(&news, "JournalBack");
+    let back_again = texts_of(&news, "JournalBack");
     assert!(back_again.iter().any(|text| text.contains("has carried it alone")), "{back_again:?}");
     // So it is at a start with both.
     std::fs::write(lab.path("back"), &back).expect("room");

@@ -104,14 +104,14 @@ fn alarms_are_right(lab: &Lab, name: &str) {
     let until = Instant::now() + Duration::from_secs(60);
     loop {
         let degraded = lab.show(name)["health"] != "optimal";
-        let told = lab.line("alarms --json").expect(0).json();
+        let answer = lab.line("alarms --json").expect(0).json();
         let id = format!("{name}:DegradedArray");
         let is_it = |own: &&Value| own["id"] == id.as_str() && own["until_seconds"].is_null();
-        let count = told["alarms"].as_array().expect("a list").iter().filter(is_it).count();
+        let count = answer["alarms"].as_array().expect("a list").iter().filter(is_it).count();
         if count == usize::from(degraded) {
             return;
         }
-        assert!(Instant::now() < until, "{name} is degraded: {degraded}, and has {count} such alarms: {told:#}");
+        assert!(Instant::now() < until, "{name} is degraded: {degraded}, and has {count} such alarms: {answer:#}");
         thread::sleep(Duration::from_millis(50));
     }
 }
@@ -216,7 +216,7 @@ fn kills_under_load_lose_nothing_that_was_acknowledged() {
     let done = regions.iter().flat_map(|region| &region.acknowledged).filter(|write| **write > 0).count();
     assert!(done > 0, "nothing was written");
     if soak.or(wanted).is_some() {
-        let told = format!("{kills} kills, {write} writes numbered, settings up to {rate}M: nothing lost");
-        let _ = writeln!(std::io::stderr(), "{told}");
+        let summary = format!("{kills} kills, {write} writes numbered, settings up to {rate}M: nothing lost");
+        let _ = writeln!(std::io::stderr(), "{summary}");
     }
 }

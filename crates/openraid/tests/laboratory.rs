@@ -170,8 +170,8 @@ fn drives_that_do_not_fit_the_ports_are_refused_and_fitting_ones_are_named() {
     lab.line("simulate single --drive pm9a3_1920 --effort quick").expect(0);
     lab.line("simulate single --system 3ware-9650se --drive service-fixed --effort quick").expect(0);
     lab.line("simulate raid6x24 --system openraid-expander --drive exos_x18_18tb --effort quick").expect(0);
-    let told = lab.line("simulate --list").expect(0).text();
-    let line = |begin: &str| told.lines().find(|line| line.starts_with(begin)).map(ToOwned::to_owned).expect("a line");
+    let text = lab.line("simulate --list").expect(0).text();
+    let line = |begin: &str| text.lines().find(|line| line.starts_with(begin)).map(ToOwned::to_owned).expect("a line");
     assert!(line("buses: ").contains("pcie3_x8") && !line("buses: ").contains("sata3"));
     assert!(line("links of drives: ").contains("sas6_x4"));
 }
@@ -179,9 +179,9 @@ fn drives_that_do_not_fit_the_ports_are_refused_and_fitting_ones_are_named() {
 #[test]
 fn every_verb_accepts_the_loads_that_its_help_names() {
     let lab = Lab::new("help");
-    let told = |verb: &str| lab.line(&format!("{verb} --help")).expect(0).text();
-    assert!(told("simulate").contains("blkparse"));
-    let plan = told("plan");
+    let help = |verb: &str| lab.line(&format!("{verb} --help")).expect(0).text();
+    assert!(help("simulate").contains("blkparse"));
+    let plan = help("plan");
     assert!(plan.contains("a fio job, an Iometer") && plan.contains("trace"), "{plan}");
     lab.line("plan --drives 4 --load nowhere").refused(64, &["neither a load nor a file"]);
 }
@@ -334,7 +334,7 @@ fn ssds_are_steady_unless_they_are_said_to_be_fresh() {
 fn simulate_shows_the_uncertainty_as_plan_does() {
     let lab = Lab::new("certainty");
     let own = "--system 3ware-9650se --load multi-threaded --way read --depth 1 --effort quick";
-    let told = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
+    let output = |array: &str| lab.line(&format!("simulate {array} {own}")).expect(0).text();
     let json = lab.line(&format!("simulate raid0x2 {own} --range --json")).expect(0).json();
     let planned = lab.line(&format!("plan --drives 2 --levels 0 --range {own} --json")).expect(0).json();
     let plan = &planned["levels"][0]["possible"];
@@ -347,11 +347,11 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
     }
     assert!(json["range"]["uncertain_percent"].as_f64() > Some(0.0));
     let words = format!("  {count} parameters estimated (not in the drive's data sheet)");
-    assert!(told("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
-    let ranged = told("raid1x2 --degraded 1 --range");
+    assert!(output("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
+    let ranged = output("raid1x2 --degraded 1 --range");
     assert!(ranged.contains(&format!("{words}: parameters move requests/s by ")), "{ranged}");
     assert!(ranged.contains("; largest uncertainty: 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
-    assert!(told("single --range").contains(": parameters move requests/s by "), "of a single drive, too");
+    assert!(output("single --range").contains(": parameters move requests/s by "), "of a single drive, too");
     assert!(ranged.contains("for the model itself on loads of this kind\n"), "{ranged}");
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
     lab.line("simulate raid0x2 --load t.csv --range").refused(64, &["--range: ", "leave it out"]);
@@ -378,11 +378,11 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let change = sizes(1)[0]["change_percent"].as_f64().expect("a number");
     assert!((change - (share - 1.0) * 100.0).abs() < 1e-9, "{change}: {share}");
     let advice = planned["advice"].as_array().expect("a list");
-    let told: Vec<&str> =
+    let lines: Vec<&str> =
         advice.iter().filter_map(serde_json::Value::as_str).filter(|one| one.contains(": a cache of ")).collect();
-    assert!(told.len() == 1 && told[0].starts_with("raid10x4: a cache of 1024 MiB instead of 256: "), "{advice:?}");
+    assert!(lines.len() == 1 && lines[0].starts_with("raid10x4: a cache of 1024 MiB instead of 256: "), "{advice:?}");
     let text = lab.line(own).expect(0).text();
-    assert!(text.contains("P99") && text.contains(told[0]), "{text}");
+    assert!(text.contains("P99") && text.contains(lines[0]), "{text}");
     // Without a cache there is nothing to say.
     let none =
         lab.line("plan --drives 4 --system intel-rst --levels 10 --effort quick --range --json").expect(0).json();
@@ -609,11 +609,14 @@ fn a_target_that_disappears_ends_a_review_and_the_same_command_line_continues_it
     std::thread::sleep(Duration::from_millis(300));
     server.kill();
     let ended = child.wait_with_output().expect("it ends");
-    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(74), "{told}");
+    let error = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(74), "{error}");
     // Between two cells there is no measurement that it could be in the middle of.
-    assert!(told.contains("gone in the middle of the measurement") || told.contains("cannot connect"), "{told}");
-    assert!(told.contains(&uri) && told.contains("kept in cut/cells: the same command line continues there"), "{told}");
+    assert!(error.contains("gone in the middle of the measurement") || error.contains("cannot connect"), "{error}");
+    assert!(
+        error.contains(&uri) && error.contains("kept in cut/cells: the same command line continues there"),
+        "{error}"
+    );
     let written = |path: &std::path::Path| fs::metadata(path).and_then(|known| known.modified()).expect("a time");
     let before: Vec<_> = kept().into_iter().map(|path| (written(&path), path)).collect();
     assert!(!lab.path("cut/results.json").exists() && (1..3).contains(&before.len()), "{} cells", before.len());

@@ -188,8 +188,8 @@ fn a_half_of_a_split_mirror_is_named_and_not_overwritten_unasked() {
         let choice = format!("`openraid serve {d1}` or `openraid serve {d0}`");
         for order in ["serve data", "serve d0 d1", "serve data --force", "serve data --read-only"] {
             let refused = lab.line(&format!("{order} --nbd-unix half.sock")).refused(65, &["split brain", &choice]);
-            let told = &refused.err;
-            assert!(told.matches("event ").count() == 2 && told.matches(" UTC").count() == 2, "{told}");
+            let output = &refused.err;
+            assert!(output.matches("event ").count() == 2 && output.matches(" UTC").count() == 2, "{output}");
         }
         assert_eq!(["d0", "d1"].map(|half| fingerprint(&lab.path(half))), before, "nothing is written by a refusal");
         let before = fingerprint(&lab.path("d0"));
@@ -261,8 +261,8 @@ fn a_service_starts_neither_half_of_a_split_array_until_one_is_chosen() {
         Server::started(&mut command).expect("ready")
     };
     let problems = || {
-        let told = lab.line(&format!("alarms --json --control {control}")).expect(0).json();
-        let all = told["alarms"].as_array().expect("a list").clone();
+        let answer = lab.line(&format!("alarms --json --control {control}")).expect(0).json();
+        let all = answer["alarms"].as_array().expect("a list").clone();
         let of_start = all.into_iter().filter(|alarm| alarm["event"] == "StartProblem");
         of_start.map(|alarm| alarm["text"].as_str().expect("a text").to_owned()).collect::<Vec<_>>()
     };
@@ -290,10 +290,10 @@ fn scan_of_a_moved_member_leads_to_the_whole_array() {
     lab.line("create data --level 5 --assume-clean --file-size 16M d0 d1 d2").expect(0);
     fs::create_dir(lab.path("m")).expect("room");
     fs::rename(lab.path("d1"), lab.path("m/d1")).expect("it moves");
-    let told = lab.line("scan m").expect(2).text();
+    let output = lab.line("scan m").expect(2).text();
     let (d0, d2) = (lab.path("d0").display().to_string(), lab.path("d2").display().to_string());
     let step = format!("assemble --scan m {d0} {d2}");
-    assert!(told.contains(&format!("next: `openraid {step}`")), "{told}");
+    assert!(output.contains(&format!("next: `openraid {step}`")), "{output}");
     lab.line(&step).expect(0).says(&["it starts with all members"]);
 }
 

@@ -92,8 +92,8 @@ fn a_journal_is_a_further_write_cache_of_each_array_and_leaves_its_device() {
         ("--journal j1 --cache-mib 0", vec!["a journal needs a cache"]),
         ("--journal d1 --journal j1 --journal j2", vec!["one device or mirrored over two"]),
     ] {
-        let told = lab.line(&format!("{line} --seed 3 {options}")).text();
-        assert!(words.iter().all(|word| told.contains(word)), "{options}: {told}");
+        let output = lab.line(&format!("{line} --seed 3 {options}")).text();
+        assert!(words.iter().all(|word| output.contains(word)), "{options}: {output}");
     }
 }
 

@@ -27,10 +27,10 @@ fn an_array_of_paced_memory_is_served_with_its_bytes_and_never_faster_than_its_d
     let taken = begun.elapsed();
     let fixed = lab.line("simulate --list --json").expect(0).json();
     assert!(fixed["drives"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "service-fixed")));
-    let told = notes(&lab, 0);
-    assert!(told[0].starts_with("answers as a "), "{told:?}");
-    let late = told.last().expect("some");
-    assert!(late.contains(", late by ") && late.ends_with(" at most"), "{told:?}");
+    let texts = notes(&lab, 0);
+    assert!(texts[0].starts_with("answers as a "), "{texts:?}");
+    let late = texts.last().expect("some");
+    assert!(late.contains(", late by ") && late.ends_with(" at most"), "{texts:?}");
     // No wall clock makes the drive faster than it is.
     assert!(taken.as_millis() >= u128::from(requests) * 2 * SERVICE_MS, "{requests} writes in {taken:?}");
     lab.line("explain data --record on").expect(0);

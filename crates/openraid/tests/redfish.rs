@@ -430,8 +430,8 @@ fn rates_and_settings_are_changed_by_the_version_that_was_read_and_refused_by_na
     }
     let schedule = json!({"name": "night", "task": "patrol", "every": "24h"}).to_string();
     web.post("/api/v1/schedules", &schedule).expect(200);
-    let told = patch(json!({"Oem": {"Openraid": {"PatrolRateBytesPerSecond": 20 << 20}}}), "*").expect(200).json();
-    assert_eq!(told["Oem"]["Openraid"]["PatrolRateBytesPerSecond"], 20 << 20);
+    let answer = patch(json!({"Oem": {"Openraid": {"PatrolRateBytesPerSecond": 20 << 20}}}), "*").expect(200).json();
+    assert_eq!(answer["Oem"]["Openraid"]["PatrolRateBytesPerSecond"], 20 << 20);
     let kept = web.get("/api/v1/schedules").expect(200).json();
     assert_eq!(
         (&kept["schedules"][0]["rate"], &kept["schedules"][0]["every_seconds"]),
@@ -440,9 +440,9 @@ fn rates_and_settings_are_changed_by_the_version_that_was_read_and_refused_by_na
     // Any setting of a volume, by its name.
     let volume = format!("{VOLUMES}/data");
     let set = |own: Value| web.ask_with("PATCH", &volume, Some(&json!({"Oem": {"Openraid": own}}).to_string()), &[]);
-    let told =
+    let answer =
         set(json!({"Settings": {"background_depth": 4, "sorting": false, "rebuild.rate": "1M"}})).expect(200).json();
-    let settings = &told["Oem"]["Openraid"]["Settings"];
+    let settings = &answer["Oem"]["Openraid"]["Settings"];
     assert_eq!(settings, &lab.show("data")["settings"]);
     assert_eq!((&settings["background_depth"], &settings["rebuild_rate"]), (&4.into(), &(1 << 20).into()));
     refused(&set(json!({"Settings": {"colour": 1}})), 400, "PropertyUnknown", "settings/known");
@@ -460,15 +460,15 @@ fn decisions_places_and_figures_are_those_of_the_api() {
     support::write_some(&lab, &server);
     let volume = web.get(&format!("{VOLUMES}/data")).expect(200).json();
     let own = &volume["Oem"]["Openraid"];
-    let told = web.get(own["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
+    let text = web.get(own["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
     let api = web.get("/api/v1/arrays/data/explain").expect(200).json();
     let reasons = api["reasons"].as_array().expect("a list");
     assert!(!reasons.is_empty());
     for reason in reasons {
         let same = json!({"Reason": reason["reason"], "Text": reason["text"], "Count": reason["count"]});
-        assert!(told["Reasons"].as_array().is_some_and(|all| all.contains(&same)), "{same} is not in {told}");
+        assert!(page["Reasons"].as_array().is_some_and(|all| all.contains(&same)), "{same} is not in {page}");
     }
-    assert_eq!(told["Limit"]["Part"], api["limit"]["part"]);
+    assert_eq!(page["Limit"]["Part"], api["limit"]["part"]);
     // The stripe map: byte 70000 is in the second chunk, and the third member has the parity of the first stripe.
     let locate = volume["Actions"]["Oem"]["#OpenraidVolume.Locate"]["target"].as_str().expect("a path");
     let place = web.post(locate, r#"{"OffsetBytes": 70000}"#).expect(200).json();

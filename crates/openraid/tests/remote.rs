@@ -79,10 +79,10 @@ fn the_outage_and_the_return_of_a_remote_member_are_reported() {
     server.wait_for_news("RemoteBack", 1);
     assert_eq!(near.show("data")["health"], "optimal");
     let news = server.stop();
-    let told: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
-    let lost = told.iter().find(|text| text.contains("connection lost")).expect("the outage");
+    let texts: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
+    let lost = texts.iter().find(|text| text.contains("connection lost")).expect("the outage");
     assert!(lost.starts_with(&format!("data, {uri}: connection lost: ")) && lost.contains("reconnecting"), "{lost}");
-    let back = told.iter().find(|text| text.contains("connected again after ")).expect("the return");
+    let back = texts.iter().find(|text| text.contains("connected again after ")).expect("the return");
     assert!(
         back.starts_with(&format!("data, {uri}: ")) && !back.contains(" 0 writes") && back.contains(" repeated"),
         "{back}"

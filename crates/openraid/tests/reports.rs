@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::{is_root, Lab, PROGRAM, WRITE};
 
 /// The texts of the news of this kind, in order.
-fn told(news: &[Value], event: &str) -> Vec<String> {
+fn texts_of(news: &[Value], event: &str) -> Vec<String> {
     let of_kind = news.iter().filter(|line| line["news"]["event"] == event);
     of_kind.map(|line| line["news"]["text"].as_str().expect("words").to_owned()).collect()
 }
@@ -48,8 +48,8 @@ fn news_of_a_failure_say_why_and_how_many_more_the_array_tolerates() {
         let news = server.stop();
         let degraded: Vec<String> =
             tolerated.iter().map(|words| format!("data: degraded: {words} tolerated")).collect();
-        assert_eq!(told(&news, "DegradedArray"), degraded, "{shape}");
-        let failed = told(&news, "Fail");
+        assert_eq!(texts_of(&news, "DegradedArray"), degraded, "{shape}");
+        let failed = texts_of(&news, "Fail");
         assert!(failed.iter().all(|text| text.ends_with(": failed (by administrator)")), "{failed:?}");
         let line = news.iter().find(|line| line["news"]["event"] == "DegradedArray").expect("it was told");
         assert!(

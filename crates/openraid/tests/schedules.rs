@@ -24,9 +24,9 @@ fn arrays_are_checked_when_due_and_the_history_has_the_findings() {
     lab.line("config check openraid.toml").expect(0).says(&["schedule weekly: check of all arrays every 7 d"]);
     let mut server = lab.serve_configured();
     server.wait_for_news("CheckFinished", 1);
-    let told = lab.line("check data --history --json").expect(0).json();
-    let checks = told["sets"][0]["checks"].as_array().expect("a list").clone();
-    assert_eq!(checks.len(), 1, "{told:#}");
+    let answer = lab.line("check data --history --json").expect(0).json();
+    let checks = answer["sets"][0]["checks"].as_array().expect("a list").clone();
+    assert_eq!(checks.len(), 1, "{answer:#}");
     assert_eq!((&checks[0]["kind"], &checks[0]["mismatches"]), (&"check".into(), &8.into()));
     let members: Vec<u64> = checks[0]["members"]
         .as_array()
@@ -107,8 +107,8 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
     // Begun and finished, of both arrays; an array without redundancy is read as well.
     server.wait_for_news("Schedule", 4);
     for (name, drives) in [("data", &["d0", "d1"][..]), ("pair", &["p0", "p1", "s0"])] {
-        let told = patrols(name);
-        let members = told[0]["members"].as_array().expect("a list");
+        let found = patrols(name);
+        let members = found[0]["members"].as_array().expect("a list");
         let read: Vec<(String, u64, u64)> = members
             .iter()
             .map(|own| {
@@ -121,7 +121,7 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
             .collect();
         let wanted: Vec<_> = drives.iter().map(|own| (lab.path(own).display().to_string(), 16 << 20, 0)).collect();
         assert_eq!(read, wanted);
-        assert!(told[0]["ended_seconds"].is_u64(), "{told:#}");
+        assert!(found[0]["ended_seconds"].is_u64(), "{found:#}");
     }
     lab.line("check pair --history").expect(0).says(&["patrol read\n", "/s0: 16777216 bytes, 0 places unreadable"]);
     server.stop();

@@ -152,12 +152,12 @@ fn mismatches_have_an_exit_code_are_reported_once_and_are_known_after_a_restart(
     let words = "repaired 0, 2048 mismatches left (RAID 5 cannot attribute; `--trust-data` rewrites parity)";
     assert!(repaired.text().contains(words), "{}", repaired.text());
     let news = server.stop();
-    let told: Vec<&Value> = news.iter().filter(|line| line["news"]["event"] == "RowMismatch").collect();
-    assert_eq!(told.len(), 2, "one line for each of the two: {told:?}");
+    let mismatches: Vec<&Value> = news.iter().filter(|line| line["news"]["event"] == "RowMismatch").collect();
+    assert_eq!(mismatches.len(), 2, "one line for each of the two: {mismatches:?}");
     let begun = news.iter().filter(|line| line["news"]["event"] == "CheckStarted");
     let begun: Vec<&Value> = begun.map(|line| &line["news"]["text"]).collect();
     assert_eq!(begun, ["data: check begins", "data: repair begins"]);
-    let text = told[0]["news"]["text"].as_str().expect("words");
+    let text = mismatches[0]["news"]["text"].as_str().expect("words");
     assert!(text.contains("cannot tell which member is wrong, left unchanged"), "{text}");
     // Offline, and after a restart.
     for server in [None, Some(lab.serve(&["data"]))] {
@@ -220,12 +220,12 @@ fn mismatches_in_a_row_on_one_member_of_a_raid_10_are_one_line_and_a_repair_copi
     assert!(text.contains("(2048 of them differ)"), "{text}");
     lab.line("repair data --trust-data --follow").expect(0);
     let news = server.stop();
-    let told = |event: &str| -> Vec<String> {
+    let texts_of = |event: &str| -> Vec<String> {
         let own = news.iter().filter(|line| line["news"]["event"] == event);
         own.map(|line| line["news"]["text"].as_str().expect("words").to_owned()).collect()
     };
-    assert_eq!(told("RowMismatch").len(), 1, "{news:?}");
-    let corrected = told("RowCorrected");
+    assert_eq!(texts_of("RowMismatch").len(), 1, "{news:?}");
+    let corrected = texts_of("RowCorrected");
     assert!(corrected.len() == 1 && corrected[0].contains("the first was copied to the others"), "{corrected:?}");
 }
 

@@ -705,7 +705,7 @@ fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
 }
 
 /// A value of the kernel's status of the server's process, in KiB.
-fn told_of(server: &Server, name: &str) -> u64 {
+fn figure_of(server: &Server, name: &str) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it lives");
     let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the kernel tells it");
     line.trim().strip_suffix(" kB").and_then(|number| number.parse().ok()).expect("KiB")
@@ -715,13 +715,13 @@ fn told_of(server: &Server, name: &str) -> u64 {
 fn memory_of_the_cache_is_taken_with_its_use_only() {
     let lab = Lab::new("served-cache-memory");
     let array = ["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--memory", "32M"];
-    let told = |cache: &str| {
+    let figures = |cache: &str| {
         let server = lab.serve(&[&array[..], &["--cache", cache]].concat());
-        let told = ["VmPin:", "VmRSS:"].map(|name| told_of(&server, name));
+        let figures = ["VmPin:", "VmRSS:"].map(|name| figure_of(&server, name));
         server.stop();
-        told
+        figures
     };
-    let ([pinned, _], [more_pinned, resident]) = (told("1M"), told("512M"));
+    let ([pinned, _], [more_pinned, resident]) = (figures("1M"), figures("512M"));
     // Memory that commands point to may be pinned: the size of --memory, and a huge page of rounding. The cache is not
     // pinned.
     assert!(pinned.max(more_pinned) <= 34 << 10, "{pinned} KiB are pinned, and {more_pinned} with a larger cache");

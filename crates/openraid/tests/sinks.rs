@@ -258,10 +258,10 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
     lab.line("fail data d1").expect(0);
     server.wait_for_news("SinkFailed", 2);
     support::write_some(&lab, &server);
-    let told = lab.line("alarms --json").expect(0).json();
+    let answer = lab.line("alarms --json").expect(0).json();
     let failed = |name: &str| {
         let id = format!("server:SinkFailed:{name}");
-        told["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == id.as_str()).cloned()
+        answer["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == id.as_str()).cloned()
     };
     let mail = failed("mail").expect("it refuses");
     assert!(mail["text"].as_str().is_some_and(|text| text.contains("no such user")), "{mail:#}");
@@ -272,7 +272,7 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
         assert!(Instant::now() < until, "{:?}", lines(&lab, "calls", 2));
     }
     lab.line("alarm test late").refused_aloud(74, &["late (webhook): NOT delivered"]);
-    let since = told["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == "data:DegradedArray");
+    let since = answer["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == "data:DegradedArray");
     let since = since.expect("it is degraded")["since_seconds"].clone();
     drop(hangs);
     server.kill();
@@ -287,9 +287,9 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
     // Sinks can be taken out under way.
     fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n", lab.path("nbd.sock"))).expect("room");
     lab.line("reload").expect(0);
-    let told = lab.line("alarms --json").expect(0).json();
+    let answer = lab.line("alarms --json").expect(0).json();
     let ids: Vec<&str> =
-        told["alarms"].as_array().expect("a list").iter().filter_map(|own| own["id"].as_str()).collect();
+        answer["alarms"].as_array().expect("a list").iter().filter_map(|own| own["id"].as_str()).collect();
     assert!(ids.iter().all(|id| !id.contains("SinkFailed")), "{ids:?}");
     lab.line("alarm test").refused(65, &["the configuration file has no sinks"]);
     server.stop();

@@ -40,9 +40,9 @@ fn a_server_that_was_suspended_under_load_still_has_all_members() {
             assert!(load.wait().expect("it ends").success());
             assert_eq!(lab.show("data")["health"], "optimal", "after stop {stop}");
         }
-        let told = server.stop();
-        let stood = told.iter().filter(|line| line["news"]["event"] == "StoodStill").count();
-        assert_eq!(stood, 3, "{told:?}");
+        let news = server.stop();
+        let stood = news.iter().filter(|line| line["news"]["event"] == "StoodStill").count();
+        assert_eq!(stood, 3, "{news:?}");
         let back = lab.run(&["copy-out", "data"]).expect(0).out;
         assert!(back[..IMAGE] == noise(3, IMAGE));
     }

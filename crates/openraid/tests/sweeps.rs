@@ -88,8 +88,8 @@ fn parts_of_a_review_are_joined_to_what_one_run_has() {
         "review --target sim:3ware-9650se --arrays single,raid1x2 --methods response-time,low-level --effort quick";
     lab.line(&format!("{line} --out whole")).expect(0);
     for part in 1..=3 {
-        let told = lab.line(&format!("{line} --shard {part}/3 --out part{part}")).expect(0).text();
-        assert!(told.contains(&format!("part {part}/3: ")) && told.contains(" left to others"), "{told}");
+        let output = lab.line(&format!("{line} --shard {part}/3 --out part{part}")).expect(0).text();
+        assert!(output.contains(&format!("part {part}/3: ")) && output.contains(" left to others"), "{output}");
     }
     lab.line("merge part1 part3 --out joined").refused(64, &["of 3 parts these are missing: 2"]);
     lab.line("merge part1 part1 part2 part3 --out joined").refused(64, &["part 1/3 is there twice"]);

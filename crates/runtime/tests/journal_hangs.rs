@@ -85,14 +85,14 @@ impl Rig {
     }
 
     fn wait_for_news(&self, what: &str, wanted: impl Fn(&JournalNews) -> bool) -> JournalNews {
-        let (end, mut told) = (Instant::now() + PATIENCE, Vec::new());
+        let (end, mut seen) = (Instant::now() + PATIENCE, Vec::new());
         loop {
             let news = self.keeper.news();
             if let Some(found) = news.iter().find(|news| wanted(news)) {
                 return found.clone();
             }
-            told.extend(news);
-            assert!(Instant::now() < end, "not told that it is {what}: {told:#?}");
+            seen.extend(news);
+            assert!(Instant::now() < end, "not told that it is {what}: {seen:#?}");
             thread::sleep(Duration::from_millis(20));
         }
     }

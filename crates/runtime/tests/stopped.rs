@@ -39,19 +39,21 @@ fn serve(folder: &Path) -> ! {
     service.handle().export(&export).expect("an export");
     println!("ready");
     let _ = std::io::stdin().read(&mut [0]);
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     for event in service.events().try_iter() {
         match event {
-            ServiceEvent::StoodStill(time) => told.push(format!("stood still for {} s or more", time.as_secs().min(5))),
+            ServiceEvent::StoodStill(time) => {
+                lines.push(format!("stood still for {} s or more", time.as_secs().min(5)))
+            }
             ServiceEvent::Notice(notice) if matches!(notice.kind, NoticeKind::Timeout | NoticeKind::Fail(_)) => {
-                told.push(format!("{:?} at {:?}", notice.kind, notice.slot));
+                lines.push(format!("{:?} at {:?}", notice.kind, notice.slot));
             }
             _ => {}
         }
     }
     let status = service.handle().status().expect("it runs");
-    told.push(format!("{:?}", status.arrays[0].status.health));
-    std::fs::write(folder.join("told"), told.join("\n")).expect("a file");
+    lines.push(format!("{:?}", status.arrays[0].status.health));
+    std::fs::write(folder.join("lines"), lines.join("\n")).expect("a file");
     std::process::exit(0);
 }
 
@@ -140,6 +142,6 @@ fn no_member_is_lost_by_a_stop_under_load_that_is_longer_than_commands_may_take(
     }
     child.0.stdin.take().expect("a pipe").write_all(b"x").expect("it reads");
     assert!(child.0.wait().expect("it ends").success());
-    let told = std::fs::read_to_string(folder.path("told")).expect("what it tells");
-    assert_eq!(told, "stood still for 5 s or more\nOptimal");
+    let text = std::fs::read_to_string(folder.path("told")).expect("what it tells");
+    assert_eq!(text, "stood still for 5 s or more\nOptimal");
 }

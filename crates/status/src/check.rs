@@ -147,7 +147,7 @@ pub struct CheckModel {
     /// The way in which it ended, with its figures.
     #[serde(flatten)]
     pub outcome: OutcomeModel,
-    /// Its end in seconds since 1970, or its begin if the server did not see the end.
+    /// Its end in seconds since 1970, or its beginning if the server did not see the end.
     pub at_seconds: u64,
     /// md's event count when it ended.
     pub events: u64,

@@ -680,8 +680,8 @@ impl ArrayModel {
     pub fn mismatches_left(&self) -> u64 {
         let is_refused = |check: &&CheckModel| matches!(check.outcome, OutcomeModel::NotComparable { .. });
         let last = self.last_check.as_ref();
-        let told = if last.as_ref().is_some_and(is_refused) { self.last_complete_check.as_ref() } else { last };
-        told.map_or(0, CheckModel::left)
+        let shown = if last.as_ref().is_some_and(is_refused) { self.last_complete_check.as_ref() } else { last };
+        shown.map_or(0, CheckModel::left)
     }
 
     /// The exit code that its state stands for: mismatches that are left come before a member that is missing.

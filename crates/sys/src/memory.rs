@@ -98,31 +98,34 @@ fn files(group: &str) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    fn told(files: &[(&str, &str)]) -> Option<MemoryBound> {
+    fn bound_with(files: &[(&str, &str)]) -> Option<MemoryBound> {
         bound_of(&|path| files.iter().find(|(own, _)| Path::new(own) == path).map(|(_, text)| (*text).into()))
     }
 
     #[test]
     fn the_tightest_of_machine_and_groups_counts() {
         let meminfo = ("/proc/meminfo", "MemTotal:       24684092 kB\nMemAvailable:   2048 kB\n");
-        assert_eq!(told(&[meminfo]).unwrap().bytes, Bytes::mib(2));
+        assert_eq!(bound_with(&[meminfo]).unwrap().bytes, Bytes::mib(2));
         let two = ("/proc/self/cgroup", "0::/a/b\n");
         let inner = ("/sys/fs/cgroup/a/b/memory.max", "max\n");
         let outer = ("/sys/fs/cgroup/a/memory.max", "1048576\n");
-        let bound = told(&[meminfo, two, inner, outer]).unwrap();
+        let bound = bound_with(&[meminfo, two, inner, outer]).unwrap();
         assert_eq!(bound.bytes, Bytes::mib(1));
         assert!(bound.by.contains("/sys/fs/cgroup/a/memory.max"), "{}", bound.by);
         let one = ("/proc/self/cgroup", "8:pids:/\n4:cpu,memory:/c\n0::/\n");
         let none = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
         let own = ("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "65536\n");
-        assert_eq!(told(&[meminfo, one, none, own]).unwrap().bytes, Bytes::kib(64));
-        assert_eq!(told(&[meminfo, one, none]).unwrap().bytes, Bytes::mib(2));
+        assert_eq!(bound_with(&[meminfo, one, none, own]).unwrap().bytes, Bytes::kib(64));
+        assert_eq!(bound_with(&[meminfo, one, none]).unwrap().bytes, Bytes::mib(2));
     }
 
     #[test]
     fn an_unreadable_limit_counts_as_no_limit() {
-        assert_eq!(told(&[]), None);
-        assert_eq!(told(&[("/proc/meminfo", "MemAvailable: lots"), ("/proc/self/cgroup", "nonsense\n::\n")]), None);
+        assert_eq!(bound_with(&[]), None);
+        assert_eq!(
+            bound_with(&[("/proc/meminfo", "MemAvailable: lots"), ("/proc/self/cgroup", "nonsense\n::\n")]),
+            None
+        );
     }
 
     #[test]

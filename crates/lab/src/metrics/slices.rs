@@ -12,7 +12,7 @@ const WIDTH_FIRST: Nanos = Nanos::from_millis(1);
 /// The latency of the requests that ended within a slice of time. All times in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Slice {
-    /// Begin of the slice, from the begin of the measurement.
+    /// Beginning of the slice, from the beginning of the measurement.
     pub at_ns: u64,
     /// Length of the slice.
     pub width_ns: u64,

@@ -29,7 +29,7 @@ pub struct Rebuild {
     pub idle_hours: Option<f64>,
     /// Duration of the rebuild of a whole drive under the load of the plan, hours.
     pub loaded_hours: Option<f64>,
-    /// MB (10^6 bytes) of the new drive each second without other load: at its begin, in its middle, near its end.
+    /// MB (10^6 bytes) of the new drive each second without other load: at its beginning, in its middle, near its end.
     pub idle_mbps: Vec<f64>,
     /// The same three rates under the load of the plan.
     pub loaded_mbps: Vec<f64>,

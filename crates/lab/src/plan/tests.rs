@@ -31,8 +31,8 @@ fn possible(planned: &Planned) -> &LevelPlan {
 
 #[test]
 fn the_time_of_the_host_makes_the_answer_uncertain_if_the_host_is_the_limit() {
-    let told = Mutex::new(Vec::new());
-    let progress = |done, all| told.lock().unwrap().push((done, all));
+    let reported = Mutex::new(Vec::new());
+    let progress = |done, all| reported.lock().unwrap().push((done, all));
     let plans = request(Level::Raid0).run(&Library::builtin(), 2, progress).unwrap();
     let plan = possible(&plans[0]);
     let host = Library::builtin().host("win7-haswell").unwrap().clone();
@@ -46,8 +46,8 @@ fn the_time_of_the_host_makes_the_answer_uncertain_if_the_host_is_the_limit() {
     assert!(*change >= least * 0.9 && *change <= most * 1.1, "{change} of {least} to {most}");
     // At the start no run is finished. Every run is counted: the healthy one, two more seeds, and both ends of each
     // value.
-    let (told, runs) = (told.into_inner().unwrap(), 3 + 2 * plan.uncertain.len());
-    assert_eq!((told.len(), told.iter().max()), (1 + runs, Some(&(runs, runs))));
+    let (reported, runs) = (reported.into_inner().unwrap(), 3 + 2 * plan.uncertain.len());
+    assert_eq!((reported.len(), reported.iter().max()), (1 + runs, Some(&(runs, runs))));
     let words: Vec<_> = plan.missing.iter().map(|missing| (missing.what.as_str(), missing.reason.as_str())).collect();
     assert!(
         words.contains(&("degraded", "data lost")) && words.contains(&("write_back_ratio", "no write cache")),

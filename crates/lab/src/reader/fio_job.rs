@@ -545,9 +545,9 @@ size=2g
         ] {
             let error = read_fio_job(format!("[a]\nrw=randrw\n{option}\n").as_bytes()).unwrap_err();
             let name = option.split('=').next().unwrap_or_default();
-            let told =
+            let is_explained =
                 error.reason.starts_with(&format!("{name}=")) && error.reason.contains("is not supported; record it");
-            assert_eq!((error.line, told), (3, true), "{error}");
+            assert_eq!((error.line, is_explained), (3, true), "{error}");
             assert!(!error.reason.contains("if it does not change"), "{error}");
         }
         // With their defaults they change nothing.

@@ -260,7 +260,7 @@ fn degraded() -> Section {
     let series = vec![healthy, worse("degraded", 0.62), worse("rebuilding", 0.41)];
     Section {
         method: "M31 Degraded arrays".into(),
-        question: "What is left when a drive fails?".into(),
+        question: "How much speed is left when a drive fails?".into(),
         panels: vec![Panel::new(
             "How fast is RAID 5 with a drive missing?",
             Chart::Lines(Lines { x: depth(), y: iops(), series, guides: vec![] }),

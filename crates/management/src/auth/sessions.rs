@@ -23,7 +23,7 @@ pub struct Session {
     pub role: Role,
     /// It began with a one-time link.
     pub by_link: bool,
-    /// Seconds since 1970 at its begin.
+    /// Seconds since 1970 at its beginning.
     pub since_seconds: u64,
     secret: String,
     begun: Instant,

@@ -275,7 +275,7 @@ mod tests {
         Condition { array, uuid, level, ..Condition::of_server(event, format!("data: {}", event.word())) }
     }
 
-    fn told(book: &Book) -> Vec<(String, u64, Option<u64>, Option<u64>)> {
+    fn times(book: &Book) -> Vec<(String, u64, Option<u64>, Option<u64>)> {
         book.alarms.iter().map(|own| (own.what.id(), own.since, own.until, own.acknowledged)).collect()
     }
 
@@ -289,7 +289,7 @@ mod tests {
         assert!(!book.observe(&data, 40, &[]));
         assert!(book.observe(&data, 50, std::slice::from_ref(&degraded)));
         let id = "data:DegradedArray".to_owned();
-        assert_eq!(told(&book), [(id.clone(), 10, Some(30), None), (id, 50, None, None)]);
+        assert_eq!(times(&book), [(id.clone(), 10, Some(30), None), (id, 50, None, None)]);
         assert_eq!(book.of(&data)[0].message_id, "StorageDevice.1.2.VolumeDegraded");
     }
 
@@ -301,9 +301,9 @@ mod tests {
         assert_eq!(book.acknowledge(12, |_| true), [""; 0], "once");
         let renamed = Condition { array: Some("new".into()), ..condition(EventName::DegradedArray, Level::Warning) };
         book.observe(&data, 20, std::slice::from_ref(&renamed));
-        assert_eq!(told(&book), [("new:DegradedArray".into(), 10, None, Some(11))]);
+        assert_eq!(times(&book), [("new:DegradedArray".into(), 10, None, Some(11))]);
         book.observe(&data, 30, &[Condition { level: Level::Critical, ..renamed }]);
-        assert_eq!(told(&book), [("new:DegradedArray".into(), 10, None, None)]);
+        assert_eq!(times(&book), [("new:DegradedArray".into(), 10, None, None)]);
     }
 
     #[test]
@@ -312,13 +312,13 @@ mod tests {
         let forced = Condition { until_acknowledged: true, ..condition(EventName::ForcedStart, Level::Critical) };
         book.observe(&data, 10, std::slice::from_ref(&forced));
         book.observe(&data, 20, &[]);
-        assert_eq!(told(&book), [("data:ForcedStart".into(), 10, None, None)], "the next start was clean");
+        assert_eq!(times(&book), [("data:ForcedStart".into(), 10, None, None)], "the next start was clean");
         book.observe(&data, 30, std::slice::from_ref(&forced));
         book.acknowledge(31, |_| true);
         book.observe(&data, 32, std::slice::from_ref(&forced));
-        assert_eq!(told(&book), [("data:ForcedStart".into(), 10, None, Some(31))]);
+        assert_eq!(times(&book), [("data:ForcedStart".into(), 10, None, Some(31))]);
         book.observe(&data, 40, &[]);
-        assert_eq!(told(&book), [("data:ForcedStart".into(), 10, Some(40), Some(31))]);
+        assert_eq!(times(&book), [("data:ForcedStart".into(), 10, Some(40), Some(31))]);
     }
 
     #[test]
@@ -332,10 +332,10 @@ mod tests {
         assert_eq!(book.alarms.iter().filter(|own| own.until.is_none()).count(), 2);
         book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
         assert_eq!(book.of(&server("8")).len(), 1);
-        assert_eq!(told(&book)[1], ("data:Fail".into(), 10, Some(30), None), "the array is not remembered");
+        assert_eq!(times(&book)[1], ("data:Fail".into(), 10, Some(30), None), "the array is not remembered");
         // A clock that was set back does not let an alarm end before it began.
         book.observe(&server("8"), 5, &[]);
-        assert_eq!(told(&book)[0].2, Some(10));
+        assert_eq!(times(&book)[0].2, Some(10));
     }
 
     #[test]

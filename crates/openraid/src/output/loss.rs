@@ -54,7 +54,7 @@ impl Loss {
         match self.ranges.len().saturating_sub(PLACES_TOLD) {
             _ if places.is_empty() => String::new(),
             0 => format!("; bytes {}", places.join(", ")),
-            more => format!("; bytes {} and {more} more places", places.join(", ")),
+            more => format!("; bytes {} and {}", places.join(", "), counted(more as u64, "more place", "more places")),
         }
     }
 

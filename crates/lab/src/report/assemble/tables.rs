@@ -232,7 +232,7 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
                     bars.extend(figure.point(0.0, &of_subject).map(|value| Bar { subject: name, value }));
                 }
                 let chart = Chart::Bars(Bars { value: figure.axis(), bars, formula: String::new() });
-                push(section, format!("What is left: {what}?"), chart);
+                push(section, format!("How much speed is left: {what}?"), chart);
             }
         }
     }

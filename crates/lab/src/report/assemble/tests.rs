@@ -69,10 +69,10 @@ fn the_test_bed_is_that_of_the_controller_which_the_cell_is_run_on() {
     let cell = CellSpec::new("lsi-9260-8i", "raid5x8".parse().unwrap(), Pattern::Database).with(other);
     let facts = bed(&library, &cell).unwrap();
     let fact = |name: &str| facts.iter().find(|fact| fact.name == name).map(|fact| fact.value.clone()).unwrap();
-    let told = library.controller("lsi-8708em2").unwrap();
-    assert!(fact("controller").starts_with(&told.head.title), "{}", fact("controller"));
+    let controller = library.controller("lsi-8708em2").unwrap();
+    assert!(fact("controller").starts_with(&controller.head.title), "{}", fact("controller"));
     assert!(fact("target").ends_with("profile lsi-8708em2"));
-    assert_eq!(fact("bus").split(':').next(), Some(library.bus(&told.bus).unwrap().title.as_str()));
+    assert_eq!(fact("bus").split(':').next(), Some(library.bus(&controller.bus).unwrap().title.as_str()));
     let uncertain = fact("estimated parameters");
     assert!(uncertain.contains("lsi-8708em2: ") && !uncertain.contains("lsi-9260-8i: "), "{uncertain}");
     // The drives are still those of the system.

@@ -47,20 +47,20 @@ fn texts(lines: &Lines) -> Vec<String> {
 fn a_level_part_of_a_curve_is_reported_with_the_part_that_limits_it() {
     let ys = [(1.0, 60.0, 0.3), (2.0, 120.0, 0.6), (4.0, 200.0, 0.96), (8.0, 203.5, 0.97), (16.0, 203.0, 0.974)];
     let points = ys.iter().map(|&(x, y, share)| Point::exact(x, y).with(bus(share))).collect();
-    let told = texts(&lines(vec![series("raid0x4", points)]));
-    assert_eq!(told, ["RAID 0 x4 levels off at 204 MB/s from 4 outstanding on: PCI 64/33 is the limit (97 % busy)."]);
+    let found = texts(&lines(vec![series("raid0x4", points)]));
+    assert_eq!(found, ["RAID 0 x4 levels off at 204 MB/s from 4 outstanding on: PCI 64/33 is the limit (97 % busy)."]);
 }
 
 #[test]
 fn a_level_stretch_without_a_busy_part_names_no_limit() {
     let ys = [(1.0, 60.0), (2.0, 100.0), (4.0, 101.0), (8.0, 102.0)];
     let points = ys.iter().map(|&(x, y)| Point::exact(x, y).with(bus(0.4))).collect();
-    let told = texts(&lines(vec![series("raid5x4", points)]));
+    let found = texts(&lines(vec![series("raid5x4", points)]));
     let wanted = "RAID 5 x4 levels off at 102 MB/s from 2 outstanding on: no part is at its limit; the busiest, PCI \
                   64/33, works 40 % of the time.";
-    assert_eq!(told, [wanted]);
-    let told = texts(&lines(vec![plain("raid5x4", &[60.0, 100.0, 101.0, 102.0])]));
-    assert_eq!(told, ["RAID 5 x4 levels off at 102 MB/s from 2 outstanding on."]);
+    assert_eq!(found, [wanted]);
+    let found = texts(&lines(vec![plain("raid5x4", &[60.0, 100.0, 101.0, 102.0])]));
+    assert_eq!(found, ["RAID 5 x4 levels off at 102 MB/s from 2 outstanding on."]);
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn level_stretches_with_one_limit_share_a_sentence() {
         };
         series(name, ys.into_iter().map(point).collect())
     };
-    let told = texts(&lines(vec![level("raid0x4", 200.0, 0.97), level("raid5x4", 170.0, 0.93)]));
+    let found = texts(&lines(vec![level("raid0x4", 200.0, 0.97), level("raid5x4", 170.0, 0.93)]));
     let wanted = "RAID 0 x4 levels off at 200 MB/s from 2 outstanding on and RAID 5 x4 at 170 MB/s from 2 outstanding \
                   on: PCI 64/33 is the limit (93 to 97 % busy).";
-    assert_eq!(told, [wanted]);
+    assert_eq!(found, [wanted]);
 }
 
 #[test]
@@ -97,17 +97,17 @@ fn a_dip_is_explained_by_what_happened_more_often_there() {
         Point::exact(8.0, 130.0).with(rate(0.05)),
         Point::exact(16.0, 160.0).with(rate(0.05)),
     ];
-    let told = texts(&lines(vec![series("raid5x4", points)]));
+    let found = texts(&lines(vec![series("raid5x4", points)]));
     let wanted = "RAID 5 x4 dips to 88.0 MB/s at 4 outstanding (120 MB/s and 130 MB/s next to it): read-modify-write \
                   0.97 times per request, not 0.02 and 0.05.";
-    assert_eq!(told, [wanted]);
+    assert_eq!(found, [wanted]);
 }
 
 #[test]
 fn a_dip_within_the_spread_of_the_runs_is_none() {
     let points = vec![Point::exact(1.0, 120.0), Point::spread(2.0, 88.0, 80.0, 125.0, 3), Point::exact(4.0, 130.0)];
-    let told = texts(&lines(vec![series("raid5x4", points)]));
-    assert_eq!(told, ["1 of 3 results is noisy; the worst, RAID 5 x4 at 2 outstanding, spreads by 51 % over 3 runs."]);
+    let found = texts(&lines(vec![series("raid5x4", points)]));
+    assert_eq!(found, ["1 of 3 results is noisy; the worst, RAID 5 x4 at 2 outstanding, spreads by 51 % over 3 runs."]);
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn a_fall_is_reported_relative_to_its_peak() {
     let points = [(1.0, 50.0, 0.5), (2.0, 90.0, 0.7), (4.0, 80.0, 0.8), (8.0, 60.0, 0.99)];
     let part = Part::ControllerCpu;
     let points = points.iter().map(|&(x, y, share)| Point::exact(x, y).with(busy(part.clone(), share))).collect();
-    let told = texts(&lines(vec![series("raid50x8", points)]));
+    let found = texts(&lines(vec![series("raid50x8", points)]));
     let wanted = "RAID 50 x8 falls from 90.0 MB/s at 2 outstanding to 60.0 MB/s at 8 outstanding: the controller's \
                   processor works 99 % of the time, not 70 %.";
-    assert_eq!(told, [wanted]);
+    assert_eq!(found, [wanted]);
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn more_drives_with_little_gain_are_reported_with_the_reason() {
     let points =
         |y: f64, share: f64| vec![Point::exact(1.0, y / 2.0).with(bus(0.5)), Point::exact(2.0, y).with(bus(share))];
     let all = vec![series("raid0x4", points(1200.0, 0.85)), series("raid0x6", points(1224.0, 0.99))];
-    let told = texts(&lines(all));
+    let found = texts(&lines(all));
     let wanted =
         "RAID 0: the best speed grows from 4 to 6 drives 1.02 times (1.50 would be perfect): PCI 64/33 is the \
                   limit (99 % busy).";
-    assert_eq!(told[1], wanted);
+    assert_eq!(found[1], wanted);
 }
 
 #[test]
@@ -167,11 +167,11 @@ fn steps_with_the_same_cause_share_a_sentence() {
     let drives =
         |name: &str, y: f64| series(name, vec![Point::exact(1.0, y / 2.0), Point::exact(2.0, y).with(bus(0.99))]);
     let all = vec![drives("jbodx3", 150.0), drives("jbodx4", 159.0), drives("jbodx5", 159.0)];
-    let told = texts(&lines(all));
+    let found = texts(&lines(all));
     let wanted =
         "JBOD: the best speed grows from 3 to 4 drives 1.06 times (1.33 would be perfect) and from 4 to 5 drives \
                   1.00 times (1.25): PCI 64/33 is the limit (99 % busy).";
-    assert_eq!(told, ["PCI 64/33 is the limit of all of them at best (99 % busy).", wanted]);
+    assert_eq!(found, ["PCI 64/33 is the limit of all of them at best (99 % busy).", wanted]);
 }
 
 #[test]
@@ -241,11 +241,11 @@ fn tables_of_ratios_are_summed_up() {
         rows: vec![row("0", &[6.04, 1.3]), row("100", &[1.0, 0.82])],
         ..Table::default()
     };
-    let told = ratios(&table, "Write-back").map(|finding| finding.text);
+    let found = ratios(&table, "Write-back").map(|finding| finding.text);
     let wanted =
         "Write-back helps in 2 of 4 cells (most 6.0 times, 0 % reads, depth 1) and harms in 1 (down to 0.8 times, \
                   100 % reads, depth 16).";
-    assert_eq!(told.as_deref(), Some(wanted));
+    assert_eq!(found.as_deref(), Some(wanted));
     table.rows.clear();
     assert_eq!(ratios(&table, "Write-back"), None);
 }
@@ -472,16 +472,16 @@ fn changes_are_reported_from_the_lowest_to_the_highest() {
 fn a_part_is_described_by_its_share_of_the_whole() {
     let whole = lines(vec![plain("single", &[100.0, 100.0]), plain("raid5x4", &[200.0, 400.0])]);
     let mut part = lines(vec![plain("raid5x4", &[230.0, 600.0, 900.0]), plain("single", &[104.0, 110.0])]);
-    let told = |part: &Lines| part_of_whole(part, &whole, "The first halves");
+    let text_of = |part: &Lines| part_of_whole(part, &whole, "The first halves");
     let wanted =
         "The first halves make 1.04 (single at 1 outstanding) to 1.50 times (RAID 5 x4 at 2 outstanding) the speed \
                   of the whole array.";
-    assert_eq!(told(&part), wanted);
+    assert_eq!(text_of(&part), wanted);
     part.series[0].points[1].unsteady = true;
     let wanted =
         "The first halves make 1.04 (single at 1 outstanding) to 1.15 times (RAID 5 x4 at 1 outstanding) the speed \
                   of the whole array. Left out: 1 result that was not steady.";
-    assert_eq!(told(&part), wanted);
-    assert_eq!(told(&whole), "The first halves make 1.00 times the speed of the whole array.");
-    assert_eq!(told(&lines(vec![])), "");
+    assert_eq!(text_of(&part), wanted);
+    assert_eq!(text_of(&whole), "The first halves make 1.00 times the speed of the whole array.");
+    assert_eq!(text_of(&lines(vec![])), "");
 }
