@@ -61,6 +61,12 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             _ => None,
         };
         let (kind, place) = request(line, text, flags, place)?;
+        // Only the name at the end shows that the numbers before it are whole.
+        if !text.trim_end().ends_with(']') {
+            let reason =
+                format!("{} does not end with its process in brackets: it was cut off; {FORM}", shown(text.trim()));
+            return Err(ReadError::at(line, reason));
+        }
         let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
         trace.push(line, at, kind, bytes(place.0), bytes(place.1))?;
     }
@@ -138,6 +144,10 @@ CPU3 (sda):
             ("8,0 3 1 0.4 697 Q", "is neither a read"),
             ("8,0 3 1 0.4 697 Q W", "has no sector and length"),
             ("8,0 3 1 0.4 697 Q W 8 +", "has no sector and length"),
+            // Eight sectors, or the beginning of 80.
+            ("8,0 3 1 0.4 697 Q W 8 + 8", "does not end with its process"),
+            ("8,0 3 1 0.4 697 Q W 8 + 8 [kjour", "does not end with its process"),
+            ("8,0 3 1 0.4 697 Q FWS [kjour", "does not end with its process"),
         ] {
             let error = error(["0.1", "0.2", "0.3"], end);
             assert!(error.starts_with("line 4: ") && error.contains(words), "{end}: {error}");
