@@ -27,8 +27,8 @@ pub struct ValidateArguments {
     /// Only claims whose id is, or starts with, this text; may be given several times
     #[arg(long, value_name = "ID")]
     pub only: Vec<String>,
-    /// Evaluate each claim that holds again, with 3, 5, 6 and 8 drives, other block sizes and other seeds; takes several
-    /// times as long
+    /// Evaluate each claim that holds again, with 3, 5, 6 and 8 drives, other block sizes, other seeds, and
+    /// several of these at once; takes several times as long
     #[arg(long)]
     pub perturb: bool,
     /// Decide each claim by three seeds if they agree, or else by nine; takes three to nine times as long. --seed is the

@@ -203,10 +203,11 @@ fn perturbed(claims: &[Claim], asked: &[Asked]) -> String {
 type IsOf = fn(&Change) -> bool;
 
 /// The kinds of changes, as the table names them.
-const KINDS: [(&str, IsOf); 3] = [
+const KINDS: [(&str, IsOf); 4] = [
     ("other numbers of drives", |change| matches!(change, Change::Drives(_))),
     ("other block sizes", |change| matches!(change, Change::HalfBlocks | Change::DoubleBlocks)),
     ("other seeds", |change| matches!(change, Change::Chance(_))),
+    ("several at once", |change| matches!(change, Change::Together { .. })),
 ];
 
 fn percent(tenths: Option<usize>) -> String {
