@@ -88,10 +88,11 @@ impl Log {
         Self { folder, segments_max: SEGMENTS_MAX }
     }
 
-    /// The whole content; nothing if there is no log.
+    /// The whole content; nothing if there is no log. Programs use [`read_again`](Self::read_again).
     ///
     /// # Errors
     /// The folder cannot be read.
+    #[cfg(test)]
     pub fn read(&self) -> io::Result<Content> {
         self.read_again(&mut Seen::default())
     }

@@ -12,7 +12,7 @@ use super::{Server, State};
 use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, Condition, Subject};
 use crate::control::Answer;
-use crate::events::{Level, Log};
+use crate::events::Level;
 use crate::exit::Failure;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::state_line;
@@ -87,7 +87,7 @@ impl Server {
 
     /// What an earlier server wrote down, and nothing can be read of.
     fn damaged_stores(&self) -> Vec<News> {
-        let unreadable = Log::at(self.registry.folder_beside("events")).read().map_or(0, |log| log.unreadable);
+        let unreadable = self.read_events().map_or(0, |log| log.unreadable);
         let of_log = (unreadable > 0).then(|| {
             let files = counted(unreadable, "file", "files");
             let text = format!("{files} of the event log cannot be read: earlier events are lost");

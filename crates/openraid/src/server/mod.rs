@@ -32,6 +32,7 @@ mod stories;
 pub mod view;
 pub mod web;
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -44,6 +45,7 @@ use crate::alarms::Keeper;
 use crate::checks::Checks;
 use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model::{self, ValueModel};
+use crate::events::{segments, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, HealthWord};
 use crate::notify::Notifier;
@@ -93,6 +95,8 @@ pub struct Server {
     management: OnceLock<Arc<openraid_management::Management>>,
     /// Held while the results of checks are written to their file.
     noting_checks: Mutex<()>,
+    /// The files of the event log that were read.
+    events_seen: Mutex<segments::Seen>,
 }
 
 /// Where a server may write.
@@ -245,6 +249,7 @@ impl Server {
             alarms,
             management: OnceLock::new(),
             noting_checks: Mutex::default(),
+            events_seen: Mutex::default(),
         })
     }
 
@@ -309,6 +314,17 @@ impl Server {
     /// News of other threads since the last call.
     pub fn take_news(&self) -> Vec<News> {
         std::mem::take(&mut self.state().news)
+    }
+
+    /// The event log. Only files that have changed since the last call are read.
+    fn read_events(&self) -> io::Result<segments::Content> {
+        let mut seen = self.events_seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Log::at(self.registry.folder_beside("events")).read_again(&mut seen)
+    }
+
+    /// No interface will ask for the event log: free its memory.
+    pub fn forget_events(&self) {
+        *self.events_seen.lock().unwrap_or_else(PoisonError::into_inner) = segments::Seen::default();
     }
 
     /// Add news for the thread that reports them.

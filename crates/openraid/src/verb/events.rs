@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::EventsArguments;
-use crate::events::segments::Entry;
+use crate::events::segments::{Content, Entry, Seen};
 use crate::events::{when, Event, Log};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
@@ -43,7 +43,8 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     }
     let since = arguments.since.as_deref().map(|text| when::since(text, openraid_sys::clock::wall_seconds()));
     let since = since.transpose().map_err(|why| Failure::usage(format!("--since {why}")))?;
-    let content = read(&log)?;
+    let mut seen = Seen::default();
+    let content = read(&log, &mut seen)?;
     let mut events: Vec<&Event> = content.events.iter().filter(|event| is_asked(arguments, since, event)).collect();
     let more = arguments.last.map_or(0, |last| events.len().saturating_sub(last));
     events.drain(..more);
@@ -62,7 +63,7 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     let mut last = content.events.last().map_or(0, |event| event.number);
     loop {
         thread::sleep(FOLLOW_INTERVAL);
-        let content = read(&log)?;
+        let content = read(&log, &mut seen)?;
         let is_new = |event: &&Event| event.number > last && is_asked(arguments, None, event);
         let events: Vec<&Event> = content.events.iter().filter(is_new).collect();
         if !events.is_empty() {
@@ -73,8 +74,8 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     }
 }
 
-fn read(log: &Log) -> Result<crate::events::segments::Content, Failure> {
-    log.read().map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")))
+fn read(log: &Log, seen: &mut Seen) -> Result<Content, Failure> {
+    log.read_again(seen).map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")))
 }
 
 fn is_asked(arguments: &EventsArguments, since: Option<u64>, event: &Event) -> bool {
@@ -95,7 +96,7 @@ fn table(events: &[&Event]) -> String {
 }
 
 fn acknowledge(which: &str, log: &Log, context: &Context) -> Outcome {
-    let content = read(log)?;
+    let content = read(log, &mut Seen::default())?;
     let open: Vec<u64> = content.events.iter().filter(|event| !event.acknowledged).map(|event| event.number).collect();
     let known: Vec<u64> = match which.parse::<u64>() {
         _ if which == "all" => open,

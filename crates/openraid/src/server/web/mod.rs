@@ -29,7 +29,7 @@ use crate::alarms::sinks::post;
 use crate::check_history;
 use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model;
-use crate::events::segments::{self, Entry};
+use crate::events::segments::Entry;
 use crate::events::{Event, Log};
 use crate::exit::Failure;
 use crate::model::{ArrayModel, JournalModel, LimitModel};
@@ -43,7 +43,6 @@ use openraid_status::EventName;
 struct Seen {
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     events: Arc<Vec<EventModel>>,
-    segments: segments::Seen,
 }
 
 /// A server, as the HTTP interfaces see it.
@@ -278,7 +277,7 @@ impl Controller for Web {
         if seen.stamps == stamps {
             return Ok(Arc::clone(&seen.events));
         }
-        let content = self.log.read_again(&mut seen.segments);
+        let content = self.server.read_events();
         let content = content.map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")));
         seen.events = Arc::new(refuse(content)?.events.iter().map(event).collect());
         seen.stamps = stamps;
