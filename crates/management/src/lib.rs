@@ -35,7 +35,7 @@ pub use controller::{
     Controller, Creation, Done, EventModel, OfferModel, PlanModel, Refusal, ScheduleInput, SettingModel,
 };
 pub use http::listen::{Management, Options, StartError};
-pub use http::renew::{Fresh, Renewal};
+pub use http::renew::{Fresh, Renewal, TlsFiles};
 pub use http::tls::{flaws, TlsFile, Validity};
 pub use nbd_tls::{NbdTls, NbdTlsOptions, NbdTlsRuns};
 pub use place::{LocationModel, PlaceModel};

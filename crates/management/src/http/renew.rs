@@ -9,7 +9,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_rustls::TlsAcceptor;
 
@@ -18,16 +18,22 @@ use super::tls::{acceptor, flaws, Certificate};
 /// The TLS settings of one kind of address, and the files that they are of.
 #[derive(Clone)]
 pub struct Renewal {
-    files: Arc<Files>,
     held: Arc<Mutex<Held>>,
 }
 
-struct Files {
-    certificate: Certificate,
-    client_ca: Option<PathBuf>,
+/// Files of TLS settings, as PEM.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TlsFiles {
+    /// The certificate chain.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+    /// Certificates of authorities: a client must have a certificate of one of them.
+    pub client_ca: Option<PathBuf>,
 }
 
 struct Held {
+    files: TlsFiles,
     acceptor: TlsAcceptor,
     /// What the files had in them.
     content: Vec<u64>,
@@ -39,15 +45,16 @@ pub struct Fresh {
     held: Held,
 }
 
-impl Files {
-    fn all(&self) -> impl Iterator<Item = &Path> {
-        [&self.certificate.chain, &self.certificate.key].into_iter().chain(&self.client_ca).map(PathBuf::as_path)
+impl TlsFiles {
+    fn content(&self) -> Vec<u64> {
+        [&self.certificate, &self.key].into_iter().chain(&self.client_ca).map(|path| content_of(path)).collect()
     }
 
     /// The content is looked at first: a file that changes meanwhile is read once more the next time.
-    fn read(&self) -> Result<Held, String> {
-        let content = self.all().map(content_of).collect();
-        Ok(Held { acceptor: acceptor(&self.certificate, self.client_ca.as_deref())?, content })
+    fn read(self) -> Result<Held, String> {
+        let content = self.content();
+        let both = Certificate { chain: self.certificate.clone(), key: self.key.clone() };
+        Ok(Held { acceptor: acceptor(&both, self.client_ca.as_deref())?, content, files: self })
     }
 }
 
@@ -66,31 +73,41 @@ impl Renewal {
     /// # Errors
     /// The files cannot be read, or do not belong together.
     pub(crate) fn new(certificate: Certificate, client_ca: Option<PathBuf>) -> Result<Self, String> {
-        let files = Files { certificate, client_ca };
-        let held = files.read()?;
-        Ok(Self { files: Arc::new(files), held: Arc::new(Mutex::new(held)) })
+        let files = TlsFiles { certificate: certificate.chain, key: certificate.key, client_ca };
+        Ok(Self { held: Arc::new(Mutex::new(files.read()?)) })
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The settings for a connection that begins now.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).acceptor.clone()
+        self.held().acceptor.clone()
     }
 
-    /// Read the files again; none if they have not changed. Nothing is in force before [`Fresh::put`].
+    /// The files in force.
+    #[must_use]
+    pub fn files(&self) -> TlsFiles {
+        self.held().files.clone()
+    }
+
+    /// Read these files; none if they are the ones in force and have not changed. Nothing is in force before [`Fresh::put`].
     ///
     /// # Errors
     /// A file that has changed cannot be read, does not belong to the others, or has a certificate that is not valid now.
-    pub fn read(&self) -> Result<Option<Fresh>, String> {
-        let Files { certificate, client_ca } = &*self.files;
-        let content: Vec<u64> = self.files.all().map(content_of).collect();
-        if content == self.held.lock().unwrap_or_else(PoisonError::into_inner).content {
-            return Ok(None);
+    pub fn read(&self, files: TlsFiles) -> Result<Option<Fresh>, String> {
+        {
+            let held = self.held();
+            if files == held.files && files.content() == held.content {
+                return Ok(None);
+            }
         }
-        let found = flaws(Some((&certificate.chain, &certificate.key)), client_ca.as_deref());
+        let found = flaws(Some((&files.certificate, &files.key)), files.client_ca.as_deref());
         if let Some((_, why)) = found.into_iter().next() {
             return Err(why);
         }
-        Ok(Some(Fresh { renewal: self.clone(), held: self.files.read()? }))
+        Ok(Some(Fresh { renewal: self.clone(), held: files.read()? }))
     }
 }
 
@@ -98,7 +115,8 @@ impl Fresh {
     /// Connections that begin from now on have these settings. Returns the file of the certificate.
     #[must_use]
     pub fn put(self) -> PathBuf {
-        *self.renewal.held.lock().unwrap_or_else(PoisonError::into_inner) = self.held;
-        self.renewal.files.certificate.chain.clone()
+        let certificate = self.held.files.certificate.clone();
+        *self.renewal.held() = self.held;
+        certificate
     }
 }

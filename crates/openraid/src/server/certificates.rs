@@ -1,7 +1,9 @@
 //! Certificates of the server: read again at a reload, and alarms about one that is not valid, or will not be for much longer.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use openraid_config::{Desired, Placed};
 use openraid_management::{Fresh, Renewal, Validity};
 use openraid_status::EventName;
 
@@ -16,7 +18,8 @@ const DAY: u64 = 86_400;
 impl Server {
     /// These files have the certificates that the server presents, and the authorities that it trusts.
     pub fn note_certificates(&self, files: &[PathBuf]) {
-        self.state().troubles.certificates = files.iter().filter_map(|path| Validity::of(path)).collect();
+        let files: BTreeSet<&PathBuf> = files.iter().collect();
+        self.state().troubles.certificates = files.into_iter().filter_map(|path| Validity::of(path)).collect();
     }
 
     /// NBD over TLS has these settings.
@@ -24,32 +27,80 @@ impl Server {
         self.state().nbd_tls = renewal.map(TlsOfNbd);
     }
 
-    /// Read all files of certificates, keys and authorities again. The result is in force after [`put`](Self::put_certificates).
+    /// The TLS settings of NBD, and of the interfaces over HTTP.
+    fn renewals(&self) -> (Option<Renewal>, Option<Renewal>) {
+        let nbd = self.state().nbd_tls.as_ref().map(|own| own.0.clone());
+        (nbd, self.management.get().and_then(|web| web.renewal().cloned()))
+    }
+
+    /// Read all files of certificates, keys and authorities again, at the paths that the configuration file has now. The result is in
+    /// force after [`put`](Self::put_certificates). Keys of the file whose new paths are taken are removed from `restart`.
     ///
     /// # Errors
     /// A file that has changed cannot be used.
-    pub(super) fn fresh_certificates(&self) -> Result<Vec<Fresh>, Failure> {
-        let nbd = self.state().nbd_tls.as_ref().map(|own| own.0.clone());
-        let web = self.management.get().and_then(|web| web.renewal().cloned());
-        let all: Result<Vec<Option<Fresh>>, String> = [nbd, web].iter().flatten().map(Renewal::read).collect();
-        let all = all.map_err(|why| {
-            Failure::refused(format!(
-                "a certificate was not renewed: {why}; the old one stays in force, and nothing of the configuration file takes effect"
-            ))
-        })?;
-        Ok(all.into_iter().flatten().collect())
+    pub(super) fn fresh_certificates(
+        &self,
+        before: &Desired,
+        now: &Desired,
+        restart: &mut Vec<String>,
+    ) -> Result<Vec<Fresh>, Failure> {
+        let (nbd, web) = self.renewals();
+        let server = |own: &Desired| {
+            let own = &own.server;
+            [own.nbd_tls_certificate.clone(), own.nbd_tls_key.clone(), own.nbd_tls_client_ca.clone()]
+        };
+        let management = |own: &Desired| {
+            let own = &own.management;
+            [own.certificate.clone(), own.key.clone(), own.client_ca.clone()]
+        };
+        let uses = [
+            (nbd, server(before), server(now), "server.nbd-tls-"),
+            (web, management(before), management(now), "management."),
+        ];
+        let mut all = Vec::new();
+        for (renewal, before, now, prefix) in uses {
+            let Some(renewal) = renewal else { continue };
+            let mut files = renewal.files();
+            let [certificate, key, client_ca] = moved(before, now);
+            restart.retain(|own| {
+                let of = |name: &str, path: &Option<PathBuf>| path.is_some() && *own == format!("{prefix}{name}");
+                !(of("certificate", &certificate) || of("key", &key) || of("client-ca", &client_ca))
+            });
+            files.certificate = certificate.unwrap_or(files.certificate);
+            files.key = key.unwrap_or(files.key);
+            files.client_ca = client_ca.or(files.client_ca);
+            let fresh = renewal.read(files).map_err(|why| {
+                Failure::refused(format!(
+                    "a certificate was not renewed: {why}; the old one stays in force, and nothing of the configuration file takes effect"
+                ))
+            })?;
+            all.extend(fresh);
+        }
+        Ok(all)
     }
 
     /// Put them in force. Connections that exist keep theirs. Returns a sentence for each file.
     pub(super) fn put_certificates(&self, all: Vec<Fresh>) -> Vec<String> {
-        let mut files: Vec<PathBuf> = all.into_iter().map(Fresh::put).collect();
-        files.dedup();
+        let files: BTreeSet<PathBuf> = all.into_iter().map(Fresh::put).collect();
         if !files.is_empty() {
-            let known: Vec<PathBuf> = self.state().troubles.certificates.iter().map(|own| own.path.clone()).collect();
-            self.note_certificates(&known);
+            let (nbd, web) = self.renewals();
+            // The certificate that the server has made itself is nobody's to renew.
+            let own = self.registry.folder_beside("management");
+            let used = [nbd, web].into_iter().flatten().map(|own| own.files());
+            let used = used.flat_map(|own| [Some(own.certificate), own.client_ca]).flatten();
+            self.note_certificates(&used.filter(|path| !path.starts_with(&own)).collect::<Vec<_>>());
         }
         files.iter().map(|path| renewed(path)).collect()
     }
+}
+
+/// The paths of keys that the file had and has, if they have changed.
+fn moved(before: [Option<Placed<PathBuf>>; 3], now: [Option<Placed<PathBuf>>; 3]) -> [Option<PathBuf>; 3] {
+    let mut before = before.into_iter();
+    now.map(|now| {
+        let (before, now) = (before.next()??, now?);
+        (before.value != now.value).then_some(now.value)
+    })
 }
 
 /// The TLS settings of NBD.

@@ -40,13 +40,13 @@ impl Server {
 
     fn reload_from(&self, before: &InForce) -> Result<ReloadModel, Failure> {
         let desired = crate::desired::load(&before.path)?;
-        let certificates = self.fresh_certificates()?;
         let notes = desired.notes.iter().map(ToString::to_string).collect();
         let mut model = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
         let keys = before.desired.server.changed_keys(&desired.server);
         model.restart.extend(keys.into_iter().map(|key| format!("server.{key}")));
         let keys = before.desired.management.changed_keys(&desired.management);
         model.restart.extend(keys.into_iter().map(str::to_owned));
+        let certificates = self.fresh_certificates(&before.desired, &desired, &mut model.restart)?;
         model.applied.extend(self.put_certificates(certificates));
         let now = Arc::new(InForce { path: before.path.clone(), desired });
         self.state().in_force = Some(Arc::clone(&now));
