@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Connections at once. One more is closed.
+/// Connections at once. For one more, the connection that waits for its client longest is closed.
 pub const CONNECTIONS_MAX: usize = 96;
 /// Maximum number of event streams; each needs a connection.
 pub const STREAMS_MAX: usize = 24;

@@ -3,7 +3,6 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -18,13 +17,14 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::patient::Patient;
+use super::places::{Place, Places};
 use super::renew::Renewal;
 use super::serve::serve;
 use super::tls;
 use crate::auth::role::Role;
 use crate::auth::users::Users;
 use crate::controller::Controller;
-use crate::limits::{CONNECTIONS_MAX, HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX};
+use crate::limits::{HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX};
 use crate::state::{Parts, State};
 
 /// How the interfaces are started.
@@ -161,39 +161,39 @@ fn own_address(listen: SocketAddr) -> IpAddr {
 }
 
 async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, settings: Option<Renewal>) {
-    let connections = Arc::new(AtomicUsize::new(0));
+    let places = Places::default();
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, for example: that passes.
             sleep(Duration::from_millis(100)).await;
             continue;
         };
-        if connections.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS_MAX {
-            connections.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (state, settings, connections) = (Arc::clone(&state), settings.clone(), Arc::clone(&connections));
-        tokio::spawn(async move {
-            connection(stream, peer.ip(), state, settings).await;
-            connections.fetch_sub(1, Ordering::Relaxed);
-        });
+        let Some(place) = places.take() else { continue };
+        let (state, settings, number) = (Arc::clone(&state), settings.clone(), place.number());
+        let task = tokio::spawn(connection(stream, peer.ip(), state, settings, Arc::new(place)));
+        places.serves(number, task.abort_handle());
     }
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, settings: Option<Renewal>) {
+async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, settings: Option<Renewal>, place: Arc<Place>) {
     let _ = stream.set_nodelay(true);
     match settings {
-        None => talk(stream, peer, state).await,
+        None => talk(stream, peer, state, place).await,
         Some(settings) => {
             if let Ok(Ok(stream)) = timeout(HANDSHAKE_TIME_MAX, settings.acceptor().accept(stream)).await {
-                talk(stream, peer, state).await;
+                talk(stream, peer, state, place).await;
             }
         }
     }
 }
 
-async fn talk<T: AsyncRead + AsyncWrite + Unpin + 'static>(stream: T, peer: IpAddr, state: Arc<State>) {
-    let service = service_fn(move |request| serve(request, peer, Arc::clone(&state)));
+async fn talk<T: AsyncRead + AsyncWrite + Unpin + 'static>(
+    stream: T,
+    peer: IpAddr,
+    state: Arc<State>,
+    place: Arc<Place>,
+) {
+    let service = service_fn(move |request| serve(request, peer, Arc::clone(&state), Arc::clone(&place)));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)

@@ -4,6 +4,7 @@ pub mod body;
 pub mod guard;
 pub mod listen;
 pub mod patient;
+pub mod places;
 pub mod rate;
 pub mod renew;
 pub mod reply;

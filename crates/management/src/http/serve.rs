@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::body::Payload;
 use super::guard::{check_host, check_origin, path_of, query_of};
+use super::places::Place;
 use super::reply::{Problem, Reply};
 use super::request::Request;
 use super::route::{allowed, find, Need, Route};
@@ -43,14 +44,18 @@ pub async fn serve(
     request: hyper::Request<Incoming>,
     peer: IpAddr,
     state: Arc<State>,
+    place: Arc<Place>,
 ) -> Result<Response<Payload>, Infallible> {
     let is_head = *request.method() == Method::HEAD;
     let is_redfish = redfish::is_own(request.uri().path());
-    let answer = match answer(request, peer, &state).await {
+    let answer = match answer(request, peer, &state, &place).await {
         Ok(answer) => answer,
         Err(problem) if is_redfish => Answer::Whole(redfish::error(&problem)),
         Err(problem) => Answer::Whole(problem.reply()),
     };
+    if matches!(answer, Answer::Whole(_)) {
+        place.waits();
+    }
     Ok(response(answer, is_head))
 }
 
@@ -60,7 +65,12 @@ enum Answer {
     Stream(tokio::sync::mpsc::Receiver<Bytes>),
 }
 
-async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<State>) -> Result<Answer, Problem> {
+async fn answer(
+    request: hyper::Request<Incoming>,
+    peer: IpAddr,
+    state: &Arc<State>,
+    place: &Place,
+) -> Result<Answer, Problem> {
     if !state.rates.admit(peer) {
         let text = "more requests came from this address than are answered; wait a second";
         return Err(Problem::new(429, "too-many-requests", text).with("retry-after", "1"));
@@ -80,6 +90,7 @@ async fn answer(request: hyper::Request<Incoming>, peer: IpAddr, state: &Arc<Sta
     permit(&route, session.as_ref(), state)
         .map_err(|problem| if is_redfish { challenged(problem) } else { problem })?;
     let body = read_body(&head.method, &head.headers, body).await?;
+    place.is_answered();
     let state = Arc::clone(state);
     let request = Request { state, parts, query, headers: head.headers, body, peer, session };
     if is_redfish {
