@@ -4,7 +4,7 @@ use crate::desired::DesiredCare;
 use crate::read::ABSOLUTE;
 use crate::table::Section;
 
-const KEYS: &[&str] = &["idle-probe", "smart", "smartctl", "led"];
+const KEYS: &[&str] = &["idle-probe", "smart", "slow-window", "smartctl", "led"];
 /// The word for something that is not done.
 const NEVER: &str = "never";
 /// Times between two looks at a drive: a second to a week.
@@ -30,6 +30,7 @@ pub fn read(top: &Section<'_>) -> DesiredCare {
     DesiredCare {
         idle_probe: every(&section, "idle-probe").unwrap_or(first.idle_probe),
         smart: every(&section, "smart").unwrap_or(first.smart),
+        slow_window: every(&section, "slow-window").unwrap_or(first.slow_window),
         smartctl: path("smartctl"),
         led: path("led"),
     }

@@ -135,6 +135,8 @@ pub struct DesiredCare {
     pub idle_probe: Option<u64>,
     /// Seconds from one question for a drive's health to the next; nothing: never.
     pub smart: Option<u64>,
+    /// Seconds for which the times of commands are collected before members are compared with each other; nothing: never.
+    pub slow_window: Option<u64>,
     /// The program that reads a drive's health. A program that is set here is asked about files too. Without one,
     /// `smartctl` is used if it is found, for block devices only.
     pub smartctl: Option<PathBuf>,
@@ -144,7 +146,7 @@ pub struct DesiredCare {
 
 impl Default for DesiredCare {
     fn default() -> Self {
-        Self { idle_probe: Some(600), smart: Some(1800), smartctl: None, led: None }
+        Self { idle_probe: Some(600), smart: Some(1800), slow_window: Some(60), smartctl: None, led: None }
     }
 }
 

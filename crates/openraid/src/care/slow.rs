@@ -30,23 +30,61 @@ impl Pace {
     }
 }
 
-/// The members that are slow, by their places: the mean time, and the median of the others, in nanoseconds.
-pub fn slow(paces: &[Pace]) -> Vec<(usize, u64, u64)> {
+/// What a window says of a member.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It, or the others, had too few commands: nothing.
+    Unknown,
+    /// It is as fast as the others.
+    Fine,
+    /// It is slow: its mean time, and the median of the others, in nanoseconds.
+    Slow(u64, u64),
+}
+
+/// A drive that is slower than its siblings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slow {
+    /// Windows in a row. Windows without a verdict do not count, and do not end the row.
+    pub windows: u32,
+    /// Mean time of a command in the last one, in nanoseconds.
+    pub mean_ns: u64,
+    /// The median of the others, in nanoseconds.
+    pub median_ns: u64,
+}
+
+/// The verdict on each member of a set.
+pub fn judge(paces: &[Pace]) -> Vec<Verdict> {
     let busy: Vec<usize> = (0..paces.len()).filter(|nth| paces[*nth].commands >= COMMANDS_MIN).collect();
-    let mut found = Vec::new();
-    for nth in &busy {
+    let of = |nth: usize| {
         let mut others: Vec<u64> =
-            busy.iter().filter(|other| *other != nth).map(|other| paces[*other].mean()).collect();
-        if others.len() < SIBLINGS_MIN {
-            continue;
+            busy.iter().filter(|other| **other != nth).map(|other| paces[*other].mean()).collect();
+        if paces[nth].commands < COMMANDS_MIN || others.len() < SIBLINGS_MIN {
+            return Verdict::Unknown;
         }
         others.sort_unstable();
-        let (own, median) = (paces[*nth].mean(), others[others.len() / 2]);
+        let (own, median) = (paces[nth].mean(), others[others.len() / 2]);
         if own >= median.saturating_mul(TIMES) && own - median >= DIFFERENCE_MIN_NS {
-            found.push((*nth, own, median));
+            Verdict::Slow(own, median)
+        } else {
+            Verdict::Fine
+        }
+    };
+    (0..paces.len()).map(of).collect()
+}
+
+/// A member after one more window.
+pub const fn after(before: Option<Slow>, verdict: Verdict) -> Option<Slow> {
+    match verdict {
+        Verdict::Unknown => before,
+        Verdict::Fine => None,
+        Verdict::Slow(mean_ns, median_ns) => {
+            let windows = match before {
+                Some(own) => own.windows.saturating_add(1),
+                None => 1,
+            };
+            Some(Slow { windows, mean_ns, median_ns })
         }
     }
-    found
 }
 
 #[cfg(test)]
@@ -57,16 +95,34 @@ mod tests {
         means_ms.iter().map(|ms| Pace { commands: 100, time_ns: u128::from(*ms) * 100_000_000 }).collect()
     }
 
+    fn slow(paces: &[Pace]) -> Vec<usize> {
+        let all = judge(paces);
+        (0..all.len()).filter(|nth| matches!(all[*nth], Verdict::Slow(..))).collect()
+    }
+
     #[test]
     fn only_a_drive_that_is_far_slower_than_most_is_named() {
-        assert_eq!(slow(&paces(&[8, 9, 40, 8])), [(2, 40_000_000, 8_000_000)]);
-        assert_eq!(slow(&paces(&[8, 9, 20, 8])), [], "twice is the load");
-        assert_eq!(slow(&paces(&[1, 1, 2, 1])), [], "a difference of a millisecond is none");
-        assert_eq!(slow(&paces(&[40, 40, 40, 8])), [], "most are as slow");
-        assert_eq!(slow(&paces(&[8, 40])), [], "which of two is it?");
+        assert_eq!(judge(&paces(&[8, 9, 40, 8]))[2], Verdict::Slow(40_000_000, 8_000_000));
+        assert_eq!(slow(&paces(&[8, 9, 40, 8])), [2]);
+        assert_eq!(slow(&paces(&[8, 9, 20, 8])), [0_usize; 0], "twice is the load");
+        assert_eq!(slow(&paces(&[1, 1, 2, 1])), [0_usize; 0], "a difference of a millisecond is none");
+        assert_eq!(slow(&paces(&[40, 40, 40, 8])), [0_usize; 0], "most are as slow");
+        assert_eq!(judge(&paces(&[8, 40])), [Verdict::Unknown; 2], "which of two is it?");
         let mut idle = paces(&[8, 9, 40, 8]);
         idle[2].commands = 49;
-        assert_eq!(slow(&idle), []);
-        assert_eq!(slow(&[]), []);
+        assert_eq!(judge(&idle), [Verdict::Fine, Verdict::Fine, Verdict::Unknown, Verdict::Fine]);
+        assert_eq!(judge(&[]), [Verdict::Fine; 0]);
+    }
+
+    #[test]
+    fn a_row_of_slow_windows_survives_silence_and_ends_with_the_first_fast_one() {
+        let is_raised = |own: Option<Slow>| own.is_some_and(|own| own.windows >= WINDOWS);
+        let slow = Verdict::Slow(40_000_000, 8_000_000);
+        let (mut own, mut raised) = (None, Vec::new());
+        for verdict in [slow, slow, Verdict::Unknown, slow, Verdict::Unknown, Verdict::Fine, slow, Verdict::Fine] {
+            own = after(own, verdict);
+            raised.push(is_raised(own));
+        }
+        assert_eq!(raised, [false, false, false, true, true, false, false, false]);
     }
 }

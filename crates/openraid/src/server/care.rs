@@ -22,7 +22,7 @@ use super::locate::switch;
 use super::news::{plain, News};
 use super::{Access, Server, State};
 use crate::alarms::Condition;
-use crate::care::slow::{slow, Pace, WINDOWS};
+use crate::care::slow::{after, judge, Pace, Slow, WINDOWS};
 use crate::care::{program, shingled, smart};
 use crate::events::Level;
 use crate::members::{options, spec};
@@ -32,8 +32,6 @@ use openraid_status::EventName;
 
 /// Interval of the checks for due work.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Period for the comparison of members with their siblings.
-const SLOW_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum time of smartctl for one drive. A drive that spins up takes about ten seconds.
 const SMART_TIME_MAX: Duration = Duration::from_secs(30);
 /// Maximum factor by which the interval of health checks grows for a drive that does not answer.
@@ -61,14 +59,6 @@ struct Idle {
     /// Number of failed attempts in a row, and why the last one failed.
     failures: u32,
     trouble: Option<String>,
-}
-
-/// A drive that is slower than its siblings.
-#[derive(Clone, Copy, Debug)]
-struct Slow {
-    windows: u32,
-    mean_ns: u64,
-    median_ns: u64,
 }
 
 /// Health, idle times, speed and lights of all drives, by name.
@@ -114,7 +104,7 @@ impl Server {
             // An error means that the service is ending.
             if let Ok(status) = server.status() {
                 let desired = server.desired_care();
-                server.compare_siblings(&status);
+                server.compare_siblings(&status, &desired);
                 server.probe_idle(&status, &desired);
                 server.ask_health(&status, &desired);
                 server.set_lights(&desired);
@@ -245,15 +235,19 @@ impl Server {
     }
 
     /// Find members that are slower than their siblings.
-    fn compare_siblings(&self, status: &ServiceStatus) {
+    fn compare_siblings(&self, status: &ServiceStatus, desired: &DesiredCare) {
         let mut state = self.state();
         let care = &mut state.care;
+        let Some(window) = desired.slow_window.map(Duration::from_secs) else {
+            (care.window, care.slow) = (None, BTreeMap::new());
+            return;
+        };
         match &care.window {
-            Some((at, _)) if at.elapsed() < SLOW_WINDOW => return,
+            Some((at, _)) if at.elapsed() < window => return,
             _ => {}
         }
         let Some((_, before)) = care.window.replace((Instant::now(), status.drives.clone())) else { return };
-        let mut slow_now = BTreeMap::new();
+        let mut slow = BTreeMap::new();
         for view in &status.arrays {
             // A member that is being rebuilt is written only, and the others are read for it.
             let compared = |line: &&MemberStatus| line.slot.is_some() && line.state == MemberState::InSync;
@@ -261,13 +255,12 @@ impl Server {
             let drives: Vec<&DriveView> =
                 drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).collect();
             let paces: Vec<Pace> = drives.iter().map(|now| pace(&before, now)).collect();
-            for (place, mean_ns, median_ns) in slow(&paces) {
-                let name = drives[place].member.clone();
-                let windows = care.slow.get(&name).map_or(0, |own| own.windows).saturating_add(1);
-                slow_now.insert(name, Slow { windows, mean_ns, median_ns });
+            for (drive, verdict) in drives.iter().zip(judge(&paces)) {
+                let own = after(care.slow.get(&drive.member).copied(), verdict);
+                slow.extend(own.map(|own| (drive.member.clone(), own)));
             }
         }
-        care.slow = slow_now;
+        care.slow = slow;
     }
 
     /// A light was switched by order: the next look sets it again if it shows something.
