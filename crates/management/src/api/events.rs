@@ -7,6 +7,7 @@ use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{EVENTS_MAX, EVENT_NUMBER_MAX};
+use crate::redfish::time;
 
 /// Some events.
 #[derive(Serialize, ToSchema)]
@@ -28,8 +29,8 @@ pub struct Acknowledge {
     to: Option<u64>,
 }
 
-/// The requested events: the newest ones, unless `after` is given.
-pub fn list(request: &Request) -> Result<Reply, Problem> {
+/// The requested events: the newest ones, unless `after` is given. Are there more?
+fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
     let (after, before) = (request.number("after")?, request.number("before")?);
     let limit = request.number("limit")?.map_or(100, |limit| usize::try_from(limit).unwrap_or(EVENTS_MAX));
     if !(1..=EVENTS_MAX).contains(&limit) {
@@ -61,7 +62,46 @@ pub fn list(request: &Request) -> Result<Reply, Problem> {
     let kept =
         if after.is_some() { &found[..found.len().min(limit)] } else { &found[found.len().saturating_sub(limit)..] };
     let events = kept.iter().map(|event| (*event).clone()).collect();
+    Ok((events, more))
+}
+
+/// The requested events.
+pub fn list(request: &Request) -> Result<Reply, Problem> {
+    let (events, more) = found(request)?;
     Ok(Reply::json(200, &EventsModel { events, more }))
+}
+
+/// The requested events as lines with commas (RFC 4180), the first one with the names of the columns. Times are UTC.
+pub fn lines(request: &Request) -> Result<Reply, Problem> {
+    let (events, _) = found(request)?;
+    let mut text = String::from("number,time,level,event,array,span,slot,member,text,acknowledged\r\n");
+    for own in &events {
+        let number = |own: Option<String>| own.unwrap_or_default();
+        let cells = [
+            own.number.to_string(),
+            time::text(own.at_seconds),
+            own.level.clone(),
+            own.event.clone(),
+            own.array.clone().unwrap_or_default(),
+            number(own.span.map(|own| own.to_string())),
+            number(own.slot.map(|own| own.to_string())),
+            own.member.clone().unwrap_or_default(),
+            own.text.clone(),
+            own.acknowledged.to_string(),
+        ];
+        text.push_str(&cells.map(|own| quoted(&own)).join(","));
+        text.push_str("\r\n");
+    }
+    Ok(Reply::text("text/csv; charset=utf-8", text)
+        .with("content-disposition", "attachment; filename=\"openraid-events.csv\""))
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
 }
 
 /// Acknowledge events.

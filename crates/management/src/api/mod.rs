@@ -8,6 +8,7 @@ pub mod manage;
 mod openapi;
 pub mod session;
 pub mod stream;
+pub mod support;
 pub mod users;
 pub mod version;
 
@@ -196,6 +197,15 @@ pub const ROUTES: &[Route] = &[
         "array",
         "unacknowledged",
     ]),
+    route(Get, "/api/v1/events.csv", READ, "The same events as lines with commas.", events::lines).asked(&[
+        "after",
+        "before",
+        "limit",
+        "level",
+        "array",
+        "unacknowledged",
+    ]),
+    route(Get, "/api/v1/support", ADMINISTER, "A support archive: all of it in one document.", support::archive),
     route(Post, "/api/v1/events/acknowledge", OPERATE, "Acknowledge events.", events::acknowledge)
         .takes::<events::Acknowledge>(),
     route(

@@ -91,7 +91,10 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
             *schema = json!({"anyOf": [schema.take(), {"type": "null"}]});
         }
     } else if success != "204" {
-        answer["content"] = json!({"application/json": {"schema": {}}});
+        answer["content"] = match route.path.ends_with(".csv") {
+            true => json!({"text/csv": {"schema": {"type": "string"}}}),
+            false => json!({"application/json": {"schema": {}}}),
+        };
     }
     let problem = json!({
         "description": "It was not done: the document says why, and what to do.",
