@@ -2,6 +2,7 @@ import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, writ
 import { array as find, change, get } from "./api.js";
 import { className, CRASH, errors, level, members, named, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
+import { historyPanel } from "./history.js";
 import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
 
@@ -13,7 +14,9 @@ export function page(main, name) {
   const explain = explainPanel(name);
   const stories = storyPanel(name);
   const map = h("div", {});
-  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, h("div", {}, parts.task, parts.cache), parts.policy), explain.element, stories.element, map);
+  const disk = h("section", { className: "card" });
+  const history = h("section", { className: "card" }, h("h2", {}, "History"), historyPanel(name));
+  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, h("div", {}, parts.task, parts.cache), parts.policy), explain.element, stories.element, map, history, disk);
   let before = null;
   let asked = 0;
   return () => {
@@ -24,6 +27,7 @@ export function page(main, name) {
     keyed(parts.task, [tasks(array).map((task) => task.text), [array, ...array.spans].map((set) => set.check_text)], () => taskCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
+    keyed(disk, [array.addresses, array.chunk_bytes, array.access], () => asDisk(array));
     keyed(map, [array.size_bytes, array.chunk_bytes], () => stripeMap(name));
     const now = { at: performance.now(), ...array.host };
     if (before) {
@@ -119,11 +123,33 @@ function policy(array) {
     ["Profile", array.profile ? `${array.profile.name}${array.profile.set ? "" : " (default)"}` : "\u2013"],
     ["Level", `${level(array)}${array.layout ? `, ${array.layout}` : ""}`], ["Size", bytes(array.size_bytes)], ["Chunk", array.chunk_bytes ? bytes(array.chunk_bytes) : "none"],
     ["Access", array.access], ["Writes", WRITES[s.write_cache] || s.write_cache], ["Reads", `read cache ${s.read_cache ? "on" : "off"}, read-ahead ${s.read_ahead}`],
-    ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no limit"], ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no limit"],
+    ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", s.rebuild_rate ? `at most ${rate(s.rebuild_rate)}` : "no limit"], array.profile ? ["While degraded", `rebuild ${array.profile.degraded.rebuild_rate ? `at most ${rate(array.profile.degraded.rebuild_rate)}` : "without limit"}, ${array.profile.degraded.depth} operations at once`] : null, ["Check", s.scrub_rate ? `at most ${rate(s.scrub_rate)}` : "no limit"],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
   h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", h("a", { href: "#/create" }, "make a new array"), " and copy the data."),
   h("button", { id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
+  h("button", { id: "rename-array", onclick: () => renameArray(array) }, "Rename"),
   h("button", { id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
+}
+
+function renameArray(array) {
+  const name = h("input", { value: array.name, required: true, spellcheck: false, autocomplete: "off" });
+  ask({ title: `Rename ${array.name}`, text: "Clients that are connected stay; new ones use the new name. Settings, alarms and history stay.", button: "Rename", cli: `openraid rename ${array.name} NEW`, fields: field("New name", name),
+    act: async () => { const value = await change(array.name, "POST", "/rename", { name: name.value.trim() }); done(value); if (value.array) location.hash = `#/array/${encodeURIComponent(value.array.name)}`; } });
+}
+
+/** Data members of a stripe, for the options of a file system; 0 if they do not matter. */
+const dataMembers = (array) => (array.chunk_bytes ? { raid0: array.slots, raid4: array.slots - 1, raid5: array.slots - 1, raid6: array.slots - 2, raid10: Math.floor(array.slots / 2) }[array.level] || 0 : 0);
+
+/** How a machine with Linux makes a disk of it. */
+function asDisk(array) {
+  const unix = array.addresses.map((own) => /^nbd\+unix:\/\/\/(.*)\?socket=(.*)$/.exec(own)).find(Boolean);
+  const tcp = array.addresses.map((own) => /^nbd:\/\/(.*):(\d+)\/(.*)$/.exec(own)).find(Boolean);
+  const connect = unix ? `sudo nbd-client -unix ${decodeURIComponent(unix[2])} /dev/nbd0 -name ${unix[1]}` : tcp ? `sudo nbd-client ${tcp[1]} ${tcp[2]} /dev/nbd0 -name ${tcp[3]}` : null;
+  const columns = dataMembers(array);
+  const layout = columns && array.chunk_bytes >= 4096 ? ` -E stride=${array.chunk_bytes / 4096},stripe_width=${(columns * array.chunk_bytes) / 4096}` : "";
+  return [h("h2", {}, "Use it as a disk"), connect
+    ? [h("p", {}, "On the machine that is to have it, with the package nbd-client. mkfs makes a new file system: what the array holds is lost."), h("pre", {}, `sudo modprobe nbd\n${connect}\nsudo mkfs.ext4 -q${layout} /dev/nbd0\nsudo mount /dev/nbd0 /mnt`)]
+    : h("p", {}, "No address without TLS serves it."), h("p", {}, "Virtual machines and other NBD clients take its address: ", array.addresses.length ? array.addresses.map((own) => [h("code", {}, own), " "]) : "it has none.")];
 }
 
 function stopArray(array) {

@@ -24,11 +24,12 @@ export class Chart {
     this.now = h("span", {});
     this.element = h("div", {}, h("p", { className: "hint" }, `${title}: `, this.now), this.svg);
   }
-  add(values) {
+  /** @param {number[]} values @param {string} [more] further figures in words */
+  add(values, more = "") {
     values.forEach((value, nth) => { this.values[nth].push(value); if (this.values[nth].length > POINTS) this.values[nth].shift(); });
     const top = Math.max(1, ...this.values.flat());
     this.values.forEach((own, nth) => this.lines[nth].setAttribute("points", own.map((value, at) => `${POINTS - own.length + at},${(98 - (95 * value) / top).toFixed(1)}`).join(" ")));
-    const text = values.map((value, nth) => (this.names.length > 1 ? `${this.names[nth]} ${this.format(value)}` : this.format(value))).join(", ");
+    const text = values.map((value, nth) => (this.names.length > 1 ? `${this.names[nth]} ${this.format(value)}` : this.format(value))).join(", ") + more;
     this.now.textContent = `${text} (highest ${this.format(Math.max(...this.values.flat()))})`;
     this.svg.setAttribute("aria-label", `${this.title}: ${text}`);
   }

@@ -1,6 +1,6 @@
 import { h, keyed, bytes, say, table, tag } from "./ui.js";
 import { get, state } from "./api.js";
-import { arrayLink, className, count, errors, members, named, stateKind } from "./words.js";
+import { arrayLink, className, count, errors, members, millis, named, stateKind } from "./words.js";
 
 /** What a drive says of its own health. */
 function health(smart) {
@@ -10,10 +10,14 @@ function health(smart) {
   return tag(parts.filter(Boolean).join(", "), smart.passed === false ? "critical" : "");
 }
 
+/** How long a command takes, and one of most other members. */
+const took = (own) => (own ? [`a command takes ${millis(own.own)}`, own.others.length ? `others ${millis(own.others[Math.floor(own.others.length / 2)])}` : null].filter(Boolean) : []);
+
 const COLUMNS = ["Drive", "Model, serial, bay", "Class and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors"];
 
+/** What is wrong with it, and notes on its use. */
 function row(m, nth) {
-  const drive = m.notes.length ? [m.member, h("p", { class: "hint" }, m.notes.join("; "))] : m.member;
+  const drive = [m.member, m.alarms.map((alarm) => h("p", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)), m.notes.length ? h("p", { className: "hint" }, m.notes.join("; ")) : null];
   return [drive, named(m), [className(m.class), m.smart?.link].filter(Boolean).join(", "), health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m)];
 }
 
@@ -25,12 +29,24 @@ export function page(main) {
     free.hidden = !found.free.length;
     free.replaceChildren(h("h2", {}, "Free drives"), h("p", {}, "management.drives names them, and no array has them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), h("ul", {}, found.free.map((drive) => h("li", {}, drive))));
   }, (problem) => say(problem.message));
+  /** Mean times of the last seconds, by drive. @type {Record<string, { own: number, others: number[] }>} */
+  let times = {};
+  let ticks = 0;
+  const ask = async () => {
+    const found = {};
+    for (const array of state.arrays) {
+      const parts = (await get(`/arrays/${encodeURIComponent(array.name)}/limit`)).parts.filter((part) => part.part === "member" && part.name && part.commands);
+      parts.forEach((part) => { found[part.name] = { own: part.service_ns, others: parts.filter((other) => other !== part).map((other) => other.service_ns).sort((a, b) => a - b) }; });
+    }
+    times = found;
+  };
   return () => {
-    const all = state.arrays.flatMap((array) => members(array).filter((m) => m.member).map((member) => ({ array: array.name, ...member })));
-    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.text, m.media_errors, m.bad_ranges, m.notes, m.smart]), () => all.length ? table("Drives", COLUMNS, all.map(row)) : h("p", {}, "No array is served."));
+    if ((ticks += 1) % 3 === 1) ask().catch(() => {});
+    const all = state.arrays.flatMap((array) => members(array).filter((m) => m.member).map((member) => ({ array: array.name, alarms: array.alarms.filter((alarm) => alarm.member === member.member && !alarm.until_seconds), ...member })));
+    keyed(list, all.map((m) => [m.array, m.slot, m.member, m.text, m.media_errors, m.bad_ranges, m.notes, m.smart, m.alarms.map((alarm) => [alarm.id, alarm.text])]), () => all.length ? table("Drives", COLUMNS, all.map(row)) : h("p", {}, "No array is served."));
     all.forEach((m, nth) => {
       const cell = document.getElementById(`work-${nth}`);
-      const lines = [`${count(m.reads, "read")}, ${bytes(m.read_bytes)}`, `${count(m.writes, "write")}, ${bytes(m.written_bytes)}`, `${m.outstanding} now`];
+      const lines = [`${count(m.reads, "read")}, ${bytes(m.read_bytes)}`, `${count(m.writes, "write")}, ${bytes(m.written_bytes)}`, `${m.outstanding} now`, ...took(times[m.member])];
       if (cell) keyed(cell, lines, () => h("span", {}, lines.map((line) => h("span", { className: "line" }, line))));
     });
   };

@@ -47,7 +47,8 @@ export function page(main) {
   };
   [level, array, open].forEach((input) => input.addEventListener("change", () => load()));
   const whole = h("a", { href: "/api/v1/events?limit=1000", download: "openraid-events.json" }, "Download the last 1000 events as JSON");
-  main.append(h("h1", {}, "Events and alarms"), alarms.element, h("h2", {}, "Event log"), h("p", {}, whole), h("div", { className: "card row" }, field("Level", level), field("Array", array), h("label", { className: "check", htmlFor: "only-open" }, open, "Only those not acknowledged")), h("section", { className: "card" }, list));
+  const lines = h("a", { href: "/api/v1/events.csv?limit=1000", download: "openraid-events.csv" }, "as CSV");
+  main.append(h("h1", {}, "Events and alarms"), alarms.element, h("h2", {}, "Event log"), h("p", {}, whole, ", or ", lines), h("div", { className: "card row" }, field("Level", level), field("Array", array), h("label", { className: "check", htmlFor: "only-open" }, open, "Only those not acknowledged")), h("section", { className: "card" }, list));
   load().catch((problem) => say(problem.message));
   const refresh = () => alarms.load().catch(() => {});
   let looked = 0;

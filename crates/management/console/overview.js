@@ -1,6 +1,7 @@
-import { h, keyed, bytes, facts, tag } from "./ui.js";
+import { h, keyed, bytes, facts, rate, tag } from "./ui.js";
 import { state, get } from "./api.js";
-import { arrayLink, CACHES, count, level, members, tasks, percent } from "./words.js";
+import { Chart } from "./chart.js";
+import { arrayLink, CACHES, count, level, members, millis, tasks, percent } from "./words.js";
 
 export function page(main) {
   const list = h("div", { className: "grid" });
@@ -21,10 +22,36 @@ export function page(main) {
       ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)))
       : h("p", {}, "None. Every warning is over or acknowledged."), h("a", { href: "#/events" }, "All alarms and events")];
   };
-  return () => { keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.sentence, tasks(array).map((task) => task.text), array.profile, array.settings.write_cache]), () =>
-    state.arrays.length ? state.arrays.map(card) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
+  /** @type {Map<string, Live>} */
+  const lives = new Map();
+  return () => { state.arrays.forEach((array) => { const own = lives.get(array.name) || new Live(array.name); lives.set(array.name, own); own.add(array.host); }); keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.sentence, tasks(array).map((task) => task.text), array.profile, array.settings.write_cache, array.check_text]), () =>
+    state.arrays.length ? state.arrays.map((array) => card(array, lives)) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
       h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array"))); };
 }
+
+/** The load of an array now: a line of requests, with rate and latency in words. */
+class Live {
+  constructor(name) {
+    this.name = name;
+    /** @type {any} */
+    this.before = null; this.asks = 0; this.latency = 0;
+    this.chart = new Chart("Load", (v) => `${Math.round(v)} requests/s`);
+    this.element = this.chart.element;
+  }
+  add(host) {
+    const now = { at: performance.now(), requests: host.reads + host.writes, bytes: host.read_bytes + host.written_bytes };
+    if (this.before) {
+      const seconds = Math.max(0.2, (now.at - this.before.at) / 1000);
+      const per = (key) => Math.max(0, (now[key] - this.before[key]) / seconds);
+      this.chart.add([per("requests")], `, ${rate(per("bytes"))}, ${millis(this.latency)} each`);
+    }
+    this.before = now;
+    if ((this.asks += 1) % 3 === 1) get(`/arrays/${encodeURIComponent(this.name)}/limit`).then((own) => { this.latency = own.mean_ns; }, () => {});
+  }
+}
+
+/** The last check, as the server tells it. */
+const lastCheck = (array) => [array, ...array.spans].flatMap((set) => set.check_text.map((line) => (set === array ? line : `${set.name}: ${line}`))).join("; ") || "none is known";
 
 /** Members in slots, and the drives beside them. */
 function counted(array) {
@@ -34,10 +61,11 @@ function counted(array) {
   return [all.filter((member) => member.slot !== null).length, spares && count(spares, "spare"), out && `${out} to be removed`].filter(Boolean).join(", ");
 }
 
-function card(array) {
+function card(array, lives) {
   return h("section", { className: "card" }, h("h2", {}, arrayLink(array.name), " ", tag(array.health, array.health)),
     h("p", {}, array.sentence),
     tasks(array).map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]),
+    lives.get(array.name).element,
     facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", counted(array)],
-      ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
+      ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Last check", lastCheck(array)], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
 }

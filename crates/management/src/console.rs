@@ -23,6 +23,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("drives.js", JS, include_str!("../console/drives.js")),
     ("journal.js", JS, include_str!("../console/journal.js")),
     ("create.js", JS, include_str!("../console/create.js")),
+    ("history.js", JS, include_str!("../console/history.js")),
     ("events.js", JS, include_str!("../console/events.js")),
     ("settings.js", JS, include_str!("../console/settings.js")),
 ];
