@@ -4,7 +4,7 @@
     tools/console.py PROGRAM AXE [FOLDER]
 
 A story: signs in by the link of the first start, makes an array with the wizard, loads it, reads the story of a slow request,
-pulls a drive of it, watches the rebuild, reads and acknowledges the alarm, removes the drive, changes the profile, clicks the
+switches the light of a drive, pulls a drive of it, watches the rebuild, reads and acknowledges the alarm, removes the drive, changes the profile, clicks the
 stripe map, runs reviews and compares them, adds a user. It is told twice: at 1280 pixels, light, with a mouse; and at 360 pixels,
 dark, with the keys Tab, Enter, Space and the arrows alone, the focus being seen. Then each page at both widths, light and dark:
 axe (the file AXE) finds nothing, no page is wider than the window, every control is reached by the Tab key, and the browser's
@@ -78,8 +78,13 @@ class Service:
         # Of modelled drives the class is known.
         self.run("create", "pair", "--level", "1", "--assume-clean", *[f"model:evo870_1tb,file={self.folder}/e{n}" for n in range(2)])
         self.run("journal", "create", "battery")
+        led = self.folder / "led"
+        led.write_text(f"#!/bin/sh\necho \"$1 $2\" >>{self.folder}/lights\n")
+        led.chmod(0o755)
+        config = self.folder / "openraid.toml"
+        config.write_text(f'[care]\nled = "{led}"\n[sinks.script]\nkind = "exec"\nprogram = "/bin/true"\n')
         self.server = subprocess.Popen(
-            [self.program, "serve", "data", "pair", "--json", "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
+            [self.program, "serve", "data", "pair", "--json", "--config", str(config), "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
             cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
         self.ready = json.loads(self.server.stdout.readline())
         return self
@@ -202,6 +207,7 @@ def story(browser, service, width, scheme, way):
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=service.folder)
     try:
         explain(page, hand)
+        light(page, hand, service)
         pull_a_drive(page, hand, service)
         acknowledge(page, hand, service)
         rebuilt(page, hand, service)
@@ -270,6 +276,17 @@ def explain(page, hand):
     hand.press(page.get_by_role("button", name="Stop watching"))
     hand.press(told.first)
     expect(page.get_by_role("cell", name=re.compile("^the client's request|arrived|received|asked", re.I)).first).to_be_visible()
+
+
+def light(page, hand, service):
+    """The light of a bay is switched on, and off."""
+    drive = f"{service.folder}/new1"
+    hand.press(page.get_by_role("button", name=f"Locate {drive}", exact=True))
+    hand.press(page.get_by_role("button", name="Light on"))
+    hand.press(page.get_by_role("button", name="Light off"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    lights = (service.folder / "lights").read_text()
+    assert lights == f"locate {drive}\nlocate_off {drive}\n", lights
 
 
 def pull_a_drive(page, hand, service):
@@ -408,6 +425,8 @@ def laboratory(page, hand, reviews):
 def users(page, hand):
     """A schedule that the server keeps; and a user, who may come in with a password."""
     hand.press(page.get_by_role("link", name="Settings", exact=True))
+    hand.press(page.get_by_role("button", name="Test script"))
+    expect(page.get_by_text("script: the test alarm is delivered.")).to_be_visible()
     hand.press(page.get_by_role("button", name="Add a schedule"))
     dialog = page.get_by_role("dialog")
     hand.fill(dialog.get_by_label("Name"), "weekly")

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{json, Value};
+use support::web::Web;
 use support::Lab;
 
 fn array(name: &str) -> Lab {
@@ -88,7 +89,8 @@ fn the_health_that_drives_report_is_shown_and_raises_alarms() {
 fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     let lab = array("idle");
     script(&lab, "led", "echo \"$@\" >> \"$(dirname \"$0\")/lights\"");
-    lab.configure("[care]\nidle-probe = \"1s\"\nsmartctl = \"/nowhere/smartctl\"\nled = \"@/led\"\n");
+    let listen = "[management]\nlisten = \"127.0.0.1:0\"\n";
+    lab.configure(&format!("{listen}[care]\nidle-probe = \"1s\"\nsmartctl = \"/nowhere/smartctl\"\nled = \"@/led\"\n"));
     let mut server = lab.serve_configured();
     assert!(alarm(&lab, "HealthUnknown", "d0").contains("/nowhere/smartctl cannot be started"));
     lab.line("alarms").says(&["next step  smartctl --all "]);
@@ -106,15 +108,30 @@ fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     let own = lab.path("d1").display().to_string();
     let lights = fs::read_to_string(lab.path("lights")).expect("called");
     assert_eq!(lights, format!("locate {own} data 1\nlocate_off {own} data 1\n"));
+    // The same over HTTP.
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
+    let light = |web: &Web, body: Value| web.post("/api/v1/arrays/data/locate", &body.to_string());
+    let done = light(&web, json!({"member": "slot:2"})).expect(200).json();
+    assert!(done["text"].as_str().is_some_and(|text| text.contains("d2 is on")), "{done}");
+    light(&web, json!({"member": "slot:2", "off": true})).expect(200);
+    light(&web, json!({"member": "slot:9"})).refused(409, &["slot:9"]);
+    light(&web, json!({"member": "slot:2", "on": true})).refused(400, &["unknown field `on`"]);
+    web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+    light(&web, json!({"member": "slot:2"})).refused(403, &["Operator"]);
+    let other = lab.path("d2").display().to_string();
+    let lights = fs::read_to_string(lab.path("lights")).expect("called").split_off(lights.len());
+    assert_eq!(lights, format!("locate {other} data 2\nlocate_off {other} data 2\n"));
     lab.line("fail data d1").expect(0);
     let wanted = format!("failure {} data 1", lab.path("d1").display());
     lab.wait_for("data", |_| fs::read_to_string(lab.path("lights")).is_ok_and(|own| own.contains(&wanted)));
     // A failed program, and none.
     script(&lab, "led", "exit 3");
     lab.line("locate data d0").refused(74, &["the light of", "/led ended with exit status: 3"]);
+    lab.wait_for("data", |array| array["health"] == "optimal");
     lab.line("fail data d0").expect(0);
     server.wait_for_news("LightFailed", 1);
-    lab.configure("[care]\nsmart = \"never\"\n");
+    lab.configure(&format!("{listen}[care]\nsmart = \"never\"\n"));
     lab.line("reload").expect(0);
     lab.line("locate data d0").refused(65, &["no program switches the lights of drives", "led = "]);
     server.stop();

@@ -604,20 +604,65 @@ fn settle_without(lab: &Lab, step: &str, settle: &dyn Fn()) {
 }
 
 #[test]
+fn a_support_archive_has_all_but_secrets_and_events_are_lines_with_commas() {
+    let lab = array("http-support");
+    lab.configure(
+        "[management]\nlisten = \"127.0.0.1:0\"\n[sinks.chat]\nkind = \"webhook\"\nurl = \"http://127.0.0.1:9/secret-token\"\n",
+    );
+    let server = lab.serve_configured();
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
+    web.get("/api/v1/support").refused(403, &["Administrator"]);
+    web.token = Some(lab.line("login --token --role Administrator").expect(0).text().trim().into());
+    lab.line("alarms test").expect(74).says(&["secret-token"]);
+    lab.line("check data --follow").expect(0);
+    lab.line("fail data d1").expect(0);
+    let found = web.get("/api/v1/support").expect(200);
+    assert!(found.header("content-disposition").is_some_and(|own| own.contains("openraid-support.json")));
+    assert!(!found.text().contains("secret-token"), "{}", found.text());
+    let found = found.json();
+    assert_eq!((&found["schema"], &found["missing"]), (&"openraid/support/1".into(), &json!([])));
+    let parts = &found["parts"];
+    assert_eq!(parts["arrays"][0]["uuid"], lab.show("data")["uuid"]);
+    assert_eq!(parts["checks data"]["sets"][0]["checks"][0]["outcome"], "clean");
+    assert_eq!(parts["sinks"][0]["name"], "chat");
+    for part in ["server", "settings", "alarms", "events", "schedules", "explain data", "lab"] {
+        assert!(!parts[part].is_null(), "{part} is not in it");
+    }
+    // Commas in a text do not part it.
+    wait_for_event(&web, &["failed", "by administrator"]);
+    let known = web.get("/api/v1/events?level=critical").expect(200).json();
+    let event = known["events"][0].clone();
+    let text = web.get("/api/v1/events.csv?level=critical").expect(200).text();
+    let mut lines = text.split("\r\n");
+    assert_eq!(lines.next(), Some("number,time,level,event,array,span,slot,member,text,acknowledged"));
+    let line = lines.next().expect("an event");
+    let begin = format!("{},20", event["number"]);
+    assert!(line.starts_with(&begin) && line.ends_with(",false") && line.contains(",critical,Fail,data,,1,"), "{line}");
+    assert!(line.contains(event["text"].as_str().expect("a text")), "{line}");
+    web.get("/api/v1/events.csv?limit=0").refused(400, &["use 1 to"]);
+    server.stop();
+}
+
+#[test]
 fn a_hundred_slow_clients_disturb_neither_the_data_path_nor_other_clients_for_long() {
     let lab = array("http-slow");
     let (server, web) = serve(&lab, &[]);
-    let mut slow: Vec<_> = (0..100)
-        .map(|_| {
-            let mut stream = web.connect();
-            let _ = stream.write_all(b"GET /api/v1/arrays HTTP/1.1\r\nHost: x\r\n");
-            stream
-        })
-        .collect();
+    let another = || {
+        let mut stream = web.connect();
+        let _ = stream.write_all(b"GET /api/v1/arrays HTTP/1.1\r\nHost: x\r\n");
+        stream
+    };
+    let mut slow: Vec<_> = (0..120).map(|_| another()).collect();
+    // More than there are places; one of them makes room for each client that sends a request, while more of them come.
+    for _ in 0..30 {
+        web.get("/api/v1/arrays").expect(200);
+        slow.push(another());
+    }
     // The data path does not know of them.
     support::write_some(&lab, &server);
     support::ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
-    // Each is disconnected after its time, and then there is room again.
+    // Each is disconnected, after its time at the latest.
     for stream in &mut slow {
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);

@@ -453,6 +453,17 @@ fn check_redfish(wrong: &mut Wrong, case: &Case, volume: &Value) {
     );
 }
 
+/// The console's button for the light of a drive asks for the first member that has a drive, and then to switch it off.
+fn check_light(wrong: &mut Wrong, arrays: &[ArrayModel], orders: &Value) {
+    let drive = |array: &ArrayModel| array.members.iter().find_map(|own| own.member.as_ref().and(own.drive));
+    let (array, drive) = arrays.iter().find_map(|own| Some((own, drive(own)?))).expect("an array with a drive");
+    let order = |off: bool| {
+        serde_json::json!({"method": "POST", "path": format!("/api/v1/arrays/{}/locate", array.name),
+            "body": {"member": format!("drive:{drive}"), "off": off}})
+    };
+    wrong.same("the console's light", orders, &serde_json::json!([order(false), order(true)]));
+}
+
 #[test]
 fn every_interface_reports_the_same_of_fifty_states() {
     let cases = cases();
@@ -514,6 +525,9 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         check_metrics(&mut wrong, case, &array, &figures);
         let volume = json(&format!("{url}redfish/v1/Systems/1/Storage/openraid/Volumes/{}", case.name), &token);
         check_redfish(&mut wrong, case, &volume);
+    }
+    if let Some(shown) = &by_console {
+        check_light(&mut wrong, &by_api, &shown["orders"]);
     }
     wrong
 }
