@@ -27,11 +27,14 @@ use crate::io::ended::{EndedFor, EndedOps, News};
 use crate::io::lock::Locks;
 use crate::io::op::OpKind;
 use crate::io::ops::Ops;
+use crate::journal::attach::JournalStatus;
 use crate::journal::commit::{JournalRead, JournalWork};
+use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
 use crate::planted::Planted;
 use crate::reason::TraceEntry;
+use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
 use crate::trace::Trace;
 
@@ -189,7 +192,9 @@ impl Controller {
                 Some(TagKind::Job) => self.ops.on_job(&mut self.trace, tag, verdict),
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
-                        self.on_checksum(crc, actions);
+                        let (journal, mut with) = self.journal_and_others(actions);
+                        journal.checksum_known(crc, &mut with);
+                        self.hand_on(actions);
                         self.hand_on_ended(actions);
                     } else {
                         self.journal.replay_mut().copy_ended();
@@ -221,13 +226,16 @@ impl Controller {
             }
             Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => {
                 if command.is_issued() && result == Err(CommandError::Timeout) {
-                    self.drop_journal_device(command.journal_device(), actions);
+                    let (journal, mut with) = self.journal_and_others(actions);
+                    journal.drop_device(command.journal_device(), &mut with);
+                    self.hand_on(actions);
                 }
                 self.op_io(actions).on_redo_read(op, command, result);
                 self.hand_on_ended(actions);
             }
             Owner::Journal(work) => {
-                self.on_journal_command(work, command, result, actions);
+                self.journal_command_ended(work, command, result, actions);
+                self.hand_on(actions);
                 self.hand_on_ended(actions);
             }
             Owner::Superblock
@@ -240,6 +248,27 @@ impl Controller {
             | Owner::PplLog
             | Owner::PplFlush
             | Owner::PplSetup => self.set_command_ended(command, result, actions),
+        }
+    }
+
+    /// A command of the journal has ended. If its device has failed, that comes before the end of a write and after the end
+    /// of a read.
+    fn journal_command_ended(
+        &mut self,
+        work: JournalWork,
+        command: &Command,
+        result: Result<(), CommandError>,
+        actions: &mut Actions,
+    ) {
+        let number = command.journal_device();
+        if result.is_err() && work.is_write() {
+            let (journal, mut with) = self.journal_and_others(actions);
+            journal.drop_device(number, &mut with);
+            self.hand_on(actions);
+        }
+        let (journal, mut with) = self.journal_and_others(actions);
+        if journal.command_ended(work, command, result, &mut with) {
+            journal.drop_device(number, &mut with);
         }
     }
 
@@ -268,13 +297,18 @@ impl Controller {
     /// than it has work.
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
-        let moved = self.pump_copies(actions)
-            || self.pump_tail(actions)
-            || self.pump_loss(actions)
-            || (self.pump_redos(actions) | self.pump_replay(actions))
-            || self.seal_group(actions);
-        self.hand_on_ended(actions);
+        let (journal, mut with) = self.journal_and_others(actions);
+        let mut moved = journal.pump_copies(&mut with)
+            || journal.pump_tail(&mut with)
+            || self.requests.answer_orphans(&mut self.journal, &self.arrays, &self.sets, &mut self.ended);
+        if !moved {
+            moved = self.pump_redos(actions);
+            let (journal, mut with) = self.journal_and_others(actions);
+            moved |= journal.pump_replay(&mut with);
+            moved = moved || journal.seal_group(&mut with);
+        }
         self.hand_on(actions);
+        self.hand_on_ended(actions);
         moved
     }
 
@@ -298,7 +332,7 @@ impl Controller {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn hand_signals_on(&mut self, actions: &mut Actions) {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
@@ -308,9 +342,38 @@ impl Controller {
                     self.journal.wait_for_set_to_return(self.sets.get(set));
                     self.cache.end_rest(set);
                 }
-                Signal::Lost => self.wake_all_waiters(),
+                Signal::Changed => {
+                    self.requests.wake_all();
+                    self.wake_journal_waiters();
+                }
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
+                Signal::PaceChanged => self.cache.wait_changed(),
+                Signal::JournalRoom | Signal::EntriesEnded | Signal::JournalGone | Signal::NotStarted(_) => {
+                    self.hand_journal_on(signal)
+                }
             }
+        }
+    }
+
+    /// Wake writes that found no room in the journal.
+    pub(crate) fn wake_journal_waiters(&mut self) {
+        self.requests.wake_others();
+        self.journal.call_waiting_ops(&mut self.ops, &mut self.sets);
+    }
+
+    /// The same for a signal of the journal.
+    fn hand_journal_on(&mut self, signal: Signal) {
+        let Self { journal, cache, requests, ops, ended, trace, .. } = self;
+        match signal {
+            Signal::EntriesEnded => {
+                journal.give_out_ended(|piece| ended.push_piece(piece), |op| ops.entry_ended(op, trace));
+            }
+            Signal::JournalGone => cache.release_all_pins(),
+            Signal::NotStarted(set) => {
+                cache.forget_set(set, |sequence| journal.log_mut().unpin_if_held(sequence));
+                requests.wake_all();
+            }
+            _ => self.wake_journal_waiters(),
         }
     }
 
@@ -387,7 +450,11 @@ impl Controller {
         match news {
             News::Failed(piece, error) => self.requests.piece_mut(piece).note_error(Some(error)),
             News::ReadAgain { piece, abandons_frames } => self.requests.piece_mut(piece).read_again(abandons_frames),
-            News::Orphaned(piece) => self.journal.orphan(&mut self.requests, piece),
+            News::Orphaned(piece) => {
+                if self.requests.wait_for_entry(piece, PieceEntry::Orphaned) {
+                    self.journal.add_orphan(piece);
+                }
+            }
             News::Stale(set, range) => self.cache.forget_written(&self.sets, set, range),
             News::MayContinue => self.requests.wake_others(),
             News::FramesBack => self.requests.frames_came_back(),
@@ -492,8 +559,16 @@ impl Controller {
 
     /// Let every set do its due work, and answer the commands that waited for that; true if something changed.
     fn look_at_sets(&mut self, actions: &mut Actions) -> bool {
-        let moved = self.pump_sets(actions);
+        let mut moved = false;
+        for id in self.sets.numbers() {
+            if self.sets.find(id).is_some() {
+                moved |= self.pump_marks(id, actions);
+                self.hand_on(actions);
+                moved |= self.pump_set(id, actions);
+            }
+        }
         self.answer_admin(actions);
+        self.hand_on(actions);
         self.note_due();
         moved
     }
@@ -520,6 +595,32 @@ impl Controller {
             consider(self.journal.round_deadline(&self.sets, &self.ops, time), Wake::Journal);
         }
         (first.0 != Instant::NEVER).then_some(first)
+    }
+
+    /// The status of the journal, if there is one.
+    #[must_use]
+    pub fn journal_status(&self) -> Option<JournalStatus> {
+        self.journal.status()
+    }
+
+    /// Are writes of an array protected by the journal now?
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn journal_protection(&self, array: ArrayId) -> Result<(), Unprotected> {
+        let Some(array) = self.arrays.find(array) else { return Err(Unprotected::NotRunning) };
+        let volume = array.volume();
+        (0..volume.set_count()).try_for_each(|n| self.journal.protects(self.sets.get(volume.set(n))))
+    }
+
+    /// Does the journal protect a write of this array that is acknowledged now? In addition to
+    /// [`Controller::journal_protection`], the policy must ask for it, and the superblocks of the members must have the
+    /// mark.
+    #[must_use]
+    pub fn is_promising(&self, array: ArrayId) -> bool {
+        let Some(array) = self.arrays.find(array) else { return false };
+        let mut sets = (0..array.volume().set_count()).map(|n| self.sets.get(array.volume().set(n)));
+        sets.all(|set| set.journal.is_on() && self.journal.is_wanted_by(set))
     }
 
     /// Size of an array, if it runs.

@@ -11,7 +11,7 @@ use crate::adaptive::Tuning;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Member, Set};
-use crate::array::sets::Change;
+use crate::array::sets::{Change, Signal};
 use crate::array::volume::Volume;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
@@ -47,7 +47,9 @@ impl Controller {
             AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
-            AdminCommand::AttachJournal(found) => self.attach_journal(&found),
+            AdminCommand::AttachJournal(found) => {
+                self.journal.attach(&found, &self.limits, &mut self.channels, &mut self.sets)
+            }
             AdminCommand::DetachJournal => {
                 let begun = self.journal.begin_detach(&mut self.sets).map(|()| Waiting::DetachJournal);
                 return self.answer_later(token, begun, actions);
@@ -133,7 +135,7 @@ impl Controller {
         }
         if old != policy {
             // Pieces and operations that waited because of the old policy may go on.
-            self.wake_all_waiters();
+            self.sets.signal(Signal::Changed);
             self.trace.notice(&self.sets, id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
         }
         Ok(AdminOutcome::Done)
@@ -146,7 +148,7 @@ impl Controller {
             let result = match waiting {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
-                Waiting::DetachJournal => self.check_detached(),
+                Waiting::DetachJournal => self.journal.check_detached(&self.limits, &mut self.channels, &mut self.sets),
                 Waiting::Discard(generation) => self.journal.check_discarded(generation),
             };
             let Some(result) = result else {
@@ -233,7 +235,7 @@ impl Controller {
             self.cache.end_rest(set_id);
             self.cache.wait_changed();
         }
-        self.wake_all_waiters();
+        self.sets.signal(Signal::Changed);
         Ok(())
     }
 

@@ -139,7 +139,7 @@ impl Sets {
         }
         self.changed(id, Change::Life);
         // Writes may wait for something that will not happen any more, or until the journal may protect them.
-        self.signal(Signal::Lost);
+        self.signal(Signal::Changed);
         trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
         trace.notice(self, id, slot, Some(drive), NoticeKind::Failed, actions);
         self.signal(Signal::DriveLost(drive));
@@ -161,7 +161,7 @@ impl Sets {
     pub(crate) fn lose_rows(&mut self, id: SetId, (trace, now): (&Trace, Instant), actions: &mut Actions) {
         self.end_life(id, now);
         self.changed(id, Change::Life);
-        self.signal(Signal::Lost);
+        self.signal(Signal::Changed);
         trace.notice(self, id, None, None, NoticeKind::Failed, actions);
     }
     /// A generation of superblocks is durable: failures that it records are complete.

@@ -63,11 +63,20 @@ pub(crate) enum Signal {
     FlushFailed,
     /// Nothing of the set is written any more.
     Ended(SetId),
-    /// An array lost a member that it needs, or rows: operations that wait for the set or for the journal are called
-    /// again.
-    Lost,
+    /// A set changed, or its relation to the journal: all pieces and operations that wait for either are called again.
+    Changed,
     /// Commands that wait for this drive end now.
     DriveLost(DriveId),
+    /// Writes that found no room in the journal are called again.
+    JournalRoom,
+    /// Entries of the journal are durable, or will never be: the pieces and operations that wait for them continue.
+    EntriesEnded,
+    /// Dirty data of some set is destaged whatever its age, or waits for its age again.
+    PaceChanged,
+    /// The journal is gone: no line of the cache needs an entry.
+    JournalGone,
+    /// A set is not started: the data that was loaded for it is dropped from the cache.
+    NotStarted(SetId),
 }
 
 /// Maximum number of signals of one call: a unit of background work may fail a member in each slot, and a failure leaves
@@ -157,7 +166,7 @@ impl Sets {
     }
 
     /// Leave a signal for the layers above the sets.
-    pub(super) fn signal(&mut self, signal: Signal) {
+    pub(crate) fn signal(&mut self, signal: Signal) {
         self.signals.push(signal);
     }
 
@@ -235,10 +244,10 @@ mod tests {
         let mut sets = Sets::new();
         for number in 0..5 {
             sets.signal(Signal::Ended(SetId(number)));
-            sets.signal(Signal::Lost);
+            sets.signal(Signal::Changed);
             sets.signal(Signal::DriveLost(DriveId(number)));
             assert_eq!(sets.take_signal(), Some(Signal::Ended(SetId(number))));
-            assert_eq!(sets.take_signal(), Some(Signal::Lost));
+            assert_eq!(sets.take_signal(), Some(Signal::Changed));
             assert_eq!(sets.take_signal(), Some(Signal::DriveLost(DriveId(number))));
             assert_eq!(sets.take_signal(), None);
         }

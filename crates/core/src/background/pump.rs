@@ -181,17 +181,6 @@ impl Sets {
 }
 
 impl Controller {
-    /// Let every set do its due work; true if something advanced.
-    pub(crate) fn pump_sets(&mut self, actions: &mut Actions) -> bool {
-        let mut moved = false;
-        for id in self.sets.numbers() {
-            if self.sets.find(id).is_some() {
-                moved |= self.pump_set(id, actions);
-            }
-        }
-        moved
-    }
-
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
         self.cache.count_collectors(&self.sets);
@@ -199,15 +188,24 @@ impl Controller {
         self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
     }
 
-    fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    /// Advance the mark and the journal session of a set; true if something has changed.
+    pub(crate) fn pump_marks(&mut self, id: SetId, actions: &mut Actions) -> bool {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
         let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let mut moved = self.sets.pump_intent(&self.limits, self.planted, id, io);
-        moved |= self.pump_session(id, actions);
+        let moved = self.sets.pump_intent(&self.limits, self.planted, id, io);
+        let (journal, mut with) = self.journal_and_others(actions);
+        moved | journal.pump_session(id, &mut with)
+    }
+
+    /// Let a set do its other due work; true if something has changed.
+    pub(crate) fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        if self.sets.get(id).metadata.is_none() {
+            return false;
+        }
         let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        moved |= self.sets.pump_metadata(self.wall_clock, &mut self.more_to_do, id, io);
+        let mut moved = self.sets.pump_metadata(self.wall_clock, &mut self.more_to_do, id, io);
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
             self.sets.logs_are_due();

@@ -27,6 +27,7 @@ use crate::journal::log::Log;
 use crate::journal::Journal;
 use crate::limits::{FRAME_BYTES, REGION_SECTORS};
 use crate::reason::Reason;
+use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::steps::What;
@@ -477,7 +478,9 @@ impl Controller {
         let len = Sectors(last - first);
         debug_assert!(self.journal.logged_lines() < self.cache.lines.len(), "what the log holds can be loaded again");
         let array = self.sets.get(set).journal.index();
-        self.journal.add_piece(piece, &mut self.requests);
+        if self.requests.wait_for_entry(piece, PieceEntry::Waits(self.journal.open_entry())) {
+            self.journal.add_piece(piece);
+        }
         let (payload_at, to) = self.journal.append_data(array, (at + taken, len), taken.is_zero(), self.now);
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");

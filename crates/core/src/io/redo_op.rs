@@ -173,7 +173,7 @@ impl Controller {
         let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
         let is_by_rows = matches!(self.sets.get(id).geometry(), Geometry::Parity(_));
         if backlog.has_spare() && is_by_rows && backlog.begin_to_serve() {
-            self.begin_to_serve(id, array);
+            self.journal.begin_to_serve(&mut self.sets, id, array, self.now);
         }
         may_begin
     }
@@ -197,8 +197,8 @@ impl Controller {
             self.journal.replay_mut().remove(number);
         }
         match (may, starts) {
-            (true, true) => self.begin_to_serve(id, array),
-            (false, true) => self.refuse_start(id, error),
+            (true, true) => self.journal.begin_to_serve(&mut self.sets, id, array, self.now),
+            (false, true) => self.sets.refuse_start(id, error),
             // A rebuild continues where it was before hosts write again.
             (true, false) if self.sets.get(id).is_running() => {
                 _ = self.sets.start_task(&self.channels, &self.trace, &self.limits, self.now, id, actions)

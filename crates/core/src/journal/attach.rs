@@ -10,13 +10,12 @@ use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 use super::devices::{Device, DeviceState};
 use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
-use super::session::Unprotected;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
-use crate::array::sets::{Change, Sets};
+use crate::array::sets::{Change, Sets, Signal};
 use crate::cache::lines::lines_of;
-use crate::controller::Controller;
+use crate::io::channel::Channels;
 use crate::limits::Limits;
 
 /// The error if no entries can be discarded now.
@@ -126,86 +125,71 @@ pub struct JournalStatus {
     pub counters: JournalCounters,
 }
 
-impl Controller {
+impl Journal {
     /// Open a journal. It protects writes when its superblocks are durable.
-    pub(crate) fn attach_journal(&mut self, found: &FoundJournal) -> Result<AdminOutcome, AdminError> {
-        if self.limits.journal.is_zero() {
+    pub(crate) fn attach(
+        &mut self,
+        found: &FoundJournal,
+        limits: &Limits,
+        channels: &mut Channels,
+        sets: &mut Sets,
+    ) -> Result<AdminOutcome, AdminError> {
+        if limits.journal.is_zero() {
             return Err(AdminError::NotPossible("the server has no memory for a journal; start it with --journal"));
         }
-        match self.journal.state {
+        match self.state {
             JournalState::None => {}
-            JournalState::Lost(_) if self.journal.is_quiet(&self.sets) && self.journal.is_nothing_out(&self.sets) => {
-                self.forget_journal();
+            JournalState::Lost(_) if self.is_quiet(sets) && self.is_nothing_out(sets) => {
+                self.end(limits, channels, sets);
             }
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
-        self.channels.claim(&drives, JOURNAL_SET)?;
-        if !self.journal.log.has_room(found.entries.len()) || found.kept.len() > KEPT_MAX {
-            self.channels.release(&drives);
+        channels.claim(&drives, JOURNAL_SET)?;
+        if !self.log.has_room(found.entries.len()) || found.kept.len() > KEPT_MAX {
+            channels.release(&drives);
             return Err(AdminError::Full("journal entry"));
         }
-        self.journal.open_log(found);
-        self.journal.release_unused_places(&self.sets);
-        self.sets.all_changed(Change::Session);
+        self.open_log(found);
+        self.release_unused_places(sets);
+        sets.all_changed(Change::Session);
         Ok(AdminOutcome::Done)
     }
 
-    fn forget_journal(&mut self) {
-        let drives: Vec<DriveId> = self.journal.claimed().map(|device| device.drive).collect();
-        self.channels.release(&drives);
+    /// There is no journal any more. Its drives are free.
+    fn end(&mut self, limits: &Limits, channels: &mut Channels, sets: &mut Sets) {
+        let drives: Vec<DriveId> = self.claimed().map(|device| device.drive).collect();
+        channels.release(&drives);
         // Entries of a failed set stay in the journal, and are found again with it.
-        self.cache.release_all_pins();
-        for id in self.sets.numbers() {
-            let Some(set) = self.sets.find_mut(id).filter(|set| set.has_failed()) else { continue };
-            if set.journal.end_hurry() {
-                self.cache.wait_changed();
-            }
+        sets.signal(Signal::JournalGone);
+        let mut is_pace_changed = false;
+        for set in sets.values_mut().filter(|set| set.has_failed()) {
+            is_pace_changed |= set.journal.end_hurry();
             set.journal.forget();
         }
-        self.journal.forget(&self.limits);
+        if is_pace_changed {
+            sets.signal(Signal::PaceChanged);
+        }
+        self.forget(limits);
     }
 
     /// Finish detaching, if the journal is free to go.
-    pub(crate) fn check_detached(&mut self) -> Option<Result<AdminOutcome, AdminError>> {
-        let is_closing = self.journal.state == JournalState::Closing;
-        if !self.journal.is_nothing_out(&self.sets) || is_closing && !self.journal.writing.is_all_durable() {
+    pub(crate) fn check_detached(
+        &mut self,
+        limits: &Limits,
+        channels: &mut Channels,
+        sets: &mut Sets,
+    ) -> Option<Result<AdminOutcome, AdminError>> {
+        let is_closing = self.state == JournalState::Closing;
+        if !self.is_nothing_out(sets) || is_closing && !self.writing.is_all_durable() {
             return None;
         }
-        if is_closing || matches!(self.journal.state, JournalState::Lost(_)) {
-            self.forget_journal();
+        if is_closing || matches!(self.state, JournalState::Lost(_)) {
+            self.end(limits, channels, sets);
         }
         Some(Ok(AdminOutcome::Done))
     }
 
-    /// The status of the journal, if there is one.
-    #[must_use]
-    pub fn journal_status(&self) -> Option<JournalStatus> {
-        self.journal.status()
-    }
-
-    /// Are writes of an array protected by the journal now?
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn journal_protection(&self, array: openraid_units::ArrayId) -> Result<(), Unprotected> {
-        let Some(array) = self.arrays.find(array) else { return Err(Unprotected::NotRunning) };
-        let volume = array.volume();
-        (0..volume.set_count()).try_for_each(|n| self.journal.protects(self.sets.get(volume.set(n))))
-    }
-
-    /// Does the journal protect a write of this array that is acknowledged now? In addition to
-    /// [`Controller::journal_protection`], the policy must ask for it, and the superblocks of the members must have the
-    /// mark.
-    #[must_use]
-    pub fn is_promising(&self, array: openraid_units::ArrayId) -> bool {
-        let Some(array) = self.arrays.find(array) else { return false };
-        let mut sets = (0..array.volume().set_count()).map(|n| self.sets.get(array.volume().set(n)));
-        sets.all(|set| set.journal.is_on() && self.journal.is_wanted_by(set))
-    }
-}
-
-impl Journal {
     /// Continue the log that was found. The journal protects writes when its superblocks are durable.
     fn open_log(&mut self, found: &FoundJournal) {
         let devices = found.devices.iter().map(|(drive, mirror)| Device::new(*drive, *mirror, DeviceState::Works));
@@ -336,7 +320,8 @@ impl Journal {
         }
     }
 
-    fn status(&self) -> Option<JournalStatus> {
+    /// The status of the journal, if there is one.
+    pub(crate) fn status(&self) -> Option<JournalStatus> {
         let superblock = self.superblock.as_ref()?;
         let arrays = superblock.arrays.iter().zip(0_u8..).filter_map(|(array, index)| {
             array.map(|array| JournalArrayStatus {

@@ -11,16 +11,14 @@
 use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
 use openraid_units::{Sectors, Tag, TagKind};
 
+use super::others::Others;
 use super::Journal;
 use crate::actions::{Actions, Data, JobColumn, JobKind, ParityJob};
-use crate::array::sets::Change;
-use crate::controller::{CommandError, Controller};
+use crate::array::sets::{Change, Sets, Signal};
+use crate::controller::CommandError;
 use crate::io::command::Command;
 use crate::io::drive_io::DriveIo;
-use crate::io::ended::EndedOps;
 use crate::io::ops::Ops;
-use crate::requests::piece::PieceEntry;
-use crate::requests::Requests;
 use crate::steps::What;
 use crate::trace::Trace;
 
@@ -61,16 +59,14 @@ pub(crate) enum JournalWrite {
 
 impl Journal {
     /// The piece waits until the open group is durable.
-    pub(crate) fn add_piece(&mut self, piece: u32, requests: &mut Requests) {
-        let waits = requests.piece_mut(piece);
-        if waits.wait_for_entry(PieceEntry::Waits(self.open.sequence)) {
-            waits.begin_op();
-            self.open.pieces.push(piece);
-        }
+    pub(crate) fn add_piece(&mut self, piece: u32) {
+        self.open.pieces.push(piece);
     }
 
-    /// Begin to write the open group, if the group before it is durable; true if it began.
-    pub(crate) fn seal_group(&mut self, trace: &mut Trace, io: &mut DriveIo) -> bool {
+    /// Begin to write the open group, if the group before it is durable; true if it began. The next group has room for
+    /// writes that found none.
+    pub(crate) fn seal_group(&mut self, with: &mut Others<'_>) -> bool {
+        let Others { sets, trace, io, .. } = with;
         if !io.has_room() {
             return false;
         }
@@ -85,6 +81,7 @@ impl Journal {
         } else {
             self.sum_payload(io.actions());
         }
+        sets.signal(Signal::JournalRoom);
         true
     }
 
@@ -134,33 +131,38 @@ impl Journal {
         self.header = bytes;
     }
 
-    /// If the group that is being written is durable on every device, the operations and pieces that wait for it continue.
-    /// True if it is, so that another group may be written.
-    fn land_group(&mut self, ended: &mut EndedOps, ops: &mut Ops, trace: &mut Trace) -> bool {
+    /// If the group that is being written is durable on every device, the operations and pieces that wait for it continue,
+    /// and another group may be written.
+    fn land_group(&mut self, sets: &mut Sets, trace: &mut Trace) {
         if !self.flying.is_used() || self.flying.pending > 0 {
-            return false;
+            return;
         }
         if !self.is_live() {
-            self.orphan_groups(ops, trace);
-            return false;
+            return self.orphan_groups(sets);
         }
-        if !self.may_land() {
-            return false;
+        if self.may_land() {
+            trace.entry(self.land(), || What::Durable);
+            sets.signal(Signal::EntriesEnded);
+            sets.signal(Signal::JournalRoom);
         }
-        trace.entry(self.land(), || What::Durable);
-        self.flying.pieces.drain(..).for_each(|piece| ended.push_piece(piece));
-        self.flying.ops.drain(..).for_each(|op| ops.entry_ended(op, trace));
-        true
     }
 
     /// The journal is lost: pieces that wait for a group now wait until their data is on the members.
-    pub(super) fn orphan_groups(&mut self, ops: &mut Ops, trace: &mut Trace) {
+    pub(super) fn orphan_groups(&mut self, sets: &mut Sets) {
         for group in [&mut self.flying, &mut self.open] {
             if group.is_used() && group.pending == 0 {
                 group.reset();
                 self.orphans.append(&mut group.pieces);
-                group.ops.drain(..).for_each(|op| ops.entry_ended(op, trace));
             }
+        }
+        sets.signal(Signal::EntriesEnded);
+    }
+
+    /// Give out the pieces and operations whose entry is durable, or will never be.
+    pub(crate) fn give_out_ended(&mut self, mut piece: impl FnMut(u32), mut op: impl FnMut(u32)) {
+        for group in [&mut self.flying, &mut self.open].into_iter().filter(|group| !group.is_used()) {
+            group.pieces.drain(..).for_each(&mut piece);
+            group.ops.drain(..).for_each(&mut op);
         }
     }
 }
@@ -177,102 +179,67 @@ impl Ops {
     }
 }
 
-impl Controller {
-    /// The checksum of the payload of the group that is being written is known.
-    pub(crate) fn on_checksum(&mut self, crc: u32, actions: &mut Actions) {
-        self.journal.write_group(crc, &mut DriveIo::new(&mut self.channels, self.now, actions));
-        self.land_group();
-    }
-
-    /// A command of the journal has ended.
-    pub(crate) fn on_journal_command(
-        &mut self,
-        work: JournalWork,
-        command: &Command,
-        result: Result<(), CommandError>,
-        actions: &mut Actions,
-    ) {
-        match work {
-            JournalWork::Read(read) => {
-                self.sets.look();
-                let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-                if self.journal.read_ended(read, command, result, io) {
-                    self.drop_journal_device(command.journal_device(), actions);
-                }
-            }
-            JournalWork::Write(write) => {
-                if result.is_err() {
-                    self.drop_journal_device(command.journal_device(), actions);
-                }
-                self.on_journal_write(write, command, result.is_ok(), actions);
-            }
-        }
-    }
-
-    fn on_journal_write(&mut self, write: JournalWrite, command: &Command, is_ok: bool, actions: &mut Actions) {
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        match write {
-            JournalWrite::Group => {
-                let (sequence, timeout) = (self.journal.flying.sequence, self.limits.command_timeout);
-                self.trace.entry(sequence, || command.ended_step(timeout, is_ok));
-                self.journal.flying.pending -= 1;
-                self.land_group();
-            }
-            JournalWrite::Superblock => {
-                if self.journal.superblock_written(io) {
-                    self.sets.all_changed(Change::Session);
-                    self.land_group();
-                    self.wake_all_waiters();
-                }
-            }
-            JournalWrite::Spill => {
-                if self.journal.spill_written(io) {
-                    self.sets.look();
-                }
-            }
-            JournalWrite::Join => {
-                self.journal.join_written();
-                self.sets.look();
-            }
-        }
-    }
-
-    /// Copy the log to a device that joins, and entries out of the ring; true if that advanced.
-    pub(crate) fn pump_copies(&mut self, actions: &mut Actions) -> bool {
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        self.journal.pump_join(&mut self.sets, io) || self.journal.pump_spill(self.cache.line_count(), io)
-    }
-
-    /// Begin to write the open group. Writes that found no room in it are called, because the next one has room.
-    pub(crate) fn seal_group(&mut self, actions: &mut Actions) -> bool {
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let is_sealed = self.journal.seal_group(&mut self.trace, io);
-        if is_sealed {
-            self.wake_journal_waiters();
-        }
-        is_sealed
-    }
-
-    fn land_group(&mut self) {
-        if self.journal.land_group(&mut self.ended, &mut self.ops, &mut self.trace) {
-            self.wake_journal_waiters();
-        }
-    }
-
-    /// Wake writes that found no room in the journal.
-    pub(crate) fn wake_journal_waiters(&mut self) {
-        self.requests.wake_others();
-        self.journal.call_waiting_ops(&mut self.ops, &mut self.sets);
-    }
-
-    /// A set has changed, or its relation to the journal: call all pieces and operations again that wait for either.
-    pub(crate) fn wake_all_waiters(&mut self) {
-        self.requests.wake_all();
-        self.wake_journal_waiters();
+impl JournalWork {
+    /// Is it a write?
+    pub(crate) const fn is_write(self) -> bool {
+        matches!(self, Self::Write(_))
     }
 }
 
 impl Journal {
+    /// The checksum of the payload of the group that is being written is known.
+    pub(crate) fn checksum_known(&mut self, crc: u32, with: &mut Others<'_>) {
+        self.write_group(crc, &mut with.io);
+        self.land_group(with.sets, with.trace);
+    }
+
+    /// A command of the journal has ended. True if its device is to be dropped, because it did not answer in time.
+    pub(crate) fn command_ended(
+        &mut self,
+        work: JournalWork,
+        command: &Command,
+        result: Result<(), CommandError>,
+        with: &mut Others<'_>,
+    ) -> bool {
+        match work {
+            JournalWork::Read(read) => {
+                with.sets.look();
+                self.read_ended(read, command, result, &mut with.io)
+            }
+            JournalWork::Write(write) => {
+                self.write_ended(write, command, result.is_ok(), with);
+                false
+            }
+        }
+    }
+
+    fn write_ended(&mut self, write: JournalWrite, command: &Command, is_ok: bool, with: &mut Others<'_>) {
+        let Others { sets, trace, limits, io, .. } = with;
+        match write {
+            JournalWrite::Group => {
+                trace.entry(self.flying.sequence, || command.ended_step(limits.command_timeout, is_ok));
+                self.flying.pending -= 1;
+                self.land_group(sets, trace);
+            }
+            JournalWrite::Superblock => {
+                if self.superblock_written(io) {
+                    sets.all_changed(Change::Session);
+                    self.land_group(sets, trace);
+                    sets.signal(Signal::Changed);
+                }
+            }
+            JournalWrite::Spill => {
+                if self.spill_written(io) {
+                    sets.look();
+                }
+            }
+            JournalWrite::Join => {
+                self.join_written();
+                sets.look();
+            }
+        }
+    }
+
     /// A read from a device has ended. True if the device is to be dropped, because it did not answer in time.
     fn read_ended(
         &mut self,

@@ -80,7 +80,7 @@ impl Journal {
     }
 
     /// A device has failed. If it was in use, returns its drive, and whether the journal continues on the other one.
-    pub(super) fn drop_device(&mut self, number: usize) -> Option<(DriveId, bool)> {
+    pub(super) fn take_out(&mut self, number: usize) -> Option<(DriveId, bool)> {
         let device = self.devices.get_mut(number)?;
         let (drive, state) = (device.drive, device.state);
         if !matches!(state, DeviceState::Works | DeviceState::Joins) {

@@ -243,7 +243,7 @@ impl Journal {
     }
 
     /// Advance the join; true if something has changed.
-    pub(crate) fn pump_join(&mut self, sets: &mut Sets, io: &mut DriveIo) -> bool {
+    pub(super) fn pump_join(&mut self, sets: &mut Sets, io: &mut DriveIo) -> bool {
         if !self.join.is_active() || self.join.is_out() || !io.has_room() {
             return false;
         }

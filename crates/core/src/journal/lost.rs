@@ -3,95 +3,50 @@
 
 use openraid_format::ArrayState;
 
-use super::commit::{JournalRead, JournalWork};
+use super::others::Others;
 use super::session::Session;
 use super::{Journal, JournalLoss, JournalState};
-use crate::actions::{Actions, NoticeKind, ReplyStatus};
+use crate::actions::{NoticeKind, ReplyStatus};
 use crate::array::set::Set;
-use crate::array::sets::{Change, Sets};
+use crate::array::sets::{Change, Sets, Signal};
 use crate::array::volume::Volume;
-use crate::controller::{CommandError, Controller};
-use crate::events::DriveError;
-use crate::io::command::Owner;
-use crate::io::drive_io::DriveIo;
 
-impl Controller {
+impl Journal {
     /// A device of the journal has failed.
-    pub(crate) fn drop_journal_device(&mut self, number: usize, actions: &mut Actions) {
-        let Some((drive, continues)) = self.journal.drop_device(number) else { return };
-        self.sets.look();
-        let kind = if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost };
-        DriveIo::new(&mut self.channels, self.now, actions).notice(Some(drive), kind);
+    pub(crate) fn drop_device(&mut self, number: usize, with: &mut Others<'_>) {
+        let Others { sets, io, .. } = with;
+        let Some((drive, continues)) = self.take_out(number) else { return };
+        sets.look();
+        io.notice(Some(drive), if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost });
         if !continues {
-            self.lose_journal(JournalLoss::Device);
+            self.lose(JournalLoss::Device, sets);
         }
         // Commands in the queue of a hung device would wait forever.
-        while let Some(command) = self.channels.cancel_queued(drive) {
-            let Owner::Journal(work) = command.owner() else { unreachable!("the drive is the journal's alone") };
-            if let JournalWork::Read(JournalRead::Redo(op)) = work {
-                self.ops[op].lose_redo();
-                self.ops.command_ended(op);
-                continue;
-            }
-            self.on_journal_command(work, &command, Err(CommandError::Drive(DriveError::Gone)), actions);
-        }
+        sets.signal(Signal::DriveLost(drive));
     }
 
     /// The journal protects no more writes, for this reason.
-    pub(crate) fn lose_journal(&mut self, why: JournalLoss) {
-        if self.journal.lose(why) {
-            self.journal.orphan_groups(&mut self.ops, &mut self.trace);
-            self.sets.all_changed(Change::Session);
-            self.wake_all_waiters();
-        }
-    }
-
-    /// Pieces whose entry never became durable are answered when no data of their array is dirty any more and no session of
-    /// it can still end: until then a crash would replay older entries over what they wrote. Other arrays are not waited
-    /// for, because they may always be busy. True if pieces were answered.
-    pub(crate) fn pump_loss(&mut self, actions: &mut Actions) -> bool {
-        if core::mem::take(&mut self.journal.full_notice) {
-            DriveIo::new(&mut self.channels, self.now, actions).notice(None, NoticeKind::JournalFull);
-        }
-        if self.journal.orphans.is_empty() {
-            return false;
-        }
-        let mut orphans = core::mem::take(&mut self.journal.orphans);
-        let before = orphans.len();
-        // Most of them are of the same array.
-        let mut last = None;
-        orphans.retain(|piece| {
-            let array = self.requests.of_piece(*piece).array();
-            let end = match last {
-                Some((same, end)) if same == array => end,
-                _ => {
-                    let volume = self.arrays.find(array).expect("requests belong to arrays").volume();
-                    self.sets.end_of_orphans(volume)
-                }
-            };
-            last = Some((array, end));
-            if let Some(end) = end {
-                self.requests.piece_mut(*piece).note_error(end);
-                self.ended.push_piece(*piece);
-            }
-            end.is_none()
-        });
-        let moved = orphans.len() < before;
-        self.journal.orphans = orphans;
-        moved
-    }
-}
-
-impl Journal {
-    /// The journal protects no more writes, for this reason; false if it did not before.
-    pub(super) fn lose(&mut self, why: JournalLoss) -> bool {
+    pub(super) fn lose(&mut self, why: JournalLoss, sets: &mut Sets) {
         if matches!(self.state, JournalState::Lost(_) | JournalState::None) {
-            return false;
+            return;
         }
         self.state = JournalState::Lost(why);
         self.leave_out();
-        self.full_notice = why == JournalLoss::Full;
-        true
+        self.orphan_groups(sets);
+        sets.all_changed(Change::Session);
+        sets.signal(Signal::Changed);
+    }
+
+    /// A piece is written without its entry, because the journal is lost.
+    pub(crate) fn add_orphan(&mut self, piece: u32) {
+        self.orphans.push(piece);
+    }
+
+    /// Pieces whose entry never became durable leave the journal, unless `stays`. True if some left.
+    pub(crate) fn release_orphans(&mut self, mut stays: impl FnMut(u32) -> bool) -> bool {
+        let before = self.orphans.len();
+        self.orphans.retain(|piece| stays(*piece));
+        self.orphans.len() < before
     }
 
     /// A failed set is being forgotten: its entries stay in the journal until it is started again or they are discarded.
@@ -116,8 +71,9 @@ impl Journal {
 }
 
 impl Sets {
-    /// The result of pieces of an array whose entry never became durable, if it is known.
-    pub(super) fn end_of_orphans(&self, volume: &Volume) -> Option<Option<ReplyStatus>> {
+    /// The result of pieces of an array whose entry never became durable, if it is known: when no data of the array is dirty
+    /// any more, and no session of it can still end. Until then a crash would replay older entries over what they wrote.
+    pub(crate) fn end_of_orphans(&self, volume: &Volume) -> Option<Option<ReplyStatus>> {
         let mut sets = (0..volume.set_count()).map(|n| self.get(volume.set(n)));
         let is_drained = |set: &Set| {
             let written = set.dirty.all() == 0 || set.dirty.is_refused();

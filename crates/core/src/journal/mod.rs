@@ -38,6 +38,7 @@ pub mod join;
 pub(crate) mod log;
 pub(crate) mod lost;
 pub mod mirror_resync;
+mod others;
 pub(crate) mod redo;
 pub(crate) mod redo_backlog;
 mod redo_plan;
@@ -153,9 +154,8 @@ pub(crate) struct Journal {
     pub(in crate::journal) spill: Spill,
     pub(in crate::journal) join: Join,
     pub(in crate::journal) replay: Replay,
-    /// Is the notice that it is full still to be sent?
-    full_notice: bool,
-    /// Pieces whose entry was being written when the journal was lost.
+    /// Pieces whose entry was being written when the journal was lost, and pieces that are written without it since. They
+    /// are answered when no data of their array is dirty any more.
     pub(in crate::journal) orphans: Vec<u32>,
     /// Time of the last record.
     pub(in crate::journal) last_append: Instant,
@@ -195,7 +195,6 @@ impl Journal {
             spill: Spill::default(),
             join: Join::default(),
             replay: Replay::default(),
-            full_notice: false,
             // In both groups, and once more for writes past the cache.
             orphans: Vec::with_capacity(3 * pieces as usize),
             last_append: Instant::ZERO,

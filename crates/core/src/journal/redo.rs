@@ -26,8 +26,6 @@ use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
-use crate::requests::piece::PieceEntry;
-use crate::requests::Requests;
 use crate::slots::SlotSet;
 use crate::steps::What;
 use crate::trace::Trace;
@@ -114,15 +112,6 @@ impl Journal {
             ended.report(News::Orphaned(piece));
         }
         Gate::Open
-    }
-
-    /// A piece is written without the journal, perhaps not for the first time: it ends with the other orphans.
-    pub(crate) fn orphan(&mut self, requests: &mut Requests, piece: u32) {
-        let waits = requests.piece_mut(piece);
-        if waits.wait_for_entry(PieceEntry::Orphaned) {
-            waits.begin_op();
-            self.orphans.push(piece);
-        }
     }
 
     /// Hold a destage to members without parity until the entries of its lines are durable. If a crash leaves copies that

@@ -7,20 +7,21 @@
 
 use alloc::vec::Vec;
 use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN};
-use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
+use openraid_units::{BlockSize, DriveLba, Instant, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::attach::{FoundEntry, FoundJournal, KeptEntry};
 use super::log::Log;
+use super::others::Others;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::window::{WindowUser, SILENT};
 use super::{Journal, JournalState};
-use crate::actions::{Actions, JobColumn, JobKind, ParityJob};
+use crate::actions::{JobColumn, JobKind, ParityJob};
 use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Set};
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
 use crate::cache::{unit_at, unit_extent, Cache};
-use crate::controller::{CommandError, Controller};
+use crate::controller::CommandError;
 use crate::io::command::Command;
 use crate::io::drive_io::DriveIo;
 use crate::limits::FRAME_BYTES;
@@ -193,9 +194,9 @@ enum Load {
 }
 
 impl Journal {
-    /// Load the set that is being loaded, or the next one, as far as possible. New dirty units get their place among
-    /// `zones`.
-    fn pump_load(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut DriveIo) -> Load {
+    /// Load the set that is being loaded, or the next one, as far as possible.
+    fn pump_load(&mut self, with: &mut Others<'_>) -> Load {
+        let sets = &*with.sets;
         if self.replay.current.is_none() {
             // The tail must not move while a replay begins, because it might pass entries that the replay needs.
             if !self.is_live() || self.replay.queue.is_empty() || !self.is_tail_at_rest() {
@@ -211,8 +212,8 @@ impl Journal {
             self.replay.error = None;
         }
         let mut load = Load::Waits;
-        while self.replay.reading.is_none() && io.actions().has_room() {
-            match self.load_next(sets, cache, zones, io) {
+        while self.replay.reading.is_none() && with.io.actions().has_room() {
+            match self.load_next(with) {
                 Load::Waits => break,
                 Load::Moved => load = Load::Moved,
                 ended => return ended,
@@ -222,9 +223,9 @@ impl Journal {
     }
 
     /// One step for the set that is being loaded.
-    fn load_next(&mut self, sets: &mut Sets, cache: &mut Cache, zones: u32, io: &mut DriveIo) -> Load {
+    fn load_next(&mut self, with: &mut Others<'_>) -> Load {
         let Some(mut current) = self.replay.current else { return Load::Waits };
-        let failed = sets.get(current.set).has_failed() || self.replay.error.is_some();
+        let failed = with.sets.get(current.set).has_failed() || self.replay.error.is_some();
         let Some(entry) = self.replay.entries.get(current.entry).filter(|_| !failed) else {
             // Copies from the window into lines may be under way.
             return if self.replay.copies == 0 { self.end_load(current, failed) } else { Load::Waits };
@@ -245,12 +246,12 @@ impl Journal {
                 let piece = left.min(Sectors(LINE_SECTORS));
                 let Some(from) = self.window_holds(at, piece) else {
                     if self.replay.copies == 0 {
-                        self.read_window(at, piece, left, io);
+                        self.read_window(at, piece, left, &mut with.io);
                     }
                     return Load::Waits;
                 };
                 let part = lines_of(set_lba + current.done, piece).next().expect("not empty");
-                if !self.load_line(sets, (cache, zones), (current.set, part), (sequence, from), io) {
+                if !self.load_line(current.set, part, (sequence, from), with) {
                     self.replay.error = Some(TOO_MUCH);
                     return Load::Waits;
                 }
@@ -261,7 +262,7 @@ impl Journal {
             Some(record) => {
                 if let JournalRecord::Revoke { array, set_lba, sectors } = record {
                     if counts(array) {
-                        self.revoke_lines(sets.get_mut(current.set), cache, current.set, (set_lba, sectors));
+                        self.revoke_lines(with.sets.get_mut(current.set), with.cache, current.set, (set_lba, sectors));
                     }
                 }
                 (current.record, current.done) = (current.record + 1, Sectors::ZERO);
@@ -287,17 +288,17 @@ impl Journal {
     /// Load a line, or a part of one, like a write of a host; false if the cache has no line.
     fn load_line(
         &mut self,
-        sets: &mut Sets,
-        (cache, zones): (&mut Cache, u32),
-        (set, (number, first, last)): (SetId, (u64, u64, u64)),
+        set: SetId,
+        (number, first, last): (u64, u64, u64),
         (sequence, from): (u64, PoolOffset),
-        io: &mut DriveIo,
+        with: &mut Others<'_>,
     ) -> bool {
+        let Others { sets, cache, limits, io, .. } = with;
         let Some(line) = cache.line_for(set, number) else { return false };
         let geometry = sets.get(set).geometry();
         let (unit_number, _) = unit_at(geometry, SetLba(number * LINE_SECTORS + first));
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
-        let unit = cache.dirty_unit_of(sets, (set, unit_number), io.now(), zones);
+        let unit = cache.dirty_unit_of(sets, (set, unit_number), io.now(), limits.destage_zones);
         let mask = Mask::range(first, last);
         cache.log_line(&mut self.log, line, mask, None, sequence);
         cache.mark_dirty(line, mask, unit, unit_sectors.get());
@@ -405,6 +406,15 @@ impl Journal {
 }
 
 impl Sets {
+    /// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
+    /// without a session, and try again and again what members refuse.
+    pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
+        let set = self.get_mut(id);
+        set.dirty.forget_all();
+        set.journal.refuse(error.unwrap_or("the array has failed while its journal was replayed"));
+        self.signal(Signal::NotStarted(id));
+    }
+
     /// Is it durable on the members of a set which of them are missing? A missing member that comes back must not count
     /// with the content from before the redos.
     fn may_be_loaded(&self, set: SetId) -> bool {
@@ -413,47 +423,36 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Journal {
     /// Advance the loading of sets; true if something has changed.
-    pub(crate) fn pump_replay(&mut self, actions: &mut Actions) -> bool {
-        if matches!(self.journal.state, JournalState::Lost(_)) {
-            self.journal.give_replay_up(&mut self.sets);
+    pub(crate) fn pump_replay(&mut self, with: &mut Others<'_>) -> bool {
+        if matches!(self.state, JournalState::Lost(_)) {
+            self.give_replay_up(with.sets);
         }
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        match self.journal.pump_load(&mut self.sets, &mut self.cache, self.limits.destage_zones, io) {
+        match self.pump_load(with) {
             Load::Waits => return false,
             Load::Moved => return true,
-            Load::Refused(set, why) => self.refuse_start(set, why),
+            Load::Refused(set, why) => with.sets.refuse_start(set, why),
             Load::Loaded(id, array) => {
-                if !self.journal.note_backlog(self.sets.get_mut(id), (id, array), self.limits.rows_max) {
-                    self.begin_to_serve(id, array);
+                if !self.note_backlog(with.sets.get_mut(id), (id, array), with.limits.rows_max) {
+                    self.begin_to_serve(with.sets, id, array, with.io.now());
                 }
             }
         }
-        self.sets.look();
+        with.sets.look();
         true
     }
 
     /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
-    pub(crate) fn begin_to_serve(&mut self, id: SetId, array: u8) {
-        let set = self.sets.get_mut(id);
+    pub(crate) fn begin_to_serve(&mut self, sets: &mut Sets, id: SetId, array: u8, now: Instant) {
+        let set = sets.get_mut(id);
         // The set may already be stopping.
         if set.life() == Life::Starting {
             set.enter(Life::Running);
         }
-        self.journal.log.end_array_entries(array);
-        self.sets.resume_session(id, self.now);
-        self.wake_all_waiters();
-    }
-
-    /// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
-    /// without a session, and try again and again what members refuse.
-    pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
-        self.cache.forget_set(id, |sequence| self.journal.log.unpin_if_held(sequence));
-        let set = self.sets.get_mut(id);
-        set.dirty.forget_all();
-        set.journal.refuse(error.unwrap_or("the array has failed while its journal was replayed"));
-        self.requests.wake_all();
+        self.log.end_array_entries(array);
+        sets.resume_session(id, now);
+        sets.signal(Signal::Changed);
     }
 }
 

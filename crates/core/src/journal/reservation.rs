@@ -216,7 +216,7 @@ impl Journal {
     }
 
     /// There may be room: call the operations that wait for it.
-    pub(super) fn call_waiting_ops(&mut self, ops: &mut Ops, sets: &mut Sets) {
+    pub(crate) fn call_waiting_ops(&mut self, ops: &mut Ops, sets: &mut Sets) {
         self.forget_asked();
         ops.wake_for_journal();
         if self.replay.is_active() {

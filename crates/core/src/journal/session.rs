@@ -18,17 +18,17 @@
 use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Instant, SetId};
 
+use super::others::Others;
 use super::redo::is_protectable;
 use super::Journal;
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
 use crate::array::set::Set;
-use crate::array::sets::{Change, Sets};
-use crate::controller::Controller;
+use crate::array::sets::{Change, Sets, Signal};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::io::drive_io::DriveIo;
-use crate::planted::{Flaw, Planted};
+use crate::planted::Flaw;
 use crate::trace::Trace;
 
 /// The progress of the session of a set, for readers. See the module header.
@@ -435,7 +435,7 @@ impl SessionStep {
 
 impl Journal {
     /// Can the journal protect writes of this set? The error is the reason why not.
-    pub(super) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
+    pub(crate) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
         let Some(metadata) = &set.metadata else { return Err(Unprotected::Shape) };
         let mirror = matches!(set.geometry(), Geometry::Mirror(_));
         if !self.is_live() {
@@ -472,18 +472,24 @@ impl Journal {
         set.policy().write_cache == WriteCache::Journal && self.protects(set).is_ok()
     }
 
-    /// Advance the session of a set.
-    fn pump_session(
-        &mut self,
-        sets: &mut Sets,
-        id: SetId,
-        (trace, planted): (&Trace, Planted),
-        io: &mut DriveIo,
-    ) -> SessionStep {
+    /// Advance the session of a set; true if something has changed.
+    pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
+        let SessionStep { moves, paces } = self.step_session(id, with);
+        if paces {
+            with.sets.signal(Signal::PaceChanged);
+        }
+        if moves {
+            with.sets.signal(Signal::Changed);
+        }
+        moves || paces
+    }
+
+    fn step_session(&mut self, id: SetId, with: &mut Others<'_>) -> SessionStep {
+        let Others { sets, planted, io, .. } = with;
         let set = sets.get(id);
         let own = match set.journal.state {
             _ if set.has_failed() => return SessionStep::WAITS,
-            SetState::Off(demand) => return self.begin_session(sets, id, demand, trace, io),
+            SetState::Off(demand) => return self.begin_session(id, demand, with),
             SetState::Settling if set.journal.flushes == 0 => return self.enter_session(sets, id),
             SetState::Entering(..) if !self.is_live() => return sets.set_session(id, SetState::Off(Demand::Asked)),
             // A table that is on one device alone counts only if the epoch says so.
@@ -515,14 +521,8 @@ impl Journal {
         }
     }
 
-    fn begin_session(
-        &mut self,
-        sets: &mut Sets,
-        id: SetId,
-        demand: Demand,
-        trace: &Trace,
-        io: &mut DriveIo,
-    ) -> SessionStep {
+    fn begin_session(&mut self, id: SetId, demand: Demand, with: &mut Others<'_>) -> SessionStep {
+        let Others { sets, trace, io, .. } = with;
         let set = sets.get(id);
         let is_asked = demand != Demand::None;
         if !is_asked || !self.is_wanted_by(set) {
@@ -672,21 +672,6 @@ impl Sets {
             set.mark.unmark_with(generation);
         }
         self.set_stage(id, Stage::Unmarking(generation))
-    }
-}
-
-impl Controller {
-    /// Advance the session of a set; true if something has changed.
-    pub(crate) fn pump_session(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let step = self.journal.pump_session(&mut self.sets, id, (&self.trace, self.planted), io);
-        if step.paces {
-            self.cache.wait_changed();
-        }
-        if step.moves {
-            self.wake_all_waiters();
-        }
-        step.moves || step.paces
     }
 }
 

@@ -21,6 +21,7 @@ use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
 use super::commit::JournalWrite;
+use super::others::Others;
 use super::window::WindowUser;
 use super::Journal;
 use crate::actions::Data;
@@ -159,8 +160,13 @@ impl Journal {
 }
 
 impl Journal {
+    /// Copy the log to a device that joins, and entries out of the ring; true if that advanced.
+    pub(crate) fn pump_copies(&mut self, with: &mut Others<'_>) -> bool {
+        self.pump_join(with.sets, &mut with.io) || self.pump_spill(with.cache.line_count(), &mut with.io)
+    }
+
     /// Copy the first entry that only absent arrays need, if room is short; true if a copy began. The cache has `lines`.
-    pub(crate) fn pump_spill(&mut self, lines: u32, io: &mut DriveIo) -> bool {
+    fn pump_spill(&mut self, lines: u32, io: &mut DriveIo) -> bool {
         if !io.has_room() {
             return false;
         }

@@ -4,13 +4,12 @@
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
 
-use super::{Journal, JournalLoss, JournalState};
-use crate::actions::Actions;
+use super::others::Others;
+use super::{Journal, JournalLoss};
+use crate::actions::NoticeKind;
 use crate::array::set::Set;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
-use crate::controller::Controller;
-use crate::io::drive_io::DriveIo;
 use crate::io::op::Op;
 use crate::io::ops::Ops;
 use crate::planted::{Flaw, Planted};
@@ -295,67 +294,63 @@ impl Sets {
     }
 }
 
-impl Controller {
+impl Journal {
     /// Advance a round; true if something has changed.
-    pub(crate) fn pump_tail(&mut self, actions: &mut Actions) -> bool {
-        if self.journal.state == JournalState::None {
-            return false;
-        }
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let mut moved = self.journal.pump_superblock(io);
-        moved |= match self.journal.round {
-            Round::Idle(_) => self.journal.is_live() && self.pump_idle_round(),
-            Round::Flushing { .. } => self.journal.end_flushing(self.now),
+    pub(crate) fn pump_tail(&mut self, with: &mut Others<'_>) -> bool {
+        let mut moved = self.pump_superblock(&mut with.io);
+        moved |= match self.round {
+            Round::Idle(_) => self.is_live() && self.pump_idle_round(with),
+            Round::Flushing { .. } => self.end_flushing(with.io.now()),
             Round::Writing(..) => {
-                let ended = self.journal.end_round();
+                let ended = self.end_round();
                 if ended {
-                    self.sets.look();
-                    self.wake_journal_waiters();
+                    with.sets.look();
+                    with.sets.signal(Signal::JournalRoom);
                 }
                 ended
             }
         };
-        let presses = self.journal.pressed_entry(&self.sets, &self.cache);
-        let before = core::mem::replace(&mut self.journal.presses, presses);
+        let presses = self.pressed_entry(with.sets, with.cache);
+        let before = core::mem::replace(&mut self.presses, presses);
         moved | (presses > before)
     }
 
     /// Begin a round if it is worth it. If it would not move the tail, the journal may be full for good.
-    fn pump_idle_round(&mut self) -> bool {
+    fn pump_idle_round(&mut self, with: &mut Others<'_>) -> bool {
         // Kept entries may take all lines that a replay could load. Then a round makes no room.
-        let is_full = self.journal.is_short()
-            && !self.requests.is_none_waiting()
-            && self.cache.replay_lines(self.journal.logged_lines()).is_none();
-        let (lines, time) = ((self.cache.line_count(), is_full), (self.now, self.limits.clean_delay));
-        if !self.journal.weigh_round(&self.sets, lines, time) {
+        let is_full =
+            self.is_short() && with.is_piece_waiting && with.cache.replay_lines(self.logged_lines()).is_none();
+        let (lines, time) = ((with.cache.line_count(), is_full), (with.io.now(), with.limits.clean_delay));
+        if !self.weigh_round(with.sets, lines, time) {
             return false;
         }
-        let held = self.journal.held_tail(&self.sets);
-        let Some(plan) = self.journal.plan_round(held) else { return self.check_full() };
-        let begins = self.sets.leave_ops_for_round(&self.ops);
+        let held = self.held_tail(with.sets);
+        let Some(plan) = self.plan_round(held) else { return self.check_full(with) };
+        let begins = with.sets.leave_ops_for_round(with.ops);
         if begins {
-            self.journal.begin_round(plan, &mut self.sets, &mut self.ops, self.planted);
+            self.begin_round(plan, with.sets, with.ops, with.planted);
         }
         begins
     }
 
     /// A write found no room, and destage of dirty data will make none: members refused the data, or none is dirty.
-    fn is_short_for_good(&self) -> bool {
-        let written = |id| self.cache.is_writing(id) || self.cache.is_any_promising(id);
-        if !self.journal.is_short() || self.sets.in_session().any(written) {
+    fn is_short_for_good(&self, with: &Others<'_>) -> bool {
+        let Others { sets, cache, .. } = with;
+        let written = |id| cache.is_writing(id) || cache.is_any_promising(id);
+        if !self.is_short() || sets.in_session().any(written) {
             return false;
         }
-        !self.requests.is_none_waiting() || self.sets.in_session().any(|id| self.sets.get(id).dirty.is_refused())
+        with.is_piece_waiting || sets.in_session().any(|id| sets.get(id).dirty.is_refused())
     }
 
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
     /// other arrays continue without it.
-    fn check_full(&mut self) -> bool {
-        let waited = self.ops.is_journal_awaited() || self.is_short_for_good();
-        let is_full =
-            waited && !self.ops.may_make_room(&self.sets, &self.cache) && !self.journal.may_room_come(&self.sets);
+    fn check_full(&mut self, with: &mut Others<'_>) -> bool {
+        let waited = with.ops.is_journal_awaited() || self.is_short_for_good(with);
+        let is_full = waited && !with.ops.may_make_room(with.sets, with.cache) && !self.may_room_come(with.sets);
         if is_full {
-            self.lose_journal(JournalLoss::Full);
+            with.io.notice(None, NoticeKind::JournalFull);
+            self.lose(JournalLoss::Full, with.sets);
         }
         is_full
     }

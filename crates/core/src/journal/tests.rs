@@ -14,21 +14,17 @@ use super::log::Entry;
 use super::session::{Demand, SetState, Share, Stage};
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{Actions, DriveOp, ReplyStatus};
-
 use crate::array::bench::metadata;
 use crate::array::set::Set;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Volume;
 use crate::draws::draws;
 use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::channel::Channels;
 use crate::io::drive_io::DriveIo;
-use crate::io::footprint::{Extent, Footprint};
-use crate::io::op::{EntryState, Op, OpKind};
-use crate::io::ops::Ops;
+use crate::io::footprint::Extent;
 use crate::limits::Limits;
-use crate::trace::Trace;
 
 const SET: SetId = SetId(0);
 const UUID: Uuid = Uuid([9; 16]);
@@ -110,7 +106,7 @@ fn a_device_is_dropped_once_and_the_other_one_is_the_whole_journal_before_anythi
         let mut journal = mirrored(states);
         journal.join.set_state(join, 1);
         let epoch = journal.superblock.as_ref().unwrap().epoch;
-        let dropped = journal.drop_device(failed);
+        let dropped = journal.take_out(failed);
         assert_eq!(dropped.map(|(drive, continues)| (usize::from(drive.0), continues)), continues.map(|c| (failed, c)));
         let superblock = journal.superblock.as_ref().unwrap();
         assert_eq!(superblock.epoch - epoch, u64::from(rises), "{states:?} {join:?} {failed}");
@@ -119,7 +115,7 @@ fn a_device_is_dropped_once_and_the_other_one_is_the_whole_journal_before_anythi
             (rises, rises),
             "{states:?} {join:?} {failed}"
         );
-        assert!(journal.drop_device(failed).is_none() && !journal.is_written(failed));
+        assert!(journal.take_out(failed).is_none() && !journal.is_written(failed));
         if continues == Some(true) {
             assert!(!journal.join.is_active() && journal.is_written(1 - failed));
             assert!(!rises || journal.devices[1 - failed].mirror == 0);
@@ -221,26 +217,31 @@ fn each_sector_of_the_log_is_copied_once_the_kept_ones_first_and_no_piece_is_lon
 
 #[test]
 fn pieces_and_operations_of_a_lost_journal_wait_for_no_entry_any_more() {
-    let (mut journal, mut ops, mut trace) = (mirrored([DeviceState::Works; 2]), Ops::new(8), Trace::new(8));
+    let (mut journal, mut sets) = (mirrored([DeviceState::Works; 2]), Sets::new());
     for (group, number) in [(&mut journal.flying, 1), (&mut journal.open, 2)] {
-        let mut op = Op::new(OpKind::Flush, SET, Footprint::Set);
-        op.set_entry(EntryState::InGroup(number));
         group.sequence = number;
-        group.ops.push(ops.put(op).index);
+        group.ops.push(u32::try_from(number).unwrap());
         group.pieces.push(10 * u32::try_from(number).unwrap());
     }
     journal.flying.pending = 1;
-    assert!(journal.lose(JournalLoss::Full) && !journal.lose(JournalLoss::Device));
-    assert_eq!(journal.state(), JournalState::Lost(JournalLoss::Full));
-    journal.orphan_groups(&mut ops, &mut trace);
-    assert_eq!((&journal.orphans[..], ops.next_ready(), ops.next_ready()), (&[20][..], Some(1), None));
+    let given_out = |journal: &mut Journal| {
+        let mut ops = Vec::new();
+        journal.give_out_ended(|piece| panic!("{piece} waits with the orphans"), |op| ops.push(op));
+        ops
+    };
+    for why in [JournalLoss::Full, JournalLoss::Device] {
+        journal.lose(why, &mut sets);
+    }
+    assert_eq!(journal.state(), JournalState::Lost(JournalLoss::Full), "it is lost once");
+    assert_eq!([(); 3].map(|()| sets.take_signal()), [Some(Signal::EntriesEnded), Some(Signal::Changed), None]);
+    assert_eq!((given_out(&mut journal), &journal.orphans[..]), (vec![2], &[20][..]));
     // A drive may still read the other group.
     journal.flying.pending = 0;
-    journal.orphan_groups(&mut ops, &mut trace);
-    journal.orphan_groups(&mut ops, &mut trace);
-    assert_eq!((&journal.orphans[..], ops.next_ready(), ops.next_ready()), (&[20, 10][..], Some(0), None));
-    assert_eq!([0, 1].map(|op| ops[op].entry()), [1, 2].map(EntryState::Through));
-    assert!(!journal.flying.is_used() && !journal.open.is_used());
+    journal.orphan_groups(&mut sets);
+    assert_eq!((given_out(&mut journal), &journal.orphans[..]), (vec![1], &[20, 10][..]));
+    assert!(given_out(&mut journal).is_empty() && !journal.flying.is_used() && !journal.open.is_used());
+    assert!(journal.release_orphans(|piece| piece == 20) && !journal.release_orphans(|_| true));
+    assert_eq!(journal.orphans, [20]);
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! Waits of pieces: for lines of the cache, for the journal, for a dirty unit, for the data of another piece; and the
 //! events that end them. `queues.rs` has the order.
 
+use super::piece::PieceEntry;
 use super::queues::TURNS_MAX;
 use super::Requests;
 use crate::actions::ReplyStatus;
+use crate::array::sets::Sets;
+use crate::array::table::Arrays;
+use crate::io::ended::EndedOps;
+use crate::journal::Journal;
 use crate::slab::NONE;
 
 impl Requests {
@@ -132,6 +137,42 @@ impl Requests {
             self.queues.push_splitting(piece);
             piece = next;
         }
+    }
+
+    /// A piece of a write waits for this entry of the journal, or with those that have none; true if it did not before.
+    pub(crate) fn wait_for_entry(&mut self, piece: u32, entry: PieceEntry) -> bool {
+        let own = &mut self.pieces[piece];
+        let is_new = own.wait_for_entry(entry);
+        if is_new {
+            own.begin_op();
+        }
+        is_new
+    }
+
+    /// Pieces whose entry of the journal never became durable end when the data of their array is on the members. Other
+    /// arrays are not waited for, because they may always be busy. True if pieces ended.
+    pub(crate) fn answer_orphans(
+        &mut self,
+        journal: &mut Journal,
+        arrays: &Arrays,
+        sets: &Sets,
+        ended: &mut EndedOps,
+    ) -> bool {
+        // Most of them are of the same array.
+        let mut last = None;
+        journal.release_orphans(|piece| {
+            let array = self.of_piece(piece).array();
+            let end = match last {
+                Some((same, end)) if same == array => end,
+                _ => sets.end_of_orphans(arrays.find(array).expect("requests belong to arrays").volume()),
+            };
+            last = Some((array, end));
+            if let Some(end) = end {
+                self.pieces[piece].note_error(end);
+                ended.push_piece(piece);
+            }
+            end.is_none()
+        })
     }
 
     /// A flush waits for the dirty data of the set whose turn it is.
