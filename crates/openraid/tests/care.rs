@@ -4,8 +4,12 @@ mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
+use support::load::Load;
 use support::web::Web;
 use support::Lab;
 
@@ -151,4 +155,60 @@ fn mistakes_in_the_table_are_named() {
             "line 7: care.idle-probe: \"0s\" is not an interval between two looks",
         ],
     );
+}
+
+/// A server of a file, each request of which takes this many milliseconds longer.
+fn delayed(lab: &Lab, millis: u32) -> Option<Child> {
+    let mut nbdkit = Command::new("nbdkit");
+    nbdkit.current_dir(lab.path(".")).args(["-f", "-U", "r0.sock", "--filter=delay", "file", "r0"]);
+    let child = nbdkit.arg(format!("delay-read={millis}ms")).arg(format!("delay-write={millis}ms")).spawn().ok()?;
+    let until = Instant::now() + Duration::from_secs(10);
+    while !lab.path("r0.sock").exists() {
+        assert!(Instant::now() < until, "nbdkit makes no socket");
+        thread::sleep(Duration::from_millis(10));
+    }
+    Some(child)
+}
+
+#[test]
+#[ignore = "some twenty seconds of load"]
+fn a_slow_member_is_an_alarm_through_a_silence_until_it_is_as_fast_as_the_others() {
+    let lab = Lab::new("slow-member");
+    for name in ["d0", "d1", "d2", "r0"] {
+        fs::File::create(lab.path(name)).and_then(|file| file.set_len(32 << 20)).expect("room");
+    }
+    let Some(mut remote) = delayed(&lab, 25) else { return support::missing("nbdkit is not installed") };
+    let member = format!("nbd+unix:///?socket={}", lab.path("r0.sock").display());
+    lab.run(&["create", "data", "--level", "5", "--chunk", "64K", "--assume-clean", "d0", "d1", "d2", &member])
+        .expect(0);
+    lab.configure("[care]\nsmart = \"never\"\nslow-window = \"1s\"\n");
+    let server = lab.serve_configured();
+    let begin = || Load::start(&lab.path("nbd.sock"), "data", 64 << 20);
+    let load = begin();
+    let slow = |array: &Value| {
+        let alarms = array["alarms"].as_array().expect("a list").clone();
+        let text = |own: &Value| own["text"].as_str().expect("a text").to_owned();
+        let found: Vec<(Value, String)> = alarms
+            .iter()
+            .filter(|own| own["event"] == "DriveSlow")
+            .map(|own| (own["member"].clone(), text(own)))
+            .collect();
+        found
+    };
+    let found = slow(&lab.wait_for("data", |array| !slow(array).is_empty()));
+    assert_eq!((found.len(), &found[0].0), (1, &Value::from(member)));
+    assert!(found[0].1.contains("it is slow: a command takes ") && found[0].1.contains("with most other members"));
+    load.stop();
+    // Without commands nothing is known: it stays.
+    thread::sleep(Duration::from_secs(4));
+    assert_eq!(slow(&lab.show("data")).len(), 1);
+    remote.kill().and_then(|()| remote.wait()).expect("ours");
+    fs::remove_file(lab.path("r0.sock")).expect("a socket");
+    let mut remote = delayed(&lab, 0).expect("nbdkit");
+    let load = begin();
+    lab.wait_for("data", |array| slow(array).is_empty());
+    load.stop();
+    lab.line("alarms --ended").says(&["DriveSlow"]);
+    server.stop();
+    let _ = remote.kill().and_then(|()| remote.wait());
 }

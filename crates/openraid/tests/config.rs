@@ -100,11 +100,20 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
         &format!(
             "{LISTEN}cache = \"16M\"\nqueue-age = 5\n[arrays.data]\nmembers = [\"@/d0\", \"@/d1\", \"@/d2\"]\n\
              exports = [\"data\", \"vm1\"]\naccess = \"read-only\"\n[arrays.data.settings]\nrebuild.rate = \"50M\"\n\
-             profile = \"protection\"\n[arrays.gone]\n"
+             profile = \"protection\"\n[arrays.gone]\n[care]\nslow-window = \"90s\"\nsmart = \"never\"\nidle-probe = \"600s\"\n"
         ),
     );
     let checked = lab.line("config check openraid.toml").expect(0).text();
-    for line in ["no problems", "rebuild.rate", "exports  data, vm1", "array gone (not known yet)"] {
+    assert!(!checked.contains("care.idle-probe"), "it has its default");
+    for line in [
+        "care.slow-window",
+        "90s",
+        "never",
+        "no problems",
+        "rebuild.rate",
+        "exports  data, vm1",
+        "array gone (not known yet)",
+    ] {
         assert!(checked.contains(line), "{line:?} is not in {checked}");
     }
     let (server, said) = serve(&lab, &["--cache", "32M"]);

@@ -12,6 +12,8 @@ const TIMES: u64 = 3;
 const DIFFERENCE_MIN_NS: u64 = 2_000_000;
 /// Members that have to be compared with: the median of fewer is one drive's word against another's.
 const SIBLINGS_MIN: usize = 2;
+/// Nearly all commands are writes if only one of this many is none.
+const WRITES_OF: u64 = 10;
 /// A drive is slow if it was in this many windows in a row.
 pub const WINDOWS: u32 = 3;
 
@@ -22,6 +24,8 @@ pub struct Pace {
     pub commands: u64,
     /// Time in the drive, of all of them together, in nanoseconds.
     pub time_ns: u128,
+    /// The part of them that were writes.
+    pub writes: u64,
 }
 
 impl Pace {
@@ -37,8 +41,19 @@ pub enum Verdict {
     Unknown,
     /// It is as fast as the others.
     Fine,
-    /// It is slow: its mean time, and the median of the others, in nanoseconds.
-    Slow(u64, u64),
+    /// It is slow.
+    Slow(Found),
+}
+
+/// How slow a member was in a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Mean time of a command, in nanoseconds.
+    pub mean_ns: u64,
+    /// The median of the others, in nanoseconds.
+    pub median_ns: u64,
+    /// Nearly all commands were writes: drives with shingled recording are slow at these.
+    pub writes: bool,
 }
 
 /// A drive that is slower than its siblings.
@@ -46,10 +61,8 @@ pub enum Verdict {
 pub struct Slow {
     /// Windows in a row. Windows without a verdict do not count, and do not end the row.
     pub windows: u32,
-    /// Mean time of a command in the last one, in nanoseconds.
-    pub mean_ns: u64,
-    /// The median of the others, in nanoseconds.
-    pub median_ns: u64,
+    /// The last one.
+    pub last: Found,
 }
 
 /// The verdict on each member of a set.
@@ -64,7 +77,8 @@ pub fn judge(paces: &[Pace]) -> Vec<Verdict> {
         others.sort_unstable();
         let (own, median) = (paces[nth].mean(), others[others.len() / 2]);
         if own >= median.saturating_mul(TIMES) && own - median >= DIFFERENCE_MIN_NS {
-            Verdict::Slow(own, median)
+            let writes = paces[nth].writes * WRITES_OF >= paces[nth].commands * (WRITES_OF - 1);
+            Verdict::Slow(Found { mean_ns: own, median_ns: median, writes })
         } else {
             Verdict::Fine
         }
@@ -77,12 +91,12 @@ pub const fn after(before: Option<Slow>, verdict: Verdict) -> Option<Slow> {
     match verdict {
         Verdict::Unknown => before,
         Verdict::Fine => None,
-        Verdict::Slow(mean_ns, median_ns) => {
+        Verdict::Slow(last) => {
             let windows = match before {
                 Some(own) => own.windows.saturating_add(1),
                 None => 1,
             };
-            Some(Slow { windows, mean_ns, median_ns })
+            Some(Slow { windows, last })
         }
     }
 }
@@ -92,7 +106,11 @@ mod tests {
     use super::*;
 
     fn paces(means_ms: &[u64]) -> Vec<Pace> {
-        means_ms.iter().map(|ms| Pace { commands: 100, time_ns: u128::from(*ms) * 100_000_000 }).collect()
+        means_ms.iter().map(|ms| Pace { commands: 100, time_ns: u128::from(*ms) * 100_000_000, writes: *ms }).collect()
+    }
+
+    const fn found(writes: bool) -> Found {
+        Found { mean_ns: 40_000_000, median_ns: 8_000_000, writes }
     }
 
     fn slow(paces: &[Pace]) -> Vec<usize> {
@@ -102,7 +120,10 @@ mod tests {
 
     #[test]
     fn only_a_drive_that_is_far_slower_than_most_is_named() {
-        assert_eq!(judge(&paces(&[8, 9, 40, 8]))[2], Verdict::Slow(40_000_000, 8_000_000));
+        assert_eq!(judge(&paces(&[8, 9, 40, 8]))[2], Verdict::Slow(found(false)));
+        let mut written = paces(&[8, 9, 40, 8]);
+        written[2].writes = 90;
+        assert_eq!(judge(&written)[2], Verdict::Slow(found(true)));
         assert_eq!(slow(&paces(&[8, 9, 40, 8])), [2]);
         assert_eq!(slow(&paces(&[8, 9, 20, 8])), [0_usize; 0], "twice is the load");
         assert_eq!(slow(&paces(&[1, 1, 2, 1])), [0_usize; 0], "a difference of a millisecond is none");
@@ -117,7 +138,7 @@ mod tests {
     #[test]
     fn a_row_of_slow_windows_survives_silence_and_ends_with_the_first_fast_one() {
         let is_raised = |own: Option<Slow>| own.is_some_and(|own| own.windows >= WINDOWS);
-        let slow = Verdict::Slow(40_000_000, 8_000_000);
+        let slow = Verdict::Slow(found(false));
         let (mut own, mut raised) = (None, Vec::new());
         for verdict in [slow, slow, Verdict::Unknown, slow, Verdict::Unknown, Verdict::Fine, slow, Verdict::Fine] {
             own = after(own, verdict);

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use openraid_config::{
-    ArrayId, Desired, DesiredArray, DesiredManagement, DesiredSchedule, DesiredSink, Placed, ScheduleTask, SinkKind,
-    SpareFor,
+    ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredSink, Placed, ScheduleTask,
+    SinkKind, SpareFor,
 };
 use openraid_status::care::{ScheduleModel, SinkModel};
 use openraid_units::Bytes;
@@ -181,7 +181,33 @@ pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
         own.queue_age.as_ref().map(|own| value("queue-age", own.value.to_string(), own.line)),
         own.journal.as_ref().map(|own| value("journal", own.value.join(", "), own.line)),
     ];
-    all.into_iter().flatten().chain(management_values(&desired.management)).collect()
+    let all = all.into_iter().flatten().chain(management_values(&desired.management));
+    all.chain(care_values(&desired.care)).collect()
+}
+
+/// The file's values for the care of drives; values that are the defaults are left out.
+fn care_values(own: &DesiredCare) -> Vec<ValueModel> {
+    let first = DesiredCare::default();
+    let value = |key: &str, value: String| ValueModel { key: key.into(), value, from: SourceWord::File, line: None };
+    let time = |key: &str, own: Option<u64>, first: Option<u64>| {
+        (own != first).then(|| value(key, own.map_or_else(|| "never".into(), interval)))
+    };
+    let path = |key: &str, own: &Option<PathBuf>| own.as_ref().map(|own| value(key, own.display().to_string()));
+    let all = [
+        time("care.idle-probe", own.idle_probe, first.idle_probe),
+        time("care.smart", own.smart, first.smart),
+        time("care.slow-window", own.slow_window, first.slow_window),
+        path("care.smartctl", &own.smartctl),
+        path("care.led", &own.led),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// Seconds, as the file has them.
+fn interval(seconds: u64) -> String {
+    let units = [(86_400, 'd'), (3600, 'h'), (60, 'm')];
+    let whole = units.into_iter().find(|(one, _)| seconds % one == 0);
+    whole.map_or_else(|| format!("{seconds}s"), |(one, unit)| format!("{}{unit}", seconds / one))
 }
 
 /// The desired state of arrays, from a file and from the registry.

@@ -16,6 +16,7 @@ use openraid_runtime::member::{self, Place};
 use openraid_runtime::service::{DriveView, ServiceStatus};
 use openraid_status::care::SmartModel;
 use openraid_sys::{Direct, Use};
+use openraid_units::DriveId;
 use serde::{Deserialize, Serialize};
 
 use super::locate::switch;
@@ -69,8 +70,15 @@ pub(super) struct Care {
     idle: BTreeMap<String, Idle>,
     slow: BTreeMap<String, Slow>,
     lights: BTreeMap<String, &'static str>,
-    window: Option<(Instant, Vec<DriveView>)>,
+    window: Option<(Instant, Window)>,
     has_no_smartctl: bool,
+}
+
+/// Counters at the beginning of a window: drives, and the writes of members.
+#[derive(Debug)]
+struct Window {
+    drives: Vec<DriveView>,
+    writes: BTreeMap<DriveId, u64>,
 }
 
 /// The first report of a drive, in the file.
@@ -246,7 +254,11 @@ impl Server {
             Some((at, _)) if at.elapsed() < window => return,
             _ => {}
         }
-        let Some((_, before)) = care.window.replace((Instant::now(), status.drives.clone())) else { return };
+        let lines = status.arrays.iter().flat_map(|view| &view.status.members);
+        let writes = lines.filter_map(|line| Some((line.drive?, line.writes))).collect();
+        let now = Window { drives: status.drives.clone(), writes };
+        let Some((_, before)) = care.window.replace((Instant::now(), now)) else { return };
+        let Some((_, now)) = &care.window else { return };
         let mut slow = BTreeMap::new();
         for view in &status.arrays {
             // A member that is being rebuilt is written only, and the others are read for it.
@@ -254,7 +266,7 @@ impl Server {
             let drives = view.status.members.iter().filter(compared).filter_map(|line| line.drive);
             let drives: Vec<&DriveView> =
                 drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).collect();
-            let paces: Vec<Pace> = drives.iter().map(|now| pace(&before, now)).collect();
+            let paces: Vec<Pace> = drives.iter().map(|drive| pace(&before, now, drive)).collect();
             for (drive, verdict) in drives.iter().zip(judge(&paces)) {
                 let own = after(care.slow.get(&drive.member).copied(), verdict);
                 slow.extend(own.map(|own| (drive.member.clone(), own)));
@@ -325,12 +337,14 @@ fn ask_smartctl(program: &Path, device: &str) -> Result<Option<SmartModel>, Stri
     smart::parse(&ran.output, &ran.status, openraid_sys::clock::wall_seconds()).map(Some)
 }
 
-fn pace(before: &[DriveView], now: &DriveView) -> Pace {
-    let Some(before) = before.iter().find(|own| own.drive == now.drive && own.member == now.member) else {
-        return Pace { commands: 0, time_ns: 0 };
+fn pace(before: &Window, now: &Window, drive: &DriveView) -> Pace {
+    let Some(own) = before.drives.iter().find(|own| own.drive == drive.drive && own.member == drive.member) else {
+        return Pace { commands: 0, time_ns: 0, writes: 0 };
     };
-    let commands = now.load.commands.saturating_sub(before.load.commands);
-    Pace { commands, time_ns: now.load.working.stays.saturating_sub(before.load.working.stays) }
+    let commands = drive.load.commands.saturating_sub(own.load.commands);
+    let written = |window: &Window| window.writes.get(&drive.drive).copied().unwrap_or_default();
+    let writes = written(now).saturating_sub(written(before));
+    Pace { commands, time_ns: drive.load.working.stays.saturating_sub(own.load.working.stays), writes }
 }
 
 /// Add the health of drives to the model.
@@ -399,10 +413,12 @@ fn of_member(
     }
     if let Some(own) = care.slow.get(name).filter(|own| own.windows >= WINDOWS) {
         let millis = |ns: u64| format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10);
+        let may_be_shingled = own.last.writes && member.class.as_deref() != Some("ssd");
+        let hint = if may_be_shingled { "; nearly all were writes: it may have shingled recording" } else { "" };
         let text = format!(
-            "it is slow: a command takes {}, {} with most other members; look at its health and its cable",
-            millis(own.mean_ns),
-            millis(own.median_ns)
+            "it is slow: a command takes {}, {} with most other members{hint}; look at its health and its cable",
+            millis(own.last.mean_ns),
+            millis(own.last.median_ns)
         );
         found.push(of(EventName::DriveSlow, text));
     }
