@@ -37,6 +37,7 @@ def main():
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
         with Service(program) as service:
             size(browser, service.ready["console"])
+            service.out = out
             story(browser, service, 1280, "light", Mouse)
             # A drive is missing, and its rebuild takes longer than all of this.
             service.run("set", "data", "rebuild.rate=64K")
@@ -59,6 +60,7 @@ class Service:
         self.program = program
         self.place = tempfile.TemporaryDirectory(prefix="openraid-console-")
         self.folder = pathlib.Path(self.place.name)
+        self.out = None
 
     def run(self, *words):
         done = subprocess.run([self.program, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True)
@@ -256,6 +258,9 @@ def create(page, hand, service):
     expect(page.locator("#stands-for")).to_contain_text("openraid plan --effort quick --drives 4")
     # Until every level is computed, the table is built again each second.
     expect(page.get_by_text("is computed")).to_have_count(0, timeout=SLOW)
+    if service.out:
+        service.out.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=service.out / "wizard-1280-light.png", full_page=True)
     hand.press(page.get_by_role("button", name="Choose level 5", exact=True))
     expect(page.locator("#cli")).to_contain_text("openraid create made --level 5")
     hand.press(page.get_by_role("button", name="Create", exact=True))

@@ -8,7 +8,7 @@ import { stripeMap } from "./map.js";
 
 export function page(main, name) {
   const head = h("div", {});
-  const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), policy: h("section", { className: "card" }), cache: h("section", { className: "card" }) };
+  const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), policy: h("section", { className: "card wide" }), cache: h("section", { className: "card" }) };
   const charts = { iops: new Chart("Requests a second", (v) => String(Math.round(v)), ["reads", "writes"]), rate: new Chart("Throughput", rate, ["read", "written"]), latency: new Chart("Mean latency", (v) => `${(v / 1e6).toFixed(2)} ms`) };
   const live = h("section", { className: "card" }, h("h2", {}, "Load"), Object.values(charts).map((chart) => chart.element));
   const explain = explainPanel(name);

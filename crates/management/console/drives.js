@@ -11,13 +11,13 @@ function health(smart) {
 }
 
 /** How long a command takes, and one of most other members. */
-const took = (own) => (own ? [`a command takes ${millis(own.own)}`, own.others.length ? `others ${millis(own.others[Math.floor(own.others.length / 2)])}` : null].filter(Boolean) : []);
+const took = (own) => (own ? [`${millis(own.own)} each`, own.others.length ? `others ${millis(own.others[Math.floor(own.others.length / 2)])}` : null].filter(Boolean) : []);
 
 const COLUMNS = ["Drive", "Model, serial, bay", "Class and link", "Health", "Size", "Array", "State", "Its cache", "Work", "Errors"];
 
 /** What is wrong with it, and notes on its use. */
 function row(m, nth) {
-  const drive = [m.member, m.alarms.map((alarm) => h("p", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)), m.notes.length ? h("p", { className: "hint" }, m.notes.join("; ")) : null];
+  const drive = h("td", { className: "path" }, m.member, m.alarms.map((alarm) => h("p", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)), m.notes.length ? h("p", { className: "hint" }, m.notes.join("; ")) : null);
   return [drive, named(m), [className(m.class), m.smart?.link].filter(Boolean).join(", "), health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m)];
 }
 

@@ -43,7 +43,7 @@ class Live {
     if (this.before) {
       const seconds = Math.max(0.2, (now.at - this.before.at) / 1000);
       const per = (key) => Math.max(0, (now[key] - this.before[key]) / seconds);
-      this.chart.add([per("requests")], `, ${rate(per("bytes"))}, ${millis(this.latency)} each`);
+      this.chart.add([per("requests")], `, ${rate(per("bytes"))}${this.latency ? `, ${millis(this.latency)} each` : ""}`);
     }
     this.before = now;
     if ((this.asks += 1) % 3 === 1) get(`/arrays/${encodeURIComponent(this.name)}/limit`).then((own) => { this.latency = own.mean_ns; }, () => {});

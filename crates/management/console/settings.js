@@ -8,7 +8,7 @@ export function page(main) {
   const theme = select([["", "as the system"], "light", "dark"], localStorage.getItem("theme") || "");
   theme.addEventListener("change", () => { localStorage.setItem("theme", theme.value); document.documentElement.dataset.theme = theme.value; });
   const care = h("section", { className: "card" });
-  const support = state.session.role !== "Administrator" ? null : h("section", { className: "card" }, h("h2", {}, "Support archive"), h("p", {}, "What this server says of itself, for a person who helps: arrays, drives with their serial numbers, settings, alarms, decisions, histories and the last 1000 events. Passwords and addresses of sinks are not in it."),
+  const support = state.session.role !== "Administrator" ? null : h("section", { className: "card" }, h("h2", {}, "Support archive"), h("p", {}, "The whole state of this server in one document, for support: arrays, drives with their serial numbers, settings, alarms, decisions, histories and the last 1000 events. Passwords and addresses of sinks are not in it."),
     h("p", {}, h("a", { href: "/api/v1/support", download: "openraid-support.json" }, "Download the support archive")));
   main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, care, config, support || "");
   const operates = state.session.role !== "ReadOnly";

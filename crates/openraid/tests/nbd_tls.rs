@@ -204,6 +204,25 @@ fn serial_in(lab: &Lab, file: &str) -> String {
     said(lab, "openssl", &["x509", "-noout", "-serial", "-in", file]).expect("openssl").1
 }
 
+/// Files at other paths are taken without a restart; one that is named for the first time is not.
+fn other_paths(lab: &Lab, port: &str) {
+    let named = |certificate: &str, more: &str| {
+        lab.configure(&format!(
+            "nbd-tls = [\"127.0.0.1:0\"]\nnbd-tls-certificate = \"@/{certificate}.pem\"\nnbd-tls-key = \"@/{certificate}.key\"\n\
+             {more}[management]\nlisten = \"127.0.0.1:0\"\ncertificate = \"@/{certificate}.pem\"\nkey = \"@/{certificate}.key\"\n"
+        ));
+    };
+    named("missing", "");
+    lab.line("reload").refused(65, &["missing.key", "No such file"]);
+    assert_eq!(serial_met(lab, port), serial_in(lab, "second.pem"));
+    named("first", "nbd-tls-client-ca = \"@/newer.pem\"\n");
+    let told = lab.line("reload").expect(0).text();
+    assert_eq!(told.matches("first.pem read again").count(), 1, "{told}");
+    assert!(told.contains("server.nbd-tls-client-ca") && !told.contains("server.nbd-tls-key"), "{told}");
+    assert!(!told.contains("management."), "{told}");
+    assert_eq!(serial_met(lab, port), serial_in(lab, "first.pem"));
+}
+
 #[test]
 fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
     let lab = Lab::new("renewed");
@@ -262,22 +281,7 @@ fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
     lists(&mut nbd);
     assert!(asks(&mut web).starts_with("HTTP/1.1 200"));
     lab.line("reload").expect(0).says(&["nothing has changed"]);
-    // Other files: their names are taken without a restart; one that is named for the first time is not.
-    let named = |certificate: &str, more: &str| {
-        lab.configure(&format!(
-            "nbd-tls = [\"127.0.0.1:0\"]\nnbd-tls-certificate = \"@/{certificate}.pem\"\nnbd-tls-key = \"@/{certificate}.key\"\n\
-             {more}[management]\nlisten = \"127.0.0.1:0\"\ncertificate = \"@/{certificate}.pem\"\nkey = \"@/{certificate}.key\"\n"
-        ));
-    };
-    named("missing", "");
-    lab.line("reload").refused(65, &["missing.key", "No such file"]);
-    assert_eq!(serial_met(&lab, port), serial_in(&lab, "second.pem"));
-    named("first", "nbd-tls-client-ca = \"@/newer.pem\"\n");
-    let told = lab.line("reload").expect(0).text();
-    assert_eq!(told.matches("first.pem read again").count(), 1, "{told}");
-    assert!(told.contains("server.nbd-tls-client-ca") && !told.contains("server.nbd-tls-key"), "{told}");
-    assert!(!told.contains("management."), "{told}");
-    assert_eq!(serial_met(&lab, port), serial_in(&lab, "first.pem"));
+    other_paths(&lab, port);
     assert!(!lab.line("alarms").text().contains("ConfigurationRefused"));
     drop(web.stdin.take());
     let _ = (web.kill(), web.wait());

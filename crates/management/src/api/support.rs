@@ -1,4 +1,4 @@
-//! A support archive: all that this server says of itself, in one document for another person to read.
+//! A support archive: the whole state of this server in one document.
 //!
 //! It has no passwords and no sessions. Addresses of sinks are left out, because an address of a webhook is often a secret.
 

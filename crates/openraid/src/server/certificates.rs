@@ -84,7 +84,7 @@ impl Server {
         let files: BTreeSet<PathBuf> = all.into_iter().map(Fresh::put).collect();
         if !files.is_empty() {
             let (nbd, web) = self.renewals();
-            // The certificate that the server has made itself is nobody's to renew.
+            // A certificate that the server has made itself is not renewed by users.
             let own = self.registry.folder_beside("management");
             let used = [nbd, web].into_iter().flatten().map(|own| own.files());
             let used = used.flat_map(|own| [Some(own.certificate), own.client_ca]).flatten();

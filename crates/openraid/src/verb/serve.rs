@@ -107,9 +107,6 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let web = http::start(arguments, in_force.as_ref(), &server)?;
-    if web.is_none() {
-        server.forget_events();
-    }
     let tls = tls.run(context, &server)?;
     openraid_sys::memory::give_back();
     announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::announcement))?;

@@ -22,7 +22,11 @@ pub fn start(
     file: Option<&InForce>,
     server: &Arc<Server>,
 ) -> Result<Option<Arc<Management>>, Failure> {
-    options(arguments, file)?.map(|options| web::start(server, options)).transpose()
+    let web = options(arguments, file)?.map(|options| web::start(server, options)).transpose()?;
+    if web.is_none() {
+        server.forget_events();
+    }
+    Ok(web)
 }
 
 /// The options of the interfaces; none if they are not requested.
