@@ -24,11 +24,10 @@ use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
 use crate::io::drive_io::DriveIo;
 use crate::io::ended::{EndedFor, EndedOps, News};
-use crate::io::lock::Locks;
 use crate::io::op::OpKind;
 use crate::io::ops::Ops;
 use crate::journal::attach::JournalStatus;
-use crate::journal::commit::JournalWork;
+use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
@@ -70,7 +69,6 @@ pub struct Controller {
     pub(crate) ops: Ops,
     /// Operations that have ended and were not handed on yet.
     pub(crate) ended: EndedOps,
-    pub(crate) locks: Locks,
     pub(crate) channels: Channels,
     pub(crate) pool: Pool,
     pub(crate) cache: Cache,
@@ -98,7 +96,6 @@ impl Controller {
             requests: Requests::new(&limits),
             ops: Ops::new(limits.ops_max),
             ended: EndedOps::new(limits.ops_max, limits.pieces_max),
-            locks: Locks::new(limits.ops_max),
             channels: Channels::new(&limits),
             pool: Pool::new(&limits),
             cache: Cache::new(&limits),
@@ -166,7 +163,7 @@ impl Controller {
             self.hand_on(actions);
         }
         if self.requests.submitted().len() > 1 && self.cache.is_on() {
-            self.cache.glance_at_requests(self.requests.submitted(), &self.arrays, &self.sets);
+            self.cache.glance_at_requests(&self.requests, &self.arrays, &self.sets);
         }
         while let Some(request) = self.requests.next_submitted() {
             self.admit(request, actions);
@@ -224,13 +221,13 @@ impl Controller {
                 self.op_io(actions).on_partial_read(op, command, result);
                 self.hand_on(actions);
             }
-            Owner::Journal(JournalWork::Redo(op)) => {
+            Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => {
                 if command.is_issued() && result == Err(CommandError::Timeout) {
                     let (journal, mut with) = self.journal_and_others(actions);
                     journal.drop_device(command.journal_device(), &mut with);
-                    self.hand_on(actions);
                 }
                 self.op_io(actions).on_redo_read(op, command, result);
+                self.hand_on(actions);
                 self.hand_on_ended(actions);
             }
             Owner::Journal(work) => {
@@ -302,7 +299,7 @@ impl Controller {
             || journal.pump_tail(&mut with)
             || self.requests.answer_orphans(&mut self.journal, &self.arrays, &self.sets, &mut self.ended);
         if !moved {
-            moved = self.pump_redos(actions);
+            moved = self.op_io(actions).pump_redos();
             let (journal, mut with) = self.journal_and_others(actions);
             moved |= journal.pump_replay(&mut with);
             moved = moved || journal.seal_group(&mut with);
@@ -348,20 +345,13 @@ impl Controller {
                 }
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
                 Signal::PaceChanged => self.cache.wait_changed(),
-                Signal::UnitEnded(first, error) => self.requests.release_chain(first, error),
-                Signal::LinesFree => self.requests.lines_are_free(),
-                Signal::LinesHeld => self.requests.wake_all(),
-                Signal::JournalRoom | Signal::EntriesEnded | Signal::JournalGone | Signal::NotStarted(_) => {
-                    self.hand_journal_on(signal)
-                }
+                Signal::JournalRoom
+                | Signal::EntriesEnded
+                | Signal::Orphaned(_)
+                | Signal::JournalGone
+                | Signal::NotStarted(_) => self.hand_journal_on(signal),
             }
         }
-    }
-
-    /// Wake writes that found no room in the journal.
-    pub(crate) fn wake_journal_waiters(&mut self) {
-        self.requests.wake_others();
-        self.journal.call_waiting_ops(&mut self.ops, &mut self.sets);
     }
 
     /// The same for a signal of the journal.
@@ -371,6 +361,11 @@ impl Controller {
             Signal::EntriesEnded => {
                 journal.give_out_ended(|piece| ended.push_piece(piece), |op| ops.entry_ended(op, trace));
             }
+            Signal::Orphaned(piece) => {
+                if requests.wait_for_entry(piece, PieceEntry::Orphaned) {
+                    journal.add_orphan(piece);
+                }
+            }
             Signal::JournalGone => cache.release_all_pins(),
             Signal::NotStarted(set) => {
                 cache.forget_set(set, |sequence| journal.log_mut().unpin_if_held(sequence));
@@ -378,6 +373,12 @@ impl Controller {
             }
             _ => self.wake_journal_waiters(),
         }
+    }
+
+    /// Wake writes that found no room in the journal.
+    pub(crate) fn wake_journal_waiters(&mut self) {
+        self.requests.wake_others();
+        self.ops.wake_for_room(&mut self.journal, &mut self.sets);
     }
 
     /// Commands that wait for this drive end now.
@@ -411,10 +412,10 @@ impl Controller {
                 self.more_to_do = true;
                 return;
             }
-            if let Some(op) = self.ops.next_ready() {
-                self.step_op(op, actions);
+            if self.ops.has_ready() {
+                self.step_ready(actions);
             } else if self.is_quiet() {
-                self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
+                self.cache.note_hurry(&self.requests, &self.journal, &self.sets, &mut self.channels);
                 debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
                 break;
             } else if !self.run_waiting(actions) {
@@ -428,12 +429,12 @@ impl Controller {
         }
     }
 
-    /// Advance an operation as far as possible, and hand on its end.
+    /// Advance operations as far as possible until one leaves something to hand on, and do that.
     #[inline]
-    fn step_op(&mut self, index: u32, actions: &mut Actions) {
-        match self.op_io(actions).step(index) {
-            Some(OpKind::RowDestage) => self.step_row_destage(index, actions),
-            Some(_) => self.step_destage(index, actions),
+    fn step_ready(&mut self, actions: &mut Actions) {
+        match self.op_io(actions).step_ready() {
+            Some((index, OpKind::RowDestage)) => self.step_row_destage(index, actions),
+            Some((index, _)) => self.step_destage(index, actions),
             None => {}
         }
         self.hand_on(actions);
@@ -453,11 +454,6 @@ impl Controller {
         match news {
             News::Failed(piece, error) => self.requests.piece_mut(piece).note_error(Some(error)),
             News::ReadAgain { piece, abandons_frames } => self.requests.piece_mut(piece).read_again(abandons_frames),
-            News::Orphaned(piece) => {
-                if self.requests.wait_for_entry(piece, PieceEntry::Orphaned) {
-                    self.journal.add_orphan(piece);
-                }
-            }
             News::Stale(set, range) => self.cache.forget_written(&self.sets, set, range),
             News::MayContinue => self.requests.wake_others(),
             News::FramesBack => self.requests.frames_came_back(),
@@ -486,8 +482,7 @@ impl Controller {
             match owner {
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => {
-                    self.cache.on_destaged(&mut self.sets, self.now, set, data, error);
-                    self.hand_on(actions);
+                    self.cache.on_destaged(&mut self.sets, &mut self.requests, self.now, set, data, error)
                 }
             }
         }
@@ -545,9 +540,8 @@ impl Controller {
         {
             return true;
         }
-        self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
+        self.cache.note_hurry(&self.requests, &self.journal, &self.sets, &mut self.channels);
         if self.cache.is_on() && self.pump_destage() {
-            self.hand_on(actions);
             return true;
         }
         if self.journal.state() != JournalState::None && self.pump_journal(actions) {

@@ -9,7 +9,6 @@ use openraid_units::{DriveId, Instant, SetId};
 
 use super::set::Set;
 use super::table::Table;
-use crate::actions::ReplyStatus;
 use crate::controller::Wake;
 use crate::limits::MEMBERS_MAX;
 
@@ -72,17 +71,12 @@ pub(crate) enum Signal {
     JournalRoom,
     /// Entries of the journal are durable, or will never be: the pieces and operations that wait for them continue.
     EntriesEnded,
+    /// A piece is written without its entry: see [`Journal::orphans`](crate::journal::Journal::orphans).
+    Orphaned(u32),
     /// Dirty data of some set is destaged whatever its age, or waits for its age again.
     PaceChanged,
     /// The journal is gone: no line of the cache needs an entry.
     JournalGone,
-    /// A dirty unit of the cache was written, or could not be: the pieces that wait for it continue, with this error. The
-    /// first of them is given.
-    UnitEnded(u32, Option<ReplyStatus>),
-    /// Lines of the cache became clean: the pieces that wait for lines are called one after the other.
-    LinesFree,
-    /// No piece may get lines any more: all that wait for the cache or for the journal are called.
-    LinesHeld,
     /// A set is not started: the data that was loaded for it is dropped from the cache.
     NotStarted(SetId),
 }
@@ -176,11 +170,6 @@ impl Sets {
     /// Leave a signal for the layers above the sets.
     pub(crate) fn signal(&mut self, signal: Signal) {
         self.signals.push(signal);
-    }
-
-    /// Is there room for this many signals?
-    pub(crate) const fn has_signal_room(&self, count: usize) -> bool {
-        self.signals.len + count <= SIGNALS_MAX
     }
 
     /// Is there a signal to hand on?

@@ -232,10 +232,10 @@ impl Controller {
             let task = set.tasks.task.as_ref().expect("just seen");
             let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
             let passes = task.only_marked && !is_marked(set, task.kind, from, to);
-            let op = if passes && self.locks.is_empty() {
+            let op = if passes && self.ops.locks().is_empty() {
                 None
             } else {
-                unit_op(set, id, unit).filter(|op| !passes || self.locks.is_in_work(op))
+                unit_op(set, id, unit).filter(|op| !passes || self.ops.locks().is_in_work(op))
             };
             let now = self.now;
             let set = self.sets.get_mut(id);

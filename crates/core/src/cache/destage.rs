@@ -13,12 +13,13 @@ use super::units::UnitState;
 use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
-use crate::array::sets::{Sets, Signal};
+use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::footprint::{narrow, Columns, Extent, Stretch, StripeRows};
+use crate::io::job::Job;
 use crate::io::op::{Computation, DestageData, Op, Payload, Phase, UnitRange};
 use crate::io::ops::Ops;
 use crate::io::row::{RowFrames, Rows};
@@ -27,6 +28,7 @@ use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::trace::Trace;
@@ -83,14 +85,8 @@ impl Journal {
 impl Cache {
     /// Note whether something waits for destage.
     #[inline]
-    pub(crate) fn note_hurry(
-        &mut self,
-        is_piece_waiting: bool,
-        journal: &Journal,
-        sets: &Sets,
-        channels: &mut Channels,
-    ) {
-        let waited = is_piece_waiting | journal.is_short();
+    pub(crate) fn note_hurry(&mut self, requests: &Requests, journal: &Journal, sets: &Sets, channels: &mut Channels) {
+        let waited = !requests.is_none_waiting() | journal.is_short();
         let hurries = waited | self.draining | (journal.presses() > 0);
         channels.set_destage_hurries(hurries);
         if core::mem::take(&mut self.awaited_changed) {
@@ -212,6 +208,7 @@ impl Cache {
     pub(crate) fn on_destaged(
         &mut self,
         sets: &mut Sets,
+        requests: &mut Requests,
         now: Instant,
         set: SetId,
         data: DestageData,
@@ -224,8 +221,7 @@ impl Cache {
         }
         let failed = error.is_some();
         self.units.was_written(unit, failed);
-        // After a failure perhaps no piece gets lines any more.
-        sets.signal(if failed || self.is_held() { Signal::LinesHeld } else { Signal::LinesFree });
+        self.wake_for_lines(requests, failed);
         let is_any_refused = self.units.is_any_refused(set);
         sets.get_mut(set).dirty.note_written(failed, is_any_refused);
         if !failed {
@@ -233,7 +229,7 @@ impl Cache {
         }
         let entry = *self.units.get(unit);
         let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
-        self.release_waiters(sets, unit, error);
+        self.release_waiters(requests, unit, error);
         let dirty = &mut sets.get_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch();
         if entry.sectors > 0 && is_old && begun != dirty.epoch() && !failed {
@@ -263,15 +259,13 @@ impl Cache {
     }
 
     /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
-    fn release_waiters(&mut self, sets: &mut Sets, unit: u32, error: Option<ReplyStatus>) {
+    fn release_waiters(&mut self, requests: &mut Requests, unit: u32, error: Option<ReplyStatus>) {
         let first = core::mem::replace(&mut self.units.get_mut(unit).waiters, NONE);
-        if first != NONE {
-            sets.signal(Signal::UnitEnded(first, error));
-        }
+        requests.release_chain(first, error);
     }
 
     /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
-    fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, unit: u32) {
+    fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, requests: &mut Requests, unit: u32) {
         self.units.set_state(unit, UnitState::Held);
         let entry = *self.units.get(unit);
         // While the set is failed, the journal keeps the set's entries, whatever the cache holds.
@@ -285,8 +279,8 @@ impl Cache {
         }
         let dirty = &mut sets.get_mut(entry.set).dirty;
         dirty.hold_unit(entry.epoch);
-        self.release_waiters(sets, unit, Some(ReplyStatus::IoError));
-        sets.signal(Signal::LinesHeld);
+        self.release_waiters(requests, unit, Some(ReplyStatus::IoError));
+        requests.wake_all();
     }
 }
 
@@ -310,7 +304,7 @@ impl Ops {
     fn push_staging(&mut self, trace: &mut Trace, index: u32, columns: usize, actions: &mut Actions) {
         if actions.columns.len() > columns {
             let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
-            self.push_job(trace, index, JobKind::Copy, bytes, columns, None, None, actions);
+            self.push_job(trace, index, Job::new(JobKind::Copy, bytes, columns), actions);
         }
     }
 }
@@ -323,7 +317,7 @@ impl Controller {
             return false;
         }
         let (mut moved, places) = (false, self.channels.destage_places(&self.limits));
-        while self.cache.may_destage(&self.ops, &self.limits, places) && self.sets.has_signal_room(2) {
+        while self.cache.may_destage(&self.ops, &self.limits, places) {
             let presses = self.journal.presses();
             let Self { cache, sets, .. } = self;
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
@@ -333,7 +327,7 @@ impl Controller {
                 self.cache.glance_at_units(entry.set, sweeps);
             }
             if self.sets.get(entry.set).has_failed() {
-                self.cache.hold_unit(&mut self.sets, &mut self.journal, unit);
+                self.cache.hold_unit(&mut self.sets, &mut self.journal, &mut self.requests, unit);
                 continue;
             }
             self.cache.units.set_state(unit, UnitState::Writing);
@@ -433,8 +427,7 @@ impl Controller {
         let (start, _) = unit_extent(self.sets.get(op.set()).geometry(), unit.number);
         let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
         let Some((from, to)) = run else { return self.op_io(actions).finish_op(index) };
-        if !self.ops.take_work(&mut self.sets, &mut self.trace, &mut self.pool, index, Sectors(to - from).bytes().get())
-        {
+        if !self.op_io(actions).take_work(index, Sectors(to - from).bytes().get()) {
             return;
         }
         let op = &mut self.ops[index];
@@ -473,7 +466,7 @@ impl Controller {
                 let own = actions.columns.len();
                 actions.columns.push(column);
                 let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
-                self.ops.push_job(&mut self.trace, index, JobKind::Copy, bytes, own, None, None, actions);
+                self.ops.push_job(&mut self.trace, index, Job::new(JobKind::Copy, bytes, own), actions);
                 columns = actions.columns.len();
             } else {
                 actions.columns.push(column);
@@ -506,10 +499,10 @@ mod tests {
         bench.cache.units.set_state(unit, UnitState::Writing);
         bench.cache.begin_writing(Instant::ZERO, SET, 1);
         bench.cache.stage_line(&mut bench.journal, line, Mask::range(0, written));
-        let Bench { cache, sets, journal, .. } = &mut bench;
+        let Bench { cache, sets, journal, requests, .. } = &mut bench;
         cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(written));
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
-        cache.on_destaged(sets, Instant(7), SET, data, error);
+        cache.on_destaged(sets, requests, Instant(7), SET, data, error);
         let state = (cache.units.find(SET, 0) == Some(unit)).then(|| cache.units.get(unit).state);
         (state, bench)
     }

@@ -19,7 +19,6 @@ use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::ended::Past;
 use crate::io::footprint::narrow;
-use crate::io::lock::Locks;
 use crate::io::lock::{LockMode, LockRange};
 use crate::io::op::Phase;
 use crate::io::ops::Ops;
@@ -296,7 +295,7 @@ impl Callers<'_> {
 impl Ops {
     /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
     /// this write, and the journal would take them for newer.
-    fn meets_direct_write(&self, locks: &Locks, sets: &Sets, id: SetId, number: u64) -> bool {
+    fn meets_direct_write(&self, sets: &Sets, id: SetId, number: u64) -> bool {
         let set = sets.get(id);
         if set.direct_writes() == 0 {
             return false;
@@ -311,7 +310,7 @@ impl Ops {
         };
         let lo = narrow(Sectors(from));
         let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
-        locks.conflicting(range).any(|op| self[op].is_direct_write()) || self.begins_direct_write(range)
+        self.locks().conflicting(range).any(|op| self[op].is_direct_write()) || self.begins_direct_write(range)
     }
 }
 
@@ -401,7 +400,7 @@ impl Controller {
                 break;
             }
             let whole = last - first == LINE_SECTORS;
-            if promise == Promise::Journal && self.ops.meets_direct_write(&self.locks, &self.sets, set, line_number) {
+            if promise == Promise::Journal && self.ops.meets_direct_write(&self.sets, set, line_number) {
                 break;
             }
             if count == LINES_AT_ONCE || (count > 0 && !whole) {
@@ -517,8 +516,7 @@ mod tests {
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
         bench.cache.units.set_state(unit, UnitState::Writing);
         bench.cache.begin_writing(Instant::ZERO, SET, 1);
-        bench.cache.on_destaged(&mut bench.sets, Instant::ZERO, SET, data, None);
-        bench.hand_on();
+        bench.cache.on_destaged(&mut bench.sets, &mut bench.requests, Instant::ZERO, SET, data, None);
         assert!(bench.requests.wants_ops());
     }
 

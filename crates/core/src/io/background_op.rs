@@ -3,7 +3,6 @@
 //! A unit is a stripe of a parity set, or a range of a mirror. It is processed in parts that fit the work frames. A
 //! part that cannot be read is narrowed down to one block, so that a bad sector costs only a sector.
 
-use openraid_units::Instant;
 use openraid_units::{Bytes, MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{Actions, JobColumn, JobKind, NoticeKind};
@@ -13,14 +12,13 @@ use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::ended::{EndedOps, News, Past};
+use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
 use crate::io::op_io::OpIo;
-use crate::io::ops::Ops;
 use crate::io::plan::plan_recovery;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 impl Sets {
     /// A plan for the rows in work that avoids the parts that are known to be unreadable.
@@ -268,72 +266,68 @@ impl EndedOps {
     }
 }
 
-impl Sets {
+impl OpIo<'_> {
     /// One block cannot be restored: record it as lost on the members that lack it, and continue.
-    fn rows_lost(&mut self, ops: &Ops, trace: &Trace, now: Instant, index: u32, actions: &mut Actions) {
-        let op = ops[index];
+    fn rows_lost(&mut self, index: u32) {
+        let op = self.ops[index];
         if op.kind == OpKind::Scrub {
-            return self.note_uncompared(&op);
+            return self.sets.note_uncompared(&op);
         }
         let len = Sectors(u64::from(op.rows()));
         // Members whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.background().remade) {
-            let (at, set) = (self.member_place(&op, slot), self.get(op.set));
+            let (at, set) = (self.sets.member_place(&op, slot), self.sets.get(op.set));
             let member = set.place(slot).member();
             if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
-                let _ = self.record_bad(trace, op.set, member, at, len, actions);
+                let _ = self.sets.record_bad(self.trace, op.set, member, at, len, self.actions);
             }
         }
         if op.kind != OpKind::Rebuild {
             return;
         }
         for slot in op.background().remade {
-            let at = self.member_place(&op, slot);
-            let place = self.get(op.set).place(slot);
+            let at = self.sets.member_place(&op, slot);
+            let place = self.sets.get(op.set).place(slot);
             let Some(member) = place.of(op.background().replace) else { continue };
-            let recorded = self.record_bad(trace, op.set, member, at, len, actions);
-            let state = self.get(op.set).member(member).state();
+            let recorded = self.sets.record_bad(self.trace, op.set, member, at, len, self.actions);
+            let state = self.sets.get(op.set).member(member).state();
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.
             if !recorded && state != MemberState::InSync {
-                self.fail_member((op.set, member), FailReason::BadBlockLogFull, (trace, now), actions);
+                self.fail_member((op.set, member), FailReason::BadBlockLogFull);
             }
         }
     }
-}
 
-impl Ops {
-    fn push_check(&mut self, sets: &Sets, trace: &mut Trace, index: u32, from: u32, len: u32, actions: &mut Actions) {
-        let op = self[index];
+    fn push_check(&mut self, index: u32, from: u32, len: u32) {
+        let op = self.ops[index];
         let from = Bytes(u64::from(from));
-        let columns = actions.columns.len();
-        let (p, q) = sets.check_columns(&op, from, op.plan.read | op.plan.lost, actions);
+        let columns = self.actions.columns.len();
+        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, self.actions);
         let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
-        self.push_job(trace, index, kind, len, columns, p, q, actions);
+        self.push_job(index, Job::new(kind, len, columns).with_parity(p, q));
     }
 
-    fn push_correction(&mut self, sets: &Sets, trace: &mut Trace, index: u32, slot: Slot, actions: &mut Actions) {
-        let op = self[index];
+    fn push_correction(&mut self, index: u32, slot: Slot) {
+        let op = self.ops[index];
         let from = Bytes(u64::from(Sets::checked_sector(&op)) * 512);
         let wrong = op.buffer(slot) + from;
         if !op.is_by_rows() {
             let good = op.plan.read.without(slot).first().expect("a majority is against it");
-            return self.push_copy(trace, index, wrong, op.buffer(good) + from, 512, actions);
+            return self.push_copy(index, wrong, op.buffer(good) + from, 512);
         }
-        let view = op.stripe_view(sets.get(op.set));
-        let columns = actions.columns.len();
-        let (p, _) = sets.check_columns(&op, from, op.plan.read.without(slot), actions);
+        let view = op.stripe_view(self.sets.get(op.set));
+        let columns = self.actions.columns.len();
+        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), self.actions);
         if slot == view.p || Some(slot) == view.q {
             let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
-            return self.push_job(trace, index, JobKind::Generate, 512, columns, p, q, actions);
+            return self.push_job(index, Job::new(JobKind::Generate, 512, columns).with_parity(p, q));
         }
-        actions.columns.push(JobColumn { index: sets.weight(&op, slot), at: wrong, old: wrong });
-        self.push_job(trace, index, JobKind::Recover { lost: 1 }, 512, columns, p, None, actions);
+        self.actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
+        self.push_job(index, Job::new(JobKind::Recover { lost: 1 }, 512, columns).with_parity(p, None));
     }
-}
 
-impl OpIo<'_> {
     pub(crate) fn step_background(&mut self, index: u32) {
         match self.ops[index].phase {
             Phase::Planning => self.plan_background(index),
@@ -341,7 +335,7 @@ impl OpIo<'_> {
                 let op = self.ops[index];
                 self.ops[index].frames_abandoned = false;
                 if op.plan.read.intersects(op.excluded) {
-                    self.ops.rows_unread(self.sets, self.pool, index);
+                    self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_background(index);
                 }
@@ -352,7 +346,7 @@ impl OpIo<'_> {
             Phase::Computing(Computation::Parity) | Phase::Logging => self.log_background(index),
             Phase::Computing(Computation::Check) => self.on_checked(index),
             Phase::Writing | Phase::Recording => {
-                if self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+                if self.pass_reply_gate(index) {
                     self.background_written(index);
                 }
             }
@@ -372,22 +366,22 @@ impl OpIo<'_> {
         if !self.channels.may_issue() {
             return self.ops.hold_for_commands(index);
         }
-        self.ops.narrow_unfit_rows(self.sets, self.pool, index);
+        self.narrow_unfit_rows(index);
         let op = self.ops[index];
         if self.sets.is_obsolete(&op) {
             return self.finish_op(index);
         }
         let Some(plan) = self.sets.plan_of_background(&op) else {
-            if self.ops.narrow_rows(self.sets, self.pool, index) {
+            if self.narrow_rows(index) {
                 return self.plan_background(index);
             }
-            self.sets.rows_lost(self.ops, self.trace, self.now, index, self.actions);
+            self.rows_lost(index);
             return self.background_rows_done(index);
         };
         if plan.read.is_empty() {
             return self.background_rows_done(index);
         }
-        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, plan.read | plan.lost | plan.parity) {
+        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return;
         }
         let op = &mut self.ops[index];
@@ -408,13 +402,13 @@ impl OpIo<'_> {
             }
             self.ops[index].phase = Phase::Computing(Computation::Recover);
             let p = op.stripe_view(self.sets.get(op.set)).p;
-            return self.ops.push_recover_by(self.sets, self.trace, index, SlotSet::one(p), self.actions);
+            return self.push_recover_by(index, SlotSet::one(p));
         }
         if op.kind == OpKind::Resync {
             self.ended.forget_copies(self.sets, &op);
             if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
                 self.ops[index].phase = Phase::Computing(Computation::Check);
-                return self.ops.push_check(self.sets, self.trace, index, 0, op.row_bytes(), self.actions);
+                return self.push_check(index, 0, op.row_bytes());
             }
         }
         if !op.is_by_rows() || op.background().replace && op.plan.lost.is_empty() && op.plan.parity.is_empty() {
@@ -424,7 +418,7 @@ impl OpIo<'_> {
             return self.push_missing_parity(index);
         }
         self.ops[index].phase = Phase::Computing(Computation::Recover);
-        self.ops.push_recover(self.sets, self.trace, index, self.actions);
+        self.push_recover(index);
     }
 
     fn push_missing_parity(&mut self, index: u32) {
@@ -441,7 +435,7 @@ impl OpIo<'_> {
         }
         let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
-        self.ops.push_job(self.trace, index, JobKind::Generate, op.row_bytes(), columns, p, q, self.actions);
+        self.push_job(index, Job::new(JobKind::Generate, op.row_bytes(), columns).with_parity(p, q));
     }
 
     fn log_background(&mut self, index: u32) {
@@ -528,7 +522,7 @@ impl OpIo<'_> {
         (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
         (op.plan.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
         let bytes = op.row_bytes();
-        self.ops.push_check(self.sets, self.trace, index, 0, bytes, self.actions);
+        self.push_check(index, 0, bytes);
     }
 
     fn on_checked(&mut self, index: u32) {
@@ -547,7 +541,7 @@ impl OpIo<'_> {
             }
             // The mismatch is somewhere in these rows: check each sector by itself.
             self.ops[index].background_mut().sector = Some(0);
-            return self.ops.push_check(self.sets, self.trace, index, 0, 512, self.actions);
+            return self.push_check(index, 0, 512);
         }
         // Matches, or the correction of this sector is computed.
         if matches!(op.verdict, Verdict::Match | Verdict::Done) {
@@ -601,7 +595,7 @@ impl OpIo<'_> {
         own.plan.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());
         match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
-            Some(slot) => self.ops.push_correction(self.sets, self.trace, index, slot, self.actions),
+            Some(slot) => self.push_correction(index, slot),
             None => {
                 self.ops[index].background_mut().remade |= rewritten;
                 self.probe_next(index);
@@ -616,7 +610,7 @@ impl OpIo<'_> {
         op.background_mut().sector = Some(next);
         if next < op.rows() {
             let from = next * 512;
-            return self.ops.push_check(self.sets, self.trace, index, from, 512, self.actions);
+            return self.push_check(index, from, 512);
         }
         if op.plan.write.is_empty() {
             return self.background_rows_done(index);

@@ -15,28 +15,24 @@
 //!
 //! A command without an answer is given up: it ends with a timeout. Its frames stay held until its drive answers.
 
-use openraid_units::Instant;
 use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetLba, Slot, Tag};
 
-use crate::actions::{Actions, Data, DriveOp, NoticeKind, ReplyStatus};
+use crate::actions::{Data, DriveOp, NoticeKind, ReplyStatus};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::controller::CommandError;
 use crate::events::DriveError;
 use crate::frames::Pool;
 use crate::geometry::{Fragment, Geometry};
-use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold, Owner, Tried};
 use crate::io::ended::News;
 use crate::io::op::OpKind;
 use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
-use crate::limits::Limits;
 use crate::limits::SEARCH_WAYS;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 /// A range of a member, and the place of its bytes in the pool.
 #[derive(Clone, Copy, Debug)]
@@ -101,106 +97,72 @@ impl Pool {
     }
 }
 
-impl Sets {
+impl OpIo<'_> {
     /// What a failed read means for its member.
-    fn member_read_error(
-        &mut self,
-        trace: &Trace,
-        limits: &Limits,
-        now: Instant,
-        command: &Command,
-        error: CommandError,
-        actions: &mut Actions,
-    ) {
+    fn member_read_error(&mut self, command: &Command, error: CommandError) {
         let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                let (budget, at) = (limits.media_errors_max, self.member_lba_of(command));
-                let entry = self.get_mut(set).member_mut(member);
+                let (budget, at) = (self.limits.media_errors_max, self.sets.member_lba_of(command));
+                let entry = self.sets.get_mut(set).member_mut(member);
                 if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
-                    self.fail_member((set, member), FailReason::ErrorBudget, (trace, now), actions);
+                    self.fail_member((set, member), FailReason::ErrorBudget);
                 }
             }
             CommandError::Timeout => {
-                self.fail_member((set, member), FailReason::Timeout, (trace, now), actions);
+                self.fail_member((set, member), FailReason::Timeout);
             }
             CommandError::Drive(DriveError::Gone) => {
-                self.fail_member((set, member), FailReason::Gone, (trace, now), actions);
+                self.fail_member((set, member), FailReason::Gone);
             }
             CommandError::Drive(_) => {
-                self.fail_member((set, member), FailReason::Protocol, (trace, now), actions);
+                self.fail_member((set, member), FailReason::Protocol);
             }
         }
     }
 
     /// The array needs this member, which lacks a write that others may have. Reads would alternate between differing
     /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
-    fn distrust_unwritten(
-        &mut self,
-        ops: &mut Ops,
-        trace: &Trace,
-        index: u32,
-        command: &Command,
-        actions: &mut Actions,
-    ) {
-        ops[index].tear();
-        let set = self.get(command.set);
+    fn distrust_unwritten(&mut self, index: u32, command: &Command) {
+        self.ops[index].tear();
+        let set = self.sets.get(command.set);
         if set.has_failed() || !matches!(set.geometry(), Geometry::Mirror(_)) {
             return;
         }
         let at = set.member(command.member()).in_data(command.lba);
         let mut done = Sectors::ZERO;
         while done < command.len {
-            let Some((len, other)) = self.other_copy(command, at + done, command.len - done) else { return };
+            let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
             if other {
                 // Without a log nothing is recorded, as on any array without one.
-                let _ = self.record_bad(trace, command.set, command.member(), at + done, len, actions);
+                let _ = self.sets.record_bad(self.trace, command.set, command.member(), at + done, len, self.actions);
             }
             done += len;
         }
     }
 
-    fn flush_failed(
-        &mut self,
-        trace: &Trace,
-        now: Instant,
-        command: &Command,
-        error: CommandError,
-        actions: &mut Actions,
-    ) -> Option<Failure> {
+    fn flush_failed(&mut self, command: &Command, error: CommandError) -> Option<Failure> {
         let reason = match error {
             CommandError::Timeout => FailReason::Timeout,
             CommandError::Drive(DriveError::Gone) => FailReason::Gone,
             CommandError::Drive(_) => FailReason::FlushFailed,
         };
-        let redundant = self.get(command.set).is_redundant();
-        let failed = self.fail_member((command.set, command.member()), reason, (trace, now), actions);
+        let redundant = self.sets.get(command.set).is_redundant();
+        let failed = self.fail_member((command.set, command.member()), reason);
         (!redundant || !failed).then_some(Failure::Unflushed)
     }
-}
 
-impl Ops {
     /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
-    fn write_zeroes_plainly(
-        &mut self,
-        channels: &mut Channels,
-        trace: &mut Trace,
-        now: Instant,
-        index: u32,
-        command: &Command,
-        actions: &mut Actions,
-    ) {
-        if let Some(channel) = channels.get_mut(command.drive) {
+    fn write_zeroes_plainly(&mut self, index: u32, command: &Command) {
+        if let Some(channel) = self.channels.get_mut(command.drive) {
             channel.info().write_zeroes = false;
         }
         // Frames of zeroes never change, so nothing is held.
-        let op = DriveOp::Write { fua: self[index].is_fua() };
+        let op = DriveOp::Write { fua: self.ops[index].is_fua() };
         let again = Command { op, data: Data::Frames(PoolOffset::ZERO), hold: None, ..*command };
-        self.push_op_command(channels, trace, now, index, again, actions);
+        self.push_op_command(index, again);
     }
-}
 
-impl OpIo<'_> {
     /// Give up the next command, and keep the frames that its drive may still access: any command of the condemned drive,
     /// if there is one, else one that is overdue. One overdue command condemns its drive: the other commands would wait as
     /// long again. Reports to the administrator the drive that did not answer.
@@ -249,14 +211,7 @@ impl OpIo<'_> {
         let command = self.sets.plain_command(self.ops, index, member_index);
         let member = self.sets.get(command.set).member(member_index);
         let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.on_drive(lba) };
-        self.ops.push_op_command(
-            self.channels,
-            self.trace,
-            self.now,
-            index,
-            Command { op: drive_op, lba, len, ..command },
-            self.actions,
-        );
+        self.push_op_command(index, Command { op: drive_op, lba, len, ..command });
     }
 
     /// A command has succeeded. True if nothing else had to be done but count it, as for nearly all commands. Then that
@@ -295,7 +250,7 @@ impl OpIo<'_> {
         result: Result<(), CommandError>,
     ) -> Option<Failure> {
         let timeout = self.limits.command_timeout;
-        self.trace.op(self.ops, index, || command.ended_step(timeout, result.is_ok()));
+        self.trace_op(index, || command.ended_step(timeout, result.is_ok()));
         let set = self.sets.get_mut(command.set);
         let has_bad = set.has_bad();
         let member = set.member_mut(command.member());
@@ -331,7 +286,7 @@ impl OpIo<'_> {
             Some(Failure::Unread(error)) => self.unread(index, command, error),
             Some(Failure::Unwritten) => {
                 self.ops[index].fail(ReplyStatus::IoError);
-                self.sets.distrust_unwritten(self.ops, self.trace, index, command, self.actions);
+                self.distrust_unwritten(index, command);
             }
             Some(Failure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
         }
@@ -342,11 +297,11 @@ impl OpIo<'_> {
     fn op_command_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
         match command.op {
             DriveOp::Read => {
-                self.sets.member_read_error(self.trace, self.limits, self.now, command, error, self.actions);
+                self.member_read_error(command, error);
                 Some(Failure::Unread(error))
             }
             DriveOp::Write { .. } | DriveOp::WriteZeroes { .. } => self.write_failed(index, command, error),
-            DriveOp::Flush => self.sets.flush_failed(self.trace, self.now, command, error, self.actions),
+            DriveOp::Flush => self.flush_failed(command, error),
             DriveOp::Discard => self.discard_failed(index, command, error),
         }
     }
@@ -361,33 +316,14 @@ impl OpIo<'_> {
         let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
-                self.sets.fail_member(
-                    (command.set, command.member()),
-                    FailReason::Timeout,
-                    (self.trace, self.now),
-                    self.actions,
-                );
+                self.fail_member((command.set, command.member()), FailReason::Timeout);
                 None
             }
             CommandError::Drive(_) if !must_fit => None,
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
-                self.trace.note_op(
-                    self.sets,
-                    self.ops,
-                    index,
-                    Reason::DiscardRefused,
-                    command.lba.get(),
-                    u32::from(command.slot.0),
-                );
+                self.note(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
-                self.ops.push_op_command(
-                    self.channels,
-                    self.trace,
-                    self.now,
-                    index,
-                    Command { op: zeroing, ..*command },
-                    self.actions,
-                );
+                self.push_op_command(index, Command { op: zeroing, ..*command });
                 None
             }
             CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error),
@@ -421,7 +357,7 @@ impl OpIo<'_> {
                 // The piece is read again by rows, in other frames if needed: reads by rows can reconstruct.
                 let piece = piece.expect("just seen");
                 self.ended.report(News::ReadAgain { piece, abandons_frames: error == CommandError::Timeout });
-                self.trace.note_op(self.sets, self.ops, index, Reason::ReadRetried, command.lba.get(), 0);
+                self.note(index, Reason::ReadRetried, command.lba.get(), 0);
             }
             _ => self.ops[index].fail(ReplyStatus::IoError),
         }
@@ -446,7 +382,7 @@ impl OpIo<'_> {
         });
         if let Some(copy) = other {
             self.sets.want_repair_of(command);
-            self.trace.note_op(self.sets, self.ops, index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
+            self.note(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried);
         } else if command.len > block && self.channels.may_issue() {
@@ -475,7 +411,7 @@ impl OpIo<'_> {
         let is_discard = self.ops[index].kind == OpKind::Discard;
         let zeroes = matches!(command.op, DriveOp::WriteZeroes { .. }) && !is_discard;
         if zeroes && error == CommandError::Drive(DriveError::Unsupported) {
-            self.ops.write_zeroes_plainly(self.channels, self.trace, self.now, index, command, self.actions);
+            self.write_zeroes_plainly(index, command);
             return None;
         }
         if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command) {
@@ -490,8 +426,7 @@ impl OpIo<'_> {
             CommandError::Drive(DriveError::Media { .. }) => FailReason::WriteError,
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
-        let failed =
-            self.sets.fail_member((command.set, command.member()), reason, (self.trace, self.now), self.actions);
+        let failed = self.fail_member((command.set, command.member()), reason);
         (!redundant || !failed).then_some(Failure::Unwritten)
     }
 
@@ -502,22 +437,8 @@ impl OpIo<'_> {
         if command.tried == Tried::Once || !self.sets.is_needed(command.set, command.member()) {
             return false;
         }
-        self.trace.note_op(
-            self.sets,
-            self.ops,
-            index,
-            Reason::WriteRetried,
-            command.lba.get(),
-            u32::from(command.slot.0),
-        );
-        self.ops.push_op_command(
-            self.channels,
-            self.trace,
-            self.now,
-            index,
-            Command { tried: Tried::Once, ..*command },
-            self.actions,
-        );
+        self.note(index, Reason::WriteRetried, command.lba.get(), u32::from(command.slot.0));
+        self.push_op_command(index, Command { tried: Tried::Once, ..*command });
         true
     }
 }

@@ -37,8 +37,6 @@ pub(crate) enum News {
     Failed(u32, ReplyStatus),
     /// A piece must be read again: with other frames, if a command that was given up may still write to these.
     ReadAgain { piece: u32, abandons_frames: bool },
-    /// A piece is written although the journal is lost. It ends only after no old entry can be replayed over it.
-    Orphaned(u32),
     /// Clean lines of the cache have other bytes than the members.
     Stale(SetId, Past),
     /// A write past the cache has ended, or there is room in the journal: pieces may wait for either.
@@ -193,7 +191,7 @@ mod tests {
             assert!(matches!(ended.pop_other(), Some((EndedFor::Request(own), None)) if own == request));
         }
         assert!(ended.is_empty());
-        let news = [News::MayContinue, News::Orphaned(3), News::Failed(3, ReplyStatus::IoError)];
+        let news = [News::MayContinue, News::FramesBack, News::Failed(3, ReplyStatus::IoError)];
         news.into_iter().for_each(|own| ended.report(own));
         assert!(!ended.is_empty());
         assert!(core::iter::from_fn(|| ended.take_news()).eq(news) && ended.is_empty());

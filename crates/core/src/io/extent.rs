@@ -92,7 +92,7 @@ impl OpIo<'_> {
             } else {
                 self.sets.copy_chosen(self.trace, set, at, &fragment, len, reason);
             }
-            self.trace.op(self.ops, index, || What::Reason { reason, figure: 0 });
+            self.trace_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
             self.issue_read(index, range, SlotSet::EMPTY);
             done += len;
@@ -145,9 +145,7 @@ impl OpIo<'_> {
                 self.ops[index].pending == 0 && self.step_extent(index)
             }
             Phase::Writing | Phase::Recording => {
-                if !self.ops[index].has_failed()
-                    && !self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index)
-                {
+                if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
                     return false;
                 }
                 let is_written = !self.ops[index].has_failed();
@@ -171,7 +169,7 @@ impl OpIo<'_> {
         let mirrored = matches!(self.sets.get(set).geometry(), Geometry::Mirror(_));
         let reason = if mirrored { Reason::Mirrored } else { Reason::Direct };
         self.sets.get_mut(set).reasons.count(reason);
-        self.trace.op(self.ops, index, || What::Reason { reason, figure: 0 });
+        self.trace_op(index, || What::Reason { reason, figure: 0 });
         let mut done = Sectors::ZERO;
         while done < whole {
             let payload = base.map_or(PoolOffset::ZERO, |base| base + done.bytes());
@@ -232,14 +230,7 @@ impl OpIo<'_> {
                 // The journal took over while it waited for its range: a replay would restore part of the discarded
                 // data.
                 if self.sets.get(set).journal.has_session() {
-                    self.trace.note_op(
-                        self.sets,
-                        self.ops,
-                        index,
-                        Reason::DiscardProtected,
-                        self.ops[index].place_number(),
-                        0,
-                    );
+                    self.note(index, Reason::DiscardProtected, self.ops[index].place_number(), 0);
                     return self.finish_op(index);
                 }
                 if !self.pass_write_gate(index).is_open() {
@@ -247,7 +238,7 @@ impl OpIo<'_> {
                 }
                 self.ops[index].phase = Phase::Writing;
                 let op = self.ops[index];
-                self.trace.note_op(self.sets, self.ops, index, Reason::DiscardDone, op.place_number(), 0);
+                self.note(index, Reason::DiscardDone, op.place_number(), 0);
                 if op.is_by_rows() {
                     let (from, to) = op.member_rows(self.sets.get(op.set));
                     for slot in SlotSet::first_n(self.sets.get(op.set).slots()) {
@@ -267,11 +258,11 @@ impl OpIo<'_> {
     fn discarded(&mut self, index: u32) {
         let op = &self.ops[index];
         let is_redundant = self.sets.get(op.set).is_redundant();
-        if is_redundant && !op.has_failed() && !self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+        if is_redundant && !op.has_failed() && !self.pass_reply_gate(index) {
             return;
         }
         if self.ops[index].is_by_rows() {
-            self.sets.distrust_parity(self.ops, self.trace, self.now, index, self.actions);
+            self.distrust_parity(index);
         }
         self.finish_op(index);
     }

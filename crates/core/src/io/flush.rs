@@ -31,10 +31,10 @@ impl OpIo<'_> {
         // A flush that was under way at the same time may have failed: the member has dropped the data of that flush,
         // and the success of the next one does not cover it.
         if !self.ops[index].has_failed() && self.sets.get(self.ops[index].set).has_failed_flush() {
-            self.trace.note_op(self.sets, self.ops, index, Reason::FlushFailed, 0, 0);
+            self.note(index, Reason::FlushFailed, 0, 0);
             self.ops[index].fail(ReplyStatus::IoError);
         }
-        if self.ops[index].has_failed() || self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+        if self.ops[index].has_failed() || self.pass_reply_gate(index) {
             self.finish_op(index);
         }
     }

@@ -16,15 +16,13 @@
 //! asks itself for room in the table of commands (rule 7), and passes the reply gate.
 
 use crate::actions::ReplyStatus;
-use crate::array::sets::Sets;
+use crate::io::drive_io::DriveIo;
 use crate::io::op::{OpKind, Phase};
 use crate::io::op_io::OpIo;
-use crate::io::ops::Ops;
 use crate::io::wait::Wait;
+use crate::journal::others::Logging;
 use crate::planted::Flaw;
-use crate::planted::Planted;
 use crate::reason::Reason;
-use crate::trace::Trace;
 
 /// The answer of the gate, and of each of its rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,45 +62,41 @@ impl Gate {
     }
 }
 
-impl Ops {
+impl OpIo<'_> {
     /// Let an operation that has written end: true if it may. A write is acknowledged only after each member that lacks it
     /// is recorded as failed on the others, and each range that must not be used for recovery is in the bad-block log of
     /// its member. Until then the operation waits in [`Phase::Recording`].
     ///
     /// If the array has failed, or its members do not take the record, nothing is recorded any more: a member that lacks the
     /// write may rejoin as in sync. The operation ends with an error.
-    pub(crate) fn pass_reply_gate(&mut self, sets: &mut Sets, trace: &mut Trace, planted: Planted, index: u32) -> bool {
-        let set_id = self[index].set;
-        let set = sets.get(set_id);
+    pub(crate) fn pass_reply_gate(&mut self, index: u32) -> bool {
+        let set_id = self.ops[index].set;
+        let set = self.sets.get(set_id);
         if set.has_failed() || set.has_stale_metadata() {
-            if !self[index].has_failed() {
-                self[index].fail(ReplyStatus::IoError);
+            if !self.ops[index].has_failed() {
+                self.ops[index].fail(ReplyStatus::IoError);
             }
             return true;
         }
-        let recorded = set.is_failure_durable() || planted.has(Flaw::AnswerBesideFailure);
+        let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);
         if !recorded {
-            let first = self[index].phase != Phase::Recording;
-            self[index].phase = Phase::Recording;
+            let first = self.ops[index].phase != Phase::Recording;
+            self.ops[index].phase = Phase::Recording;
             if first {
-                trace.note_op(sets, self, index, Reason::WaitedForFailureMark, u64::from(index), 0);
+                self.note(index, Reason::WaitedForFailureMark, u64::from(index), 0);
             }
-            self.hold_op(index, Wait::ReplyMark);
+            self.ops.hold_op(index, Wait::ReplyMark);
         }
         recorded
     }
-}
 
-impl OpIo<'_> {
     /// Let an operation that is ready to write through the gate. An operation that is held waits in the right queue; one
     /// that must not write has ended.
     pub(crate) fn pass_write_gate(&mut self, index: u32) -> Gate {
         let gate = self.ask_write_gate(index);
         match gate {
             Gate::Open => {}
-            Gate::Waits(Wait::JournalRoom(reason)) => {
-                self.ops.hold_for_room(self.sets, self.journal, self.trace, index, reason)
-            }
+            Gate::Waits(Wait::JournalRoom(reason)) => self.hold_for_room(index, reason),
             Gate::Waits(wait) => self.ops.hold_op(index, wait),
             Gate::Failed => self.fail_op(index, ReplyStatus::IoError),
         }
@@ -123,9 +117,11 @@ impl OpIo<'_> {
             })
             .then(is_in_sync, || self.sets.begin_write(self.ops, self.trace, self.now, self.planted, index))
             .then(is_host, || self.sets.await_failure_marks(self.ops[index].set, self.planted))
-            .then(is_data, || {
-                let (with, time) = ((self.above.cache, self.planted), (&mut *self.trace, self.now));
-                self.journal.log_write(index, self.ops, self.sets, with, time, (&mut *self.ended, &mut *self.actions))
+            .then(is_data && self.sets.get(self.ops[index].set).logs(&self.ops[index]), || {
+                let io = DriveIo::new(self.channels, self.now, self.actions);
+                let cache = self.above.cache;
+                let with = &mut Logging::new(self.ops, self.sets, cache, self.trace, self.planted, io);
+                self.journal.log_write(index, with)
             })
             .then(is_host, || self.sets.record_write(index, self.ops, self.trace))
             .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))

@@ -1,10 +1,9 @@
 //! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
 //! made in its final place.
 
-use openraid_units::Instant;
 use openraid_units::{PoolOffset, SetId, Slot};
 
-use crate::actions::{Actions, Data, DriveOp, IoClass};
+use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::frames::Pool;
@@ -19,7 +18,6 @@ use crate::io::ops::Ops;
 use crate::requests::Requests;
 use crate::slab::Key;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 /// Data that the commands of an operation have in common.
 #[derive(Clone, Copy, Debug)]
@@ -119,28 +117,22 @@ impl Ops {
         let (set, class, fua) = (op.set, op.class(), op.is_fua());
         Issuer { index, set, class, fua, may_discard, work, host, work_from: pool.work_from() }
     }
+}
 
-    pub(super) fn push_op_command(
-        &mut self,
-        channels: &mut Channels,
-        trace: &mut Trace,
-        now: Instant,
-        index: u32,
-        command: Command,
-        actions: &mut Actions,
-    ) {
-        let key = channels.commands.put(command);
-        self[index].pending += 1;
-        let waits = channels.enter(now, key, actions);
-        if trace.steps().is_on() {
-            self.trace_asked(channels, trace, index, key, waits);
+impl OpIo<'_> {
+    pub(super) fn push_op_command(&mut self, index: u32, command: Command) {
+        let key = self.channels.commands.put(command);
+        self.ops[index].pending += 1;
+        let waits = self.channels.enter(self.now, key, self.actions);
+        if self.trace.steps().is_on() {
+            self.trace_asked(index, key, waits);
         }
     }
 
     #[cold]
-    fn trace_asked(&mut self, channels: &Channels, trace: &mut Trace, index: u32, key: Key, waits: bool) {
-        let step = channels.commands[key.index].asked_step(waits);
-        trace.op(self, index, || step);
+    fn trace_asked(&mut self, index: u32, key: Key, waits: bool) {
+        let step = self.channels.commands[key.index].asked_step(waits);
+        self.trace_op(index, || step);
     }
 }
 
@@ -197,7 +189,7 @@ impl OpIo<'_> {
             let set = self.sets.get_mut(by.set);
             let range = range_of(set.geometry(), slot);
             let command = by.read(set, range, tried);
-            self.ops.push_op_command(self.channels, self.trace, self.now, by.index, command, self.actions);
+            self.push_op_command(by.index, command);
         }
     }
 
@@ -256,7 +248,7 @@ impl OpIo<'_> {
         let by = self.ops.issuer(self.pool, self.above.requests, index);
         let set = self.sets.get_mut(by.set);
         if let Some(command) = by.write(set, self.channels, member_index, range) {
-            self.ops.push_op_command(self.channels, self.trace, self.now, index, command, self.actions);
+            self.push_op_command(index, command);
         }
     }
 }

@@ -21,6 +21,7 @@ mod flush;
 pub(crate) mod footprint;
 pub(crate) mod gate;
 mod issue;
+pub(crate) mod job;
 pub(crate) mod redo_op;
 mod reparity_op;
 pub(crate) mod row;

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  above    requests, cache, arrays          read only; what they are to know goes up as news and ends (`ended.rs`)
-//!  own      operations and their queues, ranges, frames
+//!  own      operations with their ranges and queues, frames
 //!  below    sets, journal, drives, trace     called; sets leave signals for the layers above
 //! ```
 //!
 //! [`OpIo`] has no other part of the controller, so no operation can change a request or a line of the cache. The controller
 //! makes one for each call of this folder, and hands on afterwards what the call has left.
 
-use openraid_units::Instant;
+use openraid_units::{Instant, SetId};
 
 use crate::actions::Actions;
 use crate::array::sets::Sets;
@@ -19,12 +19,13 @@ use crate::controller::Controller;
 use crate::frames::Pool;
 use crate::io::channel::Channels;
 use crate::io::ended::EndedOps;
-use crate::io::lock::Locks;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::planted::Planted;
+use crate::reason::{FailReason, Reason};
 use crate::requests::Requests;
+use crate::steps::What;
 use crate::trace::Trace;
 
 /// The layers above operations. They are asked for what hosts want, and for the journal entries of dirty lines.
@@ -44,7 +45,6 @@ impl<'a> Above<'a> {
 /// See the module header.
 pub(crate) struct OpIo<'a> {
     pub(super) ops: &'a mut Ops,
-    pub(super) locks: &'a mut Locks,
     pub(super) pool: &'a mut Pool,
     pub(super) ended: &'a mut EndedOps,
     pub(super) sets: &'a mut Sets,
@@ -58,13 +58,30 @@ pub(crate) struct OpIo<'a> {
     pub(super) actions: &'a mut Actions,
 }
 
+impl OpIo<'_> {
+    /// Count and record a reason for the set of an operation.
+    pub(super) fn note(&mut self, index: u32, reason: Reason, unit: u64, figure: u32) {
+        self.trace.note_op(self.sets, self.ops, index, reason, unit, figure);
+    }
+
+    /// Record a step of an operation, if steps are kept.
+    #[inline(always)]
+    pub(super) fn trace_op(&mut self, index: u32, what: impl FnOnce() -> What) {
+        self.trace.op(self.ops, index, what);
+    }
+
+    /// See [`Sets::fail_member`].
+    pub(super) fn fail_member(&mut self, member: (SetId, u32), reason: FailReason) -> bool {
+        self.sets.fail_member(member, reason, (self.trace, self.now), self.actions)
+    }
+}
+
 impl Controller {
     /// What operations may use during the present call.
     #[inline(always)]
     pub(crate) fn op_io<'a>(&'a mut self, actions: &'a mut Actions) -> OpIo<'a> {
         OpIo {
             ops: &mut self.ops,
-            locks: &mut self.locks,
             pool: &mut self.pool,
             ended: &mut self.ended,
             sets: &mut self.sets,

@@ -1,10 +1,12 @@
-//! The table of operations, and their queues: one for operations that can continue, one for each wait.
+//! The table of operations, the ranges that they hold, and their queues: one for operations that can continue, one for
+//! each wait.
 //!
 //! An operation is in one queue at most. A lower layer that ends a wait calls the operation by the function for that wait
 //! and knows nothing of the queue.
 
 use core::ops::{Deref, DerefMut};
 
+use crate::io::lock::{LockRange, Locks};
 use crate::io::op::Op;
 use crate::slab::{Queue, Slab};
 
@@ -12,6 +14,8 @@ use crate::slab::{Queue, Slab};
 #[derive(Debug)]
 pub(crate) struct Ops {
     table: Slab<Op>,
+    /// The ranges that they hold, or wait for.
+    locks: Locks,
     /// Operations that can continue.
     ready: Queue,
     /// Operations that wait for work frames, for commands, and for a change of their set.
@@ -48,6 +52,7 @@ impl Ops {
         let queue = || Queue::new(ops_max);
         Self {
             table: Slab::new(ops_max),
+            locks: Locks::new(ops_max),
             ready: queue(),
             for_frames: queue(),
             for_commands: queue(),
@@ -85,6 +90,21 @@ impl Ops {
         if op.pending == 0 {
             self.ready.push(index);
         }
+    }
+
+    /// The ranges that operations hold, or wait for.
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// Request a range for an operation; true if it has it at once. Otherwise it continues when it has it.
+    pub(super) fn lock(&mut self, index: u32, range: LockRange) -> bool {
+        self.locks.acquire(index, range)
+    }
+
+    /// An operation has ended: its range is free. The operations that get a range by that continue.
+    pub(super) fn unlock(&mut self, index: u32) {
+        self.locks.release(index, |granted| self.ready.push(granted));
     }
 
     /// The operation waits for work frames: before all others if it was called for them and found too few.

@@ -3,9 +3,9 @@
 
 use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
-use crate::actions::{Actions, Data, DriveOp, ReplyStatus};
+use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
-use crate::controller::{CommandError, Controller};
+use crate::controller::CommandError;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold};
@@ -15,7 +15,7 @@ use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::wait::Wait;
-use crate::journal::commit::JournalWork;
+use crate::journal::commit::{JournalRead, JournalWork};
 use crate::journal::window::SILENT;
 use crate::journal::Journal;
 use crate::limits::Limits;
@@ -119,12 +119,12 @@ impl Journal {
     }
 }
 
-impl Controller {
+impl OpIo<'_> {
     /// Advance the backlogs; true if something has changed.
-    pub(crate) fn pump_redos(&mut self, actions: &mut Actions) -> bool {
-        let mut moved = self.journal.replay_mut().take_asked() && self.op_io(actions).redo_for_waiters();
+    pub(crate) fn pump_redos(&mut self) -> bool {
+        let mut moved = self.journal.replay_mut().take_asked() && self.redo_for_waiters();
         for number in (0..self.journal.replay().len()).rev() {
-            moved |= self.pump_backlog(number, actions);
+            moved |= self.pump_backlog(number);
             if self.sets.has_signal() {
                 // A set has failed: the controller hands that on first.
                 break;
@@ -133,28 +133,28 @@ impl Controller {
         moved
     }
 
-    fn pump_backlog(&mut self, number: usize, actions: &mut Actions) -> bool {
+    fn pump_backlog(&mut self, number: usize) -> bool {
         if self.journal.replay().backlog(number).is_over() {
             return false;
         }
-        let can_be_read = self.journal.redo_device(&self.channels, None).is_some();
+        let can_be_read = self.journal.redo_device(self.channels, None).is_some();
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let (left, out) = backlog.progress();
         if left > 0 && !can_be_read {
             backlog.fail(SILENT);
         }
-        if !self.sets.may_redo(&self.journal, number) || left == 0 {
-            return out == 0 && self.end_redos(number, actions);
+        if !self.sets.may_redo(self.journal, number) || left == 0 {
+            return out == 0 && self.end_redos(number);
         }
         if !self.prepare_redo(number) {
             return false;
         }
         let mut moved = false;
-        while actions.has_room()
-            && self.ops.may_begin_redo(&self.limits, self.journal.replay().backlog(number).progress().1)
+        while self.actions.has_room()
+            && self.ops.may_begin_redo(self.limits, self.journal.replay().backlog(number).progress().1)
         {
             let Some(index) = self.journal.replay_mut().backlog_mut(number).next() else { break };
-            if !self.op_io(actions).begin_redo(number, index, false) {
+            if !self.begin_redo(number, index, false) {
                 break;
             }
             moved = true;
@@ -173,14 +173,14 @@ impl Controller {
         let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
         let is_by_rows = matches!(self.sets.get(id).geometry(), Geometry::Parity(_));
         if backlog.has_spare() && is_by_rows && backlog.begin_to_serve() {
-            self.journal.begin_to_serve(&mut self.sets, id, array, self.now);
+            self.journal.begin_to_serve(self.sets, id, array, self.now);
         }
         may_begin
     }
 
     /// The backlog of a set is empty, or no more of it can be done.
-    fn end_redos(&mut self, number: usize, actions: &mut Actions) -> bool {
-        let may = self.sets.may_redo(&self.journal, number);
+    fn end_redos(&mut self, number: usize) -> bool {
+        let may = self.sets.may_redo(self.journal, number);
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let ((id, array), error) = (backlog.owner(), backlog.error());
         backlog.end();
@@ -197,25 +197,23 @@ impl Controller {
             self.journal.replay_mut().remove(number);
         }
         match (may, starts) {
-            (true, true) => self.journal.begin_to_serve(&mut self.sets, id, array, self.now),
+            (true, true) => self.journal.begin_to_serve(self.sets, id, array, self.now),
             (false, true) => self.sets.refuse_start(id, error),
             // A rebuild continues where it was before hosts write again.
             (true, false) if self.sets.get(id).is_running() => {
-                _ = self.sets.start_task(&self.channels, &self.trace, &self.limits, self.now, id, actions)
+                _ = self.sets.start_task(self.channels, self.trace, self.limits, self.now, id, self.actions)
             }
             (true, false) => {}
             (false, false) => {
                 if !self.sets.get(id).has_failed() {
-                    self.sets.lose_rows(id, (&self.trace, self.now), actions);
+                    self.sets.lose_rows(id, (&self.trace, self.now), self.actions);
                 }
             }
         }
-        self.ops.wake_redo_waiters(&mut self.sets);
+        self.ops.wake_redo_waiters(self.sets);
         true
     }
-}
 
-impl OpIo<'_> {
     /// Begin the redos that operations wait for; true if one began. If there is no room for all of them, this is called
     /// again.
     fn redo_for_waiters(&mut self) -> bool {
@@ -309,7 +307,7 @@ impl OpIo<'_> {
         if backlog.is_over() {
             self.fail_op(index, ReplyStatus::IoError);
         } else {
-            self.trace.note_op(self.sets, self.ops, index, Reason::WaitedForRedo, stripe, 0);
+            self.note(index, Reason::WaitedForRedo, stripe, 0);
             self.ops.hold_op(index, Wait::Redo);
             self.journal.replay_mut().ask();
         }
@@ -325,7 +323,7 @@ impl OpIo<'_> {
             data: Data::Frames(to),
             class: op.class(),
             hold: op.work().map(Hold::Work),
-            ..self.journal.command_to(device, JournalWork::Redo(index))
+            ..self.journal.command_to(device, JournalWork::Read(JournalRead::Redo(index)))
         };
         self.ops[index].pending += 1;
         self.channels.push(self.now, &command, self.actions);
@@ -383,7 +381,7 @@ impl OpIo<'_> {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                if op.has_failed() || self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+                if op.has_failed() || self.pass_reply_gate(index) {
                     self.finish_redo(index);
                 }
             }

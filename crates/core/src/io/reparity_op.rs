@@ -14,23 +14,20 @@
 //! missing written column are left alone: the content that was being written there is unknown, and the other columns
 //! are all present.
 
-use openraid_units::Instant;
 use openraid_units::{PoolOffset, Sectors};
 
-use crate::actions::{Actions, Data, DriveOp, IoClass, JobColumn, JobKind};
+use crate::actions::{Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::sets::Sets;
 use crate::controller::CommandError;
 use crate::events::{DriveError, Verdict};
-use crate::frames::Pool;
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;
+use crate::io::job::Job;
 use crate::io::op::{Computation, Op, Outcome, PartialParity, Phase};
 use crate::io::op_io::OpIo;
-use crate::io::ops::Ops;
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 impl Sets {
     fn redoing(&self, op: &Op) -> &Redoing {
@@ -45,41 +42,23 @@ impl Sets {
     }
 }
 
-impl Sets {
+impl OpIo<'_> {
     /// The member did not accept its new parity. The old parity must not be used for recovery.
-    fn distrust_unmade_parity(
-        &mut self,
-        ops: &mut Ops,
-        trace: &Trace,
-        now: Instant,
-        index: u32,
-        actions: &mut Actions,
-    ) {
-        if ops[index].is_torn() {
-            self.distrust_parity(ops, trace, now, index, actions);
-            ops[index].outcome = Outcome::Fine;
+    fn distrust_unmade_parity(&mut self, index: u32) {
+        if self.ops[index].is_torn() {
+            self.distrust_parity(index);
+            self.ops[index].outcome = Outcome::Fine;
         }
     }
-}
 
-impl Ops {
-    fn take_reparity_buffers(
-        &mut self,
-        sets: &mut Sets,
-        trace: &mut Trace,
-        pool: &mut Pool,
-        index: u32,
-        slots: SlotSet,
-    ) -> bool {
-        let taken = self.take_buffers(sets, trace, pool, index, slots);
+    fn take_reparity_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
+        let taken = self.take_buffers(index, slots);
         if !taken {
-            self[index].phase = Phase::Planning;
+            self.ops[index].phase = Phase::Planning;
         }
         taken
     }
-}
 
-impl OpIo<'_> {
     pub(crate) fn step_reparity(&mut self, index: u32) {
         match self.ops[index].phase {
             Phase::Start | Phase::Planning => self.plan_reparity(index),
@@ -99,8 +78,8 @@ impl OpIo<'_> {
                 }
             }
             Phase::Writing | Phase::Recording => {
-                self.sets.distrust_unmade_parity(self.ops, self.trace, self.now, index, self.actions);
-                if self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+                self.distrust_unmade_parity(index);
+                if self.pass_reply_gate(index) {
                     self.reparity_rows_done(index);
                 }
             }
@@ -130,7 +109,7 @@ impl OpIo<'_> {
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
-            if self.ops.take_reparity_buffers(self.sets, self.trace, self.pool, index, SlotSet::EMPTY) {
+            if self.take_reparity_buffers(index, SlotSet::EMPTY) {
                 self.read_partial(index);
             }
             return;
@@ -140,14 +119,14 @@ impl OpIo<'_> {
         let written = op.named_slots(self.sets.get(op.set));
         if !written.with(op.parity_slot()).minus(readable).is_empty() {
             // Perhaps only some of the rows are bad.
-            if self.ops.narrow_rows(self.sets, self.pool, index) {
+            if self.narrow_rows(index) {
                 return self.plan_reparity(index);
             }
             return self.reparity_rows_done(index);
         }
         self.ops[index].partial_parity =
             if redoing.entry().at.is_some() { PartialParity::Buffered } else { PartialParity::None };
-        if !self.ops.take_reparity_buffers(self.sets, self.trace, self.pool, index, written.with(op.parity_slot())) {
+        if !self.take_reparity_buffers(index, written.with(op.parity_slot())) {
             return;
         }
         let op = &mut self.ops[index];
@@ -194,7 +173,7 @@ impl OpIo<'_> {
                 CommandError::Drive(_) => Some(FailReason::Protocol),
             };
             if let Some(reason) = reason {
-                self.sets.fail_member((command.set, command.member()), reason, (self.trace, self.now), self.actions);
+                self.fail_member((command.set, command.member()), reason);
             }
             self.ops[index].excluded.insert(command.slot);
             // If the parity's member is gone, there is no parity to compute.
@@ -227,22 +206,13 @@ impl OpIo<'_> {
         if !sound {
             push(partial.expect("it was read"));
             self.ops[index].phase = Phase::Computing(Computation::Check);
-            return self.ops.push_job(
-                self.trace,
-                index,
-                JobKind::Checksum,
-                op.row_bytes(),
-                columns,
-                None,
-                None,
-                self.actions,
-            );
+            return self.push_job(index, Job::new(JobKind::Checksum, op.row_bytes(), columns));
         }
         op.plan.read.iter().for_each(|slot| push(op.buffer(slot)));
         partial.into_iter().for_each(push);
         let to = op.buffer(op.parity_slot());
         self.ops[index].phase = Phase::Computing(Computation::Parity);
-        self.ops.push_job(self.trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, self.actions);
+        self.push_job(index, Job::new(JobKind::Generate, op.row_bytes(), columns).with_parity(Some(to), None));
     }
 
     /// A part of the partial parity was added to the checksum: continue, or check the sum of all.

@@ -1,26 +1,23 @@
 //! Rows of parity sets: reads with recovery, and the write methods.
 
-use openraid_units::Instant;
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
-use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::actions::{JobColumn, JobKind, ReplyStatus};
 use crate::array::set::SlotMembers;
 use crate::array::sets::Sets;
-use crate::frames::Pool;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::command_errors::MemberRange;
 use crate::io::ended::News;
 use crate::io::footprint::{stripe_slots, Columns};
+use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
 use crate::io::op_io::OpIo;
-use crate::io::ops::Ops;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::ppl::Partial;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 use crate::steps::What;
-use crate::trace::Trace;
 
 /// The places of the bytes of the rows in work, computed once for all slots: buffers in the operation's work frames,
 /// followed by the data that a destage writes; or the payload of its piece.
@@ -137,18 +134,11 @@ impl Sets {
     }
 }
 
-impl Ops {
+impl OpIo<'_> {
     /// Take one buffer for each of these slots.
-    pub(crate) fn take_buffers(
-        &mut self,
-        sets: &mut Sets,
-        trace: &mut Trace,
-        pool: &mut Pool,
-        index: u32,
-        slots: SlotSet,
-    ) -> bool {
-        self[index].buffers = slots;
-        let op = &self[index];
+    pub(crate) fn take_buffers(&mut self, index: u32, slots: SlotSet) -> bool {
+        self.ops[index].buffers = slots;
+        let op = &self.ops[index];
         // After the buffers comes the data of a destage, and then the partial parity.
         let staged = op.band().len();
         let count = slots.len() + staged + u32::from(op.partial_parity.is_there());
@@ -156,69 +146,53 @@ impl Ops {
             return true;
         }
         let bytes = u64::from(count) * u64::from(op.row_bytes());
-        self.take_work(sets, trace, pool, index, bytes)
+        self.take_work(index, bytes)
     }
 
     /// Recover the lost columns from all data that was read.
-    pub(crate) fn push_recover(&mut self, sets: &Sets, trace: &mut Trace, index: u32, actions: &mut Actions) {
-        let view = self[index].stripe_view(sets.get(self[index].set));
-        self.push_recover_by(sets, trace, index, view.parities(), actions);
+    pub(crate) fn push_recover(&mut self, index: u32) {
+        let view = self.ops[index].stripe_view(self.sets.get(self.ops[index].set));
+        self.push_recover_by(index, view.parities());
     }
 
     /// The same with these parities alone.
-    pub(crate) fn push_recover_by(
-        &mut self,
-        sets: &Sets,
-        trace: &mut Trace,
-        index: u32,
-        by: SlotSet,
-        actions: &mut Actions,
-    ) {
-        let op = self[index];
-        let view = op.stripe_view(sets.get(op.set));
+    pub(crate) fn push_recover_by(&mut self, index: u32, by: SlotSet) {
+        let op = self.ops[index];
+        let view = op.stripe_view(self.sets.get(op.set));
         let by = by & op.plan.read;
-        let (columns, frames, geometry) = (actions.columns.len(), RowFrames::of(&op), sets.get(op.set).geometry());
+        let (columns, frames, geometry) =
+            (self.actions.columns.len(), RowFrames::of(&op), self.sets.get(op.set).geometry());
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
-                actions.columns.push(JobColumn { index: sets.weight(&op, slot), at, old: at });
+                self.actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
             }
         }
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
         let q = view.q.filter(|q| by.contains(*q)).map(|q| frames.read_at(geometry, q));
         let lost = u16::try_from(op.plan.lost.len()).expect("at most two");
-        self.push_job(trace, index, JobKind::Recover { lost }, op.row_bytes(), columns, p, q, actions);
+        self.push_job(index, Job::new(JobKind::Recover { lost }, op.row_bytes(), columns).with_parity(p, q));
     }
-}
 
-impl Sets {
     /// Parities that are not written stay old. Members that are being filled are filled again from here; on others the
     /// range is recorded as bad. False if that is impossible.
-    fn leave_parities_out(
-        &mut self,
-        ops: &Ops,
-        trace: &Trace,
-        index: u32,
-        view: &StripeView,
-        written: SlotSet,
-        actions: &mut Actions,
-    ) -> bool {
+    fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet) -> bool {
         let left_out = (view.parities() & view.writable).minus(written);
         if left_out.is_empty() {
             return true;
         }
-        let op = ops[index];
-        let (at, to) = op.member_rows(self.get(op.set));
+        let op = self.ops[index];
+        let (at, to) = op.member_rows(self.sets.get(op.set));
         for slot in left_out {
             if view.filling.contains(slot) {
-                self.get_mut(op.set).leave_out(slot, at);
+                self.sets.get_mut(op.set).leave_out(slot, at);
                 continue;
             }
             // Its replacement may have the old parity too. It takes the slot together with its own list of bad ranges.
-            let place = self.get(op.set).place(slot);
+            let place = self.sets.get(op.set).place(slot);
             for member in place.each() {
-                let active = self.get(op.set).member(member).is_active();
-                if active && !self.record_bad(trace, op.set, member, at, to - at, actions) {
+                let active = self.sets.get(op.set).member(member).is_active();
+                if active && !self.sets.record_bad(self.trace, op.set, member, at, to - at, self.actions) {
                     return false;
                 }
             }
@@ -228,28 +202,19 @@ impl Sets {
 
     /// Some of the row was written, and a member that the array needs lacks its part: recovered data would be data that
     /// no host has written. If that cannot be recorded, the array fails.
-    pub(crate) fn distrust_parity(
-        &mut self,
-        ops: &Ops,
-        trace: &Trace,
-        now: Instant,
-        index: u32,
-        actions: &mut Actions,
-    ) {
-        let op = ops[index];
-        if !op.is_torn() || self.get(op.set).has_failed() {
+    pub(crate) fn distrust_parity(&mut self, index: u32) {
+        let op = self.ops[index];
+        if !op.is_torn() || self.sets.get(op.set).has_failed() {
             return;
         }
-        let view = op.stripe_view(self.get(op.set));
-        if !self.leave_parities_out(ops, trace, index, &view, SlotSet::EMPTY, actions) {
-            let place = (view.parities() & view.writable).first().map(|slot| self.get(op.set).place(slot));
+        let view = op.stripe_view(self.sets.get(op.set));
+        if !self.leave_parities_out(index, &view, SlotSet::EMPTY) {
+            let place = (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).place(slot));
             let member = place.and_then(SlotMembers::member).expect("it has parity, in a member");
-            self.lose_array((op.set, member), FailReason::BadBlockLogFull, (trace, now), actions);
+            self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (self.trace, self.now), self.actions);
         }
     }
-}
 
-impl OpIo<'_> {
     /// A command was given up while it pointed into the work frames: plan again with other frames. If it pointed into
     /// the host's frames, the whole piece is read again, and the answer is true.
     fn replace_frames(&mut self, index: u32) -> bool {
@@ -282,7 +247,7 @@ impl OpIo<'_> {
                 }
                 let op = self.ops[index];
                 if op.plan.read.intersects(op.excluded) {
-                    self.ops.rows_unread(self.sets, self.pool, index);
+                    self.rows_unread(index);
                     self.ops[index].phase = Phase::Planning;
                     return self.plan_row_read(index);
                 }
@@ -290,7 +255,7 @@ impl OpIo<'_> {
                     return self.row_read_done(index);
                 }
                 self.ops[index].phase = Phase::Computing(Computation::Recover);
-                self.ops.push_recover(self.sets, self.trace, index, self.actions);
+                self.push_recover(index);
             }
             Phase::Computing(_) => self.row_read_done(index),
             phase => unreachable!("a row read is never in {phase:?}"),
@@ -309,7 +274,7 @@ impl OpIo<'_> {
         if !self.channels.may_issue() {
             return self.ops.hold_for_commands(index);
         }
-        self.ops.narrow_unfit_rows(self.sets, self.pool, index);
+        self.narrow_unfit_rows(index);
         let op = &self.ops[index];
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
@@ -320,12 +285,12 @@ impl OpIo<'_> {
             return self.fail_op(index, ReplyStatus::IoError);
         } else if let Ok(plan) = plan_recovery(&view) {
             (plan.read, plan.lost, (plan.read | plan.lost).minus(named))
-        } else if self.ops.narrow_rows(self.sets, self.pool, index) {
+        } else if self.narrow_rows(index) {
             return self.plan_row_read(index);
         } else {
             return self.fail_op(index, ReplyStatus::IoError);
         };
-        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, buffers) {
+        if !self.take_buffers(index, buffers) {
             return;
         }
         let op = &mut self.ops[index];
@@ -334,7 +299,7 @@ impl OpIo<'_> {
             let (set, stripe) = (op.set, op.rows_of().stripe);
             self.trace.note(self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
-            self.trace.op(self.ops, index, || What::Planned { reason, rejected: 0, parity, lost });
+            self.trace_op(index, || What::Planned { reason, rejected: 0, parity, lost });
         }
         let op = &self.ops[index];
         let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op));
@@ -393,14 +358,14 @@ impl OpIo<'_> {
             self.ops.hold_for_commands(index);
             return Rows::Held;
         }
-        self.ops.narrow_unfit_rows(self.sets, self.pool, index);
+        self.narrow_unfit_rows(index);
         let op = &self.ops[index];
         let (set, stripe) = (op.set, op.rows_of().stripe);
         let view = op.stripe_view(self.sets.get(op.set));
         let named = op.named_slots(self.sets.get(op.set));
         let policy = self.sets.get(set).policy().partial_write;
         let plan = plan_write(&view, named, policy);
-        if plan.is_err() && self.ops.narrow_rows(self.sets, self.pool, index) {
+        if plan.is_err() && self.narrow_rows(index) {
             return self.plan_row_write(index);
         }
         // A single block may be written without a parity whose old bytes cannot be read and which recovery does not
@@ -410,18 +375,18 @@ impl OpIo<'_> {
             plan_write(&StripeView { filling, ..view }, named, policy)
         });
         let Ok(plan) = plan else { return self.write_without_parity(index, &view, named) };
-        if !self.sets.leave_parities_out(self.ops, self.trace, index, &view, plan.write, self.actions) {
+        if !self.leave_parities_out(index, &view, plan.write) {
             self.fail_op(index, ReplyStatus::IoError);
             return Rows::Held;
         }
         let (partial, partial_parity) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
-        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, plan.read | plan.lost | plan.parity) {
+        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return Rows::Held;
         }
         self.trace.note(self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
-        self.trace.op(self.ops, index, || What::Planned { reason, rejected, parity, lost });
+        self.trace_op(index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
         (op.method, op.phase) = (plan.method, Phase::ReadingOld);
         op.plan = Plan { read: plan.read, lost: plan.lost, parity: plan.parity, write: plan.write };
@@ -450,17 +415,16 @@ impl OpIo<'_> {
     /// recorded as bad, so that it is not used for recovery.
     fn write_without_parity(&mut self, index: u32, view: &StripeView, named: SlotSet) -> Rows {
         let can_write = named.minus(view.writable).is_empty();
-        if !can_write || !self.sets.leave_parities_out(self.ops, self.trace, index, view, SlotSet::EMPTY, self.actions)
-        {
+        if !can_write || !self.leave_parities_out(index, view, SlotSet::EMPTY) {
             self.fail_op(index, ReplyStatus::IoError);
             return Rows::Held;
         }
         let op = self.ops[index];
         (self.ops[index].partial, self.ops[index].partial_parity) = (Partial::No, PartialParity::None);
-        if !self.ops.take_buffers(self.sets, self.trace, self.pool, index, SlotSet::EMPTY) {
+        if !self.take_buffers(index, SlotSet::EMPTY) {
             return Rows::Held;
         }
-        self.trace.note_op(self.sets, self.ops, index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
+        self.note(index, Reason::WriteNoParity, op.rows_of().stripe.0, 0);
         let op = &mut self.ops[index];
         op.method = WriteMethod::DataOnly;
         op.plan = Plan { write: named, ..Plan::default() };
@@ -474,7 +438,7 @@ impl OpIo<'_> {
         op.frames_abandoned = false;
         if op.plan.read.intersects(op.excluded) {
             op.phase = Phase::Planning;
-            self.ops.rows_unread(self.sets, self.pool, index);
+            self.rows_unread(index);
             return self.plan_row_write(index);
         }
         if op.plan.lost.is_empty() {
@@ -482,7 +446,7 @@ impl OpIo<'_> {
             self.push_parity(index)
         } else {
             op.phase = Phase::Computing(Computation::Recover);
-            self.ops.push_recover(self.sets, self.trace, index, self.actions);
+            self.push_recover(index);
             Rows::Held
         }
     }
@@ -521,7 +485,7 @@ impl OpIo<'_> {
         let p = op.plan.parity.contains(p).then(|| frames.buffer(p));
         let q = q.filter(|q| op.plan.parity.contains(*q)).map(|q| frames.buffer(q));
         let bytes = op.row_bytes();
-        self.ops.push_job(self.trace, index, kind, bytes, columns, p, q, self.actions);
+        self.push_job(index, Job::new(kind, bytes, columns).with_parity(p, q));
         Rows::Held
     }
 
@@ -547,13 +511,13 @@ impl OpIo<'_> {
     }
 
     fn row_written(&mut self, index: u32) -> Rows {
-        if !self.ops[index].has_failed() && !self.ops.pass_reply_gate(self.sets, self.trace, self.planted, index) {
+        if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
             return Rows::Held;
         }
         if !self.ops[index].has_failed() {
             return Rows::Written;
         }
-        self.sets.distrust_parity(self.ops, self.trace, self.now, index, self.actions);
+        self.distrust_parity(index);
         self.finish_op(index);
         Rows::Held
     }

@@ -19,7 +19,6 @@
 use openraid_units::Sectors;
 
 use crate::array::sets::Sets;
-use crate::frames::Pool;
 use crate::io::op::{OpKind, Phase};
 use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
@@ -166,12 +165,12 @@ impl Sets {
     }
 }
 
-impl Ops {
+impl OpIo<'_> {
     /// The rows in work cannot be read as a whole: try parts of them. False if they are one block, which is lost.
-    pub(crate) fn narrow_rows(&mut self, sets: &Sets, pool: &mut Pool, index: u32) -> bool {
-        let block = sets.block_of(self, index);
-        self.release_work(pool, index);
-        let op = &mut self[index];
+    pub(crate) fn narrow_rows(&mut self, index: u32) -> bool {
+        let block = self.sets.block_of(self.ops, index);
+        self.ops.release_work(self.pool, index);
+        let op = &mut self.ops[index];
         let is_narrowed = op.part_mut().narrow(block);
         if is_narrowed {
             op.excluded = SlotSet::EMPTY;
@@ -182,35 +181,35 @@ impl Ops {
     /// Reads of the rows in work failed. If parity may not match there, recovered data would be a guess, and the other
     /// sectors of the command are unknown, not bad: they are read in parts. If redundancy has the missing data, or the
     /// bad block is found, its member is repaired there. Otherwise the next plan narrows the rows.
-    pub(crate) fn rows_unread(&mut self, sets: &mut Sets, pool: &mut Pool, index: u32) {
-        self.release_work(pool, index);
-        let op = &self[index];
+    pub(crate) fn rows_unread(&mut self, index: u32) {
+        self.ops.release_work(self.pool, index);
+        let op = &self.ops[index];
         let failed = op.plan.read & op.excluded;
-        if sets.is_unfit(self, index) && self.narrow_rows(sets, pool, index) {
+        if self.sets.is_unfit(self.ops, index) && self.narrow_rows(index) {
             return;
         }
-        if !sets.is_replaced(self, index) {
-            let op = &self[index];
+        if !self.sets.is_replaced(self.ops, index) {
+            let op = &self.ops[index];
             // Background work records lost blocks at once, without a repair.
-            if op.is_background() || op.rows() > sets.block_of(self, index) {
+            if op.is_background() || op.rows() > self.sets.block_of(self.ops, index) {
                 return;
             }
         }
-        let op = self[index];
+        let op = self.ops[index];
         // A repair already knows its member.
         let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
-            sets.want_repair(op.set, slot, sets.member_place(&op, slot), Sectors(u64::from(op.rows())));
+            self.sets.want_repair(op.set, slot, self.sets.member_place(&op, slot), Sectors(u64::from(op.rows())));
         }
     }
 
     /// If parity may not match, a known bad block is left out by itself, without its neighbours.
-    pub(crate) fn narrow_unfit_rows(&mut self, sets: &Sets, pool: &mut Pool, index: u32) {
-        if !sets.get(self[index].set).has_bad() {
+    pub(crate) fn narrow_unfit_rows(&mut self, index: u32) {
+        if !self.sets.get(self.ops[index].set).has_bad() {
             return;
         }
-        while sets.is_unfit(self, index) && sets.meets_bad_block(self, index) {
-            if self[index].rows() <= sets.block_of(self, index) || !self.narrow_rows(sets, pool, index) {
+        while self.sets.is_unfit(self.ops, index) && self.sets.meets_bad_block(self.ops, index) {
+            if self.ops[index].rows() <= self.sets.block_of(self.ops, index) || !self.narrow_rows(index) {
                 return;
             }
         }

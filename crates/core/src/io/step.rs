@@ -1,8 +1,8 @@
 //! Advancing an operation: the dispatch by kind and phase, the range, the edges, the end.
 
-use openraid_units::{Bytes, PoolOffset, Sectors, Tag, TagKind};
+use openraid_units::{Bytes, Sectors, Tag};
 
-use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
+use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
 use crate::controller::Controller;
 use crate::events::Verdict;
@@ -17,45 +17,8 @@ use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
-use crate::slab::Slab;
 use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
 use crate::trace::Trace;
-
-impl Slab<Op> {
-    /// Request a computation for an operation, over the columns of the arena from `columns` on.
-    #[allow(clippy::too_many_arguments)] // a job has as many parts
-    pub(crate) fn push_job(
-        &mut self,
-        trace: &mut Trace,
-        index: u32,
-        kind: JobKind,
-        len: u32,
-        columns: usize,
-        p: Option<PoolOffset>,
-        q: Option<PoolOffset>,
-        actions: &mut Actions,
-    ) {
-        let columns_start = u32::try_from(columns).expect("the arena is small");
-        let columns_len = u16::try_from(actions.columns.len() - columns).expect("at most one column a member");
-        let tag = Tag::new(TagKind::Job, index, self.generation(index));
-        actions.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len, p, q });
-        self[index].pending += 1;
-        trace.op(self, index, || What::Computing { kind, columns: columns_len, len });
-    }
-    pub(crate) fn push_copy(
-        &mut self,
-        trace: &mut Trace,
-        index: u32,
-        at: PoolOffset,
-        old: PoolOffset,
-        len: u32,
-        actions: &mut Actions,
-    ) {
-        let columns = actions.columns.len();
-        actions.columns.push(JobColumn { index: 0, at, old });
-        self.push_job(trace, index, JobKind::Copy, len, columns, None, None, actions);
-    }
-}
 
 impl Sets {
     fn is_one_block(&self, op: &Op) -> bool {
@@ -119,21 +82,23 @@ impl Ops {
         let name = op_name(self, index);
         trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
     }
+}
 
+impl OpIo<'_> {
     /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
     /// frames: the head first, then the tail.
-    fn merge_edge(&mut self, sets: &Sets, trace: &mut Trace, index: u32, edges: Edges, actions: &mut Actions) {
-        let op = self[index];
-        let set = sets.get(op.set);
+    fn merge_edge(&mut self, index: u32, edges: Edges) {
+        let op = self.ops[index];
+        let set = self.sets.get(op.set);
         let block = set.block().bytes();
         let run = op.work().expect("edges were read there");
         if edges.head > 0 {
             let rest = Edges { head: 0, ..edges };
-            self[index].set_edges((edges.tail > 0).then_some(rest));
+            self.ops[index].set_edges((edges.tail > 0).then_some(rest));
             let start = op.payload_start();
-            return self.push_copy(trace, index, start, run.at, u32::from(edges.head), actions);
+            return self.push_copy(index, start, run.at, u32::from(edges.head));
         }
-        self[index].set_edges(None);
+        self.ops[index].set_edges(None);
         let within = block - Bytes(u64::from(edges.tail));
         let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
         let end = if let Footprint::Rows(rows) = &op.footprint {
@@ -142,9 +107,11 @@ impl Ops {
         } else {
             op.payload_start() + (op.extent().len.bytes() - block)
         };
-        self.push_copy(trace, index, end + within, read_at + within, u32::from(edges.tail), actions);
+        self.push_copy(index, end + within, read_at + within, u32::from(edges.tail));
     }
+}
 
+impl Ops {
     /// A job ended.
     pub(crate) fn on_job(&mut self, trace: &mut Trace, tag: Tag, verdict: Verdict) {
         let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
@@ -169,35 +136,32 @@ impl Ops {
             self.wake_for_frames();
         }
     }
+}
 
+impl OpIo<'_> {
     /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
     /// the answer is false.
-    pub(crate) fn take_work(
-        &mut self,
-        sets: &mut Sets,
-        trace: &mut Trace,
-        pool: &mut Pool,
-        index: u32,
-        bytes: u64,
-    ) -> bool {
-        debug_assert!(self[index].work().is_none());
-        let woken = self[index].answer_call();
-        if woken || !self.are_frames_awaited() {
-            if let Some(run) = pool.work_mut().take(bytes) {
-                self[index].work = WorkFrames::Run(run);
+    pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
+        debug_assert!(self.ops[index].work().is_none());
+        let woken = self.ops[index].answer_call();
+        if woken || !self.ops.are_frames_awaited() {
+            if let Some(run) = self.pool.work_mut().take(bytes) {
+                self.ops[index].work = WorkFrames::Run(run);
                 // There may be enough frames for the next operation too.
                 if woken {
-                    self.wake_for_frames();
+                    self.ops.wake_for_frames();
                 }
                 return true;
             }
         }
-        trace.note_op(sets, self, index, Reason::WaitedForFrames, u64::from(index), pool.work().free_frames());
-        self.hold_op(index, Wait::Frames(bytes));
-        self.wait_for_frames(index, woken);
+        self.note(index, Reason::WaitedForFrames, u64::from(index), self.pool.work().free_frames());
+        self.ops.hold_op(index, Wait::Frames(bytes));
+        self.ops.wait_for_frames(index, woken);
         false
     }
+}
 
+impl Ops {
     pub(crate) fn hold_for_commands(&mut self, index: u32) {
         self.hold_op(index, Wait::Commands);
     }
@@ -225,10 +189,24 @@ impl Ops {
 }
 
 impl OpIo<'_> {
-    /// Advance an operation as far as possible. Returns the kind of a destage that has its range, which the cache
-    /// advances.
+    /// Advance operations that can continue, until one leaves something for other components or actions have no more room.
+    /// Returns a destage that has its range, which the cache advances.
     #[inline]
-    pub(crate) fn step(&mut self, index: u32) -> Option<OpKind> {
+    pub(crate) fn step_ready(&mut self) -> Option<(u32, OpKind)> {
+        while let Some(index) = self.ops.next_ready() {
+            if let Some(kind) = self.step(index) {
+                return Some((index, kind));
+            }
+            if self.sets.has_signal() || !self.ended.is_empty() || !self.actions.has_room() {
+                break;
+            }
+        }
+        None
+    }
+
+    /// Advance an operation as far as possible. Returns the kind of a destage that has its range.
+    #[inline]
+    fn step(&mut self, index: u32) -> Option<OpKind> {
         let op = &mut self.ops[index];
         op.wait = None;
         let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
@@ -254,7 +232,7 @@ impl OpIo<'_> {
         match self.ops[index].phase {
             Phase::Start => self.lock_op(index),
             Phase::Locking => {
-                self.trace.op(self.ops, index, || What::Granted);
+                self.trace_op(index, || What::Granted);
                 self.on_locked(index)
             }
             _ => self.on_edges(index),
@@ -265,8 +243,8 @@ impl OpIo<'_> {
         if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
             return false;
         }
-        if !self.journal.reserve_room(self.ops, self.sets, self.above.cache, index) {
-            self.ops.hold_for_room(self.sets, self.journal, self.trace, index, Reason::WaitedForJournal);
+        if !self.journal.reserve_room(&mut self.ops[index], self.sets, self.above.cache) {
+            self.hold_for_room(index, Reason::WaitedForJournal);
             return false;
         }
         let op = &mut self.ops[index];
@@ -276,11 +254,11 @@ impl OpIo<'_> {
             return self.on_locked(index);
         }
         let range = op.lock_range();
-        if self.locks.acquire(index, range) {
+        if self.ops.lock(index, range) {
             self.on_locked(index)
         } else {
             self.ops.hold_op(index, Wait::Range);
-            self.trace.note_op(self.sets, self.ops, index, Reason::WaitedForLock, range.unit, 0);
+            self.note(index, Reason::WaitedForLock, range.unit, 0);
             false
         }
     }
@@ -300,7 +278,7 @@ impl OpIo<'_> {
     fn read_edges(&mut self, index: u32) {
         let op = self.ops[index];
         let edges = Self::edges_of(&op);
-        if op.work().is_none() && !self.ops.take_work(self.sets, self.trace, self.pool, index, 2 * FRAME_BYTES) {
+        if op.work().is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
             return;
         }
         if self.ops.room() < 2 {
@@ -311,7 +289,7 @@ impl OpIo<'_> {
             _ => op.extent().at,
         };
         let missing = u32::from(edges.head) + u32::from(edges.tail);
-        self.trace.note_op(self.sets, self.ops, index, Reason::EdgeRead, at.get(), missing);
+        self.note(index, Reason::EdgeRead, at.get(), missing);
         let in_one = edges.head > 0 && self.sets.is_one_block(&op);
         let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
         self.ops[index].set_edges(Some(Edges { reads, ..edges }));
@@ -368,7 +346,7 @@ impl OpIo<'_> {
         } else {
             match op.edges() {
                 Some(Edges { reads: EdgeReads::Due, .. }) => self.read_edges(index),
-                Some(edges) => self.ops.merge_edge(self.sets, self.trace, index, edges, self.actions),
+                Some(edges) => self.merge_edge(index, edges),
                 None => {
                     self.ops.release_work(self.pool, index);
                     self.ops[index].phase = Phase::Planning;
@@ -387,14 +365,15 @@ impl OpIo<'_> {
         } else {
             self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
             self.journal.unlog(self.sets, &mut self.ops[index]);
-            if self.journal.release_room(self.ops, self.sets, index) {
+            if self.journal.release_room(&mut self.ops[index]) && self.ops.is_journal_awaited() {
+                self.ops.wake_for_room(self.journal, self.sets);
                 self.ended.report(News::MayContinue);
             }
             self.sets.end_record(&mut self.ops[index], self.planted);
             self.ops.release_work(self.pool, index);
         }
         let error = self.ops[index].error();
-        self.trace.op(self.ops, index, || What::Done { error });
+        self.trace_op(index, || What::Done { error });
         let op = &self.ops[index];
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
@@ -408,7 +387,7 @@ impl OpIo<'_> {
         let whole = if plain { None } else { Some(*op) };
         self.ops.free(index);
         if has_range {
-            self.locks.release(index, |granted| self.ops.wake(granted));
+            self.ops.unlock(index);
         }
         let set = self.sets.get_mut(set_id);
         set.end_op();

@@ -11,7 +11,6 @@ use crate::io::ops::Ops;
 use crate::journal::Journal;
 use crate::ppl::Partial;
 use crate::reason::Reason;
-use crate::trace::Trace;
 
 macro_rules! waits {
     ($($(#[$doc:meta])* $name:ident $(($kind:ty = $sample:expr))?,)*) => {
@@ -90,20 +89,24 @@ impl Ops {
     }
 }
 
-impl Ops {
+impl OpIo<'_> {
     /// Let an operation wait for room in the journal.
-    pub(crate) fn hold_for_room(
-        &mut self,
-        sets: &mut Sets,
-        journal: &Journal,
-        trace: &mut Trace,
-        index: u32,
-        reason: Reason,
-    ) {
-        let stripe = self[index].stripe().map_or(0, |stripe| stripe.0);
-        let used = narrow(journal.used());
-        trace.note_op(sets, self, index, reason, stripe, used);
-        self.hold_op(index, Wait::JournalRoom(reason));
+    pub(crate) fn hold_for_room(&mut self, index: u32, reason: Reason) {
+        let stripe = self.ops[index].stripe().map_or(0, |stripe| stripe.0);
+        let used = narrow(self.journal.used());
+        self.note(index, reason, stripe, used);
+        self.ops.hold_op(index, Wait::JournalRoom(reason));
+    }
+}
+
+impl Ops {
+    /// There may be room in the journal: call the operations that wait for it.
+    pub(crate) fn wake_for_room(&mut self, journal: &mut Journal, sets: &mut Sets) {
+        journal.forget_asked();
+        self.wake_for_journal();
+        if journal.replay().is_active() {
+            sets.look();
+        }
     }
 
     /// Let an operation wait, in the queue of its wait.
@@ -160,7 +163,7 @@ impl OpIo<'_> {
                 let is_marked = set.journal.stale().is_none_or(|generation| durable >= generation);
                 is_marked || !set.journal.is_on() || set.has_failed_flush() || set.is_lost()
             }
-            Wait::Range => self.locks.is_granted(index),
+            Wait::Range => self.ops.locks().is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
             Wait::Frames(bytes) => self.pool.work().has_run(bytes) && self.ops.is_none_at_work(),
             Wait::Redo => !self.sets.is_held_by_redo(self.journal, op),

@@ -8,18 +8,19 @@ use alloc::vec::Vec;
 use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_MAX};
 use openraid_units::{Instant, MemberLba, Nanos, PoolOffset, Sectors, SetId, SetLba, Slot};
 
+use super::others::Logging;
 use super::redo_plan::{plan_redo, InLog, RedoPlan, RedoView, REDOS_MAX};
 use super::session::Session;
 use super::Journal;
-use crate::actions::{Actions, JobColumn, JobKind};
+use crate::actions::{JobColumn, JobKind};
 use crate::array::set::Set;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::{lines_of, Line};
 use crate::cache::Cache;
 use crate::geometry::Geometry;
-use crate::io::ended::{EndedOps, News};
 use crate::io::footprint::{stripe_slots, Extent};
 use crate::io::gate::Gate;
+use crate::io::job::Job;
 use crate::io::op::{EntryState, Op, OpKind, Payload};
 use crate::io::ops::Ops;
 use crate::io::row::RowFrames;
@@ -93,25 +94,6 @@ impl Journal {
     pub(crate) fn holds_for_session(&self, set: &Set, op: &Op) -> bool {
         let is_changing = !matches!(set.journal.session(), Session::Off | Session::On);
         is_changing || (!op.is_destage() && self.is_lacked_by(set))
-    }
-
-    /// The journal was lost: let the operation write without it when the superblocks say that the journal is stale.
-    ///
-    /// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So
-    /// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
-    /// start replays acknowledged data over a part of the row.
-    fn write_without(&mut self, sets: &mut Sets, op: &Op, ended: &mut EndedOps, planted: Planted) -> Gate {
-        let set = sets.get(op.set());
-        if set.has_failed_flush() || set.is_lost() {
-            return Gate::Failed;
-        }
-        if !sets.request_stale_mark(op.set(), planted) {
-            return Gate::Waits(Wait::StaleMark);
-        }
-        if let Some(piece) = op.piece() {
-            ended.report(News::Orphaned(piece));
-        }
-        Gate::Open
     }
 
     /// Hold a destage to members without parity until the entries of its lines are durable. If a crash leaves copies that
@@ -394,48 +376,41 @@ impl Set {
     }
 }
 
+impl Set {
+    /// May rule 5 of the write gate hold an operation? Most sets have no session.
+    #[inline(always)]
+    pub(crate) fn logs(&self, op: &Op) -> bool {
+        !matches!((self.journal.session(), op.entry()), (Session::Off, EntryState::None))
+    }
+}
+
 impl Journal {
     /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
     /// hold it until they are durable.
-    pub(crate) fn log_write(
-        &mut self,
-        index: u32,
-        ops: &mut Ops,
-        sets: &mut Sets,
-        (cache, planted): (&Cache, Planted),
-        (trace, now): (&mut Trace, Instant),
-        (ended, actions): (&mut EndedOps, &mut Actions),
-    ) -> Gate {
-        let op = &ops[index];
+    pub(crate) fn log_write(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
+        let op = &with.ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
         match op.entry() {
             EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
             EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Gate::Open,
             EntryState::None | EntryState::Through(_) => {}
         }
-        match sets.get(op.set()).journal.session() {
+        match with.sets.get(op.set()).journal.session() {
             Session::Off => Gate::Open,
-            Session::On if !self.is_live() => self.write_without(sets, op, ended, planted),
+            Session::On if !self.is_live() => write_without(with.sets, op, with.planted),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
             Session::On => match op.kind() {
-                OpKind::Destage => self.await_data_entries(cache, ops, index, planted),
-                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, (trace, now), actions),
-                _ => self.log_extent(index, ops, sets, (trace, now), actions),
+                OpKind::Destage => self.await_data_entries(with.cache, with.ops, index, with.planted),
+                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, with),
+                _ => self.log_extent(index, with),
             },
             _ => Gate::Waits(Wait::Session),
         }
     }
 
-    fn log_rows(
-        &mut self,
-        index: u32,
-        ops: &mut Ops,
-        sets: &mut Sets,
-        cache: &Cache,
-        (trace, now): (&mut Trace, Instant),
-        actions: &mut Actions,
-    ) -> Gate {
+    fn log_rows(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
+        let Logging { sets, ops, cache, trace, io, .. } = with;
         let op = &ops[index];
         let rows = Rows { op, set: sets.get(op.set()), cache };
         let (plan, known) = rows.plan();
@@ -443,32 +418,46 @@ impl Journal {
         if let Err(reason) = self.group_takes(plan.records, payload, 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
+        let (now, actions) = (io.now(), io.actions());
         let (columns, bytes) = (actions.columns.len(), op.row_bytes());
         self.append_rows(&rows, &plan, known, &mut actions.columns, now);
         if !plan.inline.is_empty() {
-            ops.push_job(trace, index, JobKind::Copy, bytes, columns, None, None, actions);
+            ops.push_job(trace, index, Job::new(JobKind::Copy, bytes, columns), actions);
         }
         self.join_group(index, ops, sets, trace)
     }
 
-    fn log_extent(
-        &mut self,
-        index: u32,
-        ops: &mut Ops,
-        sets: &mut Sets,
-        (trace, now): (&mut Trace, Instant),
-        actions: &mut Actions,
-    ) -> Gate {
+    fn log_extent(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
+        let Logging { sets, ops, trace, io, .. } = with;
         let op = &ops[index];
-        let to = match self.append_extent(sets.get(op.set()), op.extent(), now) {
+        let to = match self.append_extent(sets.get(op.set()), op.extent(), io.now()) {
             Ok(to) => to,
             Err(reason) => return Gate::Waits(Wait::JournalRoom(reason)),
         };
         let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
         let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
-        ops.push_copy(trace, index, to, from, bytes, actions);
+        ops.push_copy(trace, index, (to, from), bytes, io.actions());
         self.join_group(index, ops, sets, trace)
     }
+}
+
+/// The journal was lost: let the operation write without it when the superblocks say that the journal is stale.
+///
+/// Until the session has ended, a crash and a journal that is found again would replay old entries over this write. So
+/// a write past the cache is acknowledged only after that. If the session cannot end, nothing is written: the next
+/// start replays acknowledged data over a part of the row.
+fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
+    let set = sets.get(op.set());
+    if set.has_failed_flush() || set.is_lost() {
+        return Gate::Failed;
+    }
+    if !sets.request_stale_mark(op.set(), planted) {
+        return Gate::Waits(Wait::StaleMark);
+    }
+    if let Some(piece) = op.piece() {
+        sets.signal(Signal::Orphaned(piece));
+    }
+    Gate::Open
 }
 
 /// Maximum number of copies of a mirror that the journal protects.

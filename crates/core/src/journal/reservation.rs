@@ -81,7 +81,7 @@ impl Journal {
     }
 
     /// The writes that wait for room are called, and will ask again.
-    pub(super) fn forget_asked(&mut self) {
+    pub(crate) fn forget_asked(&mut self) {
         self.room.asked = 0;
     }
 
@@ -184,8 +184,7 @@ impl Ops {
 
 impl Journal {
     /// Reserve room for the records of a write past the cache; false if it has to wait.
-    pub(crate) fn reserve_room(&mut self, ops: &mut Ops, sets: &Sets, cache: &Cache, index: u32) -> bool {
-        let op = &ops[index];
+    pub(crate) fn reserve_room(&mut self, op: &mut Op, sets: &Sets, cache: &Cache) -> bool {
         if !op.is_direct_write() || op.parent().is_some() || op.reserved() > 0 {
             return true;
         }
@@ -197,31 +196,16 @@ impl Journal {
         }
         let (need, dirty) = (set.logs_at_most(op), sets.dirty_in_session(cache));
         let Some(reserved) = self.reserve(need, dirty) else { return false };
-        ops[index].reserve(reserved);
+        op.reserve(reserved);
         true
     }
 
     /// An operation has ended: the room that it reserved is free, or taken by its entry. Data that it has destaged needs no
-    /// more room. True if that called operations that wait for room: pieces may wait for it too.
-    pub(crate) fn release_room(&mut self, ops: &mut Ops, sets: &mut Sets, index: u32) -> bool {
-        let op = &mut ops[index];
+    /// more room. True if there may be room for others.
+    pub(crate) fn release_room(&mut self, op: &mut Op) -> bool {
         let reserved = op.reserve(0);
-        let frees = reserved > 0 || op.is_destage();
         self.release(reserved);
-        let calls = frees && ops.is_journal_awaited();
-        if calls {
-            self.call_waiting_ops(ops, sets);
-        }
-        calls
-    }
-
-    /// There may be room: call the operations that wait for it.
-    pub(crate) fn call_waiting_ops(&mut self, ops: &mut Ops, sets: &mut Sets) {
-        self.forget_asked();
-        ops.wake_for_journal();
-        if self.replay.is_active() {
-            sets.look();
-        }
+        reserved > 0 || op.is_destage()
     }
 }
 

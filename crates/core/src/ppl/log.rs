@@ -12,6 +12,7 @@ use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
 use crate::io::drive_io::DriveIo;
 use crate::io::gate::Gate;
+use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
 use crate::io::ops::Ops;
 use crate::io::row::RowFrames;
@@ -88,7 +89,12 @@ impl Ops {
             push(op.buffer(view.p));
         }
         let to = op.partial_buffer();
-        self.push_job(trace, index, JobKind::Generate, op.row_bytes(), columns, Some(to), None, actions);
+        self.push_job(
+            trace,
+            index,
+            Job::new(JobKind::Generate, op.row_bytes(), columns).with_parity(Some(to), None),
+            actions,
+        );
     }
 
     /// The partial parity is computed: compute its checksum.
@@ -98,7 +104,7 @@ impl Ops {
         let at = op.partial_buffer();
         let columns = actions.columns.len();
         actions.columns.push(JobColumn { index: 0, at, old: at });
-        self.push_job(trace, index, JobKind::Checksum, op.row_bytes(), columns, None, None, actions);
+        self.push_job(trace, index, Job::new(JobKind::Checksum, op.row_bytes(), columns), actions);
     }
 }
 

@@ -36,15 +36,6 @@ enum Stands {
     InChain { next: u32 },
 }
 
-/// The part of a piece that is cut into operations, in sectors from its first one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Progress {
-    /// The sectors before this one have operations or are in the cache.
-    To(Sectors),
-    /// The sectors before `end` are processed row by row, and some rows have no operation yet: see [`RowProgress`].
-    ByRows { end: Sectors },
-}
-
 /// How a piece of a read gets its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
@@ -109,7 +100,8 @@ pub(crate) struct Piece {
     pub(super) state: PieceState,
     /// Number of operations in work.
     ops: u32,
-    progress: Progress,
+    /// Number of its sectors that have an operation already.
+    split: Sectors,
     error: Option<ReplyStatus>,
     way: Way,
     stands: Stands,
@@ -117,6 +109,8 @@ pub(crate) struct Piece {
     waits: Option<Reason>,
     /// If it bypasses the cache: the number of times that it found dirty data in its range.
     turns: u8,
+    /// Is it processed row by row? See [`RowProgress`].
+    by_rows: bool,
 }
 
 /// The progress of a piece that is processed row by row. It is stored apart from its piece, because it is large and
@@ -160,12 +154,13 @@ impl Piece {
             run,
             state: PieceState::Working,
             ops: 0,
-            progress: Progress::To(Sectors::ZERO),
+            split: Sectors::ZERO,
             error: None,
             way,
             stands: Stands::Nowhere,
             waits: None,
             turns: 0,
+            by_rows: false,
         }
     }
 
@@ -245,47 +240,45 @@ impl Piece {
         self.run = run;
     }
 
-    /// Number of its sectors that have an operation, are in the cache, or are processed row by row.
+    /// Number of its sectors that have an operation or are in the cache.
     #[inline(always)]
     pub(crate) const fn split(&self) -> Sectors {
-        let (Progress::To(end) | Progress::ByRows { end }) = self.progress;
-        end
+        self.split
     }
 
     /// This number of further sectors has an operation or is in the cache.
     #[inline(always)]
     pub(crate) fn split_off(&mut self, len: Sectors) {
-        debug_assert!(!self.is_by_rows(), "its rows come first");
-        self.progress = Progress::To(self.split() + len);
+        self.split += len;
     }
 
     /// Begin again row by row, from its first sector.
     pub(super) fn begin_by_rows(&mut self) {
-        self.progress = Progress::To(Sectors::ZERO);
+        self.split = Sectors::ZERO;
         self.set_reading(Reading::ByRows);
     }
 
     /// Have all of its sectors an operation, or will the rest get none because it failed?
     #[inline(always)]
     pub(super) fn is_split(&self) -> bool {
-        self.error.is_some() || matches!(self.progress, Progress::To(end) if end >= self.sectors())
+        self.error.is_some() || (!self.by_rows && self.split >= self.sectors())
     }
 
     /// Process its next `len` sectors row by row.
     #[inline(always)]
     pub(super) fn begin_rows(&mut self, len: Sectors) {
-        self.progress = Progress::ByRows { end: self.split() + len };
+        self.by_rows = true;
+        self.split += len;
     }
 
-    /// All its rows so far have operations.
     #[inline(always)]
     pub(super) fn end_rows(&mut self) {
-        self.progress = Progress::To(self.split());
+        self.by_rows = false;
     }
 
     #[inline(always)]
     pub(super) const fn is_by_rows(&self) -> bool {
-        matches!(self.progress, Progress::ByRows { .. })
+        self.by_rows
     }
 
     /// An operation, a copy, or a wait for the journal begins for it.
@@ -448,7 +441,7 @@ impl fmt::Display for Piece {
             f,
             "{:?}, {} of {} split, {} operations, error {:?}, stands {:?}, {:?}",
             self.state,
-            self.split(),
+            self.split,
             self.sectors(),
             self.ops,
             self.error,

@@ -331,9 +331,7 @@ impl Controller {
         let piece = self.requests.piece(index);
         if piece.is_filling() {
             let keep = !piece.has_failed();
-            if self.cache.end_fill(&mut self.requests, &self.arrays, &self.sets, index, keep, actions) {
-                self.requests.call_for_lines();
-            }
+            self.cache.end_fill(&mut self.requests, &self.arrays, &self.sets, index, keep, actions);
             self.requests.release_ahead_waiters(index);
             if self.requests.piece(index).has_ops() {
                 return;

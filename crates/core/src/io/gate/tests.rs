@@ -290,8 +290,8 @@ fn an_operation_that_waits_for_something_available_is_found() {
     // The same after the write.
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.hold(Wait::FailureMark);
-    let Controller { ops, sets, trace, planted, .. } = &mut bench.controller;
-    assert!(!ops.pass_reply_gate(sets, trace, *planted, bench.op));
+    let op = bench.op;
+    assert!(!bench.io().pass_reply_gate(op));
     assert_eq!(bench.io().find_forgotten(), None);
     bench.release(Wait::FailureMark);
     assert_eq!(bench.io().find_forgotten(), Some((bench.op, Wait::ReplyMark)));
