@@ -12,7 +12,7 @@
 //! limits bound all of them, so that nothing grows after start.
 
 use alloc::vec::Vec;
-use openraid_units::{ArrayId, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
+use openraid_units::{ArrayId, Bytes, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
 
 use crate::adaptive::{Load, Tuning};
 use crate::admin::{AdminReply, Policy};
@@ -377,6 +377,14 @@ impl Actions {
             columns: Vec::with_capacity(COLUMNS_MAX),
             metadata: Vec::with_capacity(METADATA_MAX),
         }
+    }
+
+    /// Issue a job without parity, on one column of `len` bytes.
+    pub(crate) fn push_job(&mut self, tag: Tag, kind: JobKind, (at, old): (PoolOffset, PoolOffset), len: Bytes) {
+        let columns_start = u32::try_from(self.columns.len()).expect("the arena is small");
+        let len = u32::try_from(len.get()).expect("a piece is at most 1 MiB");
+        self.columns.push(JobColumn { index: 0, at, old });
+        self.jobs.push(ParityJob { tag, kind, len, columns_start, columns_len: 1, p: None, q: None });
     }
 
     /// Forget all actions; keeps the memory.

@@ -27,7 +27,7 @@ use crate::io::ended::{EndedFor, EndedOps, News};
 use crate::io::op::OpKind;
 use crate::io::ops::Ops;
 use crate::journal::attach::JournalStatus;
-use crate::journal::commit::{JournalRead, JournalWork};
+use crate::journal::commit::JournalWork;
 use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
@@ -163,7 +163,7 @@ impl Controller {
             self.hand_on(actions);
         }
         if self.requests.submitted().len() > 1 && self.cache.is_on() {
-            self.cache.glance_at_requests(&self.requests, &self.arrays, &self.sets);
+            self.cache.glance_at_requests(self.requests.submitted(), &self.arrays, &self.sets);
         }
         while let Some(request) = self.requests.next_submitted() {
             self.admit(request, actions);
@@ -221,7 +221,7 @@ impl Controller {
                 self.op_io(actions).on_partial_read(op, command, result);
                 self.hand_on(actions);
             }
-            Owner::Journal(JournalWork::Read(JournalRead::Redo(op))) => {
+            Owner::Journal(JournalWork::Redo(op)) => {
                 if command.is_issued() && result == Err(CommandError::Timeout) {
                     let (journal, mut with) = self.journal_and_others(actions);
                     journal.drop_device(command.journal_device(), &mut with);
@@ -345,6 +345,9 @@ impl Controller {
                 }
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
                 Signal::PaceChanged => self.cache.wait_changed(),
+                Signal::UnitEnded(first, error) => self.requests.release_chain(first, error),
+                Signal::LinesFree => self.requests.lines_are_free(),
+                Signal::LinesHeld => self.requests.wake_all(),
                 Signal::JournalRoom
                 | Signal::EntriesEnded
                 | Signal::Orphaned(_)
@@ -415,7 +418,7 @@ impl Controller {
             if self.ops.has_ready() {
                 self.step_ready(actions);
             } else if self.is_quiet() {
-                self.cache.note_hurry(&self.requests, &self.journal, &self.sets, &mut self.channels);
+                self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
                 debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
                 break;
             } else if !self.run_waiting(actions) {
@@ -482,7 +485,8 @@ impl Controller {
             match owner {
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => {
-                    self.cache.on_destaged(&mut self.sets, &mut self.requests, self.now, set, data, error)
+                    self.cache.on_destaged(&mut self.sets, self.now, set, data, error);
+                    self.hand_on(actions);
                 }
             }
         }
@@ -540,8 +544,9 @@ impl Controller {
         {
             return true;
         }
-        self.cache.note_hurry(&self.requests, &self.journal, &self.sets, &mut self.channels);
+        self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
         if self.cache.is_on() && self.pump_destage() {
+            self.hand_on(actions);
             return true;
         }
         if self.journal.state() != JournalState::None && self.pump_journal(actions) {

@@ -9,6 +9,7 @@ use openraid_units::{DriveId, Instant, SetId};
 
 use super::set::Set;
 use super::table::Table;
+use crate::actions::ReplyStatus;
 use crate::controller::Wake;
 use crate::limits::MEMBERS_MAX;
 
@@ -77,6 +78,13 @@ pub(crate) enum Signal {
     PaceChanged,
     /// The journal is gone: no line of the cache needs an entry.
     JournalGone,
+    /// A dirty unit of the cache was written, or could not be: the pieces that wait for it continue, with this error. The
+    /// first of them is given.
+    UnitEnded(u32, Option<ReplyStatus>),
+    /// Lines of the cache became clean: the pieces that wait for lines are called one after the other.
+    LinesFree,
+    /// No piece may get lines any more: all that wait for the cache or for the journal are called.
+    LinesHeld,
     /// A set is not started: the data that was loaded for it is dropped from the cache.
     NotStarted(SetId),
 }
@@ -170,6 +178,11 @@ impl Sets {
     /// Leave a signal for the layers above the sets.
     pub(crate) fn signal(&mut self, signal: Signal) {
         self.signals.push(signal);
+    }
+
+    /// Is there room for this many signals?
+    pub(crate) const fn has_signal_room(&self, count: usize) -> bool {
+        self.signals.len + count <= SIGNALS_MAX
     }
 
     /// Is there a signal to hand on?

@@ -7,7 +7,7 @@ use super::lines::{lines_of, Mask};
 use super::{unit_at, unit_extent, Cache};
 use crate::actions::Actions;
 use crate::array::set::Set;
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Frames;
 use crate::geometry::{Level, SetSpec};
@@ -58,6 +58,18 @@ impl Bench {
     pub(super) fn parts(&mut self) -> (&mut Cache, Callers<'_>, &mut Actions) {
         let Self { cache, requests, sets, trace, actions, .. } = self;
         (cache, Callers { requests, sets, trace }, actions)
+    }
+
+    /// Hand on what the cache has left for the pieces.
+    pub(super) fn hand_on(&mut self) {
+        while let Some(signal) = self.sets.take_signal() {
+            match signal {
+                Signal::UnitEnded(first, error) => self.requests.release_chain(first, error),
+                Signal::LinesFree => self.requests.lines_are_free(),
+                Signal::LinesHeld => self.requests.wake_all(),
+                _ => panic!("{signal:?} is not for pieces"),
+            }
+        }
     }
 
     /// A request of a host for sectors of the array, and its only piece.

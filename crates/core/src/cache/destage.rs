@@ -13,7 +13,7 @@ use super::units::UnitState;
 use super::{may_sweep, unit_extent};
 use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
@@ -28,7 +28,6 @@ use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
-use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 use crate::trace::Trace;
@@ -85,8 +84,14 @@ impl Journal {
 impl Cache {
     /// Note whether something waits for destage.
     #[inline]
-    pub(crate) fn note_hurry(&mut self, requests: &Requests, journal: &Journal, sets: &Sets, channels: &mut Channels) {
-        let waited = !requests.is_none_waiting() | journal.is_short();
+    pub(crate) fn note_hurry(
+        &mut self,
+        is_piece_waiting: bool,
+        journal: &Journal,
+        sets: &Sets,
+        channels: &mut Channels,
+    ) {
+        let waited = is_piece_waiting | journal.is_short();
         let hurries = waited | self.draining | (journal.presses() > 0);
         channels.set_destage_hurries(hurries);
         if core::mem::take(&mut self.awaited_changed) {
@@ -208,7 +213,6 @@ impl Cache {
     pub(crate) fn on_destaged(
         &mut self,
         sets: &mut Sets,
-        requests: &mut Requests,
         now: Instant,
         set: SetId,
         data: DestageData,
@@ -221,7 +225,8 @@ impl Cache {
         }
         let failed = error.is_some();
         self.units.was_written(unit, failed);
-        self.wake_for_lines(requests, failed);
+        // After a failure perhaps no piece gets lines any more.
+        sets.signal(if failed || self.is_held() { Signal::LinesHeld } else { Signal::LinesFree });
         let is_any_refused = self.units.is_any_refused(set);
         sets.get_mut(set).dirty.note_written(failed, is_any_refused);
         if !failed {
@@ -229,7 +234,7 @@ impl Cache {
         }
         let entry = *self.units.get(unit);
         let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
-        self.release_waiters(requests, unit, error);
+        self.release_waiters(sets, unit, error);
         let dirty = &mut sets.get_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch();
         if entry.sectors > 0 && is_old && begun != dirty.epoch() && !failed {
@@ -259,13 +264,15 @@ impl Cache {
     }
 
     /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
-    fn release_waiters(&mut self, requests: &mut Requests, unit: u32, error: Option<ReplyStatus>) {
+    fn release_waiters(&mut self, sets: &mut Sets, unit: u32, error: Option<ReplyStatus>) {
         let first = core::mem::replace(&mut self.units.get_mut(unit).waiters, NONE);
-        requests.release_chain(first, error);
+        if first != NONE {
+            sets.signal(Signal::UnitEnded(first, error));
+        }
     }
 
     /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
-    fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, requests: &mut Requests, unit: u32) {
+    fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, unit: u32) {
         self.units.set_state(unit, UnitState::Held);
         let entry = *self.units.get(unit);
         // While the set is failed, the journal keeps the set's entries, whatever the cache holds.
@@ -279,8 +286,8 @@ impl Cache {
         }
         let dirty = &mut sets.get_mut(entry.set).dirty;
         dirty.hold_unit(entry.epoch);
-        self.release_waiters(requests, unit, Some(ReplyStatus::IoError));
-        requests.wake_all();
+        self.release_waiters(sets, unit, Some(ReplyStatus::IoError));
+        sets.signal(Signal::LinesHeld);
     }
 }
 
@@ -317,7 +324,7 @@ impl Controller {
             return false;
         }
         let (mut moved, places) = (false, self.channels.destage_places(&self.limits));
-        while self.cache.may_destage(&self.ops, &self.limits, places) {
+        while self.cache.may_destage(&self.ops, &self.limits, places) && self.sets.has_signal_room(2) {
             let presses = self.journal.presses();
             let Self { cache, sets, .. } = self;
             let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
@@ -327,7 +334,7 @@ impl Controller {
                 self.cache.glance_at_units(entry.set, sweeps);
             }
             if self.sets.get(entry.set).has_failed() {
-                self.cache.hold_unit(&mut self.sets, &mut self.journal, &mut self.requests, unit);
+                self.cache.hold_unit(&mut self.sets, &mut self.journal, unit);
                 continue;
             }
             self.cache.units.set_state(unit, UnitState::Writing);
@@ -499,10 +506,10 @@ mod tests {
         bench.cache.units.set_state(unit, UnitState::Writing);
         bench.cache.begin_writing(Instant::ZERO, SET, 1);
         bench.cache.stage_line(&mut bench.journal, line, Mask::range(0, written));
-        let Bench { cache, sets, journal, requests, .. } = &mut bench;
+        let Bench { cache, sets, journal, .. } = &mut bench;
         cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(written));
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
-        cache.on_destaged(sets, requests, Instant(7), SET, data, error);
+        cache.on_destaged(sets, Instant(7), SET, data, error);
         let state = (cache.units.find(SET, 0) == Some(unit)).then(|| cache.units.get(unit).state);
         (state, bench)
     }

@@ -12,8 +12,7 @@ use super::places::Places;
 use super::{unit_at, Cache};
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
-use crate::events::RequestKind;
-use crate::requests::Requests;
+use crate::events::{BlockRequest, RequestKind};
 use crate::slab::NONE;
 
 /// Maximum number of requests that are looked up together: a little more than the cache misses that a processor can
@@ -23,11 +22,16 @@ const GLANCES_MAX: usize = 32;
 impl Cache {
     /// Touch the entries for requests that are about to be admitted, and for the lines that make room for them.
     #[inline(never)]
-    pub(crate) fn glance_at_requests(&self, requests: &Requests, arrays: &Arrays, sets: &Sets) {
+    pub(crate) fn glance_at_requests<'a>(
+        &self,
+        submitted: impl Iterator<Item = &'a BlockRequest>,
+        arrays: &Arrays,
+        sets: &Sets,
+    ) {
         let (mut lines, mut units) = ([0; GLANCES_MAX], [0; GLANCES_MAX]);
         let (mut count, mut writes) = (0, 0);
         let geometry_of = |set: SetId| sets.get(set).geometry();
-        for request in requests.submitted().take(GLANCES_MAX) {
+        for request in submitted.take(GLANCES_MAX) {
             let Some(array) = arrays.find(request.array) else { continue };
             let at = Bytes(request.offset.get()).sectors_floor();
             if at >= array.capacity() {

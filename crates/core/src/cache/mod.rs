@@ -26,7 +26,6 @@ pub(crate) mod streams;
 mod sweep;
 pub(crate) mod sync;
 pub(crate) mod units;
-pub(crate) mod waiters;
 pub(crate) mod write;
 
 use lines::{lines_of, Lines, Mask, LINE_SECTORS};
@@ -190,6 +189,11 @@ impl Cache {
     /// Number of all lines.
     pub(crate) fn line_count(&self) -> u32 {
         self.lines.len()
+    }
+
+    /// Pieces wait for more destage, however much is in work: the lines may be dirty again.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
     }
 
     /// A flush or a stop begins or ends to wait for the dirty data of a set.

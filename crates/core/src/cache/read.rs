@@ -167,7 +167,8 @@ impl Cache {
         }
     }
 
-    /// A read has all its bytes: keep the data that its lines still need.
+    /// A read has all its bytes: keep the data that its lines still need. True if pieces that wait for lines are to be
+    /// called: its lines are no longer being filled, and none is dirty, so that no destage calls them.
     pub(crate) fn end_fill(
         &mut self,
         requests: &mut Requests,
@@ -176,9 +177,9 @@ impl Cache {
         piece: u32,
         keep: bool,
         actions: &mut Actions,
-    ) {
+    ) -> bool {
         if !requests.piece_mut(piece).end_fill() {
-            return;
+            return false;
         }
         let (first, last) = requests.piece(piece).range();
         let mut at = first;
@@ -191,7 +192,7 @@ impl Cache {
             self.fill_extent(requests, piece, set, (set_lba, from, len), keep, actions);
             at += len;
         }
-        self.wake_for_filled_lines(requests);
+        self.dirty == 0
     }
 
     /// An extent of the set, which begins `from` sectors into the piece.

@@ -10,7 +10,6 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::journal::Journal;
-use crate::requests::Requests;
 
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -139,12 +138,16 @@ enum FlushTurn {
     Later,
 }
 
-/// Progress of a flush with the set whose turn it is.
+/// The cache's answer to a flush of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sync {
-    /// Not begun.
-    Idle,
-    /// Waits for the units of the epochs that it ended.
+pub(crate) enum Synced {
+    /// All data that the flush covers is on the members.
+    Done,
+    /// Some of it could not be written.
+    Failed,
+    /// Other flushes come first: the flush asks again.
+    Later,
+    /// The flush waits for the units of the epochs that it ended, and asks again.
     Waits,
 }
 
@@ -156,34 +159,35 @@ impl Set {
 }
 
 impl Cache {
-    /// Bring all data of a set that a flush covers to the members; true when it is there. Until then the flush is
-    /// called again.
+    /// Bring all data of a set that a flush covers to the members. Until it is there the flush asks again. `number` is its
+    /// number, `last` that of the last request so far; `waits` says that it waits for this set already.
     pub(crate) fn sync_set(
         &mut self,
-        requests: &mut Requests,
         sets: &mut Sets,
         journal: &Journal,
-        request: u32,
         set: SetId,
-    ) -> bool {
-        if !requests.get(request).is_syncing() {
+        (number, last): (u64, u64),
+        waits: bool,
+    ) -> Synced {
+        if !waits {
             if sets.get(set).is_promised(journal) {
-                return true;
+                return Synced::Done;
             }
-            let (number, asked) = (requests.get(request).number(), requests.admitted());
-            match sets.get_mut(set).dirty.begin_flush(number, asked) {
-                FlushTurn::NothingDirty => return true,
-                FlushTurn::Later => return false,
+            match sets.get_mut(set).dirty.begin_flush(number, last) {
+                FlushTurn::NothingDirty => return Synced::Done,
+                FlushTurn::Later => return Synced::Later,
                 FlushTurn::EndsEpoch => self.units.end_rest(set),
                 FlushTurn::Joins => {}
             }
-            requests.begin_sync(request);
             self.awaited_changed = true;
         }
-        let Some(failed) = sets.get_mut(set).dirty.end_flush() else { return false };
-        requests.end_sync(request, failed);
+        let Some(failed) = sets.get_mut(set).dirty.end_flush() else { return Synced::Waits };
         self.awaited_changed = true;
-        true
+        if failed {
+            Synced::Failed
+        } else {
+            Synced::Done
+        }
     }
 }
 

@@ -516,7 +516,8 @@ mod tests {
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
         bench.cache.units.set_state(unit, UnitState::Writing);
         bench.cache.begin_writing(Instant::ZERO, SET, 1);
-        bench.cache.on_destaged(&mut bench.sets, &mut bench.requests, Instant::ZERO, SET, data, None);
+        bench.cache.on_destaged(&mut bench.sets, Instant::ZERO, SET, data, None);
+        bench.hand_on();
         assert!(bench.requests.wants_ops());
     }
 

@@ -15,7 +15,7 @@ use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::wait::Wait;
-use crate::journal::commit::{JournalRead, JournalWork};
+use crate::journal::commit::JournalWork;
 use crate::journal::window::SILENT;
 use crate::journal::Journal;
 use crate::limits::Limits;
@@ -323,7 +323,7 @@ impl OpIo<'_> {
             data: Data::Frames(to),
             class: op.class(),
             hold: op.work().map(Hold::Work),
-            ..self.journal.command_to(device, JournalWork::Read(JournalRead::Redo(index)))
+            ..self.journal.command_to(device, JournalWork::Redo(index))
         };
         self.ops[index].pending += 1;
         self.channels.push(self.now, &command, self.actions);

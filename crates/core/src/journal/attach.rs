@@ -283,8 +283,9 @@ impl Journal {
         }
         let end = self.durable + 1;
         if self.log.first_needed(end) == end {
-            let superblock = self.superblock.as_mut().expect("it was attached");
-            superblock.tail = LogPlace { sequence: end, position: self.head };
+            let position = self.head;
+            let superblock = self.table_mut();
+            superblock.tail = LogPlace { sequence: end, position };
             superblock.clean = true;
         }
         self.state = JournalState::Closing;

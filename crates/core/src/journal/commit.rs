@@ -12,8 +12,9 @@ use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
 use openraid_units::{Sectors, Tag, TagKind};
 
 use super::others::Others;
+use super::window::WindowUser;
 use super::Journal;
-use crate::actions::{Actions, Data, JobColumn, JobKind, ParityJob};
+use crate::actions::{Actions, Data, JobKind};
 use crate::array::sets::{Change, Sets, Signal};
 use crate::controller::CommandError;
 use crate::io::command::Command;
@@ -25,23 +26,12 @@ use crate::trace::Trace;
 /// The purpose of a command of the journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum JournalWork {
-    /// A read, for this user.
-    Read(JournalRead),
+    /// A read of payload for this operation, which writes it to a member.
+    Redo(u32),
+    /// A read into the window, for its user.
+    Window(WindowUser),
     /// A write, which must be durable when it ends.
     Write(JournalWrite),
-}
-
-/// A read from a device of the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum JournalRead {
-    /// Payload for replay.
-    Replay,
-    /// Payload for this operation, which writes it to a member.
-    Redo(u32),
-    /// A piece of an entry that is copied out of the ring.
-    Spill,
-    /// A piece of the log for a device that joins.
-    Join,
 }
 
 /// A write to a device of the journal.
@@ -89,17 +79,7 @@ impl Journal {
     /// their bytes, and the write follows that job.
     fn sum_payload(&mut self, actions: &mut Actions) {
         let (at, payload) = (self.buffer(self.flying.buffer), self.flying.payload);
-        let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
-        actions.columns.push(JobColumn { index: 0, at, old: at });
-        actions.jobs.push(ParityJob {
-            tag: Tag::new(TagKind::Journal, 0, 0),
-            kind: JobKind::Checksum,
-            len: u32::try_from(payload.bytes().get()).expect("at most 1 MiB"),
-            columns_start,
-            columns_len: 1,
-            p: None,
-            q: None,
-        });
+        actions.push_job(Tag::new(TagKind::Journal, 0, 0), JobKind::Checksum, (at, at), payload.bytes());
         self.flying.pending += 1;
     }
 
@@ -201,15 +181,19 @@ impl Journal {
         result: Result<(), CommandError>,
         with: &mut Others<'_>,
     ) -> bool {
-        match work {
-            JournalWork::Read(read) => {
-                with.sets.look();
-                self.read_ended(read, command, result, &mut with.io)
-            }
+        let user = match work {
+            JournalWork::Redo(_) => unreachable!("an operation reads for a redo"),
+            JournalWork::Window(user) => user,
             JournalWork::Write(write) => {
                 self.write_ended(write, command, result.is_ok(), with);
-                false
+                return false;
             }
+        };
+        with.sets.look();
+        match user {
+            WindowUser::Replay => self.replay_read_ended(command, result, &mut with.io),
+            WindowUser::Spill => self.spill_read_ended(command, result, &mut with.io),
+            WindowUser::Join => self.join_read_ended(command, result, &mut with.io),
         }
     }
 
@@ -237,22 +221,6 @@ impl Journal {
                 self.join_written();
                 sets.look();
             }
-        }
-    }
-
-    /// A read from a device has ended. True if the device is to be dropped, because it did not answer in time.
-    fn read_ended(
-        &mut self,
-        read: JournalRead,
-        command: &Command,
-        result: Result<(), CommandError>,
-        io: &mut DriveIo,
-    ) -> bool {
-        match read {
-            JournalRead::Replay => self.replay_read_ended(command, result, io),
-            JournalRead::Redo(_) => unreachable!("an operation reads for a redo"),
-            JournalRead::Spill => self.spill_read_ended(command, result, io),
-            JournalRead::Join => self.join_read_ended(command, result, io),
         }
     }
 }

@@ -3,7 +3,7 @@
 use openraid_format::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 
-use super::commit::{JournalRead, JournalWork, JournalWrite};
+use super::commit::{JournalWork, JournalWrite};
 use super::window::WindowUser;
 use super::Journal;
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
@@ -170,12 +170,8 @@ impl Journal {
         place: (DriveLba, Sectors),
         io: &mut DriveIo,
     ) {
-        let (read, class) = match user {
-            WindowUser::Spill => (JournalRead::Spill, IoClass::Metadata),
-            WindowUser::Join => (JournalRead::Join, IoClass::Rebuild),
-            WindowUser::Replay => (JournalRead::Replay, IoClass::Metadata),
-        };
-        let command = self.command_to(number, JournalWork::Read(read));
+        let class = if user == WindowUser::Join { IoClass::Rebuild } else { IoClass::Metadata };
+        let command = self.command_to(number, JournalWork::Window(user));
         let into = Data::Frames(self.window_of(user));
         io.push(&command.doing(DriveOp::Read, place, into).of_class(class).holding(Some(Hold::Window)));
     }

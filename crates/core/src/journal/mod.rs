@@ -218,6 +218,11 @@ impl Journal {
         self.superblock.as_ref().expect("the journal was attached")
     }
 
+    /// As [`Journal::table`].
+    fn table_mut(&mut self) -> &mut JournalSuperblock {
+        self.superblock.as_mut().expect("the journal was attached")
+    }
+
     /// The place in its table of the set with this UUID.
     pub(crate) fn index_of(&self, set: Uuid) -> Option<u8> {
         self.superblock.as_ref()?.index_of(set)
@@ -231,8 +236,7 @@ impl Journal {
 
     /// The first entry of the session in this place of the table.
     pub(crate) fn first_entry_of(&self, index: u8) -> u64 {
-        let superblock = self.superblock.as_ref().expect("asked of a journal that was attached");
-        superblock.arrays[usize::from(index)].map_or(1, |array| array.first_sequence)
+        self.table().arrays[usize::from(index)].map_or(1, |array| array.first_sequence)
     }
 
     /// The sequence number of the entry that takes records now.
@@ -289,7 +293,7 @@ impl Journal {
 
     /// Number of sectors of the blocks in which the journal is read and written.
     pub(crate) fn block_sectors(&self) -> u64 {
-        self.superblock.as_ref().expect("asked of a journal that was attached").block.sectors().get()
+        self.table().block.sectors().get()
     }
 
     /// Does any device of it work?
@@ -352,7 +356,7 @@ impl Journal {
     }
 
     pub(crate) fn ring(&self) -> JournalRing {
-        self.superblock.as_ref().expect("asked of a journal that was attached").ring()
+        self.table().ring()
     }
 
     /// First byte of a buffer of the pool. The window follows the last one.
@@ -408,7 +412,7 @@ impl Journal {
     /// higher epoch says that the other one is stale.
     pub(crate) fn go_alone(&mut self) {
         let start = self.first_open();
-        let superblock = self.superblock.as_mut().expect("it was attached");
+        let superblock = self.table_mut();
         superblock.epoch += 1;
         superblock.epoch_start = start;
         self.be_one();
@@ -417,7 +421,7 @@ impl Journal {
 
     /// The working device is the whole journal: it may be opened without the other one, but not the other one without it.
     pub(super) fn be_one(&mut self) {
-        self.superblock.as_mut().expect("it was attached").mirrors = 1;
+        self.table_mut().mirrors = 1;
         self.devices.iter_mut().filter(|device| device.state.works()).for_each(|device| device.mirror = 0);
     }
 

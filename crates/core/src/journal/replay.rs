@@ -15,7 +15,7 @@ use super::others::Others;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::window::{WindowUser, SILENT};
 use super::{Journal, JournalState};
-use crate::actions::{JobColumn, JobKind, ParityJob};
+use crate::actions::JobKind;
 use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
@@ -24,7 +24,6 @@ use crate::cache::{unit_at, unit_extent, Cache};
 use crate::controller::CommandError;
 use crate::io::command::Command;
 use crate::io::drive_io::DriveIo;
-use crate::limits::FRAME_BYTES;
 
 /// Why a set is not started whose data does not fit.
 const TOO_MUCH: &str =
@@ -302,18 +301,9 @@ impl Journal {
         let mask = Mask::range(first, last);
         cache.log_line(&mut self.log, line, mask, None, sequence);
         cache.mark_dirty(line, mask, unit, unit_sectors.get());
-        let columns_start = u32::try_from(io.actions().columns.len()).expect("the arena is small");
         self.replay.copies += 1;
-        io.actions().columns.push(JobColumn { index: 0, at: cache.frame_of(line, first), old: from });
-        io.actions().jobs.push(ParityJob {
-            tag: Tag::new(TagKind::Journal, 1, 0),
-            kind: JobKind::Copy,
-            len: u32::try_from(Sectors(last - first).bytes().get().min(FRAME_BYTES)).expect("a line"),
-            columns_start,
-            columns_len: 1,
-            p: None,
-            q: None,
-        });
+        let (tag, len) = (Tag::new(TagKind::Journal, 1, 0), Sectors(last - first).bytes());
+        io.actions().push_job(tag, JobKind::Copy, (cache.frame_of(line, first), from), len);
         true
     }
 
@@ -452,7 +442,6 @@ impl Journal {
         }
         self.log.end_array_entries(array);
         sets.resume_session(id, now);
-        sets.signal(Signal::Changed);
     }
 }
 

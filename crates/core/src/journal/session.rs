@@ -420,19 +420,6 @@ impl Sets {
     }
 }
 
-/// The result of a step of a session.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct SessionStep {
-    /// The session has changed: pieces and operations that wait for it or for the journal are called.
-    pub(super) moves: bool,
-    /// Destage hurries from now on, or waits for the age of dirty data again.
-    pub(super) paces: bool,
-}
-
-impl SessionStep {
-    const WAITS: Self = Self { moves: false, paces: false };
-}
-
 impl Journal {
     /// Can the journal protect writes of this set? The error is the reason why not.
     pub(crate) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
@@ -474,21 +461,10 @@ impl Journal {
 
     /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
-        let SessionStep { moves, paces } = self.step_session(id, with);
-        if paces {
-            with.sets.signal(Signal::PaceChanged);
-        }
-        if moves {
-            with.sets.signal(Signal::Changed);
-        }
-        moves || paces
-    }
-
-    fn step_session(&mut self, id: SetId, with: &mut Others<'_>) -> SessionStep {
         let Others { sets, planted, io, .. } = with;
         let set = sets.get(id);
         let own = match set.journal.state {
-            _ if set.has_failed() => return SessionStep::WAITS,
+            _ if set.has_failed() => return false,
             SetState::Off(demand) => return self.begin_session(id, demand, with),
             SetState::Settling if set.journal.flushes == 0 => return self.enter_session(sets, id),
             SetState::Entering(..) if !self.is_live() => return sets.set_session(id, SetState::Off(Demand::Asked)),
@@ -498,7 +474,7 @@ impl Journal {
             {
                 return sets.mark_session(id, share, io.now())
             }
-            SetState::Settling | SetState::Entering(..) => return SessionStep::WAITS,
+            SetState::Settling | SetState::Entering(..) => return false,
             SetState::Marked(own) => own,
         };
         let durable = set.durable_generation();
@@ -517,28 +493,28 @@ impl Journal {
             }
             Stage::Leaving { covers_all } if set.journal.flushes == 0 => sets.unmark_session(id, covers_all, io),
             Stage::Unmarking(generation) if durable >= generation => self.end_session(sets, id),
-            _ => SessionStep::WAITS,
+            _ => false,
         }
     }
 
-    fn begin_session(&mut self, id: SetId, demand: Demand, with: &mut Others<'_>) -> SessionStep {
+    fn begin_session(&mut self, id: SetId, demand: Demand, with: &mut Others<'_>) -> bool {
         let Others { sets, trace, io, .. } = with;
         let set = sets.get(id);
         let is_asked = demand != Demand::None;
         if !is_asked || !self.is_wanted_by(set) {
             self.notice_table_full(sets, id, trace, io);
-            return if is_asked { sets.end_session(id) } else { SessionStep::WAITS };
+            return if is_asked { sets.end_session(id) } else { false };
         }
         if !set.is_at_rest() {
             // Hosts wait for destage.
-            return if set.dirty.all() > 0 { sets.hurry_destage(id) } else { SessionStep::WAITS };
+            return if set.dirty.all() > 0 { sets.hurry_destage(id) } else { false };
         }
-        let paces = sets.get_mut(id).journal.end_hurry();
+        sets.end_hurry(id);
         sets.flush_for_session(id, io);
-        SessionStep { paces, ..sets.set_session(id, SetState::Settling) }
+        sets.set_session(id, SetState::Settling)
     }
 
-    fn enter_session(&mut self, sets: &mut Sets, id: SetId) -> SessionStep {
+    fn enter_session(&mut self, sets: &mut Sets, id: SetId) -> bool {
         let set = sets.get(id);
         if !self.is_wanted_by(set) {
             return sets.set_session(id, SetState::Off(Demand::Asked));
@@ -571,7 +547,7 @@ impl Journal {
         }
     }
 
-    pub(super) fn end_session(&mut self, sets: &mut Sets, id: SetId) -> SessionStep {
+    pub(super) fn end_session(&mut self, sets: &mut Sets, id: SetId) -> bool {
         let set = sets.get(id);
         if set.has_stale_metadata() {
             // The superblock of some member still has the mark.
@@ -588,13 +564,22 @@ impl Journal {
 }
 
 impl Sets {
-    fn set_session(&mut self, id: SetId, state: SetState) -> SessionStep {
+    /// The session has changed: pieces and operations that wait for it or for the journal are called. Always true.
+    fn set_session(&mut self, id: SetId, state: SetState) -> bool {
         self.get_mut(id).journal.state = state;
         self.changed(id, Change::Session);
-        SessionStep { moves: true, paces: false }
+        self.signal(Signal::Changed);
+        true
     }
 
-    fn set_stage(&mut self, id: SetId, stage: Stage) -> SessionStep {
+    /// Destage waits for the age of dirty data again.
+    fn end_hurry(&mut self, id: SetId) {
+        if self.get_mut(id).journal.end_hurry() {
+            self.signal(Signal::PaceChanged);
+        }
+    }
+
+    fn set_stage(&mut self, id: SetId, stage: Stage) -> bool {
         let own = &mut self.get_mut(id).journal;
         own.set_stage(stage);
         let state = own.state;
@@ -602,16 +587,16 @@ impl Sets {
     }
 
     /// The set has no session, and no write waits for one.
-    fn end_session(&mut self, id: SetId) -> SessionStep {
-        let paces = self.get_mut(id).journal.end_hurry();
-        SessionStep { paces, ..self.set_session(id, SetState::Off(Demand::None)) }
+    fn end_session(&mut self, id: SetId) -> bool {
+        self.end_hurry(id);
+        self.set_session(id, SetState::Off(Demand::None))
     }
 
     /// Put the mark into the superblocks of a set, unless the clean mark is being written.
-    fn mark_session(&mut self, id: SetId, share: Share, now: Instant) -> SessionStep {
+    fn mark_session(&mut self, id: SetId, share: Share, now: Instant) -> bool {
         let set = self.get_mut(id);
         if set.mark.is_unmarking() {
-            return SessionStep::WAITS;
+            return false;
         }
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if set.mark.is_clean() && set.needs_mark() {
@@ -626,8 +611,8 @@ impl Sets {
     /// A set whose part of the log was loaded takes requests from now on: its session goes on.
     pub(super) fn resume_session(&mut self, id: SetId, now: Instant) {
         let share = self.get(id).journal.share().expect("a set that is replayed has a part in the journal");
-        let step = self.mark_session(id, share, now);
-        assert!(step.moves, "a set that did not serve yet writes no clean mark");
+        let begins = self.mark_session(id, share, now);
+        assert!(begins, "a set that did not serve yet writes no clean mark");
     }
 
     fn flush_for_session(&mut self, id: SetId, io: &mut DriveIo) {
@@ -636,7 +621,7 @@ impl Sets {
     }
 
     /// Flush the members before the session ends.
-    fn flush_session(&mut self, id: SetId, io: &mut DriveIo) -> SessionStep {
+    fn flush_session(&mut self, id: SetId, io: &mut DriveIo) -> bool {
         // Writes that continue without a lost journal may still be under way.
         let covers_all = !self.get(id).mark.has_writers();
         self.flush_for_session(id, io);
@@ -644,14 +629,17 @@ impl Sets {
     }
 
     /// Destage dirty data whatever its age, because a session is to end or to begin.
-    pub(super) fn hurry_destage(&mut self, id: SetId) -> SessionStep {
+    pub(super) fn hurry_destage(&mut self, id: SetId) -> bool {
         let own = &mut self.get_mut(id).journal;
-        let paces = !own.hurries();
+        let begins = !own.hurries();
         own.set_hurries(true);
-        SessionStep { moves: false, paces }
+        if begins {
+            self.signal(Signal::PaceChanged);
+        }
+        begins
     }
 
-    fn unmark_session(&mut self, id: SetId, covers_all: bool, io: &mut DriveIo) -> SessionStep {
+    fn unmark_session(&mut self, id: SetId, covers_all: bool, io: &mut DriveIo) -> bool {
         let set = self.get_mut(id);
         // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
         if set.has_failed_flush() || set.is_lost() {
@@ -661,7 +649,7 @@ impl Sets {
         // clean as well. Otherwise a crash would require a resync, or force if a member is missing, although the
         // journal had everything. A clean mark that is being written comes first.
         if set.mark.is_flushing() {
-            return SessionStep::WAITS;
+            return false;
         }
         let is_clean = set.mark.is_idle();
         if is_clean && !covers_all {

@@ -115,7 +115,7 @@ impl Journal {
             return false;
         }
         self.writing.begin();
-        self.superblock.as_mut().expect("it was attached").generation += 1;
+        self.table_mut().generation += 1;
         self.snapshot.clone_from(&self.superblock);
         self.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
         self.counters.superblocks += 1;

@@ -36,6 +36,15 @@ enum Stands {
     InChain { next: u32 },
 }
 
+/// The part of a piece that is cut into operations, in sectors from its first one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// The sectors before this one have operations or are in the cache.
+    To(Sectors),
+    /// The sectors before `end` are processed row by row, and some rows have no operation yet: see [`RowProgress`].
+    ByRows { end: Sectors },
+}
+
 /// How a piece of a read gets its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reading {
@@ -100,8 +109,7 @@ pub(crate) struct Piece {
     pub(super) state: PieceState,
     /// Number of operations in work.
     ops: u32,
-    /// Number of its sectors that have an operation already.
-    split: Sectors,
+    progress: Progress,
     error: Option<ReplyStatus>,
     way: Way,
     stands: Stands,
@@ -109,8 +117,6 @@ pub(crate) struct Piece {
     waits: Option<Reason>,
     /// If it bypasses the cache: the number of times that it found dirty data in its range.
     turns: u8,
-    /// Is it processed row by row? See [`RowProgress`].
-    by_rows: bool,
 }
 
 /// The progress of a piece that is processed row by row. It is stored apart from its piece, because it is large and
@@ -154,13 +160,12 @@ impl Piece {
             run,
             state: PieceState::Working,
             ops: 0,
-            split: Sectors::ZERO,
+            progress: Progress::To(Sectors::ZERO),
             error: None,
             way,
             stands: Stands::Nowhere,
             waits: None,
             turns: 0,
-            by_rows: false,
         }
     }
 
@@ -240,45 +245,47 @@ impl Piece {
         self.run = run;
     }
 
-    /// Number of its sectors that have an operation or are in the cache.
+    /// Number of its sectors that have an operation, are in the cache, or are processed row by row.
     #[inline(always)]
     pub(crate) const fn split(&self) -> Sectors {
-        self.split
+        let (Progress::To(end) | Progress::ByRows { end }) = self.progress;
+        end
     }
 
     /// This number of further sectors has an operation or is in the cache.
     #[inline(always)]
     pub(crate) fn split_off(&mut self, len: Sectors) {
-        self.split += len;
+        debug_assert!(!self.is_by_rows(), "its rows come first");
+        self.progress = Progress::To(self.split() + len);
     }
 
     /// Begin again row by row, from its first sector.
     pub(super) fn begin_by_rows(&mut self) {
-        self.split = Sectors::ZERO;
+        self.progress = Progress::To(Sectors::ZERO);
         self.set_reading(Reading::ByRows);
     }
 
     /// Have all of its sectors an operation, or will the rest get none because it failed?
     #[inline(always)]
     pub(super) fn is_split(&self) -> bool {
-        self.error.is_some() || (!self.by_rows && self.split >= self.sectors())
+        self.error.is_some() || matches!(self.progress, Progress::To(end) if end >= self.sectors())
     }
 
     /// Process its next `len` sectors row by row.
     #[inline(always)]
     pub(super) fn begin_rows(&mut self, len: Sectors) {
-        self.by_rows = true;
-        self.split += len;
+        self.progress = Progress::ByRows { end: self.split() + len };
     }
 
+    /// All its rows so far have operations.
     #[inline(always)]
     pub(super) fn end_rows(&mut self) {
-        self.by_rows = false;
+        self.progress = Progress::To(self.split());
     }
 
     #[inline(always)]
     pub(super) const fn is_by_rows(&self) -> bool {
-        self.by_rows
+        matches!(self.progress, Progress::ByRows { .. })
     }
 
     /// An operation, a copy, or a wait for the journal begins for it.
@@ -441,7 +448,7 @@ impl fmt::Display for Piece {
             f,
             "{:?}, {} of {} split, {} operations, error {:?}, stands {:?}, {:?}",
             self.state,
-            self.split,
+            self.split(),
             self.sectors(),
             self.ops,
             self.error,

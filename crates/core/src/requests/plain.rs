@@ -5,6 +5,7 @@ use openraid_units::{Bytes, Sectors, SetId, SetLba};
 use crate::actions::Actions;
 use crate::array::set::Member;
 use crate::array::sets::Sets;
+use crate::cache::sync::Synced;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
@@ -145,8 +146,13 @@ impl Controller {
             return self.end_plain(index, actions);
         }
         let set = volume.set(number);
-        if self.cache.is_on() && !self.cache.sync_set(&mut self.requests, &mut self.sets, &self.journal, index, set) {
-            return false;
+        if self.cache.is_on() {
+            let (numbers, waits) = ((entry.number(), self.requests.admitted()), entry.is_syncing());
+            let answer = self.cache.sync_set(&mut self.sets, &self.journal, set, numbers, waits);
+            self.requests.table[index].note_sync(answer);
+            if matches!(answer, Synced::Waits | Synced::Later) {
+                return false;
+            }
         }
         self.requests.table[index].pass_set();
         // A session of a set with a failed flush may have no mark on its members: then the journal is not replayed.

@@ -6,7 +6,7 @@
 use openraid_units::{ArrayId, Bytes, Token};
 
 use crate::actions::ReplyStatus;
-use crate::cache::sync::Sync;
+use crate::cache::sync::Synced;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Divisor;
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
@@ -32,22 +32,58 @@ enum Origin {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
     request: BlockRequest,
-    /// Number of bytes that have a piece already. For a discard, bytes from its first whole block; for a flush, sets.
+    progress: Progress,
+    /// Number of pieces in work; for a flush or a discard, of operations.
+    pieces: u32,
+    error: Option<ReplyStatus>,
+    origin: Origin,
+}
+
+/// The part of a request that is done or in work, by its kind.
+#[derive(Clone, Copy, Debug)]
+enum Progress {
+    /// A read or a write.
+    Pieces(PieceProgress),
+    /// Number of bytes, from its first whole block, that were discarded or left out.
+    Discard(Bytes),
+    /// Number of sets that were flushed, and the progress with the set whose turn it is.
+    Flush(u32, Sync),
+}
+
+/// The progress of a request that is processed in pieces.
+#[derive(Clone, Copy, Debug)]
+struct PieceProgress {
+    /// Number of bytes that have a piece already.
     cut: u64,
     /// Number of bytes of a read that were sent.
     sent: u64,
-    /// Number of pieces in work; for a flush or a discard, of operations.
-    pieces: u32,
     /// Number of pieces that wait for payload.
     receiving: u32,
-    error: Option<ReplyStatus>,
-    /// Is it in the queue of requests that need pieces?
-    queued: bool,
-    /// A flush: its progress with the set whose turn it is.
-    sync: Sync,
-    origin: Origin,
-    /// Has it waited for frames?
-    starved: bool,
+    wants: Wants,
+    frames: Shortage,
+}
+
+/// Does a request stand in the queue of requests that need pieces?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wants {
+    Nothing,
+    Pieces,
+}
+
+/// Progress of a flush with the set whose turn it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sync {
+    /// Not begun.
+    Idle,
+    /// It waits for dirty data.
+    Waits,
+}
+
+/// Has a request waited for frames? The wait is reported once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shortage {
+    None,
+    Reported,
 }
 
 /// Does a request fit an array of this size?
@@ -64,27 +100,31 @@ pub(super) fn check_range(request: &BlockRequest, capacity: Bytes) -> Result<(),
     Ok(())
 }
 
+impl Progress {
+    /// The first `cut` bytes have a piece.
+    #[inline(always)]
+    const fn pieces(cut: u64) -> Self {
+        Self::Pieces(PieceProgress { cut, sent: 0, receiving: 0, wants: Wants::Nothing, frames: Shortage::None })
+    }
+}
+
 impl Request {
     /// A host's request of which nothing is done yet.
     #[inline(always)]
     pub(crate) fn new(request: BlockRequest, number: u64) -> Self {
-        Self {
-            request,
-            cut: 0,
-            sent: 0,
-            pieces: 0,
-            receiving: 0,
-            error: None,
-            queued: false,
-            sync: Sync::Idle,
-            origin: Origin::Host { number, is_in_array: false },
-            starved: false,
-        }
+        let progress = match request.kind {
+            RequestKind::Flush => Progress::Flush(0, Sync::Idle),
+            RequestKind::Trim { .. } => Progress::Discard(Bytes::ZERO),
+            RequestKind::Read | RequestKind::Write { .. } | RequestKind::WriteZeroes { .. } => Progress::pieces(0),
+        };
+        let origin = Origin::Host { number, is_in_array: false };
+        Self { request, progress, pieces: 0, error: None, origin }
     }
 
     /// A read-ahead request. Its one piece is in work from the beginning.
     pub(crate) fn ahead(request: BlockRequest) -> Self {
-        Self { cut: request.len, pieces: 1, origin: Origin::ReadAhead, ..Self::new(request, 0) }
+        let progress = Progress::pieces(request.len);
+        Self { progress, pieces: 1, origin: Origin::ReadAhead, ..Self::new(request, 0) }
     }
 
     /// The request as the host sent it.
@@ -171,33 +211,51 @@ impl Request {
     /// Is all of it cut into pieces?
     #[inline(always)]
     const fn is_cut(&self) -> bool {
-        self.cut == self.request.len
+        self.own().cut == self.request.len
+    }
+
+    #[inline(always)]
+    const fn own(&self) -> &PieceProgress {
+        match &self.progress {
+            Progress::Pieces(own) => own,
+            Progress::Discard(_) | Progress::Flush(..) => panic!("asked of a request with pieces"),
+        }
+    }
+
+    #[inline(always)]
+    const fn own_mut(&mut self) -> &mut PieceProgress {
+        match &mut self.progress {
+            Progress::Pieces(own) => own,
+            Progress::Discard(_) | Progress::Flush(..) => panic!("asked of a request with pieces"),
+        }
     }
 
     /// Enter the queue of requests that need pieces, unless it is in the queue or needs none; true if it entered.
     #[inline(always)]
     pub(super) fn begin_to_want(&mut self) -> bool {
-        let wants = !self.queued && self.error.is_none() && self.cut < self.request.len;
-        self.queued |= wants;
+        let wants = self.own().wants == Wants::Nothing && self.error.is_none() && !self.is_cut();
+        if wants {
+            self.own_mut().wants = Wants::Pieces;
+        }
         wants
     }
 
     /// Leave the queue of requests that need pieces, because it has as many as it may have.
     #[inline(always)]
     pub(super) fn end_to_want(&mut self) {
-        self.queued = false;
+        self.own_mut().wants = Wants::Nothing;
     }
 
     /// Has it as many pieces in work as it may have?
     #[inline(always)]
     pub(super) const fn has_enough_pieces(&self) -> bool {
-        self.pieces >= PIECES_PER_REQUEST_MAX || self.receiving >= PIECES_RECEIVING_MAX
+        self.pieces >= PIECES_PER_REQUEST_MAX || self.own().receiving >= PIECES_RECEIVING_MAX
     }
 
     /// The first byte, in the array, that has no piece.
     #[inline(always)]
     pub(super) const fn next_start(&self) -> u64 {
-        self.request.offset.get() + self.cut
+        self.request.offset.get() + self.own().cut
     }
 
     /// Length of the next piece, and the bytes of frames that it needs. `block` is the block size of the array, a power
@@ -205,7 +263,7 @@ impl Request {
     #[inline(always)]
     pub(super) fn next_piece(&self, block: Bytes, piece_max: Divisor) -> (u64, u64) {
         let start = self.next_start();
-        let left = self.request.len - self.cut;
+        let left = self.request.len - self.own().cut;
         let block = block.get();
         // Masks instead of divisions, because the block is a power of two.
         let mask = block - 1;
@@ -228,40 +286,44 @@ impl Request {
     #[inline(always)]
     pub(super) fn cut_piece(&mut self, len: u64) -> u64 {
         self.pieces += 1;
-        let offset = self.cut;
-        self.cut += len;
-        offset
+        let own = self.own_mut();
+        own.cut += len;
+        own.cut - len
     }
 
     /// Leave the queue of requests that need pieces if the last piece was cut; true if it left.
     #[inline(always)]
     pub(super) fn leave_if_cut(&mut self) -> bool {
         let leaves = self.is_cut();
-        self.queued &= !leaves;
+        if leaves {
+            self.own_mut().wants = Wants::Nothing;
+        }
         leaves
     }
 
     /// A piece waits for payload of the host.
     #[inline(always)]
     pub(super) fn begin_receiving(&mut self) {
-        self.receiving += 1;
+        self.own_mut().receiving += 1;
     }
 
     /// The payload of a piece is complete, or will not come.
     #[inline(always)]
     pub(super) fn end_receiving(&mut self) {
-        self.receiving -= 1;
+        self.own_mut().receiving -= 1;
     }
 
     /// Send a piece of a read, `len` bytes from `offset`, if all bytes before it were sent. Then returns the start of
     /// the next piece, and whether this is the only piece in work.
     #[inline(always)]
     pub(super) fn send(&mut self, offset: u64, len: u64) -> Option<(u64, bool)> {
-        if offset != self.sent {
+        let is_only = self.pieces == 1;
+        let own = self.own_mut();
+        if offset != own.sent {
             return None;
         }
-        self.sent += len;
-        Some((self.sent, self.pieces == 1))
+        own.sent += len;
+        Some((own.sent, is_only))
     }
 
     /// An operation of a flush or a discard begins. The first one counts for the work of making all others.
@@ -288,21 +350,23 @@ impl Request {
     /// Is no part of it in work, and will none follow?
     #[inline(always)]
     pub(super) const fn is_over(&self) -> bool {
-        self.pieces == 0 && (self.is_cut() || self.error.is_some()) && !self.queued
+        self.pieces == 0 && (self.is_cut() || self.error.is_some()) && matches!(self.own().wants, Wants::Nothing)
     }
 
     /// Cut no more pieces. True if it was in the queue of requests that need pieces, which it leaves.
     pub(super) fn cut_no_more(&mut self) -> bool {
-        let was_queued = core::mem::take(&mut self.queued);
+        let len = self.request.len;
+        let own = self.own_mut();
+        let was_queued = core::mem::replace(&mut own.wants, Wants::Nothing) == Wants::Pieces;
         if was_queued {
-            self.cut = self.request.len;
+            own.cut = len;
         }
         was_queued
     }
 
     /// It must wait for frames; true if this is its first wait for frames.
     pub(super) fn begin_to_starve(&mut self) -> bool {
-        !core::mem::replace(&mut self.starved, true)
+        core::mem::replace(&mut self.own_mut().frames, Shortage::Reported) == Shortage::None
     }
 
     /// A discard: the first byte in the array that is not done, and the number of bytes from there to the end of its
@@ -310,39 +374,39 @@ impl Request {
     pub(super) fn next_discard(&self, block: Bytes) -> Option<(u64, Bytes)> {
         let start = self.request.offset.get().next_multiple_of(block.get());
         let end = Bytes(self.request.offset.get() + self.request.len).round_down(block).get();
-        let at = start + self.cut;
+        let Progress::Discard(done) = self.progress else { unreachable!("asked of a discard") };
+        let at = start + done.get();
         (at < end).then(|| (at, Bytes(end - at)))
     }
 
     /// A discard: this number of further bytes was discarded or left out.
     pub(super) fn pass_discarded(&mut self, bytes: Bytes) {
-        self.cut += bytes.get();
+        let Progress::Discard(done) = &mut self.progress else { unreachable!("asked of a discard") };
+        *done += bytes;
     }
 
     /// A flush: the number of the set whose turn it is.
     pub(super) fn next_set(&self) -> usize {
-        usize::try_from(self.cut).expect("an array has few sets")
+        let Progress::Flush(done, _) = self.progress else { unreachable!("asked of a flush") };
+        done as usize
     }
 
     /// A flush: continue with the next set.
     pub(super) fn pass_set(&mut self) {
-        self.cut += 1;
+        let Progress::Flush(done, _) = &mut self.progress else { unreachable!("asked of a flush") };
+        *done += 1;
     }
 
     /// A flush: does it wait for the dirty data of the set whose turn it is?
-    pub(crate) fn is_syncing(&self) -> bool {
-        self.sync == Sync::Waits
+    pub(super) fn is_syncing(&self) -> bool {
+        matches!(self.progress, Progress::Flush(_, Sync::Waits))
     }
 
-    /// A flush: it waits for the dirty data of the set whose turn it is.
-    pub(crate) fn begin_sync(&mut self) {
-        self.sync = Sync::Waits;
-    }
-
-    /// A flush: that data is on the members, or could not be written.
-    pub(crate) fn end_sync(&mut self, has_failed: bool) {
-        self.sync = Sync::Idle;
-        if has_failed {
+    /// A flush: the cache has answered for the set whose turn it is.
+    pub(super) fn note_sync(&mut self, answer: Synced) {
+        let Progress::Flush(_, sync) = &mut self.progress else { unreachable!("asked of a flush") };
+        *sync = if answer == Synced::Waits { Sync::Waits } else { Sync::Idle };
+        if answer == Synced::Failed {
             self.fail(ReplyStatus::IoError);
         }
     }
@@ -555,12 +619,12 @@ mod tests {
     #[test]
     fn a_flush_whose_dirty_data_could_not_be_written_fails_once_it_waits_no_more() {
         let mut flush = request(RequestKind::Flush, 0, 0);
-        flush.begin_sync();
+        flush.note_sync(Synced::Waits);
         assert!(flush.is_syncing() && !flush.has_failed());
-        flush.end_sync(false);
+        flush.note_sync(Synced::Done);
         assert!(!flush.is_syncing() && !flush.has_failed());
-        flush.begin_sync();
-        flush.end_sync(true);
+        flush.note_sync(Synced::Waits);
+        flush.note_sync(Synced::Failed);
         assert_eq!((flush.is_syncing(), flush.status()), (false, ReplyStatus::IoError));
     }
 

@@ -331,7 +331,9 @@ impl Controller {
         let piece = self.requests.piece(index);
         if piece.is_filling() {
             let keep = !piece.has_failed();
-            self.cache.end_fill(&mut self.requests, &self.arrays, &self.sets, index, keep, actions);
+            if self.cache.end_fill(&mut self.requests, &self.arrays, &self.sets, index, keep, actions) {
+                self.requests.call_for_lines();
+            }
             self.requests.release_ahead_waiters(index);
             if self.requests.piece(index).has_ops() {
                 return;

@@ -132,7 +132,10 @@ impl Controller {
     #[inline(never)]
     pub(crate) fn split_next(&mut self, actions: &mut Actions) -> bool {
         loop {
-            self.cache.call_next_waiter(&mut self.requests);
+            // A piece that waits for lines comes first, if one more line may be dirty.
+            if !self.requests.call_next(|| self.cache.has_room()) {
+                self.cache.drain();
+            }
             let Some(index) = self.requests.first_to_split() else { return false };
             let wants = !self.requests.is_split(index);
             if wants && (!self.split_once(index, actions) || !self.requests.is_split(index)) {

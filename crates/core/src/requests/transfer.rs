@@ -1,10 +1,10 @@
 //! The payload of pieces: requested from the host, filled with zeroes, and sent in the order of the request.
 
-use openraid_units::{PoolOffset, Tag, TagKind};
+use openraid_units::{Bytes, PoolOffset, Tag, TagKind};
 
 use super::piece::PieceState;
 use super::Requests;
-use crate::actions::{Actions, Direction, JobColumn, JobKind, ParityJob, ReplyStatus, Transfer};
+use crate::actions::{Actions, Direction, JobKind, ReplyStatus, Transfer};
 use crate::events::{HostGone, RequestKind};
 use crate::frames::Frames;
 use crate::slab::Key;
@@ -36,17 +36,7 @@ impl Requests {
             RequestKind::WriteZeroes { .. } if piece.run().is_some() => {
                 let (at, (_, len)) = (piece.payload_at(), piece.bytes());
                 self.pieces[index].state = PieceState::Filling;
-                let columns_start = u32::try_from(actions.columns.len()).expect("the arena is small");
-                actions.columns.push(JobColumn { index: 0, at, old: PoolOffset::ZERO });
-                actions.jobs.push(ParityJob {
-                    tag: self.piece_tag(index),
-                    kind: JobKind::Copy,
-                    len: u32::try_from(len).expect("an edge is less than a block"),
-                    columns_start,
-                    columns_len: 1,
-                    p: None,
-                    q: None,
-                });
+                actions.push_job(self.piece_tag(index), JobKind::Copy, (at, PoolOffset::ZERO), Bytes(len));
             }
             RequestKind::WriteZeroes { .. } | RequestKind::Read => self.want_ops(index),
             RequestKind::Flush | RequestKind::Trim { .. } => unreachable!("these have no pieces"),

@@ -79,6 +79,12 @@ impl Requests {
         self.queues.ask_for_lines();
     }
 
+    /// Lines became clean: call the pieces that wait for them one after the other, and all that wait for anything else.
+    pub(crate) fn lines_are_free(&mut self) {
+        self.call_for_lines();
+        self.wake_others();
+    }
+
     /// Put the next piece that is called for lines in front of all others, if `has_room`: one more line may be dirty. False
     /// if a piece should be called, and there is no room.
     #[inline]
@@ -139,7 +145,7 @@ impl Requests {
         }
     }
 
-    /// A piece of a write waits for this entry of the journal, or with those that have none; true if it did not before.
+    /// A piece of a write waits for this entry of the journal, or waits although it has none; true if it did not before.
     pub(crate) fn wait_for_entry(&mut self, piece: u32, entry: PieceEntry) -> bool {
         let own = &mut self.pieces[piece];
         let is_new = own.wait_for_entry(entry);
@@ -173,16 +179,6 @@ impl Requests {
             }
             end.is_none()
         })
-    }
-
-    /// A flush waits for the dirty data of the set whose turn it is.
-    pub(crate) fn begin_sync(&mut self, flush: u32) {
-        self.table[flush].begin_sync();
-    }
-
-    /// The data for which a flush waited is on the members, or could not be written.
-    pub(crate) fn end_sync(&mut self, flush: u32, has_failed: bool) {
-        self.table[flush].end_sync(has_failed);
     }
 
     /// A piece waits until a piece of read-ahead has its data.
