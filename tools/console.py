@@ -361,8 +361,8 @@ def change_profile(page, hand, service):
 def values_of_the_class(page, hand, service):
     """The drives of the other array are SSDs: the values for them are filled in and applied."""
     hand.press(page.get_by_role("link", name="Drives", exact=True))
-    expect(page.get_by_role("row").filter(has_text="e0")).to_contain_text("SSD")
-    expect(page.get_by_role("row").filter(has_text="new0")).to_contain_text("not known")
+    expect(page.get_by_role("row").filter(has_text="/e0")).to_contain_text("SSD")
+    expect(page.get_by_role("row").filter(has_text="/new0")).to_contain_text("not known")
     hand.press(page.get_by_role("main").get_by_role("link", name="pair", exact=True).first)
     hand.press(page.get_by_role("button", name="Change settings"))
     expect(page.locator("#class")).to_have_text("The drives are SSDs.")

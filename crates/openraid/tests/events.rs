@@ -179,3 +179,25 @@ fn on_a_full_disk_the_newest_events_stay() {
     drop(filler);
     server.stop();
 }
+
+#[test]
+fn a_change_by_the_command_line_is_in_the_log_and_a_refusal_or_a_question_is_not() {
+    let lab = Lab::new("changed");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let mut server = lab.serve(&["data"]);
+    lab.line("show data").expect(0);
+    lab.line("set data access=read-only").expect(0);
+    lab.line("set data rebuild.rate=quick").expect(64);
+    lab.line("fail data slot:7").expect(65);
+    lab.line("rename data other").expect(0);
+    lab.line("pause other").expect(0);
+    server.wait_for_news("Changed", 3);
+    server.stop();
+    let told = lab.line("events --json").expect(0).json();
+    let all = told["events"].as_array().expect("a list").iter().filter(|own| own["event"] == "Changed");
+    let texts: Vec<&str> = all.filter_map(|own| own["text"].as_str()).collect();
+    let wanted =
+        ["data: by the command line: set access=read-only: done", "data: by the command line: rename other: done"];
+    assert_eq!(texts[..2], wanted);
+    assert_eq!(texts[2..], ["other: by the command line: pause: done"]);
+}

@@ -218,3 +218,45 @@ pub enum Command {
         lost: bool,
     },
 }
+
+impl Command {
+    /// The array and the words of a command that changes something, for the event log. Commands that only read have none, nor have
+    /// those whose own events say as much: a reload, an acknowledgement, a test, the end of the server.
+    #[must_use]
+    pub fn change(&self) -> Option<(Option<&str>, String)> {
+        let switch = |on: bool, word: &'static str| if on { word } else { "" };
+        let (array, what) = match self {
+            Self::Fail { array, member, .. } => (array, format!("fail {member}")),
+            Self::Add { array, member, .. } => (array, format!("add {member}")),
+            Self::Remove { array, member, .. } => (array, format!("remove {member}")),
+            Self::Replace { array, member, with, .. } => {
+                (array, format!("replace {member} with {}", with.as_deref().unwrap_or("a spare")))
+            }
+            Self::Locate { array, member, off } => (array, format!("locate {member}{}", switch(*off, " --off"))),
+            Self::Check { array, kind } => (array, kind.text().to_owned()),
+            Self::StopCheck { array } => (array, "end the check".to_owned()),
+            Self::Pause { array } => (array, "pause".to_owned()),
+            Self::Resume { array } => (array, "resume".to_owned()),
+            Self::Set { array, settings, .. } => {
+                let words: Vec<String> = settings.iter().map(|(key, value)| format!(" {key}={value}")).collect();
+                (array, format!("set{}", words.concat()))
+            }
+            Self::Rename { array, to } => (array, format!("rename {to}")),
+            Self::Stop { array } => (array, "stop".to_owned()),
+            Self::DiscardJournalled { array, lost: true } => (array, "give up what the journal holds".to_owned()),
+            Self::Assemble { members, .. } => return Some((None, format!("assemble {}", members.join(" ")))),
+            Self::JoinJournal { device, .. } => {
+                return Some((
+                    None,
+                    format!("journal attach {}", device.as_deref().unwrap_or("the device that was dropped")),
+                ));
+            }
+            Self::Login { role, token } => {
+                let what = if *token { "token" } else { "link" };
+                return Some((None, format!("a {what} to sign in as {role} was made")));
+            }
+            _ => return None,
+        };
+        Some((Some(array), what))
+    }
+}

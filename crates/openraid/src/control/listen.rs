@@ -37,6 +37,9 @@ pub trait Answerer: Send + Sync + 'static {
     /// The refusal in words.
     fn answer(&self, command: Command) -> Result<Answer, Failure>;
 
+    /// A client has carried out this change: the array if there is one, and the command in words.
+    fn changed(&self, _array: Option<&str>, _what: &str) {}
+
     /// The answer to [`Command::StopAll`] is sent: the server may end now, because the client has its answer.
     fn end(&self);
 }
@@ -148,7 +151,15 @@ fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
             _ => Err(Failure::usage(format!("a request is one line of JSON of at most {REQUEST_BYTES_MAX} bytes"))),
         };
         let ends = matches!(request, Ok(Command::StopAll));
-        let result = request.and_then(|command| answerer.answer(command));
+        let result = request.and_then(|command| {
+            let change = command.change().map(|(array, what)| (array.map(str::to_owned), what));
+            let answer = answerer.answer(command)?;
+            // A question back is no change.
+            if let Some((array, what)) = change.filter(|_| !matches!(answer, Answer::Confirm { .. })) {
+                answerer.changed(array.as_deref(), &what);
+            }
+            Ok(answer)
+        });
         let written = writer.write_all(write_response(result).as_bytes());
         if ends {
             answerer.end();

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use openraid_status::EventName;
 
+use super::Level;
+
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The engine's notices.
 const NOTICES: &str = include_str!("../../../core/src/news.rs");
@@ -90,6 +92,16 @@ fn the_page_of_serving_names_alarms_and_levels_that_exist() {
         }
     }
     assert!(checked > 15, "{checked} names");
+}
+
+/// Each fault has a row in the recovery guide.
+#[test]
+fn the_recovery_guide_has_a_row_for_each_warning_and_critical_event() {
+    let page = fs::read_to_string(format!("{ROOT}/docs/recovery.md")).expect("the page");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with('|')).collect();
+    let faults = EventName::ALL.iter().filter(|name| name.level() > Level::Info).map(|name| name.word());
+    let missing: Vec<&str> = faults.filter(|name| !rows.iter().any(|row| row.contains(&format!("`{name}`")))).collect();
+    assert!(missing.is_empty(), "docs/recovery.md has no row for {missing:?}");
 }
 
 /// promtool runs the tests of the rules where it is installed. That each rule has one is checked everywhere.

@@ -40,6 +40,7 @@ use std::time::Instant;
 
 use openraid_runtime::service::ServiceStatus;
 use openraid_runtime::ServiceHandle;
+use openraid_status::EventName;
 
 use crate::alarms::Keeper;
 use crate::checks::Checks;
@@ -440,6 +441,12 @@ fn not_served(name: &str) -> Failure {
 }
 
 impl Answerer for Server {
+    fn changed(&self, array: Option<&str>, what: &str) {
+        let about = array.map(|array| format!("{array}: ")).unwrap_or_default();
+        let text = format!("{about}by the command line: {what}: done");
+        self.add_news(vec![News { array: array.map(str::to_owned), ..news::plain(EventName::Changed, text) }]);
+    }
+
     fn answer(&self, command: Command) -> Result<Answer, Failure> {
         let exclusive = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         match command {
