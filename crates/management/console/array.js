@@ -16,7 +16,7 @@ export function page(main, name) {
   const map = h("div", {});
   const disk = h("section", { className: "card" });
   const history = h("section", { className: "card" }, h("h2", {}, "History"), historyPanel(name));
-  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, h("div", {}, parts.task, parts.cache), parts.policy), explain.element, stories.element, map, history, disk);
+  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, parts.task, parts.cache), parts.policy, explain.element, stories.element, map, history, disk);
   let before = null;
   let asked = 0;
   return () => {
