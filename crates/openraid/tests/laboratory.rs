@@ -495,6 +495,11 @@ fn a_method_for_which_the_target_is_too_small_is_named_and_the_others_are_measur
     assert!(ran.text().contains("3 cells of small; 2 not applicable, 0 failed"), "{}", ran.text());
     let text = fs::read_to_string(lab.path("out/results.json")).expect("results");
     assert!(text.contains("the target holds 65536 bytes, less than one request of 1048576 bytes; use a larger target"));
+    // The host's memory, which could be a cache, and that it was passed by.
+    let meminfo = fs::read_to_string("/proc/meminfo").expect("Linux");
+    let kib = meminfo.split_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok()).expect("MemTotal");
+    let gib = format!("memory of this machine: {:.1} GiB; its page cache is passed by", kib / f64::from(1 << 20));
+    assert!(kib < f64::from(1 << 20) || text.contains(&gib), "no {gib}");
 }
 
 #[test]
