@@ -180,54 +180,42 @@ impl Replay {
     }
 }
 
-/// The result of [`Journal::pump_load`].
-enum Load {
-    /// It waits, or no set is to be loaded.
-    Waits,
-    /// It has advanced.
-    Moved,
-    /// This set is loaded.
-    Loaded(SetId, u8),
-    /// This set cannot be started, for this reason or because it has failed.
-    Refused(SetId, Option<&'static str>),
-}
-
 impl Journal {
-    /// Load the set that is being loaded, or the next one, as far as possible.
-    fn pump_load(&mut self, with: &mut Others<'_>) -> Load {
-        let sets = &*with.sets;
+    /// Load the set that is being loaded, or the next one, as far as possible; true if something has changed.
+    pub(crate) fn pump_replay(&mut self, with: &mut Others<'_>) -> bool {
+        if matches!(self.state, JournalState::Lost(_)) {
+            self.give_replay_up(with.sets);
+        }
         if self.replay.current.is_none() {
             // The tail must not move while a replay begins, because it might pass entries that the replay needs.
             if !self.is_live() || self.replay.queue.is_empty() || !self.is_tail_at_rest() {
-                return Load::Waits;
+                return false;
             }
-            let Some(place) = self.replay.queue.iter().position(|set| sets.may_be_loaded(*set)) else {
-                return Load::Waits;
-            };
-            let set = self.replay.queue.remove(place);
-            let Some(entry) = sets.find(set) else { return Load::Moved };
+            let next = self.replay.queue.iter().position(|set| with.sets.may_be_loaded(*set));
+            let Some(set) = next.map(|place| self.replay.queue.remove(place)) else { return false };
+            let Some(entry) = with.sets.find(set) else { return true };
             let array = entry.journal.index();
             self.replay.current = Some(Current { set, array, entry: 0, record: 0, done: Sectors::ZERO });
             self.replay.error = None;
         }
-        let mut load = Load::Waits;
-        while self.replay.reading.is_none() && with.io.actions().has_room() {
-            match self.load_next(with) {
-                Load::Waits => break,
-                Load::Moved => load = Load::Moved,
-                ended => return ended,
-            }
+        let mut moved = false;
+        while self.replay.reading.is_none() && with.io.actions().has_room() && self.load_next(with) {
+            moved = true;
         }
-        load
+        moved
     }
 
-    /// One step for the set that is being loaded.
-    fn load_next(&mut self, with: &mut Others<'_>) -> Load {
-        let Some(mut current) = self.replay.current else { return Load::Waits };
+    /// One step for the set that is being loaded; false if it waits, or if none is being loaded.
+    fn load_next(&mut self, with: &mut Others<'_>) -> bool {
+        let Some(mut current) = self.replay.current else { return false };
         let failed = with.sets.get(current.set).has_failed() || self.replay.error.is_some();
         let Some(entry) = self.replay.entries.get(current.entry).filter(|_| !failed) else {
             // Copies from the window into lines may be under way.
-            return if self.replay.copies == 0 { self.end_load(current, failed) } else { Load::Waits };
+            let ends = self.replay.copies == 0;
+            if ends {
+                self.end_load(current, failed, with);
+            }
+            return ends;
         };
         let (sequence, payload) = (entry.sequence, entry.at + JOURNAL_ALIGN);
         let superblock = self.superblock.as_ref();
@@ -247,12 +235,12 @@ impl Journal {
                     if self.replay.copies == 0 {
                         self.read_window(at, piece, left, &mut with.io);
                     }
-                    return Load::Waits;
+                    return false;
                 };
                 let part = lines_of(set_lba + current.done, piece).next().expect("not empty");
                 if !self.load_line(current.set, part, (sequence, from), with) {
                     self.replay.error = Some(TOO_MUCH);
-                    return Load::Waits;
+                    return false;
                 }
                 let taken = part.2 - part.1;
                 self.counters.replayed_sectors += taken;
@@ -268,7 +256,7 @@ impl Journal {
             }
         }
         self.replay.current = Some(current);
-        Load::Moved
+        true
     }
 
     /// Revoke dirty data that was loaded.
@@ -307,15 +295,17 @@ impl Journal {
         true
     }
 
-    fn end_load(&mut self, current: Current, failed: bool) -> Load {
+    /// The set is loaded, or cannot be started.
+    fn end_load(&mut self, Current { set, array, .. }: Current, failed: bool, with: &mut Others<'_>) {
         self.replay.current = None;
         self.window.give_back(WindowUser::Replay);
         let error = self.replay.error.take();
         if failed {
-            Load::Refused(current.set, error)
-        } else {
-            Load::Loaded(current.set, current.array)
+            with.sets.refuse_start(set, error);
+        } else if !self.note_backlog(with.sets.get_mut(set), (set, array), with.limits.rows_max) {
+            self.begin_to_serve(with.sets, set, array, with.io.now());
         }
+        with.sets.look();
     }
 
     /// Without a device of the journal its entries cannot be read.
@@ -332,12 +322,12 @@ impl Journal {
     }
 
     /// The window is not free. If a hung device may never answer, the replay ends.
-    fn refuse_if_silent(&mut self) -> Load {
-        if !self.window.is_silent() {
-            return Load::Waits;
+    fn refuse_if_silent(&mut self) -> bool {
+        let is_silent = self.window.is_silent();
+        if is_silent {
+            self.replay.error = Some(SILENT);
         }
-        self.replay.error = Some(SILENT);
-        Load::Moved
+        is_silent
     }
 
     fn window_holds(&self, at: DriveLba, len: Sectors) -> Option<PoolOffset> {
@@ -414,25 +404,6 @@ impl Sets {
 }
 
 impl Journal {
-    /// Advance the loading of sets; true if something has changed.
-    pub(crate) fn pump_replay(&mut self, with: &mut Others<'_>) -> bool {
-        if matches!(self.state, JournalState::Lost(_)) {
-            self.give_replay_up(with.sets);
-        }
-        match self.pump_load(with) {
-            Load::Waits => return false,
-            Load::Moved => return true,
-            Load::Refused(set, why) => with.sets.refuse_start(set, why),
-            Load::Loaded(id, array) => {
-                if !self.note_backlog(with.sets.get_mut(id), (id, array), with.limits.rows_max) {
-                    self.begin_to_serve(with.sets, id, array, with.io.now());
-                }
-            }
-        }
-        with.sets.look();
-        true
-    }
-
     /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
     pub(crate) fn begin_to_serve(&mut self, sets: &mut Sets, id: SetId, array: u8, now: Instant) {
         let set = sets.get_mut(id);
