@@ -450,6 +450,7 @@ impl Controller {
         while let Some(news) = self.ended.take_news() {
             self.on_news(news);
         }
+        self.ended.note_rest();
     }
 
     #[inline(never)]
@@ -466,13 +467,18 @@ impl Controller {
     /// Hand on the news and the ends of operations.
     #[inline(always)]
     fn hand_on_ended(&mut self, actions: &mut Actions) {
-        self.hand_news_on();
+        if self.ended.is_empty() {
+            return;
+        }
+        while let Some(news) = self.ended.take_news() {
+            self.on_news(news);
+        }
         loop {
             while let Some(piece) = self.ended.pop_piece() {
                 self.on_piece_op(piece, None, actions);
             }
             if !self.ended.has_others() {
-                return;
+                return self.ended.note_rest();
             }
             self.hand_on_others(actions);
         }

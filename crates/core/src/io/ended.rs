@@ -51,6 +51,8 @@ const NEWS_MAX: usize = MEMBERS_MAX as usize + 8;
 /// See the module header. First in, first out.
 #[derive(Debug)]
 pub(crate) struct EndedOps {
+    /// Is there anything to hand on? One look tells it, because nearly always there is nothing.
+    is_used: bool,
     news: VecDeque<News>,
     /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over. Their errors are news.
     pieces: Queue,
@@ -61,6 +63,7 @@ impl EndedOps {
     /// Room for the maximum number of operations and pieces.
     pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
         Self {
+            is_used: false,
             news: VecDeque::with_capacity(NEWS_MAX),
             pieces: Queue::new(ops_max + pieces_max),
             others: VecDeque::with_capacity(ops_max as usize),
@@ -71,6 +74,7 @@ impl EndedOps {
     pub(crate) fn report(&mut self, news: News) {
         assert!(self.news.len() < NEWS_MAX, "news are handed on after each call");
         self.news.push_back(news);
+        self.is_used = true;
     }
 
     /// The next of the news.
@@ -83,6 +87,7 @@ impl EndedOps {
     #[inline(always)]
     pub(crate) fn push_piece(&mut self, piece: u32) {
         self.pieces.push(piece);
+        self.is_used = true;
     }
 
     /// As [`EndedOps::push_piece`], with the error of the operation.
@@ -100,14 +105,21 @@ impl EndedOps {
         self.pieces.pop()
     }
 
-    /// Are all entries handed on?
+    /// Is nothing to be handed on?
+    #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        self.news.is_empty() && self.pieces.is_empty() && self.others.is_empty()
+        !self.is_used
+    }
+
+    /// Entries were handed on: look whether any is left.
+    pub(crate) fn note_rest(&mut self) {
+        self.is_used = !(self.news.is_empty() && self.pieces.is_empty() && self.others.is_empty());
     }
 
     /// An operation for something other than a piece has ended.
     pub(crate) fn push(&mut self, owner: EndedFor, error: Option<ReplyStatus>) {
         self.others.push_back((owner, error));
+        self.is_used = true;
     }
 
     /// Are there entries other than pieces?
@@ -190,11 +202,14 @@ mod tests {
             assert!(ended.has_others());
             assert!(matches!(ended.pop_other(), Some((EndedFor::Request(own), None)) if own == request));
         }
+        ended.note_rest();
         assert!(ended.is_empty());
         let news = [News::MayContinue, News::FramesBack, News::Failed(3, ReplyStatus::IoError)];
         news.into_iter().for_each(|own| ended.report(own));
         assert!(!ended.is_empty());
-        assert!(core::iter::from_fn(|| ended.take_news()).eq(news) && ended.is_empty());
+        assert!(core::iter::from_fn(|| ended.take_news()).eq(news));
+        ended.note_rest();
+        assert!(ended.is_empty());
     }
 
     #[test]

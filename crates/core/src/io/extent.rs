@@ -134,9 +134,10 @@ impl OpIo<'_> {
     /// Advance the write of an extent, for a host or for destage. True if the members have it; an operation that fails
     /// is over.
     pub(crate) fn step_extent(&mut self, index: u32) -> bool {
-        match self.ops[index].phase {
+        let op = &mut self.ops[index];
+        match op.phase {
             Phase::Planning | Phase::Logging => {
-                self.ops[index].phase = Phase::Logging;
+                op.phase = Phase::Logging;
                 if !self.pass_write_gate(index).is_open() {
                     return false;
                 }
@@ -145,7 +146,7 @@ impl OpIo<'_> {
                 self.ops[index].pending == 0 && self.step_extent(index)
             }
             Phase::Writing | Phase::Recording => {
-                if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
+                if !op.has_failed() && !self.pass_reply_gate(index) {
                     return false;
                 }
                 let is_written = !self.ops[index].has_failed();

@@ -17,7 +17,7 @@
 
 use crate::actions::ReplyStatus;
 use crate::io::drive_io::DriveIo;
-use crate::io::op::{OpKind, Phase};
+use crate::io::op::{Op, OpKind, Phase};
 use crate::io::op_io::OpIo;
 use crate::io::wait::Wait;
 use crate::journal::others::Logging;
@@ -105,7 +105,7 @@ impl OpIo<'_> {
 
     /// The rules in their order.
     fn ask_write_gate(&mut self, index: u32) -> Gate {
-        let kind = self.ops[index].kind;
+        let Op { kind, set, .. } = self.ops[index];
         let is_data = matches!(kind, OpKind::Write | OpKind::RowWrite | OpKind::Destage | OpKind::RowDestage);
         let is_host = is_data || kind == OpKind::Discard;
         // A rebuild writes to a member that counts as stale anyway. All other writes change members in sync.
@@ -116,8 +116,8 @@ impl OpIo<'_> {
                 self.journal.await_session(self.sets, &mut self.ops[index], time)
             })
             .then(is_in_sync, || self.sets.begin_write(self.ops, self.trace, self.now, self.planted, index))
-            .then(is_host, || self.sets.await_failure_marks(self.ops[index].set, self.planted))
-            .then(is_data && self.sets.get(self.ops[index].set).logs(&self.ops[index]), || {
+            .then(is_host, || self.sets.await_failure_marks(set, self.planted))
+            .then(is_data && self.sets.get(set).logs(&self.ops[index]), || {
                 let io = DriveIo::new(self.channels, self.now, self.actions);
                 let cache = self.above.cache;
                 let with = &mut Logging::new(self.ops, self.sets, cache, self.trace, self.planted, io);

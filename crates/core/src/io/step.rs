@@ -363,18 +363,11 @@ impl OpIo<'_> {
         if self.ops[index].kind == OpKind::Read {
             debug_assert!(self.ops[index].holds_nothing(), "{:?}", self.ops[index]);
         } else {
-            self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
-            self.journal.unlog(self.sets, &mut self.ops[index]);
-            if self.journal.release_room(&mut self.ops[index]) && self.ops.is_journal_awaited() {
-                self.ops.wake_for_room(self.journal, self.sets);
-                self.ended.report(News::MayContinue);
-            }
-            self.sets.end_record(&mut self.ops[index], self.planted);
-            self.ops.release_work(self.pool, index);
+            self.release_all(index);
         }
-        let error = self.ops[index].error();
-        self.trace_op(index, || What::Done { error });
         let op = &self.ops[index];
+        let error = op.error();
+        self.trace.op(self.ops, index, || What::Done { error });
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
         // The operation is large, and was written just now: it is copied only if its whole content is needed.
@@ -409,6 +402,25 @@ impl OpIo<'_> {
             self.whole_op_done(&op);
         } else {
             self.ended.end_part(piece.expect("what else it may work for was seen before"), error);
+        }
+    }
+
+    /// Release everything that an operation holds, but its range and its place in the table.
+    #[inline(always)]
+    fn release_all(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        self.sets.end_write(op, self.now, self.limits.clean_delay);
+        self.journal.unlog(self.sets, op);
+        let frees_room = self.journal.release_room(op);
+        self.sets.end_record(op, self.planted);
+        let work = op.give_back_work();
+        if frees_room && self.ops.is_journal_awaited() {
+            self.ops.wake_for_room(self.journal, self.sets);
+            self.ended.report(News::MayContinue);
+        }
+        if let Some(run) = work {
+            self.pool.work_mut().release(run);
+            self.ops.wake_for_frames();
         }
     }
 

@@ -172,6 +172,28 @@ fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_firs
 // ---- a device that joins
 
 #[test]
+fn the_last_copy_on_a_device_that_joins_has_a_higher_generation_than_the_first_and_both_are_above_all_that_it_has_seen() {
+    let (mut channels, mut actions) = drives();
+    let mut journal = mirrored([DeviceState::Works, DeviceState::Dropped]);
+    let mut sets = Sets::new();
+    journal.begin_join((&mut channels, &mut sets), DriveId(1), (40, 3)).unwrap();
+    for _ in 0..2 {
+        let io = &mut DriveIo::new(&mut channels, Instant::ZERO, &mut actions);
+        assert!(journal.pump_join(&mut sets, io));
+        assert!(!journal.pump_join(&mut sets, io), "one copy at a time");
+        // Between the copies the journal goes on: its tail may move.
+        journal.superblock.as_mut().unwrap().tail.sequence += 1;
+        journal.join_written();
+    }
+    let copies = [SuperblockCopy::First, SuperblockCopy::Last];
+    let found = actions.metadata.chunks(JOURNAL_BLOCK_BYTES).zip(copies);
+    let found: Vec<_> = found.map(|(bytes, copy)| JournalSuperblock::decode(bytes, copy).unwrap()).collect();
+    assert_ne!(found[0].tail, found[1].tail, "they differ, so one generation would name two contents");
+    assert_eq!([found[0].generation, found[1].generation], [41, 42]);
+    assert!(actions.drive.iter().all(|own| own.drive == DriveId(1)) && found.iter().all(|own| own.unfinished));
+}
+
+#[test]
 fn each_sector_of_the_log_is_copied_once_the_kept_ones_first_and_no_piece_is_longer_than_the_window() {
     let mut random = draws(5);
     for _ in 0..40 {
