@@ -430,7 +430,7 @@ mod tests {
         let blocks = several("order", Some("mirror_split_min_kib"), check);
         assert!(blocks.len() == DRAWS.len() && blocks.iter().all(|(name, _)| !name.contains("block")), "{blocks:?}");
         assert!(several("numeric", None, "iops(raid0x4, rd=0) < 250").is_empty());
-        // By the law eight drives with blocks of half the size exceed what four did.
+        // Eight drives with blocks of half the size exceed what four did, by the law.
         let falls = several("order", None, "iops(raid0x4, rd=0) < 220");
         assert!(falls.iter().any(|(_, word)| word == "fails"), "{falls:?}");
     }

@@ -206,7 +206,7 @@ impl OpIo<'_> {
             (true, false) => {}
             (false, false) => {
                 if !self.sets.get(id).has_failed() {
-                    self.sets.lose_rows(id, (&self.trace, self.now), self.actions);
+                    self.sets.lose_rows(id, (self.trace, self.now), self.actions);
                 }
             }
         }

@@ -172,7 +172,8 @@ fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_firs
 // ---- a device that joins
 
 #[test]
-fn the_last_copy_on_a_device_that_joins_has_a_higher_generation_than_the_first_and_both_are_above_all_that_it_has_seen() {
+fn the_last_copy_on_a_device_that_joins_has_a_higher_generation_than_the_first_and_both_are_above_all_that_it_has_seen()
+{
     let (mut channels, mut actions) = drives();
     let mut journal = mirrored([DeviceState::Works, DeviceState::Dropped]);
     let mut sets = Sets::new();
