@@ -26,7 +26,7 @@ pub enum Change {
     DoubleBlocks,
     /// All random choices are drawn again.
     Chance(u64),
-    /// Several of these at once, drawn for each claim from those that its reasons allow.
+    /// Several of these at once, drawn for each claim from the ones its reasons allow.
     Together {
         /// Drives of the widest arrays.
         drives: Option<u16>,

@@ -206,7 +206,7 @@ fn care_values(own: &DesiredCare) -> Vec<ValueModel> {
 /// Seconds, as the file has them.
 fn interval(seconds: u64) -> String {
     let units = [(86_400, 'd'), (3600, 'h'), (60, 'm')];
-    let whole = units.into_iter().find(|(one, _)| seconds % one == 0);
+    let whole = units.into_iter().find(|(one, _)| seconds.is_multiple_of(*one));
     whole.map_or_else(|| format!("{seconds}s"), |(one, unit)| format!("{}{unit}", seconds / one))
 }
 
