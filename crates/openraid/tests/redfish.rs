@@ -460,7 +460,7 @@ fn decisions_places_and_figures_are_those_of_the_api() {
     support::write_some(&lab, &server);
     let volume = web.get(&format!("{VOLUMES}/data")).expect(200).json();
     let own = &volume["Oem"]["Openraid"];
-    let text = web.get(own["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
+    let page = web.get(own["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
     let api = web.get("/api/v1/arrays/data/explain").expect(200).json();
     let reasons = api["reasons"].as_array().expect("a list");
     assert!(!reasons.is_empty());
