@@ -415,8 +415,8 @@ impl Controller {
                 self.more_to_do = true;
                 return;
             }
-            if self.ops.has_ready() {
-                self.step_ready(actions);
+            if let Some(op) = self.ops.next_ready() {
+                self.step_from(op, actions);
             } else if self.is_quiet() {
                 self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
                 debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
@@ -432,10 +432,10 @@ impl Controller {
         }
     }
 
-    /// Advance operations as far as possible until one leaves something to hand on, and do that.
+    /// Advance operations, this one first, until one leaves something to hand on, and do that.
     #[inline]
-    fn step_ready(&mut self, actions: &mut Actions) {
-        match self.op_io(actions).step_ready() {
+    fn step_from(&mut self, op: u32, actions: &mut Actions) {
+        match self.op_io(actions).step_from(op) {
             Some((index, OpKind::RowDestage)) => self.step_row_destage(index, actions),
             Some((index, _)) => self.step_destage(index, actions),
             None => {}

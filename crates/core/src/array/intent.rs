@@ -22,10 +22,9 @@ impl Sets {
         if !op.is_writer() {
             return;
         }
-        let set_id = op.set();
-        let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set())));
+        let set = self.get_mut(op.set());
+        let range = set.bitmap.is_some().then(|| op.marked_range(set));
         op.count_as_writer(false);
-        let set = self.get_mut(set_id);
         set.mark.end_write(now);
         // A session begins after the last write without the journal has ended.
         let is_at_rest = set.journal.is_asked() && set.is_at_rest();
@@ -70,17 +69,16 @@ impl Sets {
         planted: Planted,
         index: u32,
     ) -> Gate {
-        let set = self.get(ops[index].set());
+        let op = &mut ops[index];
+        let (set_id, begun) = (op.set(), op.is_writer());
+        let set = self.get_mut(set_id);
         let needs_mark = set.needs_mark();
         if set.life == Life::Failed || (needs_mark && set.has_stale_metadata()) {
             return Gate::Failed;
         }
-        let op = &ops[index];
-        let (set_id, begun) = (op.set(), op.is_writer());
         if !begun {
-            let range = self.get(set_id).bitmap.is_some().then(|| op.marked_range(self.get(op.set())));
-            ops[index].count_as_writer(true);
-            let set = self.get_mut(set_id);
+            let range = set.bitmap.is_some().then(|| op.marked_range(set));
+            op.count_as_writer(true);
             set.mark.begin_write(now);
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
                 bitmap.begin(from, to);

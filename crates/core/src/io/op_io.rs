@@ -96,3 +96,6 @@ impl Controller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -189,19 +189,19 @@ impl Ops {
 }
 
 impl OpIo<'_> {
-    /// Advance operations that can continue, until one leaves something for other components or actions have no more room.
-    /// Returns a destage that has its range, which the cache advances.
-    #[inline]
-    pub(crate) fn step_ready(&mut self) -> Option<(u32, OpKind)> {
-        while let Some(index) = self.ops.next_ready() {
+    /// Advance this operation, and others that can continue, until one leaves something for other components or actions
+    /// have no more room. Returns a destage that has its range, which the cache advances.
+    #[inline(always)]
+    pub(crate) fn step_from(&mut self, mut index: u32) -> Option<(u32, OpKind)> {
+        loop {
             if let Some(kind) = self.step(index) {
                 return Some((index, kind));
             }
-            if self.sets.has_signal() || !self.ended.is_empty() || !self.actions.has_room() {
-                break;
+            if !self.ended.is_empty() || self.sets.has_signal() || !self.ops.has_ready() || !self.actions.has_room() {
+                return None;
             }
+            index = self.ops.next_ready()?;
         }
-        None
     }
 
     /// Advance an operation as far as possible. Returns the kind of a destage that has its range.
