@@ -1,4 +1,20 @@
 //! From operations to drive commands.
+//!
+//! ```text
+//!  op.rs, op/, footprint.rs, search.rs    what an operation is, and the sectors that it processes
+//!  ops.rs, lock.rs, wait.rs               the table of operations, with ranges, waits and queues
+//!  op_io.rs                               what operations may use; all steps are functions of it
+//!  step.rs                                beginning, dispatch by kind, end
+//!  row.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs    the steps of each kind
+//!  plan.rs, mirror_read.rs                choices: the write method, the copy that is read
+//!  gate.rs                                the rules before members are written, and before the end
+//!  issue.rs, job.rs                       commands and computations
+//!  command.rs, channel.rs, elevator.rs, drive_io.rs, command_errors.rs    commands at the drives, and their failures
+//!  ended.rs                               what goes up
+//! ```
+//!
+//! Two functions are of the controller. `op_io` makes the value that operations use, and `start_op` begins an operation for
+//! a layer above.
 
 pub(crate) mod channel;
 pub(crate) mod command;
