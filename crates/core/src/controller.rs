@@ -223,8 +223,7 @@ impl Controller {
             }
             Owner::Journal(JournalWork::Redo(op)) => {
                 if command.is_issued() && result == Err(CommandError::Timeout) {
-                    let (journal, mut with) = self.journal_and_others(actions);
-                    journal.drop_device(command.journal_device(), &mut with);
+                    self.drop_journal_device(command.journal_device(), actions);
                 }
                 self.op_io(actions).on_redo_read(op, command, result);
                 self.hand_on(actions);
@@ -259,14 +258,19 @@ impl Controller {
     ) {
         let number = command.journal_device();
         if result.is_err() && work.is_write() {
-            let (journal, mut with) = self.journal_and_others(actions);
-            journal.drop_device(number, &mut with);
-            self.hand_on(actions);
+            self.drop_journal_device(number, actions);
         }
         let (journal, mut with) = self.journal_and_others(actions);
         if journal.command_ended(work, command, result, &mut with) {
             journal.drop_device(number, &mut with);
         }
+    }
+
+    /// A device of the journal has failed, and its commands end.
+    fn drop_journal_device(&mut self, number: usize, actions: &mut Actions) {
+        let (journal, mut with) = self.journal_and_others(actions);
+        journal.drop_device(number, &mut with);
+        self.hand_on(actions);
     }
 
     /// A command of a set itself has ended: first the effect on its member, then on the things that wait for it.

@@ -208,12 +208,6 @@ impl Request {
         self.is_read() && !self.has_failed() && self.request.len > 0
     }
 
-    /// Is all of it cut into pieces?
-    #[inline(always)]
-    const fn is_cut(&self) -> bool {
-        self.own().cut == self.request.len
-    }
-
     #[inline(always)]
     const fn own(&self) -> &PieceProgress {
         match &self.progress {
@@ -233,9 +227,11 @@ impl Request {
     /// Enter the queue of requests that need pieces, unless it is in the queue or needs none; true if it entered.
     #[inline(always)]
     pub(super) fn begin_to_want(&mut self) -> bool {
-        let wants = self.own().wants == Wants::Nothing && self.error.is_none() && !self.is_cut();
+        let (len, has_failed) = (self.request.len, self.has_failed());
+        let own = self.own_mut();
+        let wants = own.wants == Wants::Nothing && !has_failed && own.cut < len;
         if wants {
-            self.own_mut().wants = Wants::Pieces;
+            own.wants = Wants::Pieces;
         }
         wants
     }
@@ -294,9 +290,11 @@ impl Request {
     /// Leave the queue of requests that need pieces if the last piece was cut; true if it left.
     #[inline(always)]
     pub(super) fn leave_if_cut(&mut self) -> bool {
-        let leaves = self.is_cut();
+        let len = self.request.len;
+        let own = self.own_mut();
+        let leaves = own.cut == len;
         if leaves {
-            self.own_mut().wants = Wants::Nothing;
+            own.wants = Wants::Nothing;
         }
         leaves
     }
@@ -350,7 +348,8 @@ impl Request {
     /// Is no part of it in work, and will none follow?
     #[inline(always)]
     pub(super) const fn is_over(&self) -> bool {
-        self.pieces == 0 && (self.is_cut() || self.error.is_some()) && matches!(self.own().wants, Wants::Nothing)
+        let own = self.own();
+        self.pieces == 0 && (own.cut == self.request.len || self.error.is_some()) && matches!(own.wants, Wants::Nothing)
     }
 
     /// Cut no more pieces. True if it was in the queue of requests that need pieces, which it leaves.
