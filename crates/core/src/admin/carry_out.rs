@@ -301,7 +301,7 @@ impl Controller {
         }
         let set = self.sets.get(id);
         let written = set.metadata.as_ref().is_none_or(Metadata::is_at_rest);
-        // A set in doubt stays marked active.
+        // A set with a failed flush stays marked active.
         let ended = !set.journal.has_session();
         // The session does not end either if members refuse the set's data, or if a member is lost with unflushed data:
         // the journal is replayed at the next start.
