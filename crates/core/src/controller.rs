@@ -299,18 +299,23 @@ impl Controller {
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
         let (journal, mut with) = self.journal_and_others(actions);
-        let mut moved = journal.pump_copies(&mut with)
-            || journal.pump_tail(&mut with)
-            || self.requests.answer_orphans(&mut self.journal, &self.arrays, &self.sets, &mut self.ended);
-        if !moved {
-            moved = self.op_io(actions).pump_redos();
-            let (journal, mut with) = self.journal_and_others(actions);
-            moved |= journal.pump_replay(&mut with);
-            moved = moved || journal.seal_group(&mut with);
+        let mut moved = journal.pump_copies(&mut with) || journal.pump_tail(&mut with);
+        if !moved && journal.is_plain() {
+            moved = journal.pump_replay(&mut with) || journal.seal_group(&mut with);
+        } else if !moved {
+            moved = self.requests.answer_orphans(&mut self.journal, &self.arrays, &self.sets, &mut self.ended)
+                || self.pump_backlogs(actions);
         }
         self.hand_on(actions);
         self.hand_on_ended(actions);
         moved
+    }
+
+    /// Advance the redo backlogs and the loading of sets, and begin to write the next group.
+    fn pump_backlogs(&mut self, actions: &mut Actions) -> bool {
+        let moved = self.op_io(actions).pump_redos();
+        let (journal, mut with) = self.journal_and_others(actions);
+        moved | journal.pump_replay(&mut with) || journal.seal_group(&mut with)
     }
 
     /// Advance the partial parity logs. The operations that they refuse end.

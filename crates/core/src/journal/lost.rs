@@ -37,6 +37,11 @@ impl Journal {
         sets.signal(Signal::Changed);
     }
 
+    /// Has it neither orphans nor redo backlogs? Then only its own work is to be advanced.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.orphans.is_empty() && !self.replay.is_redoing()
+    }
+
     /// A piece is written without its entry, because the journal is lost.
     pub(crate) fn add_orphan(&mut self, piece: u32) {
         self.orphans.push(piece);

@@ -422,6 +422,7 @@ impl Sets {
 
 impl Journal {
     /// Can the journal protect writes of this set? The error is the reason why not.
+    #[inline(always)]
     pub(crate) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
         let Some(metadata) = &set.metadata else { return Err(Unprotected::Shape) };
         let mirror = matches!(set.geometry(), Geometry::Mirror(_));
