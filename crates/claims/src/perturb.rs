@@ -26,7 +26,7 @@ pub enum Change {
     DoubleBlocks,
     /// All random choices are drawn again.
     Chance(u64),
-    /// Several of these at once, drawn for each claim from the ones its reasons allow.
+    /// Several of these at once, drawn for each claim from the changes that its reasons allow.
     Together {
         /// Drives of the widest arrays.
         drives: Option<u16>,
@@ -430,7 +430,7 @@ mod tests {
         let blocks = several("order", Some("mirror_split_min_kib"), check);
         assert!(blocks.len() == DRAWS.len() && blocks.iter().all(|(name, _)| !name.contains("block")), "{blocks:?}");
         assert!(several("numeric", None, "iops(raid0x4, rd=0) < 250").is_empty());
-        // Eight drives with blocks of half the size exceed what four did, by the law.
+        // By the law eight drives with blocks of half the size exceed what four did.
         let falls = several("order", None, "iops(raid0x4, rd=0) < 220");
         assert!(falls.iter().any(|(_, word)| word == "fails"), "{falls:?}");
     }
