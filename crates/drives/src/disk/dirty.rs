@@ -1,6 +1,7 @@
 //! The write cache: acknowledged data that is not yet on the medium.
 //!
-//! Pieces are in the order of address, and merge when they touch. Their total size and their number are limited.
+//! Pieces are in the order of address, and merge when they touch. Their total size and their number are limited. A piece
+//! occupies a segment of the drive's buffer until its last sector is on the medium.
 
 use super::geometry::Geometry;
 use super::Spot;
@@ -141,6 +142,8 @@ pub struct Dirty {
     sectors: u64,
     sectors_max: u64,
     extents_max: usize,
+    /// Whether the end of a piece is being written. It is no longer in `order`, but its place is still occupied.
+    is_leaving: bool,
     number: u64,
 }
 
@@ -164,6 +167,7 @@ impl Dirty {
             sectors: 0,
             sectors_max,
             extents_max: extents_max.min(usize::from(u16::MAX)),
+            is_leaving: false,
             number: 0,
         }
     }
@@ -199,7 +203,12 @@ impl Dirty {
         if self.sectors + len > self.sectors_max {
             return false;
         }
-        self.order.len() < self.extents_max || self.touched(lba).is_some()
+        self.pieces() < self.extents_max || self.touched(lba).is_some()
+    }
+
+    /// Number of occupied places.
+    fn pieces(&self) -> usize {
+        self.order.len() + usize::from(self.is_leaving)
     }
 
     /// Number of pieces that begin at or before a sector.
@@ -335,11 +344,12 @@ impl Dirty {
         self.order.first().map(|key| (self.extent(0).since, key.start()))
     }
 
-    /// Take up to `most` sectors from the front of a piece, to write them to the medium. They occupy their room until
-    /// [`Dirty::written`].
+    /// Take up to `most` sectors from the front of a piece, to write them to the medium. They occupy their room, and
+    /// the last ones also the place of the piece, until [`Dirty::written`].
     pub fn take(&mut self, geometry: &Geometry, index: usize, most: u64) -> Extent {
         let extent = *self.extent(index);
         if extent.end - extent.start <= most {
+            self.is_leaving = true;
             return self.remove(index);
         }
         let start = extent.start + most;
@@ -357,6 +367,7 @@ impl Dirty {
 
     /// The taken sectors are on the medium: free their room.
     pub fn written(&mut self, sectors: u64) {
+        self.is_leaving = false;
         self.sectors -= sectors;
     }
 
@@ -435,6 +446,24 @@ mod tests {
                 assert_eq!(dirty.oldest(), dirty.find_oldest());
             }
             assert!(dirty.number > 5000);
+        }
+    }
+
+    #[test]
+    fn a_piece_keeps_its_place_until_its_last_sector_is_on_the_medium() {
+        let drive = Library::builtin().drive("wd360gd").unwrap().clone();
+        let DriveKind::Disk(disk) = &drive.kind else { panic!("it is a disk") };
+        let geometry = Geometry::new(disk, drive.capacity.value);
+        let mut dirty = Dirty::new(geometry.sectors(), 1 << 20, 2);
+        dirty.add(&geometry, 0, 1000, 16);
+        dirty.add(&geometry, 0, 2000, 16);
+        assert!(!dirty.has_room(3000, 16) && dirty.has_room(2016, 16));
+        // The front of a piece leaves: the rest has the place. Then the rest leaves.
+        for taken in [8, 16] {
+            let leaving = dirty.take(&geometry, 0, taken);
+            assert!(!dirty.has_room(3000, 16), "{leaving:?}");
+            dirty.written(leaving.end - leaving.start);
+            assert_eq!(dirty.has_room(3000, 16), leaving.end == 1016);
         }
     }
 }

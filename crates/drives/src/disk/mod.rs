@@ -448,6 +448,7 @@ impl Disk {
     fn settle_step(&mut self) {
         let now = self.due;
         self.finish(now);
+        self.admit(now);
         self.proceed(now);
     }
 
@@ -474,20 +475,30 @@ impl Disk {
             WorkKind::Destage { sectors, .. } => {
                 self.segments.leave();
                 self.dirty.written(sectors);
-                self.unblock(now);
             }
             WorkKind::Rewrite => self.segments.leave(),
             WorkKind::Nothing => {}
         }
     }
 
-    fn unblock(&mut self, now: u64) {
-        while let Some(first) = self.blocked.front().copied() {
-            if !self.dirty.has_room(first.lba, first.len) {
-                return;
-            }
-            self.blocked.pop_front();
-            self.accept(now, first.tag, (first.lba, first.len), first.len);
+    /// Take writes that waited for room, if there is room now. The mechanism does not wait until the data of the first
+    /// one has come: it chooses its next work among the pieces that the cache has.
+    fn admit(&mut self, now: u64) {
+        let Some(first) = self.admitted() else { return };
+        self.start(now);
+        self.accept(now, first.tag, (first.lba, first.len), first.len);
+        while let Some(next) = self.admitted() {
+            self.accept(now, next.tag, (next.lba, next.len), next.len);
+        }
+    }
+
+    /// The next write that waited for room, if there is room for it now.
+    fn admitted(&mut self) -> Option<Waiting> {
+        let first = self.blocked.front()?;
+        if self.dirty.has_room(first.lba, first.len) {
+            self.blocked.pop_front()
+        } else {
+            None
         }
     }
 
