@@ -2,8 +2,11 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use openraid_format::MdLevel;
 use openraid_nbd::{Command, Extent, NbdError};
+use openraid_runtime::service::ServiceEvent;
 use openraid_units::Sectors;
 use support::client::Client;
 use support::random::Random;
@@ -160,4 +163,28 @@ fn many_requests_at_once_on_many_connections_all_find_their_way() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().expect("a client"));
+}
+
+/// Clients connect without a pause while the service stops: the order to stop and a connection come in one round of the
+/// shard, in which the listeners are gone already. A panic of the shard fails [`Service::stop`].
+#[test]
+fn a_client_that_connects_in_the_round_of_the_stop_does_not_end_the_service() {
+    for _ in 0..30 {
+        let server = Server::new("stop-round");
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let knock = || {
+                while !ended.load(Ordering::Relaxed) {
+                    let _ = std::os::unix::net::UnixStream::connect(&server.socket);
+                }
+            };
+            let clients = [scope.spawn(knock), scope.spawn(knock)];
+            std::thread::sleep(std::time::Duration::from_millis(3));
+            server.handle.begin_stop();
+            let stopped = server.service.events().iter().any(|event| matches!(event, ServiceEvent::Stopped));
+            ended.store(true, Ordering::Relaxed);
+            clients.into_iter().for_each(|client| client.join().expect("it only connects"));
+            assert!(stopped, "the service ended without having stopped");
+        });
+    }
 }

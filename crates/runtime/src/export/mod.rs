@@ -238,6 +238,10 @@ impl Exports {
 
     /// A listener has a new client.
     pub fn on_listener(&mut self, door: usize, shared: &mut Shared) {
+        // The order to stop, which drops the listeners, may have come in the same round as this event.
+        if self.stopping {
+            return;
+        }
         for _ in 0..ACCEPTS_PER_ROUND_MAX {
             match self.doors[door].listener.accept() {
                 Ok(Accepted::Socket(socket)) => self.on_accepted(socket, shared),
