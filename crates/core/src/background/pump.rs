@@ -8,6 +8,7 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
+use super::set_io::SetIo;
 use crate::actions::Actions;
 use crate::admin::{Health, TaskKind, WriteCache};
 use crate::array::set::{Life, Set};
@@ -28,7 +29,6 @@ use crate::planted::Flaw;
 use crate::planted::Planted;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 /// Maximum number of units that one call may skip because the bitmap does not mark them.
 const SKIPS_MAX: u32 = 65_536;
@@ -57,8 +57,8 @@ impl Cache {
 
 impl Sets {
     /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
-    fn pump_intent(&mut self, limits: &Limits, planted: Planted, id: SetId, io: &mut DriveIo) -> bool {
-        let (now, delay) = (io.now(), limits.clean_delay);
+    fn pump_intent(&mut self, id: SetId, with: &mut SetIo) -> bool {
+        let (now, delay) = (with.now(), with.limits.clean_delay);
         let held = self.get(id).journal_holds();
         let set = self.get_mut(id);
         let durable = set.durable_generation();
@@ -77,8 +77,8 @@ impl Sets {
             set.unmark_with(generation);
         } else if set.mark.is_quiet(now, delay, set.life() == Life::Stopping) && !held && set.journal.may_be_clean() {
             set.mark.begin_flush();
-            if !planted.has(Flaw::CleanUnflushed) {
-                let issued = self.flush_members(id, Owner::CleanFlush, io);
+            if !with.planted.has(Flaw::CleanUnflushed) {
+                let issued = self.flush_members(id, Owner::CleanFlush, &mut with.io);
                 self.get_mut(id).mark.add_flushes(issued);
             }
         } else {
@@ -88,8 +88,8 @@ impl Sets {
         true
     }
 
-    fn pump_bitmap_age(&mut self, limits: &Limits, id: SetId, io: &mut DriveIo) {
-        let (now, delay) = (io.now(), limits.bitmap_clear_delay);
+    fn pump_bitmap_age(&mut self, id: SetId, with: &mut SetIo) {
+        let (now, delay) = (with.now(), with.limits.bitmap_clear_delay);
         let set = self.get_mut(id);
         let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
@@ -100,7 +100,7 @@ impl Sets {
         if !bitmap.age() {
             return;
         }
-        let issued = self.flush_members(id, Owner::BitmapFlush, io);
+        let issued = self.flush_members(id, Owner::BitmapFlush, &mut with.io);
         let set = self.get_mut(id);
         set.bitmap.as_mut().expect("just seen").begin_flushes(issued);
         if issued == 0 {
@@ -122,8 +122,8 @@ impl Sets {
     }
 
     /// Store the checkpoint of a task from time to time and at its end, after a flush of the members.
-    fn checkpoint_task(&mut self, limits: &Limits, planted: Planted, id: SetId, io: &mut DriveIo) -> bool {
-        let (now, interval) = (io.now(), limits.checkpoint_interval);
+    fn checkpoint_task(&mut self, id: SetId, with: &mut SetIo) -> bool {
+        let (now, interval, planted) = (with.now(), with.limits.checkpoint_interval, with.planted);
         let set = self.get_mut(id);
         if set.tasks.has_flushes() {
             return false;
@@ -142,7 +142,7 @@ impl Sets {
         task.finishing = finished;
         task.flushed = task.position;
         task.next_checkpoint = now + interval;
-        let issued = self.flush_members(id, Owner::CheckpointFlush, io);
+        let issued = self.flush_members(id, Owner::CheckpointFlush, &mut with.io);
         self.get_mut(id).tasks.begin_flushes(issued);
         if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(planted, id);
@@ -181,6 +181,12 @@ impl Sets {
 }
 
 impl Controller {
+    /// The sets, and what their background work needs.
+    pub(super) fn set_io<'a>(&'a mut self, actions: &'a mut Actions) -> (&'a mut Sets, SetIo<'a>) {
+        let io = DriveIo::new(&mut self.channels, self.now, actions);
+        (&mut self.sets, SetIo::new(&self.limits, self.planted, &self.trace, io))
+    }
+
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
         self.cache.count_collectors(&self.sets);
@@ -193,8 +199,8 @@ impl Controller {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let moved = self.sets.pump_intent(&self.limits, self.planted, id, io);
+        let (sets, mut with) = self.set_io(actions);
+        let moved = sets.pump_intent(id, &mut with);
         let (journal, mut with) = self.journal_and_others(actions);
         moved | journal.pump_session(id, &mut with)
     }
@@ -214,10 +220,10 @@ impl Controller {
         if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
             return moved;
         }
-        self.sets.notice_finished(&self.trace, self.now, id, actions);
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        self.sets.pump_bitmap_age(&self.limits, id, io);
-        moved |= self.sets.start_task(&self.channels, &self.trace, &self.limits, self.now, id, actions);
+        let (sets, mut with) = self.set_io(actions);
+        sets.notice_finished(id, &mut with);
+        sets.pump_bitmap_age(id, &mut with);
+        moved |= sets.start_task(id, &mut with);
         moved |= self.pump_task(id, actions);
         moved | self.sets.pump_repairs(&mut self.ops, id)
     }
@@ -266,20 +272,14 @@ impl Controller {
             let key = self.ops.put(op);
             self.ops.wake(key.index);
         }
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        self.sets.checkpoint_task(&self.limits, self.planted, id, io) | moved
+        let (sets, mut with) = self.set_io(actions);
+        sets.checkpoint_task(id, &mut with) | moved
     }
 }
 
 impl Sets {
     /// An operation of background work ended.
-    pub(crate) fn on_background_done(
-        &mut self,
-        op: &Op,
-        trace: &Trace,
-        (limits, planted): (&Limits, Planted),
-        io: &mut DriveIo,
-    ) {
+    pub(crate) fn on_background_done(&mut self, op: &Op, with: &mut SetIo) {
         self.look();
         if op.is_repair() {
             self.get_mut(op.set()).tasks.end_repair();
@@ -295,8 +295,8 @@ impl Sets {
             task.unit_done(unit);
         }
         let below = task.done_sectors();
-        self.notice_ranges(trace, op.set(), below, io.actions());
-        self.checkpoint_task(limits, planted, op.set(), io);
+        self.notice_ranges(with.trace, op.set(), below, with.io.actions());
+        self.checkpoint_task(op.set(), with);
     }
 }
 

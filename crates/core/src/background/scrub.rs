@@ -2,6 +2,7 @@
 
 use openraid_units::{ArrayId, Instant, Sectors, SetId};
 
+use super::set_io::SetIo;
 use super::Task;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
@@ -69,18 +70,11 @@ impl Sets {
     }
 
     /// A check or repair ended.
-    pub(super) fn notice_scrub_ended(
-        &mut self,
-        trace: &Trace,
-        now: Instant,
-        id: SetId,
-        task: &Task,
-        actions: &mut Actions,
-    ) {
-        self.notice_ranges(trace, id, Sectors::MAX, actions);
-        let outcome = self.get_mut(id).end_scrub(task, now);
+    pub(super) fn notice_scrub_ended(&mut self, id: SetId, task: &Task, with: &mut SetIo) {
+        self.notice_ranges(with.trace, id, Sectors::MAX, with.io.actions());
+        let outcome = self.get_mut(id).end_scrub(task, with.now());
         let mode = self.get(id).tasks.scrub_mode();
-        trace.notice(self, id, None, None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }), actions);
+        with.notice(self, (id, None), None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }));
     }
 }
 
@@ -105,11 +99,12 @@ impl Controller {
             set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
             return Err(AdminError::NotComparable(why));
         }
-        self.sets.put_task(&self.limits, self.now, id, mode.kind(), None, (Sectors::ZERO, false));
-        let set = self.sets.get_mut(id);
+        let (sets, mut with) = self.set_io(actions);
+        sets.put_task(id, (mode.kind(), None), (Sectors::ZERO, false), &with);
+        let set = sets.get_mut(id);
         let gap = set.gap();
         set.tasks.begin_scrub(mode, gap);
-        self.trace.notice(&self.sets, id, None, None, NoticeKind::CheckStarted(mode), actions);
+        with.notice(sets, (id, None), None, NoticeKind::CheckStarted(mode));
         Ok(AdminOutcome::Done)
     }
 }

@@ -6,20 +6,18 @@
 //!              3 resync, if one is due
 //! ```
 
-use openraid_units::Instant;
 use openraid_units::{Sectors, SetId, Slot};
 
+use super::set_io::SetIo;
 use super::{Comparing, Task};
-use crate::actions::{Actions, Fill, NoticeKind};
+use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::{Change, Sets};
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
-use crate::limits::Limits;
 use crate::scrub::AbortReason;
-use crate::trace::Trace;
 
 /// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Both are powers of two, so that no unit
 /// crosses a region.
@@ -60,15 +58,7 @@ impl Sets {
 
 impl Sets {
     /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
-    pub(crate) fn start_task(
-        &mut self,
-        channels: &Channels,
-        trace: &Trace,
-        limits: &Limits,
-        now: Instant,
-        id: SetId,
-        actions: &mut Actions,
-    ) -> bool {
+    pub(crate) fn start_task(&mut self, id: SetId, with: &mut SetIo) -> bool {
         let set = self.get(id);
         // A spare takes a slot when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
@@ -77,10 +67,10 @@ impl Sets {
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
         }
-        if let Some((slot, member)) = self.find_rebuild(channels, id) {
+        if let Some((slot, member)) = self.find_rebuild(with.io.channels(), id) {
             self.get_mut(id).cancel_task(AbortReason::RebuildBegan);
-            self.notice_finished(trace, now, id, actions);
-            self.start_rebuild(trace, limits, now, id, (slot, member), actions);
+            self.notice_finished(id, with);
+            self.start_rebuild(id, (slot, member), with);
             return true;
         }
         if set.tasks.task.is_some() {
@@ -90,8 +80,8 @@ impl Sets {
             let set = self.get(id);
             let replacement = set.place(slot).replacement().expect("it was found");
             let MemberState::Rebuilding { to } = set.member(replacement).state() else { return false };
-            self.put_task(limits, now, id, TaskKind::Replace, Some(slot), (to, false));
-            trace.notice(self, id, Some(slot), None, NoticeKind::RebuildStarted(Fill::Replacement), actions);
+            self.put_task(id, (TaskKind::Replace, Some(slot)), (to, false), with);
+            with.notice(self, (id, Some(slot)), None, NoticeKind::RebuildStarted(Fill::Replacement));
             return true;
         }
         let set = self.get(id);
@@ -99,8 +89,8 @@ impl Sets {
         if !set.can_resync() || set.is_durability_lost() {
             return false;
         }
-        self.put_task(limits, now, id, TaskKind::Resync, None, (to, only_marked));
-        trace.notice(self, id, None, None, NoticeKind::ResyncStarted, actions);
+        self.put_task(id, (TaskKind::Resync, None), (to, only_marked), with);
+        with.notice(self, (id, None), None, NoticeKind::ResyncStarted);
         true
     }
 
@@ -128,37 +118,27 @@ impl Sets {
         None
     }
 
-    fn start_rebuild(
-        &mut self,
-        trace: &Trace,
-        limits: &Limits,
-        now: Instant,
-        id: SetId,
-        (slot, member): (Slot, u32),
-        actions: &mut Actions,
-    ) {
+    fn start_rebuild(&mut self, id: SetId, (slot, member): (Slot, u32), with: &mut SetIo) {
         let set = self.get_mut(id);
         let drive = set.member(member).drive();
         let (from, only_marked) = set.begin_fill(slot, member);
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
-        self.put_task(limits, now, id, TaskKind::Rebuild, Some(slot), (from, only_marked));
+        self.put_task(id, (TaskKind::Rebuild, Some(slot)), (from, only_marked), with);
         self.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
         self.look();
         let kind = NoticeKind::RebuildStarted(Fill::Rebuild);
-        trace.notice(self, id, Some(slot), Some(drive), kind, actions);
+        with.notice(self, (id, Some(slot)), Some(drive), kind);
     }
 
     /// Begin a task of a set, from this position, and only for what the bitmap marks or for everything.
     pub(crate) fn put_task(
         &mut self,
-        limits: &Limits,
-        now: Instant,
         id: SetId,
-        kind: TaskKind,
-        slot: Option<Slot>,
+        (kind, slot): (TaskKind, Option<Slot>),
         (from, only_marked): (Sectors, bool),
+        with: &SetIo,
     ) {
-        let interval = limits.checkpoint_interval;
+        let (now, interval) = (with.now(), with.limits.checkpoint_interval);
         let set = self.get_mut(id);
         let (unit, total) = set.task_space(kind);
         let position = from.get().min(total) / unit;
@@ -192,17 +172,17 @@ impl Sets {
     }
 
     /// Report tasks that have ended.
-    pub(crate) fn notice_finished(&mut self, trace: &Trace, now: Instant, id: SetId, actions: &mut Actions) {
+    pub(crate) fn notice_finished(&mut self, id: SetId, with: &mut SetIo) {
         let set = self.get_mut(id);
         let durable = set.durable_generation();
         if let Some(task) = set.tasks.take_recorded_fill(durable) {
             let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
-            trace.notice(self, id, task.slot, None, kind, actions);
-            trace.notice(self, id, task.slot, None, NoticeKind::SpareActive, actions);
+            with.notice(self, (id, task.slot), None, kind);
+            with.notice(self, (id, task.slot), None, NoticeKind::SpareActive);
         }
         let Some(task) = self.get_mut(id).tasks.take_finished() else { return };
         let kind = match (task.kind, task.finishing) {
-            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(trace, now, id, &task, actions),
+            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, with),
             // The end of a rebuild is reported above, when it is recorded.
             (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
             (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
@@ -210,7 +190,7 @@ impl Sets {
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
             (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };
-        trace.notice(self, id, task.slot, None, kind, actions);
+        with.notice(self, (id, task.slot), None, kind);
     }
 }
 

@@ -5,11 +5,13 @@ use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
+use crate::background::set_io::SetIo;
 use crate::controller::CommandError;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold};
 use crate::io::command_errors::MemberRange;
+use crate::io::drive_io::DriveIo;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::op_io::OpIo;
@@ -201,7 +203,9 @@ impl OpIo<'_> {
             (false, true) => self.sets.refuse_start(id, error),
             // A rebuild continues where it was before hosts write again.
             (true, false) if self.sets.get(id).is_running() => {
-                _ = self.sets.start_task(self.channels, self.trace, self.limits, self.now, id, self.actions)
+                let io = DriveIo::new(self.channels, self.now, self.actions);
+                let with = &mut SetIo::new(self.limits, self.planted, self.trace, io);
+                _ = self.sets.start_task(id, with);
             }
             (true, false) => {}
             (false, false) => {

@@ -4,6 +4,7 @@ use openraid_units::{Bytes, Sectors, Tag};
 
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
+use crate::background::set_io::SetIo;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::frames::Pool;
@@ -442,8 +443,9 @@ impl OpIo<'_> {
                 OpKind::Reparity => self.sets.on_reparity_done(op),
                 OpKind::Flush => self.journal.round_flush_ended(op),
                 _ => {
-                    let io = &mut DriveIo::new(self.channels, self.now, self.actions);
-                    self.sets.on_background_done(op, self.trace, (self.limits, self.planted), io);
+                    let io = DriveIo::new(self.channels, self.now, self.actions);
+                    let with = &mut SetIo::new(self.limits, self.planted, self.trace, io);
+                    self.sets.on_background_done(op, with);
                 }
             },
         }
