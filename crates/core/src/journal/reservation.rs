@@ -184,14 +184,15 @@ impl Ops {
 
 impl Journal {
     /// Reserve room for the records of a write past the cache; false if it has to wait.
+    #[inline]
     pub(crate) fn reserve_room(&mut self, op: &mut Op, sets: &Sets, cache: &Cache) -> bool {
-        if !op.is_direct_write() || op.parent().is_some() || op.reserved() > 0 {
+        if !self.is_live() || !op.is_direct_write() || op.parent().is_some() || op.reserved() > 0 {
             return true;
         }
         // A session may begin before the write logs anything.
         let set = sets.get(op.set());
         let logs = set.journal.has_session() || self.is_wanted_by(set);
-        if !self.is_live() || !logs {
+        if !logs {
             return true;
         }
         let (need, dirty) = (set.logs_at_most(op), sets.dirty_in_session(cache));

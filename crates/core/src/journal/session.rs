@@ -422,7 +422,6 @@ impl Sets {
 
 impl Journal {
     /// Can the journal protect writes of this set? The error is the reason why not.
-    #[inline(always)]
     pub(crate) fn protects(&self, set: &Set) -> Result<(), Unprotected> {
         let Some(metadata) = &set.metadata else { return Err(Unprotected::Shape) };
         let mirror = matches!(set.geometry(), Geometry::Mirror(_));
@@ -456,6 +455,7 @@ impl Journal {
     }
 
     /// Should the journal protect writes of this set, and can it?
+    #[inline(always)]
     pub(crate) fn is_wanted_by(&self, set: &Set) -> bool {
         set.policy().write_cache == WriteCache::Journal && self.protects(set).is_ok()
     }
