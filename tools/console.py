@@ -46,6 +46,7 @@ def main():
                 look(browser, service.link(), width, scheme, axe, out)
             for width in [1280, 360]:
                 tab(browser, service.link(), width)
+            focus_stays(browser, service.link())
             first_page(browser, service.link)
         with Service(program) as service:
             story(browser, service, 360, "dark", Keys)
@@ -167,6 +168,17 @@ def open_page(browser, link, width, scheme="light"):
     page.goto(link)
     expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     return page, wrong
+
+
+def focus_stays(browser, link):
+    """The cards of the arrays are built again with each step of the rebuild: the link that has the focus keeps it."""
+    page, _ = open_page(browser, link, 1280)
+    own = page.get_by_role("main").get_by_role("link", name="made", exact=True)
+    own.focus()
+    before = own.element_handle()
+    page.wait_for_function("own => !own.isConnected", arg=before)
+    expect(own).to_be_focused()
+    page.close()
 
 
 def go(page, path):

@@ -32,9 +32,14 @@ export function keyed(element, key, build) {
   const text = JSON.stringify(key);
   if (element.shown === text) return;
   element.shown = text;
-  const focused = element.contains(document.activeElement) ? document.activeElement?.id : "";
+  const controls = () => /** @type {HTMLElement[]} */ ([...element.querySelectorAll("a, button, input, select, summary, textarea")]);
+  const nth = element.contains(document.activeElement) ? controls().findIndex((control) => control === document.activeElement) : -1;
+  const focused = nth < 0 ? null : controls()[nth];
   element.replaceChildren(...[build()].flat(3).filter(Boolean));
-  if (focused) document.getElementById(focused)?.focus();
+  if (!focused) return;
+  // A control without an id is the one with the same text, at the same place if there are several.
+  const same = controls().filter((control) => (focused.id ? control.id === focused.id : control.textContent === focused.textContent));
+  (same.find((control) => control === controls()[nth]) || same[0])?.focus();
 }
 
 /** @param {number | null | undefined} count */
