@@ -247,8 +247,8 @@ impl Controller {
         }
     }
 
-    /// A command of the journal has ended. If its device has failed, that comes before the end of a write and after the end
-    /// of a read.
+    /// A command of the journal has ended. A device whose write failed is dropped before the write ends. A device whose read
+    /// failed is dropped after the read has ended.
     fn journal_command_ended(
         &mut self,
         work: JournalWork,

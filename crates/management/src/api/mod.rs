@@ -69,6 +69,9 @@ const READ: Need = Need::Role(ReadOnly);
 const OPERATE: Need = Need::Role(Operator);
 const ADMINISTER: Need = Need::Role(Administrator);
 
+/// The query of both forms of the event log.
+const EVENTS_ASKED: &[&str] = &["after", "before", "limit", "level", "array", "unacknowledged"];
+
 /// All of them but those of Redfish.
 pub const ROUTES: &[Route] = &[
     route(Get, "/", Need::Nothing, "The console.", console::page),
@@ -189,22 +192,10 @@ pub const ROUTES: &[Route] = &[
         .takes::<ScheduleInput>()
         .gives::<ScheduleModel>(),
     route(Delete, "/api/v1/schedules/{schedule}", OPERATE, "Remove a kept schedule.", alarms::forget_schedule),
-    route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list).gives::<events::EventsModel>().asked(&[
-        "after",
-        "before",
-        "limit",
-        "level",
-        "array",
-        "unacknowledged",
-    ]),
-    route(Get, "/api/v1/events.csv", READ, "The same events as lines with commas.", events::lines).asked(&[
-        "after",
-        "before",
-        "limit",
-        "level",
-        "array",
-        "unacknowledged",
-    ]),
+    route(Get, "/api/v1/events", READ, "Events, oldest first.", events::list)
+        .gives::<events::EventsModel>()
+        .asked(EVENTS_ASKED),
+    route(Get, "/api/v1/events.csv", READ, "The same events as lines with commas.", events::lines).asked(EVENTS_ASKED),
     route(Get, "/api/v1/support", ADMINISTER, "A support archive: all of it in one document.", support::archive),
     route(Post, "/api/v1/events/acknowledge", OPERATE, "Acknowledge events.", events::acknowledge)
         .takes::<events::Acknowledge>(),

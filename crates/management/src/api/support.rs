@@ -28,7 +28,8 @@ pub fn archive(request: &Request) -> Result<Reply, Problem> {
     take("journal".into(), controller.journal().map(|own| json!(own)));
     take("settings".into(), controller.settings());
     take("alarms".into(), controller.alarms().map(|own| json!(own)));
-    take("sinks".into(), Ok(json!(controller.sinks())));
+    let sinks = controller.sinks();
+    take("sinks".into(), Ok(json!(sinks)));
     take("schedules".into(), Ok(json!(controller.schedules())));
     take("lab".into(), controller.lab().map(|own| json!(own)));
     let newest = controller.events().map(|all| json!(all[all.len().saturating_sub(EVENTS_MAX)..]));
@@ -39,7 +40,7 @@ pub fn archive(request: &Request) -> Result<Reply, Problem> {
         take(format!("checks {}", array.name), checks.map(|(sets, patrols)| json!({"sets": sets, "patrols": patrols})));
     }
     let mut parts = Value::Object(parts);
-    hide(&mut parts, &controller.sinks().iter().map(|own| own.target.clone()).collect::<Vec<_>>());
+    hide(&mut parts, &sinks.iter().map(|own| own.target.clone()).collect::<Vec<_>>());
     let at = time::now();
     let document = json!({"schema": "openraid/support/1", "at": time::text(at), "at_seconds": at, "missing": missing, "parts": parts});
     Ok(Reply::json(200, &document).with("content-disposition", "attachment; filename=\"openraid-support.json\""))
