@@ -146,14 +146,13 @@ fn on_a_full_disk_the_newest_events_stay() {
     fs::rename(&state, lab.path("before")).expect("the same folder");
     fs::create_dir_all(&state).expect("a folder");
     let test = "on_a_full_disk_the_newest_events_stay";
-    let Some(_small) = Small::mount(&state, "1M", test) else { return };
+    let Some(small) = Small::mount(&state, "1M", test) else { return };
     let copied = Command::new("cp").arg("-r").arg(lab.path("before/openraid")).arg(&state).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let server = lab.serve(&["data"]);
     wait_for(&lab, "ServerStarted", 1);
     // The rest of the disk is taken.
-    let mut filler = fs::File::create(state.join("filler")).expect("room for a name");
-    while filler.write_all(&[1; 4096]).is_ok() {}
+    small.fill();
     let control = server.ready["control"].as_str().expect("a path");
     let mut stream = UnixStream::connect(control).expect("it listens");
     let mut answers = BufReader::new(stream.try_clone().expect("a socket")).lines();
@@ -176,7 +175,6 @@ fn on_a_full_disk_the_newest_events_stay() {
     let numbers: Vec<u64> = found.iter().map(|event| event["number"].as_u64().expect("a number")).collect();
     assert!(numbers[0] > 1 && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     assert!(numbers.last() > Some(&rounds), "{numbers:?}");
-    drop(filler);
     server.stop();
 }
 

@@ -4,7 +4,6 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
 use std::process::Command;
 
 use serde_json::{json, Value};
@@ -89,14 +88,13 @@ fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     fs::rename(&state, lab.path("before")).expect("the same folder");
     fs::create_dir(&state).expect("room");
     let test = "on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right";
-    let Some(_small) = Small::mount(&state, "4M", test) else { return };
+    let Some(small) = Small::mount(&state, "4M", test) else { return };
     let copied = Command::new("cp").arg("-r").arg(lab.path("before/openraid")).arg(&state).status();
     assert!(copied.is_ok_and(|status| status.success()));
     let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
     let web = signed_in(&lab, &server);
     lab.line("alarms").expect(0);
-    let mut filler = fs::File::create(state.join("filler")).expect("room for a name");
-    while filler.write_all(&[1; 512]).is_ok() {}
+    small.fill();
     data_path_works(&lab, 3);
     // A change takes effect, and says that it is not kept.
     let set = r#"{"settings": {"rebuild.rate": "9M"}}"#;
@@ -121,7 +119,6 @@ fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     let server = lab.serve(&["data"]);
     assert!(holds(&lab.line("alarms --json").expect(0).json()));
     data_path_works(&lab, 5);
-    drop(filler);
     server.stop();
 }
 

@@ -11,13 +11,17 @@
 //!
 //! A torn write leaves a line with a wrong checksum; it is skipped. A line whose number is not greater than the numbers
 //! before it is left from an earlier use of the file.
+//!
+//! A reader takes no lock, so it may see half of what a writer does at that moment: a line without its beginning, or a
+//! segment under its next name. If lines are damaged or missing, it reads again under the writer's lock.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::record::{Draft, Event, Level, Record};
 
@@ -25,6 +29,11 @@ use super::record::{Draft, Event, Level, Record};
 pub const SEGMENT_BYTES: u64 = 256 << 10;
 /// Maximum number of segments of a log.
 pub const SEGMENTS_MAX: usize = 16;
+/// A segment that was modified this short a time ago is read again: a further write may leave its time as it is.
+const SETTLES_AFTER: Duration = Duration::from_secs(1);
+/// A reader waits this long for the writer's lock. A writer that keeps it longer has a disk that hangs.
+const LOCK_TIME_MAX: Duration = Duration::from_secs(1);
+const LOCK_LOOK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// A log.
 #[derive(Clone, Debug)]
@@ -72,10 +81,21 @@ struct Scanned {
 /// A segment as it was read.
 #[derive(Debug)]
 struct Part {
+    /// `None`: it must be read again.
     modified: Option<SystemTime>,
     /// Its records have at least this number.
     from: u64,
+    lock: Lock,
     scanned: Scanned,
+}
+
+/// How a reader and the writer exclude each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lock {
+    /// Not at all.
+    Free,
+    /// The reader has the writer's lock.
+    Held,
 }
 
 /// Segments that a reader has read before.
@@ -102,25 +122,29 @@ impl Log {
     /// # Errors
     /// The folder cannot be read.
     pub fn read_again(&self, seen: &mut Seen) -> io::Result<Content> {
+        let (content, is_sure) = self.read_parts(seen, Lock::Free)?;
+        if is_sure {
+            return Ok(content);
+        }
+        match self.lock_for_reading() {
+            Some(_lock) => Ok(self.read_parts(seen, Lock::Held)?.0),
+            None => Ok(content),
+        }
+    }
+
+    /// The content, and whether a writer cannot have disturbed it: nothing is damaged or missing, or all was read under the lock.
+    fn read_parts(&self, seen: &mut Seen, lock: Lock) -> io::Result<(Content, bool)> {
         let mut content = Content::default();
         let mut acknowledged = Vec::new();
-        let mut last = 0;
+        let (mut last, mut is_without_holes, mut all_locked) = (0, true, true);
         let mut before = std::mem::take(&mut seen.0);
         for (first, path) in self.segments()? {
-            let from = first.max(last + 1);
-            let modified = fs::metadata(&path).and_then(|own| own.modified()).ok();
-            let known = before.remove(&path).filter(|own| own.modified == modified && own.from == from);
-            let part = match known.filter(|own| own.modified.is_some()) {
-                Some(part) => part,
-                None => match fs::read(&path) {
-                    // A server is emptying it for a new use now.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    bytes => Part { modified, from, scanned: scan(from, &bytes?) },
-                },
-            };
+            let Some(part) = part(&path, first.max(last + 1), before.remove(&path), lock)? else { continue };
             content.damaged += part.scanned.damaged;
             content.unreadable += u64::from(part.scanned.unreadable);
+            all_locked &= part.lock == Lock::Held;
             for record in &part.scanned.records {
+                is_without_holes &= last == 0 || record.number() == last + 1;
                 last = record.number();
                 match record {
                     Record::Event(event) => content.events.push(event.clone()),
@@ -132,7 +156,21 @@ impl Log {
         for event in &mut content.events {
             event.acknowledged = acknowledged.iter().any(|range| range.contains(&event.number));
         }
-        Ok(content)
+        let is_whole = is_without_holes && content.damaged == 0 && content.unreadable == 0;
+        Ok((content, is_whole || all_locked))
+    }
+
+    /// The writer's lock, shared with other readers. `None` if there is none, this user may not read it, or the writer keeps it.
+    fn lock_for_reading(&self) -> Option<File> {
+        let lock = File::open(self.path("lock")).ok()?;
+        let until = Instant::now() + LOCK_TIME_MAX;
+        while lock.try_lock_shared().is_err() {
+            if Instant::now() >= until {
+                return None;
+            }
+            thread::sleep(LOCK_LOOK_INTERVAL);
+        }
+        Some(lock)
     }
 
     /// Append entries, and make them durable.
@@ -226,6 +264,21 @@ impl Log {
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
+    }
+}
+
+/// A segment whose records have at least this number; what was known of it, if that is as good. `None` if a server empties it for a
+/// new use now.
+fn part(path: &Path, from: u64, known: Option<Part>, lock: Lock) -> io::Result<Option<Part>> {
+    let modified = fs::metadata(path).and_then(|own| own.modified()).ok();
+    let is_known = |own: &Part| own.modified.is_some() && own.modified == modified && own.from == from;
+    if let Some(part) = known.filter(|own| is_known(own) && (own.lock == Lock::Held || lock == Lock::Free)) {
+        return Ok(Some(part));
+    }
+    let modified = modified.filter(|at| at.elapsed().is_ok_and(|age| age > SETTLES_AFTER));
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => Ok(Some(Part { modified, from, lock, scanned: scan(from, &bytes?) })),
     }
 }
 
@@ -371,6 +424,42 @@ mod tests {
         let content = log.read().unwrap();
         assert_eq!(content.events.last().map(|own| (own.number, own.what.text.as_str())), Some((62, "last")));
         assert_eq!(log.segments().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_a_writer_has_half_done_is_neither_damage_nor_a_hole() {
+        let folder = Folder::new("half");
+        let log = folder.log(4);
+        let long = "x".repeat(10_000);
+        let entries: Vec<Entry> = (0..60).map(|nth| event(&format!("{nth} {long}"))).collect();
+        log.append(&entries).unwrap();
+        let whole = log.read().unwrap();
+        let paths: Vec<PathBuf> = log.segments().unwrap().into_iter().map(|(_, path)| path).collect();
+        assert_eq!((whole.events.len(), whole.damaged, paths.len()), (60, 0, 3));
+        let bytes = fs::read(&paths[2]).unwrap();
+        let begin_missing = [&[0; 4096], &bytes[4096..]].concat();
+        let states: [&dyn Fn(); 2] = [&|| fs::write(&paths[2], &begin_missing).unwrap(), &|| {
+            fs::rename(&paths[1], folder.0.join("moved")).unwrap()
+        }];
+        let mends: [&dyn Fn(); 2] =
+            [&|| fs::write(&paths[2], &bytes).unwrap(), &|| fs::rename(folder.0.join("moved"), &paths[1]).unwrap()];
+        for (half_done, finish) in states.into_iter().zip(mends) {
+            let lock = File::open(folder.0.join("lock")).unwrap();
+            lock.lock().unwrap();
+            half_done();
+            thread::scope(|scope| {
+                let reader = scope.spawn(|| log.read().unwrap());
+                thread::sleep(Duration::from_millis(100));
+                finish();
+                drop(lock);
+                assert_eq!(reader.join().unwrap(), whole);
+            });
+        }
+        // The same state without a writer is damage.
+        fs::write(&paths[2], &begin_missing).unwrap();
+        assert_eq!(log.read().unwrap().damaged, 1);
+        fs::remove_file(folder.0.join("lock")).unwrap();
+        assert_eq!(log.read().unwrap().damaged, 1);
     }
 
     #[test]

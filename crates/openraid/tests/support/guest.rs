@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use super::console::{guest_program, installed};
 use super::{missing, say};
@@ -63,11 +65,18 @@ impl<'a> Small<'a> {
         is_mounted.then_some(Self(folder))
     }
 
-    /// Leave no space at all.
+    /// Leave no space at all. A server may hold some for a moment, in a file that it cannot make and removes again: that is taken too.
     pub fn fill(&self) {
+        const TRIES: u32 = 5;
         let mut filler = File::create(self.0.join("filler")).expect("room for a name");
-        let piece = vec![1; 4096];
-        while filler.write_all(&piece).is_ok() {}
+        let mut full = 0;
+        while full < TRIES {
+            full += 1;
+            while filler.write_all(&[1; 512]).is_ok() {
+                full = 0;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
     }
 }
 
