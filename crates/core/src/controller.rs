@@ -18,11 +18,10 @@ use crate::admin::{AdminCommand, AdminQueue};
 use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
 use crate::cache::Cache;
+use crate::call::{Base, Call};
 use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Pool;
-use crate::io::channel::Channels;
 use crate::io::command::{Command, Owner};
-use crate::io::drive_io::DriveIo;
 use crate::io::ended::{EndedFor, EndedOps, News};
 use crate::io::op::OpKind;
 use crate::io::ops::Ops;
@@ -31,11 +30,9 @@ use crate::journal::commit::JournalWork;
 use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
-use crate::planted::Planted;
 use crate::reason::TraceEntry;
 use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
-use crate::trace::Trace;
 
 /// The reason for the next call of the controller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,8 +56,7 @@ pub enum Wake {
 /// The controller engine. See the module header.
 #[derive(Debug)]
 pub struct Controller {
-    pub(crate) limits: Limits,
-    pub(crate) now: Instant,
+    pub(crate) base: Base,
     /// Time since 1970 at `Instant::ZERO`.
     pub(crate) wall_clock: Nanos,
     inbox: Vec<Completion>,
@@ -69,16 +65,12 @@ pub struct Controller {
     pub(crate) ops: Ops,
     /// Operations that have ended and were not handed on yet.
     pub(crate) ended: EndedOps,
-    pub(crate) channels: Channels,
     pub(crate) pool: Pool,
     pub(crate) cache: Cache,
     pub(crate) journal: Journal,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
-    /// The engine writes this for readers and never reads it.
-    pub(crate) trace: Trace,
     pub(crate) more_to_do: bool,
-    pub(crate) planted: Planted,
 }
 
 impl Controller {
@@ -89,37 +81,33 @@ impl Controller {
     pub fn new(limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
         Ok(Self {
-            now: Instant::ZERO,
             wall_clock: Nanos::ZERO,
             inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
             admin: AdminQueue::default(),
             requests: Requests::new(&limits),
             ops: Ops::new(limits.ops_max),
             ended: EndedOps::new(limits.ops_max, limits.pieces_max),
-            channels: Channels::new(&limits),
             pool: Pool::new(&limits),
             cache: Cache::new(&limits),
             journal: Journal::new(&limits),
             sets: Sets::new(),
             arrays: Arrays::new(),
-            trace: Trace::new(limits.trace_entries),
             more_to_do: false,
-            planted: Planted::default(),
-            limits,
+            base: Base::new(limits),
         })
     }
 
     /// The limits it was made with.
     #[must_use]
     pub const fn limits(&self) -> &Limits {
-        &self.limits
+        &self.base.limits
     }
 
     /// Plant a bug, also in arrays that run already.
     #[cfg(feature = "planted")]
     pub fn plant(&mut self, flaw: crate::planted::Flaw) {
-        self.planted = Planted::new(flaw);
-        let planted = self.planted;
+        self.base.planted = crate::planted::Planted::new(flaw);
+        let planted = self.base.planted;
         self.sets.values_mut().for_each(|set| set.plant(planted));
     }
 
@@ -149,9 +137,9 @@ impl Controller {
 
     /// Handle all events and advance everything that can continue. `now` never goes back.
     pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
-        assert!(now >= self.now, "time went back");
-        self.now = now;
-        self.trace.set_time(now);
+        assert!(now >= self.base.now, "time went back");
+        self.base.now = now;
+        self.base.trace.set_time(now);
         self.more_to_do = false;
         for at in 0..self.inbox.len() {
             let completion = self.inbox[at];
@@ -168,7 +156,7 @@ impl Controller {
         while let Some(request) = self.requests.next_submitted() {
             self.admit(request, actions);
         }
-        if self.channels.may_be_overdue(self.now) {
+        if self.base.channels.may_be_overdue(self.base.now) {
             self.check_timeouts(actions);
         }
         self.run(actions);
@@ -180,13 +168,13 @@ impl Controller {
                 if result.is_ok() && self.op_io(actions).ended_plainly(tag) {
                     return;
                 }
-                let command = self.channels.answered(self.now, tag, actions);
+                let command = self.base.channels.answered(self.base.now, tag, actions);
                 self.command_ended(&command, result.map_err(CommandError::Drive), actions);
             }
             Completion::Transfer { tag, result } => self.on_transfer(tag, result, actions),
             Completion::Job { tag, verdict } => match tag.kind() {
                 Some(TagKind::Transfer) => self.on_transfer(tag, Ok(()), actions),
-                Some(TagKind::Job) => self.ops.on_job(&mut self.trace, tag, verdict),
+                Some(TagKind::Job) => self.ops.on_job(&mut self.base.trace, tag, verdict),
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
                         let (journal, mut with) = self.journal_and_others(actions);
@@ -275,21 +263,21 @@ impl Controller {
 
     /// A command of a set itself has ended: first the effect on its member, then on the things that wait for it.
     fn set_command_ended(&mut self, command: &Command, result: Result<(), CommandError>, actions: &mut Actions) {
-        self.sets.on_set_command(&self.trace, self.now, command, result, actions);
+        self.sets.on_set_command(command, result, &mut Call::new(&mut self.base, actions));
         self.hand_on(actions);
         self.sets.look();
         match command.owner() {
             Owner::CheckpointFlush => {
                 if self.sets.get_mut(command.set()).tasks.end_flush() {
-                    self.sets.store_checkpoint(self.planted, command.set());
+                    self.sets.store_checkpoint(self.base.planted, command.set());
                 }
             }
             Owner::PplLog => self.sets.on_log_written(command.set(), command.slot()),
             Owner::PplFlush => self.sets.on_ppl_flushed(command.set()),
             Owner::PplSetup => self.sets.on_ppl_setup(command.set()),
             _ => {
-                let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-                self.sets.on_metadata_written(command, result.is_ok(), io);
+                let call = &mut Call::new(&mut self.base, actions);
+                self.sets.on_metadata_written(command, result.is_ok(), call);
             }
         }
     }
@@ -320,8 +308,8 @@ impl Controller {
 
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, &mut self.trace, io);
+        let call = &mut Call::new(&mut self.base, actions);
+        let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, call);
         self.more_to_do |= lacks_room;
         while let Some(op) = self.ops.next_refused() {
             self.op_io(actions).fail_op(op, ReplyStatus::IoError);
@@ -368,10 +356,10 @@ impl Controller {
 
     /// The same for a signal of the journal.
     fn hand_journal_on(&mut self, signal: Signal) {
-        let Self { journal, cache, requests, ops, ended, trace, .. } = self;
+        let Self { journal, cache, requests, ops, ended, base, .. } = self;
         match signal {
             Signal::EntriesEnded => {
-                journal.give_out_ended(|piece| ended.push_piece(piece), |op| ops.entry_ended(op, trace));
+                journal.give_out_ended(|piece| ended.push_piece(piece), |op| ops.entry_ended(op, &mut base.trace));
             }
             Signal::Orphaned(piece) => {
                 if requests.wait_for_entry(piece, PieceEntry::Orphaned) {
@@ -395,7 +383,7 @@ impl Controller {
 
     /// Commands that wait for this drive end now.
     fn end_queued(&mut self, drive: DriveId, actions: &mut Actions) {
-        while let Some(command) = self.channels.cancel_queued(drive) {
+        while let Some(command) = self.base.channels.cancel_queued(drive) {
             self.command_ended(&command, Err(CommandError::Drive(DriveError::Gone)), actions);
         }
     }
@@ -427,7 +415,12 @@ impl Controller {
             if let Some(op) = self.ops.next_ready() {
                 self.step_from(op, actions);
             } else if self.is_quiet() {
-                self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
+                self.cache.note_hurry(
+                    !self.requests.is_none_waiting(),
+                    &self.journal,
+                    &self.sets,
+                    &mut self.base.channels,
+                );
                 debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
                 break;
             } else if !self.run_waiting(actions) {
@@ -500,7 +493,7 @@ impl Controller {
             match owner {
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => {
-                    self.cache.on_destaged(&mut self.sets, self.now, set, data, error);
+                    self.cache.on_destaged(&mut self.sets, self.base.now, set, data, error);
                     self.hand_on(actions);
                 }
             }
@@ -530,7 +523,7 @@ impl Controller {
         let is_due = self.sets.has_news()
             | self.sets.are_logs_due()
             | self.cache.wants_ahead()
-            | (self.now >= self.sets.due().0);
+            | (self.base.now >= self.sets.due().0);
         !(waits || is_due)
     }
 
@@ -555,11 +548,11 @@ impl Controller {
             return true;
         }
         if self.cache.wants_ahead()
-            && self.cache.pump_read_ahead(&mut self.arrays, &mut self.requests, &mut self.pool, &self.limits)
+            && self.cache.pump_read_ahead(&mut self.arrays, &mut self.requests, &mut self.pool, &self.base.limits)
         {
             return true;
         }
-        self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.channels);
+        self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.base.channels);
         if self.cache.is_on() && self.pump_destage() {
             self.hand_on(actions);
             return true;
@@ -570,7 +563,7 @@ impl Controller {
         if self.sets.are_logs_due() && self.pump_logs(actions) {
             return true;
         }
-        if self.now < self.sets.due().0 && self.admin.is_none_waiting() {
+        if self.base.now < self.sets.due().0 && self.admin.is_none_waiting() {
             return false;
         }
         self.look_at_sets(actions) || self.sets.has_news() || self.ops.has_ready()
@@ -596,7 +589,7 @@ impl Controller {
     #[must_use]
     pub fn next_deadline(&self) -> Option<(Instant, Wake)> {
         if self.more_to_do {
-            return Some((self.now, Wake::MoreToDo));
+            return Some((self.base.now, Wake::MoreToDo));
         }
         let mut first = self.sets.due();
         let mut consider = |deadline: Option<Instant>, wake: Wake| {
@@ -604,13 +597,13 @@ impl Controller {
                 first = (at, wake);
             }
         };
-        consider(self.channels.next_deadline(), Wake::CommandTimeout);
-        consider(self.requests.starved_deadline(self.limits.command_timeout), Wake::CommandTimeout);
+        consider(self.base.channels.next_deadline(), Wake::CommandTimeout);
+        consider(self.requests.starved_deadline(self.base.limits.command_timeout), Wake::CommandTimeout);
         if self.cache.is_on() {
             consider(self.destage_deadline(), Wake::Destage);
         }
         if self.journal.is_live() {
-            let time = (self.now, self.limits.clean_delay);
+            let time = (self.base.now, self.base.limits.clean_delay);
             consider(self.journal.round_deadline(&self.sets, &self.ops, time), Wake::Journal);
         }
         (first.0 != Instant::NEVER).then_some(first)
@@ -656,7 +649,7 @@ impl Controller {
 
     /// The last decisions, oldest first.
     pub fn trace(&self) -> impl Iterator<Item = &TraceEntry> {
-        self.trace.entries()
+        self.base.trace.entries()
     }
 }
 

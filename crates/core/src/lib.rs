@@ -14,6 +14,7 @@ pub mod admin;
 pub mod array;
 mod background;
 pub mod cache;
+mod call;
 mod controller;
 #[cfg(test)]
 mod draws;

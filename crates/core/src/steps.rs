@@ -286,19 +286,19 @@ impl Controller {
     /// Keep the last `count` steps from now on, at most [`STEPS_MAX`]; with 0, keep none. Earlier steps are dropped.
     /// This takes memory, and is not an event: the engine's decisions do not change.
     pub fn keep_steps(&mut self, count: u32) {
-        self.trace.keep_steps(count.min(STEPS_MAX) as usize);
+        self.base.trace.keep_steps(count.min(STEPS_MAX) as usize);
     }
 
     /// The steps that are kept, the oldest first.
     pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        let steps = self.trace.steps();
+        let steps = self.base.trace.steps();
         steps.ring[steps.next..].iter().chain(&steps.ring[..steps.next])
     }
 
     /// Number of steps since [`Controller::keep_steps`], including dropped ones; `None` if none are kept.
     #[must_use]
     pub fn steps_traced(&self) -> Option<u64> {
-        let steps = self.trace.steps();
+        let steps = self.base.trace.steps();
         steps.on.then_some(steps.total)
     }
 }

@@ -13,10 +13,10 @@ use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Member, Set};
 use crate::array::sets::{Change, Signal};
 use crate::array::volume::Volume;
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
-use crate::io::drive_io::DriveIo;
 
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);
@@ -32,7 +32,7 @@ impl Controller {
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::StartStriped { spans, superblocks } => {
-                self.arrays.start_striped(&mut self.sets, &self.limits, self.now, &spans, &superblocks)
+                self.arrays.start_striped(&mut self.sets, &self.base.limits, self.base.now, &spans, &superblocks)
             }
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => {
@@ -48,22 +48,22 @@ impl Controller {
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
             AdminCommand::AttachJournal(found) => {
-                self.journal.attach(&found, &self.limits, &mut self.channels, &mut self.sets)
+                self.journal.attach(&found, &self.base.limits, &mut self.base.channels, &mut self.sets)
             }
             AdminCommand::DetachJournal => {
                 let begun = self.journal.begin_detach(&mut self.sets).map(|()| Waiting::DetachJournal);
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::JoinJournal { drive, generation, epoch } => {
-                self.journal.begin_join((&mut self.channels, &mut self.sets), drive, (generation, epoch))
+                self.journal.begin_join((&mut self.base.channels, &mut self.sets), drive, (generation, epoch))
             }
-            AdminCommand::ReleaseJournalDevice => self.journal.release_device(&mut self.channels),
+            AdminCommand::ReleaseJournalDevice => self.journal.release_device(&mut self.base.channels),
             AdminCommand::DiscardJournalled { set_uuid } => {
                 let begun = self.journal.begin_discard(&mut self.sets, set_uuid).map(Waiting::Discard);
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::SetPolicy { policy, .. }
-                if policy.write_cache == WriteCache::Journal && self.limits.journal.is_zero() =>
+                if policy.write_cache == WriteCache::Journal && self.base.limits.journal.is_zero() =>
             {
                 Err(AdminError::NotPossible("the server has no journal; start it with --journal DEVICE"))
             }
@@ -74,7 +74,7 @@ impl Controller {
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
             AdminCommand::ResetAdaptive { array } => self.arrays.set_of(&self.sets, array).map(|set| {
-                self.sets.reset_adaptive(&mut self.arrays, &self.limits, self.now, set);
+                self.sets.reset_adaptive(&mut self.arrays, &self.base.limits, self.base.now, set);
                 AdminOutcome::Done
             }),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
@@ -124,19 +124,24 @@ impl Controller {
         let background_depth = policy.background_depth.max(1);
         let split_section = policy.split_section.max(SECTION_MIN);
         let policy = Policy { background_depth, split_section, ..policy };
-        let delay = self.sets.get(id).usual_delay(&self.limits);
+        let delay = self.sets.get(id).usual_delay(&self.base.limits);
         let old = self.sets.get_mut(id).set_policy(policy);
         if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
-            self.sets.reset_adaptive(&mut self.arrays, &self.limits, self.now, id);
+            self.sets.reset_adaptive(&mut self.arrays, &self.base.limits, self.base.now, id);
         }
-        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
+        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
         if old.split_streams != policy.split_streams {
             self.arrays.values_mut().for_each(|array| array.streams_mut().forget_outstanding());
         }
         if old != policy {
             // Pieces and operations that waited because of the old policy may go on.
             self.sets.signal(Signal::Changed);
-            self.trace.notice(&self.sets, id, None, None, NoticeKind::PolicyChanged { from: old, to: policy }, actions);
+            Call::new(&mut self.base, actions).notice(
+                &self.sets,
+                (id, None),
+                None,
+                NoticeKind::PolicyChanged { from: old, to: policy },
+            );
         }
         Ok(AdminOutcome::Done)
     }
@@ -148,7 +153,9 @@ impl Controller {
             let result = match waiting {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
-                Waiting::DetachJournal => self.journal.check_detached(&self.limits, &mut self.channels, &mut self.sets),
+                Waiting::DetachJournal => {
+                    self.journal.check_detached(&self.base.limits, &mut self.base.channels, &mut self.sets)
+                }
                 Waiting::Discard(generation) => self.journal.check_discarded(generation),
             };
             let Some(result) = result else {
@@ -170,7 +177,7 @@ impl Controller {
     }
 
     fn attach(&mut self, drive: DriveId, info: DriveInfo) -> Result<AdminOutcome, AdminError> {
-        if self.channels.attach(drive, info) {
+        if self.base.channels.attach(drive, info) {
             Ok(AdminOutcome::Done)
         } else {
             Err(AdminError::DriveBusy(drive))
@@ -178,14 +185,14 @@ impl Controller {
     }
 
     fn detach(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let channel = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        let channel = self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?;
         if channel.is_claimed() {
             return Err(AdminError::DriveBusy(drive));
         }
-        if self.channels.outstanding(drive) > 0 {
+        if self.base.channels.outstanding(drive) > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
-        self.channels.detach(drive);
+        self.base.channels.detach(drive);
         Ok(AdminOutcome::Done)
     }
 
@@ -269,14 +276,19 @@ impl Controller {
         let lost = self.cache.forget_set(set_id, |sequence| log.unpin_if_held(sequence));
         let preserved = self.journal.preserve_entries(self.sets.get(set_id));
         if lost > 0 && !preserved {
-            self.trace.notice(&self.sets, set_id, None, None, NoticeKind::DirtyLost { sectors: lost }, actions);
+            Call::new(&mut self.base, actions).notice(
+                &self.sets,
+                (set_id, None),
+                None,
+                NoticeKind::DirtyLost { sectors: lost },
+            );
         }
         self.requests.wake_all();
         self.cache.wait_changed();
         self.sets.get_mut(set_id).journal.end_hurry();
         self.journal.replay_mut().forget_backlog(set_id);
         let drives: Vec<DriveId> = self.sets.get(set_id).members().iter().map(Member::drive).collect();
-        self.channels.release(&drives);
+        self.base.channels.release(&drives);
         self.sets.remove(set_id);
         self.arrays.remove(id);
         Some(Ok(AdminOutcome::Done))
@@ -288,14 +300,14 @@ impl Controller {
         let set = self.sets.get_mut(id);
         if let Some(task) = set.tasks.current_mut() {
             if task.begin_checkpoint() {
-                let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+                let io = &mut Call::new(&mut self.base, actions);
                 let issued = self.sets.flush_members(id, Owner::CheckpointFlush, io);
                 self.sets.get_mut(id).tasks.begin_flushes(issued);
                 if issued > 0 {
                     return false;
                 }
             }
-            self.sets.store_checkpoint(self.planted, id);
+            self.sets.store_checkpoint(self.base.planted, id);
             self.sets.get_mut(id).tasks.forget_task();
             return false;
         }
@@ -311,7 +323,7 @@ impl Controller {
             return false;
         }
         // The clean mark comes after a flush; sets that have none are flushed here.
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
+        let io = &mut Call::new(&mut self.base, actions);
         let issued = self.sets.flush_members(id, Owner::CheckpointFlush, io);
         self.sets.get_mut(id).tasks.begin_flushes(issued);
         issued == 0

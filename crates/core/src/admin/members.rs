@@ -10,9 +10,9 @@ use crate::array::membership::new_member;
 use crate::array::metadata::Metadata;
 use crate::array::set::{Member, Set};
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
-use crate::io::drive_io::DriveIo;
 use crate::reason::FailReason;
 
 impl Sets {
@@ -60,7 +60,7 @@ impl Controller {
                 return Err(AdminError::NeededByUnsynced);
             }
         }
-        self.sets.fail_member((id, index), FailReason::Administrator, (&self.trace, self.now), actions);
+        self.sets.fail_member((id, index), FailReason::Administrator, &mut Call::new(&mut self.base, actions));
         Ok(AdminOutcome::Done)
     }
 
@@ -77,7 +77,7 @@ impl Controller {
         if set.take_out(index) {
             set.metadata.as_mut().ok_or(AdminError::NoRedundancy)?.request();
         }
-        self.channels.release(&[drive]);
+        self.base.channels.release(&[drive]);
         Ok(AdminOutcome::Done)
     }
 
@@ -91,10 +91,10 @@ impl Controller {
         if !self.sets.get(id).is_redundant() {
             return Err(AdminError::NoRedundancy);
         }
-        let info = self.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info();
+        let info = self.base.channels.get(new.drive).ok_or(AdminError::NoSuchDrive(new.drive))?.info();
         let set = self.sets.get(id);
         self.check_suits(set, &new, info)?;
-        self.channels.claim(&[new.drive], id)?;
+        self.base.channels.claim(&[new.drive], id)?;
         let by_bitmap = self.sets.slot_by_bitmap(id, &new.superblock).filter(|_| new.returning);
         let set = self.sets.get_mut(id);
         // Superblocks that are being written state the roles of the time when they began. A new member with the number
@@ -118,12 +118,12 @@ impl Controller {
         metadata.grow_roles(number);
         metadata.request();
         // If a removed drive still has unanswered commands, their ends are reported by its place in the table.
-        let (set, channels) = (self.sets.get(id), &self.channels);
+        let (set, channels) = (self.sets.get(id), &self.base.channels);
         let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
-        self.sets.prepare_log(id, index as usize, &mut DriveIo::new(&mut self.channels, self.now, actions));
-        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
+        self.sets.prepare_log(id, index as usize, &mut Call::new(&mut self.base, actions));
+        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
         Ok(AdminOutcome::Done)
     }
 
@@ -175,7 +175,7 @@ impl Controller {
             return Err(AdminError::PreparingLog);
         }
         let drive = set.member(spare).drive();
-        if self.channels.outstanding(drive) > 0 {
+        if self.base.channels.outstanding(drive) > 0 {
             return Err(AdminError::CommandsOutstanding(drive));
         }
         self.sets.get_mut(id).begin_replacement(slot, spare);

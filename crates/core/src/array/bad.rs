@@ -8,9 +8,9 @@ use openraid_format::{BadBlockPlace, FeatureMap, Superblock, BAD_BLOCK_LENGTH_MA
 use openraid_units::{MemberLba, Sectors, SetId};
 
 use super::sets::Sets;
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::NoticeKind;
+use crate::call::Call;
 use crate::limits::{BAD_BLOCKS_MAX, BAD_BLOCKS_PER_SECTOR};
-use crate::trace::Trace;
 
 /// A bad range of a member, in sectors of its data area.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,15 +175,7 @@ impl Sets {
     /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False if
     /// that is not possible: the member keeps no log, or it is full.
     #[must_use]
-    pub(crate) fn record_bad(
-        &mut self,
-        trace: &Trace,
-        id: SetId,
-        member: u32,
-        at: MemberLba,
-        len: Sectors,
-        actions: &mut Actions,
-    ) -> bool {
+    pub(crate) fn record_bad(&mut self, id: SetId, member: u32, at: MemberLba, len: Sectors, call: &mut Call) -> bool {
         let set = self.get_mut(id);
         let entry = &mut set.members[member as usize];
         let range = BadRange { at, len };
@@ -198,7 +190,7 @@ impl Sets {
             set.metadata.as_mut().expect("it has a log").request_distrust();
         }
         self.look();
-        trace.notice(self, id, slot, Some(drive), NoticeKind::SectorLost(lba), actions);
+        call.notice(self, (id, slot), Some(drive), NoticeKind::SectorLost(lba));
         recorded
     }
 }

@@ -6,6 +6,7 @@ use openraid_units::{Instant, Nanos};
 
 use super::set::{Life, Member, Seat};
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::controller::Wake;
 use crate::geometry::Geometry;
 use crate::io::gate::Gate;
@@ -61,14 +62,7 @@ impl Sets {
     ///
     /// The operation fails if the array has failed, or if the mark cannot be written: after a crash no resync would
     /// follow.
-    pub(crate) fn begin_write(
-        &mut self,
-        ops: &mut Ops,
-        trace: &mut Trace,
-        now: Instant,
-        planted: Planted,
-        index: u32,
-    ) -> Gate {
+    pub(crate) fn begin_write(&mut self, ops: &mut Ops, index: u32, call: &mut Call) -> Gate {
         let op = &mut ops[index];
         let (set_id, begun) = (op.set(), op.is_writer());
         let set = self.get_mut(set_id);
@@ -79,7 +73,7 @@ impl Sets {
         if !begun {
             let range = set.bitmap.is_some().then(|| op.marked_range(set));
             op.count_as_writer(true);
-            set.mark.begin_write(now);
+            set.mark.begin_write(call.now());
             if let (Some(bitmap), Some((from, to))) = (&mut set.bitmap, range) {
                 bitmap.begin(from, to);
                 // The first bit that is set makes the next search for quiet bits due, perhaps at once.
@@ -90,15 +84,15 @@ impl Sets {
         if !needs_mark {
             return Gate::Open;
         }
-        if !self.mark_active(planted, set_id) {
-            self.note_first_wait(ops, trace, index, Reason::WaitedForActiveMark, !begun);
+        if !self.mark_active(call.planted(), set_id) {
+            self.note_first_wait(ops, call.trace(), index, Reason::WaitedForActiveMark, !begun);
             return Gate::Waits(Wait::ActiveMark);
         }
-        if !planted.has(Flaw::BitmapLate) && !ops[index].are_bits_durable(self.get(set_id)) {
+        if !call.planted().has(Flaw::BitmapLate) && !ops[index].are_bits_durable(self.get(set_id)) {
             if !begun {
                 self.look();
             }
-            self.note_first_wait(ops, trace, index, Reason::WaitedForBitmap, !begun);
+            self.note_first_wait(ops, call.trace(), index, Reason::WaitedForBitmap, !begun);
             return Gate::Waits(Wait::Bitmap);
         }
         Gate::Open

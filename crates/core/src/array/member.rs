@@ -15,25 +15,19 @@
 use openraid_units::{Instant, SetId, Slot};
 
 use super::set::{Life, Seat, Trust};
-use crate::actions::{Actions, Fill, NoticeKind};
+use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::sets::{Change, Sets, Signal};
+use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 impl Sets {
     /// A member has failed. True if the array continues without it. False if the array needs it and keeps it; then the
     /// error belongs to the operation that met it.
-    pub(crate) fn fail_member(
-        &mut self,
-        (id, index): (SetId, u32),
-        reason: FailReason,
-        (trace, now): (&Trace, Instant),
-        actions: &mut Actions,
-    ) -> bool {
+    pub(crate) fn fail_member(&mut self, (id, index): (SetId, u32), reason: FailReason, call: &mut Call) -> bool {
         let set = self.get(id);
         let member = &set.members[index as usize];
         let (state, slot, drive) = (member.state, member.slot(), member.drive);
@@ -47,13 +41,13 @@ impl Sets {
             matches!(reason, FailReason::Gone | FailReason::Timeout | FailReason::Protocol | FailReason::Administrator);
         if self.is_needed(id, index) {
             if is_lasting {
-                self.lose_array((id, index), reason, (trace, now), actions);
+                self.lose_array((id, index), reason, call);
             } else if reason == FailReason::FlushFailed {
-                self.distrust_member((id, index), Trust::FlushFailed, trace, actions);
+                self.distrust_member((id, index), Trust::FlushFailed, call);
             }
             return false;
         }
-        trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
+        call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(reason));
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Failing(reason);
@@ -76,12 +70,12 @@ impl Sets {
         set.metadata.as_mut().expect("redundant sets have metadata").request_failure();
         self.changed(id, Change::Marks);
         if was_filled {
-            trace.notice(self, id, slot, None, NoticeKind::RebuildAborted(Fill::Rebuild), actions);
+            call.notice(self, (id, slot), None, NoticeKind::RebuildAborted(Fill::Rebuild));
         }
         if state == MemberState::InSync && replaced.is_none() {
             self.forget_lost_copy(id);
             let tolerated = self.losses_tolerated(id);
-            trace.notice(self, id, slot, Some(drive), NoticeKind::Degraded { tolerated }, actions);
+            call.notice(self, (id, slot), Some(drive), NoticeKind::Degraded { tolerated });
         }
         self.signal(Signal::DriveLost(drive));
         true
@@ -97,7 +91,7 @@ impl Sets {
     /// A flush failed on a member that the array needs, or its metadata is stale: from now on no flush can succeed. This
     /// lasts until the array is assembled again, because the next flush of the drive may succeed although the drive dropped the data of the
     /// failed one.
-    fn distrust_member(&mut self, (id, index): (SetId, u32), trust: Trust, trace: &Trace, actions: &mut Actions) {
+    fn distrust_member(&mut self, (id, index): (SetId, u32), trust: Trust, call: &mut Call) {
         let set = self.get_mut(id);
         set.suspect = true;
         let member = &mut set.members[index as usize];
@@ -110,38 +104,32 @@ impl Sets {
         // No session begins any more: wake the operations that wait for one.
         self.changed(id, Change::Life);
         self.signal(Signal::FlushFailed);
-        trace.notice(self, id, slot, Some(drive), NoticeKind::FlushFailed, actions);
+        call.notice(self, (id, slot), Some(drive), NoticeKind::FlushFailed);
     }
     /// The metadata of a member that the array needs could not be written: a mark that writes wait for, the failure of
     /// another member, or a journal session. Nothing that depends on such a record is acknowledged any more.
-    pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, trace: &Trace, actions: &mut Actions) {
+    pub(crate) fn note_stale_metadata(&mut self, id: SetId, index: u32, call: &mut Call) {
         if self.get(id).life == Life::Failed {
             return;
         }
-        self.distrust_member((id, index), Trust::MetadataStale, trace, actions);
+        self.distrust_member((id, index), Trust::MetadataStale, call);
     }
     /// The array needs this member and it is gone: no metadata is written any more, so that the disks keep the last
     /// good state.
-    pub(crate) fn lose_array(
-        &mut self,
-        (id, index): (SetId, u32),
-        reason: FailReason,
-        (trace, now): (&Trace, Instant),
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn lose_array(&mut self, (id, index): (SetId, u32), reason: FailReason, call: &mut Call) {
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Faulty(reason);
         let (slot, drive) = (entry.slot(), entry.drive);
         set.refresh();
         if set.is_redundant() {
-            self.end_life(id, now);
+            self.end_life(id, call.now());
         }
         self.changed(id, Change::Life);
         // Writes may wait for something that will not happen any more, or until the journal may protect them.
         self.signal(Signal::Changed);
-        trace.notice(self, id, slot, Some(drive), NoticeKind::Fail(reason), actions);
-        trace.notice(self, id, slot, Some(drive), NoticeKind::Failed, actions);
+        call.notice(self, (id, slot), Some(drive), NoticeKind::Fail(reason));
+        call.notice(self, (id, slot), Some(drive), NoticeKind::Failed);
         self.signal(Signal::DriveLost(drive));
     }
     /// Nothing of a set is written any more.
@@ -158,11 +146,11 @@ impl Sets {
     }
     /// Rows of a set lack data that only the journal had and that cannot be read. The set counts as failed until it is
     /// started again, so that the content of these rows is not used.
-    pub(crate) fn lose_rows(&mut self, id: SetId, (trace, now): (&Trace, Instant), actions: &mut Actions) {
-        self.end_life(id, now);
+    pub(crate) fn lose_rows(&mut self, id: SetId, call: &mut Call) {
+        self.end_life(id, call.now());
         self.changed(id, Change::Life);
         self.signal(Signal::Changed);
-        trace.notice(self, id, None, None, NoticeKind::Failed, actions);
+        call.notice(self, (id, None), None, NoticeKind::Failed);
     }
     /// A generation of superblocks is durable: failures that it records are complete.
     pub(crate) fn on_generation_durable(&mut self, id: SetId) {

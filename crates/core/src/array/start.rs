@@ -228,18 +228,18 @@ impl Controller {
     pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
         let id = self.sets.free_set(&mut self.cache)?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
-        self.channels.claim(&drives, id)?;
-        let (block, rows_max) = match self.channels.block_and_rows_of(&self.limits, assembly, &drives) {
+        self.base.channels.claim(&drives, id)?;
+        let (block, rows_max) = match self.base.channels.block_and_rows_of(&self.base.limits, assembly, &drives) {
             Ok(found) => found,
             Err(error) => {
-                self.channels.release(&drives);
+                self.base.channels.release(&drives);
                 return Err(error);
             }
         };
         let capacity = assembly.geometry.capacity().round_down(block.sectors());
         let array = match self.arrays.add_array(
-            &self.limits,
-            self.now,
+            &self.base.limits,
+            self.base.now,
             capacity,
             block,
             assembly.geometry.full_stripe(),
@@ -247,11 +247,11 @@ impl Controller {
         ) {
             Ok(array) => array,
             Err(error) => {
-                self.channels.release(&drives);
+                self.base.channels.release(&drives);
                 return Err(error);
             }
         };
-        let mut set = Set::new(array, assembly.geometry.clone(), (block, rows_max), &self.limits);
+        let mut set = Set::new(array, assembly.geometry.clone(), (block, rows_max), &self.base.limits);
         let mut common = assembly.common.clone();
         common.recovery_or_tail = 0;
         set.metadata = Some(Metadata::new(common));
@@ -269,13 +269,13 @@ impl Controller {
             set.members.push(member);
         }
         set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
-        let look = self.now + self.limits.bitmap_clear_delay;
+        let look = self.base.now + self.base.limits.bitmap_clear_delay;
         set.bitmap.iter_mut().for_each(|bitmap| bitmap.look_again_at(look));
         // Some members were left out before others were complete again. The bits do not cover the writes that those
         // lack.
         let only_marked = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
         set.consistency = Consistency::from(assembly.resync_from, only_marked);
-        set.plant(self.planted);
+        set.plant(self.base.planted);
         set.refresh();
         let newest = assembly.common.events;
         if assembly.members.iter().any(|m| m.verdict != Verdict::Spare && m.superblock.events < newest) {
@@ -283,15 +283,15 @@ impl Controller {
         }
         note_absence(&mut set, assembly);
         record_start(&mut set, assembly);
-        set.start_ppl(assembly, self.limits.ops_max);
-        set.plant(self.planted);
+        set.start_ppl(assembly, self.base.limits.ops_max);
+        set.plant(self.base.planted);
         if let Err(error) = self.journal.enlist_for_replay(id, &mut set) {
-            self.channels.release(&drives);
+            self.base.channels.release(&drives);
             self.arrays.remove(array);
             return Err(error);
         }
         self.sets.put(id, set);
-        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
+        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
         Ok((array, id))
     }
 
@@ -300,14 +300,14 @@ impl Controller {
         let log = self.journal.log_mut();
         self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
         let drives: Vec<DriveId> = self.sets.get(id).members.iter().map(|m| m.drive).collect();
-        self.channels.release(&drives);
+        self.base.channels.release(&drives);
         self.sets.remove(id);
         self.arrays.remove(array);
     }
 
     pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let id = self.sets.free_set(&mut self.cache)?;
-        let info = self.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
+        let info = self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
         let spec = SetSpec {
             level: Level::Passthrough,
             members: 1,
@@ -317,23 +317,23 @@ impl Controller {
             member_sizes: &[],
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
-        let rows_max = self.limits.rows_max_of(&geometry, info.block, 0)?;
-        self.channels.claim(&[drive], id)?;
+        let rows_max = self.base.limits.rows_max_of(&geometry, info.block, 0)?;
+        self.base.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
         let array = self.arrays.add_array(
-            &self.limits,
-            self.now,
+            &self.base.limits,
+            self.base.now,
             capacity,
             info.block,
             geometry.full_stripe(),
             Volume::Direct(id),
         )?;
-        let mut set = Set::new(array, geometry, (info.block, rows_max), &self.limits);
+        let mut set = Set::new(array, geometry, (info.block, rows_max), &self.base.limits);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].hold(0);
         set.refresh();
         self.sets.put(id, set);
-        self.sets.sort_members(&mut self.channels, &mut self.arrays, &self.limits, self.now, id);
+        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
         Ok(AdminOutcome::Started(array))
     }
 }

@@ -15,13 +15,13 @@ impl Controller {
     /// Work of a drive since it was attached, at this time, which is not before that of the last `advance`.
     #[must_use]
     pub fn drive_load(&self, drive: DriveId, now: Instant) -> Option<DriveLoad> {
-        self.channels.load(drive, now.max(self.now))
+        self.base.channels.load(drive, now.max(self.base.now))
     }
 
     /// Requests of hosts inside an array, at this time, which is not before that of the last `advance`.
     #[must_use]
     pub fn host_load(&self, array: ArrayId, now: Instant) -> Option<Occupied> {
-        self.arrays.find(array).map(|array| array.inside.at(now.max(self.now)))
+        self.arrays.find(array).map(|array| array.inside.at(now.max(self.base.now)))
     }
 
     /// The arrays that run, spans of nested ones included.
@@ -110,7 +110,7 @@ impl Controller {
             replacement: member.is_replacement(),
             media_errors: member.media_errors,
             bad_blocks: u32::try_from(member.bad.ranges().len()).expect("bounded"),
-            outstanding: self.channels.outstanding(member.drive),
+            outstanding: self.base.channels.outstanding(member.drive),
             sectors_read: member.counters.sectors_read,
             sectors_written: member.counters.sectors_written,
             reads: member.counters.reads,

@@ -11,16 +11,15 @@ use super::bad::writable_log;
 use super::bitmap::PAGE_BYTES;
 use super::metadata::Wave;
 use super::set::{Life, Member, Set};
-use crate::actions::{Actions, Data, DriveOp, IoClass, MetadataRange};
+use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::controller::CommandError;
 use crate::events::DriveError;
 use crate::io::command::{Command, Owner};
-use crate::io::drive_io::DriveIo;
 use crate::reason::FailReason;
-use crate::trace::Trace;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.
 pub(crate) fn member_superblock(common: &Superblock, member: &Member) -> Superblock {
@@ -132,24 +131,24 @@ impl Sets {
         lba: DriveLba,
         bytes: &[u8],
         len: usize,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
         let member = &self.get(id).members[index];
         let (drive, slot) = (member.drive, member.slot().unwrap_or_default());
-        let block = io.channels().get(drive).map_or(512, |c| c.info().block.bytes().get());
+        let block = call.channels().get(drive).map_or(512, |c| c.info().block.bytes().get());
         let len = (len as u64).next_multiple_of(block);
-        let start = u32::try_from(io.actions().metadata.len()).expect("the arena is small");
+        let start = u32::try_from(call.actions().metadata.len()).expect("the arena is small");
         let narrow = usize::try_from(len).expect("at most a page");
-        io.actions().metadata.extend_from_slice(&bytes[..narrow]);
+        call.actions().metadata.extend_from_slice(&bytes[..narrow]);
         let range = MetadataRange { start, len: u32::try_from(len).expect("at most a page") };
         let member_index = u32::try_from(index).expect("few members");
         let command = Command::new(owner, id, member_index, slot, drive)
             .doing(DriveOp::Write { fua: true }, (lba, Bytes(len).sectors_floor()), Data::Metadata(range))
             .of_class(IoClass::Metadata);
-        io.push(&command);
+        call.push(&command);
     }
     /// Flush all members of a set for its own purposes. Returns the number of flushes that were issued.
-    pub(crate) fn flush_members(&mut self, id: SetId, owner: Owner, io: &mut DriveIo) -> u32 {
+    pub(crate) fn flush_members(&mut self, id: SetId, owner: Owner, call: &mut Call) -> u32 {
         let mut issued = 0;
         for index in 0..self.get(id).members.len() {
             if !self.begin_flush(id, index) {
@@ -159,7 +158,7 @@ impl Sets {
             let member_index = u32::try_from(index).expect("few members");
             let command = Command::new(owner, id, member_index, member.slot().unwrap_or_default(), member.drive);
             // A new flush command.
-            io.push(&command.of_class(IoClass::Metadata));
+            call.push(&command.of_class(IoClass::Metadata));
             issued += 1;
         }
         issued
@@ -186,10 +185,10 @@ impl Sets {
         wall_clock: Nanos,
         more_to_do: &mut bool,
         id: SetId,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
-        let wall_clock = (wall_clock + io.now().since(Instant::ZERO)).as_secs();
+        let wall_clock = (wall_clock + call.now().since(Instant::ZERO)).as_secs();
         let set = self.get_mut(id);
         if set.life == Life::Failed {
             return false;
@@ -201,19 +200,19 @@ impl Sets {
             set.update_common(wall_clock, step);
             moved = true;
         }
-        moved |= self.pump_bitmap_pages(more_to_do, id, io);
+        moved |= self.pump_bitmap_pages(more_to_do, id, call);
         let set = self.get_mut(id);
         let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
-            self.begin_wave(id, Wave::First, io);
+            self.begin_wave(id, Wave::First, call);
             moved = true;
         }
-        moved | self.pump_bad_blocks(more_to_do, id, io)
+        moved | self.pump_bad_blocks(more_to_do, id, call)
     }
 
     /// Issue the superblocks of one wave: the first half of the members, then the others. The first wave decides which
     /// members are in which wave. Members of it may fail meanwhile, and the others must not count as written.
-    fn begin_wave(&mut self, id: SetId, wave: Wave, io: &mut DriveIo) {
+    fn begin_wave(&mut self, id: SetId, wave: Wave, call: &mut Call) {
         let set = self.get_mut(id);
         let count = set.members.iter().filter(|m| m.has_metadata()).count();
         let mut with_metadata = (0..).zip(&set.members).filter(|(_, m)| m.has_metadata()).map(|(index, _)| index);
@@ -227,13 +226,13 @@ impl Sets {
         for index in 0..self.get(id).members.len() {
             let mine = (index < second_from) == (wave == Wave::First);
             if mine && self.get(id).members[index].has_metadata() {
-                self.write_superblock(id, index, io);
+                self.write_superblock(id, index, call);
             }
         }
-        self.end_wave_if_done(id, io);
+        self.end_wave_if_done(id, call);
     }
 
-    fn write_superblock(&mut self, id: SetId, index: usize, io: &mut DriveIo) {
+    fn write_superblock(&mut self, id: SetId, index: usize, call: &mut Call) {
         let set = self.get_mut(id);
         let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
         let superblock = member_superblock(&metadata.snapshot, &set.members[index]);
@@ -241,16 +240,16 @@ impl Sets {
         let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
         let len = superblock.encode(&mut bytes);
         let lba = superblock.super_offset;
-        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, io);
+        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, call);
     }
 
-    fn end_wave_if_done(&mut self, id: SetId, io: &mut DriveIo) {
+    fn end_wave_if_done(&mut self, id: SetId, call: &mut Call) {
         let metadata = self.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
         if metadata.pending > 0 {
             return;
         }
         match metadata.wave {
-            Wave::First => self.begin_wave(id, Wave::Second, io),
+            Wave::First => self.begin_wave(id, Wave::Second, call),
             Wave::Second => {
                 metadata.wave = Wave::Idle;
                 metadata.durable = metadata.writing;
@@ -261,12 +260,12 @@ impl Sets {
         }
     }
 
-    fn pump_bitmap_pages(&mut self, more_to_do: &mut bool, id: SetId, io: &mut DriveIo) -> bool {
+    fn pump_bitmap_pages(&mut self, more_to_do: &mut bool, id: SetId, call: &mut Call) -> bool {
         let mut moved = false;
         loop {
             let set = self.get_mut(id);
             let Some(bitmap) = &mut set.bitmap else { return moved };
-            if !io.actions().has_room() {
+            if !call.actions().has_room() {
                 *more_to_do = true;
                 self.look();
                 return moved;
@@ -279,21 +278,21 @@ impl Sets {
             let number = u32::try_from(page).expect("a bitmap has few pages");
             for index in 0..self.get(id).members.len() {
                 if let Some(lba) = bitmap_page_lba(&self.get(id).members[index], page) {
-                    self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, io);
+                    self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, call);
                 }
             }
             moved = true;
         }
     }
 
-    fn pump_bad_blocks(&mut self, more_to_do: &mut bool, id: SetId, io: &mut DriveIo) -> bool {
+    fn pump_bad_blocks(&mut self, more_to_do: &mut bool, id: SetId, call: &mut Call) -> bool {
         let mut moved = false;
         for index in 0..self.get(id).members.len() {
             let member = &mut self.get_mut(id).members[index];
             if !member.bad.dirty || member.bad.writing || !member.has_metadata() {
                 continue;
             }
-            if !io.actions().has_room() {
+            if !call.actions().has_room() {
                 *more_to_do = true;
                 self.look();
                 return moved;
@@ -313,21 +312,14 @@ impl Sets {
             let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
             table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
             self.get_mut(id).members[index].bad.writing = true;
-            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, io);
+            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, call);
             moved = true;
         }
         moved
     }
 
     /// A command of a set itself ended: if the member refused the command, the member fails.
-    pub(crate) fn on_set_command(
-        &mut self,
-        trace: &Trace,
-        now: Instant,
-        command: &Command,
-        result: Result<(), CommandError>,
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn on_set_command(&mut self, command: &Command, result: Result<(), CommandError>, call: &mut Call) {
         let id = command.set();
         if command.is_flush() {
             self.get_mut(id).members[command.member() as usize].flushing -= 1;
@@ -341,21 +333,21 @@ impl Sets {
                 CommandError::Drive(DriveError::ReadOnly) => FailReason::ReadOnly,
                 CommandError::Drive(_) => FailReason::WriteError,
             };
-            let failed = self.fail_member((id, command.member()), reason, (trace, now), actions);
+            let failed = self.fail_member((id, command.member()), reason, call);
             if !failed && !command.is_flush() {
-                self.note_stale_metadata(id, command.member(), trace, actions);
+                self.note_stale_metadata(id, command.member(), call);
             }
         }
     }
 
     /// Record what a command of a set itself has written.
-    pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, io: &mut DriveIo) {
+    pub(crate) fn on_metadata_written(&mut self, command: &Command, is_written: bool, call: &mut Call) {
         let id = command.set();
         let set = self.get_mut(id);
         match command.owner() {
             Owner::Superblock => {
                 set.metadata.as_mut().expect("it was written").pending -= 1;
-                self.end_wave_if_done(id, io);
+                self.end_wave_if_done(id, call);
             }
             Owner::BitmapPage(page) => {
                 set.bitmap.as_mut().expect("it was written").page_written(page as usize);

@@ -3,7 +3,6 @@
 mod pump;
 mod repair;
 mod scrub;
-pub(crate) mod set_io;
 pub(crate) mod set_tasks;
 mod start;
 

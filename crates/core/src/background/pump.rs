@@ -8,17 +8,16 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
-use super::set_io::SetIo;
 use crate::actions::Actions;
 use crate::admin::{Health, TaskKind, WriteCache};
 use crate::array::set::{Life, Set};
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::controller::{Controller, Wake};
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
-use crate::io::drive_io::DriveIo;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::lock::Locks;
 use crate::io::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
@@ -57,8 +56,8 @@ impl Cache {
 
 impl Sets {
     /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
-    fn pump_intent(&mut self, id: SetId, with: &mut SetIo) -> bool {
-        let (now, delay) = (with.now(), with.limits.clean_delay);
+    fn pump_intent(&mut self, id: SetId, call: &mut Call) -> bool {
+        let (now, delay) = (call.now(), call.limits().clean_delay);
         let held = self.get(id).journal_holds();
         let set = self.get_mut(id);
         let durable = set.durable_generation();
@@ -77,8 +76,8 @@ impl Sets {
             set.unmark_with(generation);
         } else if set.mark.is_quiet(now, delay, set.life() == Life::Stopping) && !held && set.journal.may_be_clean() {
             set.mark.begin_flush();
-            if !with.planted.has(Flaw::CleanUnflushed) {
-                let issued = self.flush_members(id, Owner::CleanFlush, &mut with.io);
+            if !call.planted().has(Flaw::CleanUnflushed) {
+                let issued = self.flush_members(id, Owner::CleanFlush, call);
                 self.get_mut(id).mark.add_flushes(issued);
             }
         } else {
@@ -88,8 +87,8 @@ impl Sets {
         true
     }
 
-    fn pump_bitmap_age(&mut self, id: SetId, with: &mut SetIo) {
-        let (now, delay) = (with.now(), with.limits.bitmap_clear_delay);
+    fn pump_bitmap_age(&mut self, id: SetId, call: &mut Call) {
+        let (now, delay) = (call.now(), call.limits().bitmap_clear_delay);
         let set = self.get_mut(id);
         let optimal = set.health() == Health::Optimal && set.tasks.task.is_none() && !set.has_failed_flush();
         let Some(bitmap) = &mut set.bitmap else { return };
@@ -100,7 +99,7 @@ impl Sets {
         if !bitmap.age() {
             return;
         }
-        let issued = self.flush_members(id, Owner::BitmapFlush, &mut with.io);
+        let issued = self.flush_members(id, Owner::BitmapFlush, call);
         let set = self.get_mut(id);
         set.bitmap.as_mut().expect("just seen").begin_flushes(issued);
         if issued == 0 {
@@ -122,8 +121,8 @@ impl Sets {
     }
 
     /// Store the checkpoint of a task from time to time and at its end, after a flush of the members.
-    fn checkpoint_task(&mut self, id: SetId, with: &mut SetIo) -> bool {
-        let (now, interval, planted) = (with.now(), with.limits.checkpoint_interval, with.planted);
+    fn checkpoint_task(&mut self, id: SetId, call: &mut Call) -> bool {
+        let (now, interval, planted) = (call.now(), call.limits().checkpoint_interval, call.planted());
         let set = self.get_mut(id);
         if set.tasks.has_flushes() {
             return false;
@@ -142,7 +141,7 @@ impl Sets {
         task.finishing = finished;
         task.flushed = task.position;
         task.next_checkpoint = now + interval;
-        let issued = self.flush_members(id, Owner::CheckpointFlush, &mut with.io);
+        let issued = self.flush_members(id, Owner::CheckpointFlush, call);
         self.get_mut(id).tasks.begin_flushes(issued);
         if issued == 0 || planted.has(Flaw::CheckpointUnflushed) {
             self.store_checkpoint(planted, id);
@@ -181,16 +180,11 @@ impl Sets {
 }
 
 impl Controller {
-    /// The sets, and what their background work needs.
-    pub(super) fn set_io<'a>(&'a mut self, actions: &'a mut Actions) -> (&'a mut Sets, SetIo<'a>) {
-        let io = DriveIo::new(&mut self.channels, self.now, actions);
-        (&mut self.sets, SetIo::new(&self.limits, self.planted, &self.trace, io))
-    }
-
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
         self.cache.count_collectors(&self.sets);
-        let due = self.sets.values().filter_map(|set| set.deadline(&self.ops, &self.limits)).min_by_key(|(at, _)| *at);
+        let due =
+            self.sets.values().filter_map(|set| set.deadline(&self.ops, &self.base.limits)).min_by_key(|(at, _)| *at);
         self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
     }
 
@@ -199,8 +193,7 @@ impl Controller {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
-        let (sets, mut with) = self.set_io(actions);
-        let moved = sets.pump_intent(id, &mut with);
+        let moved = self.sets.pump_intent(id, &mut Call::new(&mut self.base, actions));
         let (journal, mut with) = self.journal_and_others(actions);
         moved | journal.pump_session(id, &mut with)
     }
@@ -210,20 +203,19 @@ impl Controller {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
-        let io = &mut DriveIo::new(&mut self.channels, self.now, actions);
-        let mut moved = self.sets.pump_metadata(self.wall_clock, &mut self.more_to_do, id, io);
+        let call = &mut Call::new(&mut self.base, actions);
+        let mut moved = self.sets.pump_metadata(self.wall_clock, &mut self.more_to_do, id, call);
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
             self.sets.logs_are_due();
-            moved |= self.sets.pump_ppl_start(id, &mut self.ops, io);
+            moved |= self.sets.pump_ppl_start(id, &mut self.ops, call);
         }
         if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
             return moved;
         }
-        let (sets, mut with) = self.set_io(actions);
-        sets.notice_finished(id, &mut with);
-        sets.pump_bitmap_age(id, &mut with);
-        moved |= sets.start_task(id, &mut with);
+        self.sets.notice_finished(id, call);
+        self.sets.pump_bitmap_age(id, call);
+        moved |= self.sets.start_task(id, call);
         moved |= self.pump_task(id, actions);
         moved | self.sets.pump_repairs(&mut self.ops, id)
     }
@@ -232,7 +224,7 @@ impl Controller {
     fn pump_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
         let mut moved = false;
         let mut skips = 0;
-        while let Some(unit) = self.sets.next_unit(&mut self.ops, self.now, id) {
+        while let Some(unit) = self.sets.next_unit(&mut self.ops, self.base.now, id) {
             moved = true;
             let set = self.sets.get(id);
             let task = set.tasks.task.as_ref().expect("just seen");
@@ -243,7 +235,7 @@ impl Controller {
             } else {
                 unit_op(set, id, unit).filter(|op| !passes || self.ops.locks().is_in_work(op))
             };
-            let now = self.now;
+            let now = self.base.now;
             let set = self.sets.get_mut(id);
             let rate = match set.tasks.task.as_ref().expect("just seen").kind {
                 TaskKind::Check | TaskKind::Repair => set.policy().scrub_rate,
@@ -272,14 +264,13 @@ impl Controller {
             let key = self.ops.put(op);
             self.ops.wake(key.index);
         }
-        let (sets, mut with) = self.set_io(actions);
-        sets.checkpoint_task(id, &mut with) | moved
+        self.sets.checkpoint_task(id, &mut Call::new(&mut self.base, actions)) | moved
     }
 }
 
 impl Sets {
     /// An operation of background work ended.
-    pub(crate) fn on_background_done(&mut self, op: &Op, with: &mut SetIo) {
+    pub(crate) fn on_background_done(&mut self, op: &Op, call: &mut Call) {
         self.look();
         if op.is_repair() {
             self.get_mut(op.set()).tasks.end_repair();
@@ -295,8 +286,8 @@ impl Sets {
             task.unit_done(unit);
         }
         let below = task.done_sectors();
-        self.notice_ranges(with.trace, op.set(), below, with.io.actions());
-        self.checkpoint_task(op.set(), with);
+        self.notice_ranges(op.set(), below, call);
+        self.checkpoint_task(op.set(), call);
     }
 }
 

@@ -2,18 +2,17 @@
 
 use openraid_units::{ArrayId, Instant, Sectors, SetId};
 
-use super::set_io::SetIo;
 use super::Task;
 use crate::actions::{Actions, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::Op;
 use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
-use crate::trace::Trace;
 
 impl Sets {
     /// What this check or repair may change, while it runs.
@@ -38,23 +37,23 @@ impl Sets {
         }
     }
     /// A sector does not match.
-    pub(crate) fn note_mismatch(&mut self, trace: &Trace, op: &Op, sector: MismatchRange, actions: &mut Actions) {
+    pub(crate) fn note_mismatch(&mut self, op: &Op, sector: MismatchRange, call: &mut Call) {
         if self.scrub_mode(op).is_none() {
             return;
         }
         if let Some(range) = self.get_mut(op.set()).tasks.scrub.note(sector) {
-            self.notice_range(trace, op.set(), range, actions);
+            self.notice_range(op.set(), range, call);
         }
     }
     /// Report the ranges that end below this position.
-    pub(crate) fn notice_ranges(&mut self, trace: &Trace, id: SetId, below: Sectors, actions: &mut Actions) {
+    pub(crate) fn notice_ranges(&mut self, id: SetId, below: Sectors, call: &mut Call) {
         while let Some(range) = self.get_mut(id).tasks.scrub.take_ended(below) {
-            self.notice_range(trace, id, range, actions);
+            self.notice_range(id, range, call);
         }
     }
-    fn notice_range(&self, trace: &Trace, id: SetId, range: MismatchRange, actions: &mut Actions) {
+    fn notice_range(&self, id: SetId, range: MismatchRange, call: &mut Call) {
         let kind = if range.is_repaired() { NoticeKind::RowCorrected(range) } else { NoticeKind::RowMismatch(range) };
-        trace.notice(self, id, range.slot, None, kind, actions);
+        call.notice(self, (id, range.slot), None, kind);
     }
 }
 
@@ -70,11 +69,11 @@ impl Sets {
     }
 
     /// A check or repair ended.
-    pub(super) fn notice_scrub_ended(&mut self, id: SetId, task: &Task, with: &mut SetIo) {
-        self.notice_ranges(with.trace, id, Sectors::MAX, with.io.actions());
-        let outcome = self.get_mut(id).end_scrub(task, with.now());
+    pub(super) fn notice_scrub_ended(&mut self, id: SetId, task: &Task, call: &mut Call) {
+        self.notice_ranges(id, Sectors::MAX, call);
+        let outcome = self.get_mut(id).end_scrub(task, call.now());
         let mode = self.get(id).tasks.scrub_mode();
-        with.notice(self, (id, None), None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }));
+        call.notice(self, (id, None), None, NoticeKind::CheckEnded(ScrubEnd { mode, outcome }));
     }
 }
 
@@ -85,7 +84,7 @@ impl Controller {
         mode: ScrubMode,
         actions: &mut Actions,
     ) -> Result<AdminOutcome, AdminError> {
-        let now = self.now;
+        let now = self.base.now;
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);
         if let Some(task) = &set.tasks.task {
@@ -99,12 +98,12 @@ impl Controller {
             set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
             return Err(AdminError::NotComparable(why));
         }
-        let (sets, mut with) = self.set_io(actions);
-        sets.put_task(id, (mode.kind(), None), (Sectors::ZERO, false), &with);
-        let set = sets.get_mut(id);
+        let call = &mut Call::new(&mut self.base, actions);
+        self.sets.put_task(id, (mode.kind(), None), (Sectors::ZERO, false), call);
+        let set = self.sets.get_mut(id);
         let gap = set.gap();
         set.tasks.begin_scrub(mode, gap);
-        with.notice(sets, (id, None), None, NoticeKind::CheckStarted(mode));
+        call.notice(&self.sets, (id, None), None, NoticeKind::CheckStarted(mode));
         Ok(AdminOutcome::Done)
     }
 }

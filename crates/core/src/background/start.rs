@@ -8,13 +8,13 @@
 
 use openraid_units::{Sectors, SetId, Slot};
 
-use super::set_io::SetIo;
 use super::{Comparing, Task};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::{Change, Sets};
+use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::scrub::AbortReason;
@@ -58,7 +58,7 @@ impl Sets {
 
 impl Sets {
     /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
-    pub(crate) fn start_task(&mut self, id: SetId, with: &mut SetIo) -> bool {
+    pub(crate) fn start_task(&mut self, id: SetId, call: &mut Call) -> bool {
         let set = self.get(id);
         // A spare takes a slot when its partial parity log is empty.
         let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
@@ -67,10 +67,10 @@ impl Sets {
         if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
             return false;
         }
-        if let Some((slot, member)) = self.find_rebuild(with.io.channels(), id) {
+        if let Some((slot, member)) = self.find_rebuild(call.channels(), id) {
             self.get_mut(id).cancel_task(AbortReason::RebuildBegan);
-            self.notice_finished(id, with);
-            self.start_rebuild(id, (slot, member), with);
+            self.notice_finished(id, call);
+            self.start_rebuild(id, (slot, member), call);
             return true;
         }
         if set.tasks.task.is_some() {
@@ -80,8 +80,8 @@ impl Sets {
             let set = self.get(id);
             let replacement = set.place(slot).replacement().expect("it was found");
             let MemberState::Rebuilding { to } = set.member(replacement).state() else { return false };
-            self.put_task(id, (TaskKind::Replace, Some(slot)), (to, false), with);
-            with.notice(self, (id, Some(slot)), None, NoticeKind::RebuildStarted(Fill::Replacement));
+            self.put_task(id, (TaskKind::Replace, Some(slot)), (to, false), call);
+            call.notice(self, (id, Some(slot)), None, NoticeKind::RebuildStarted(Fill::Replacement));
             return true;
         }
         let set = self.get(id);
@@ -89,8 +89,8 @@ impl Sets {
         if !set.can_resync() || set.is_durability_lost() {
             return false;
         }
-        self.put_task(id, (TaskKind::Resync, None), (to, only_marked), with);
-        with.notice(self, (id, None), None, NoticeKind::ResyncStarted);
+        self.put_task(id, (TaskKind::Resync, None), (to, only_marked), call);
+        call.notice(self, (id, None), None, NoticeKind::ResyncStarted);
         true
     }
 
@@ -118,16 +118,16 @@ impl Sets {
         None
     }
 
-    fn start_rebuild(&mut self, id: SetId, (slot, member): (Slot, u32), with: &mut SetIo) {
+    fn start_rebuild(&mut self, id: SetId, (slot, member): (Slot, u32), call: &mut Call) {
         let set = self.get_mut(id);
         let drive = set.member(member).drive();
         let (from, only_marked) = set.begin_fill(slot, member);
         let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
-        self.put_task(id, (TaskKind::Rebuild, Some(slot)), (from, only_marked), with);
+        self.put_task(id, (TaskKind::Rebuild, Some(slot)), (from, only_marked), call);
         self.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
         self.look();
         let kind = NoticeKind::RebuildStarted(Fill::Rebuild);
-        with.notice(self, (id, Some(slot)), Some(drive), kind);
+        call.notice(self, (id, Some(slot)), Some(drive), kind);
     }
 
     /// Begin a task of a set, from this position, and only for what the bitmap marks or for everything.
@@ -136,9 +136,9 @@ impl Sets {
         id: SetId,
         (kind, slot): (TaskKind, Option<Slot>),
         (from, only_marked): (Sectors, bool),
-        with: &SetIo,
+        call: &Call,
     ) {
-        let (now, interval) = (with.now(), with.limits.checkpoint_interval);
+        let (now, interval) = (call.now(), call.limits().checkpoint_interval);
         let set = self.get_mut(id);
         let (unit, total) = set.task_space(kind);
         let position = from.get().min(total) / unit;
@@ -172,17 +172,17 @@ impl Sets {
     }
 
     /// Report tasks that have ended.
-    pub(crate) fn notice_finished(&mut self, id: SetId, with: &mut SetIo) {
+    pub(crate) fn notice_finished(&mut self, id: SetId, call: &mut Call) {
         let set = self.get_mut(id);
         let durable = set.durable_generation();
         if let Some(task) = set.tasks.take_recorded_fill(durable) {
             let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
-            with.notice(self, (id, task.slot), None, kind);
-            with.notice(self, (id, task.slot), None, NoticeKind::SpareActive);
+            call.notice(self, (id, task.slot), None, kind);
+            call.notice(self, (id, task.slot), None, NoticeKind::SpareActive);
         }
         let Some(task) = self.get_mut(id).tasks.take_finished() else { return };
         let kind = match (task.kind, task.finishing) {
-            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, with),
+            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, call),
             // The end of a rebuild is reported above, when it is recorded.
             (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
             (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
@@ -190,7 +190,7 @@ impl Sets {
             (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
             (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
         };
-        with.notice(self, (id, task.slot), None, kind);
+        call.notice(self, (id, task.slot), None, kind);
     }
 }
 

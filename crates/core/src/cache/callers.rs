@@ -17,7 +17,7 @@ impl Controller {
     /// The cache, and what it works for.
     #[inline(always)]
     pub(super) fn cache_and_callers(&mut self) -> (&mut Cache, Callers<'_>) {
-        let Self { cache, requests, sets, trace, .. } = self;
-        (cache, Callers { requests, sets, trace })
+        let Self { cache, requests, sets, base, .. } = self;
+        (cache, Callers { requests, sets, trace: &mut base.trace })
     }
 }

@@ -15,6 +15,7 @@ use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
@@ -30,7 +31,6 @@ use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 /// Maximum number of dirty units of a set in work, if the set is alone.
 #[derive(Clone, Copy)]
@@ -308,10 +308,10 @@ impl Channels {
 }
 
 impl Ops {
-    fn push_staging(&mut self, trace: &mut Trace, index: u32, columns: usize, actions: &mut Actions) {
-        if actions.columns.len() > columns {
+    fn push_staging(&mut self, index: u32, columns: usize, call: &mut Call) {
+        if call.actions().columns.len() > columns {
             let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
-            self.push_job(trace, index, Job::new(JobKind::Copy, bytes, columns), actions);
+            self.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
         }
     }
 }
@@ -323,11 +323,11 @@ impl Controller {
         if self.journal.holds_destage() {
             return false;
         }
-        let (mut moved, places) = (false, self.channels.destage_places(&self.limits));
-        while self.cache.may_destage(&self.ops, &self.limits, places) && self.sets.has_signal_room(2) {
+        let (mut moved, places) = (false, self.base.channels.destage_places(&self.base.limits));
+        while self.cache.may_destage(&self.ops, &self.base.limits, places) && self.sets.has_signal_room(2) {
             let presses = self.journal.presses();
             let Self { cache, sets, .. } = self;
-            let Some(unit) = cache.pick(self.now, |set| pace_of(sets, set, places), presses) else { break };
+            let Some(unit) = cache.pick(self.base.now, |set| pace_of(sets, set, places), presses) else { break };
             let entry = *self.cache.units.get(unit);
             if !core::mem::replace(&mut moved, true) {
                 let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
@@ -342,7 +342,7 @@ impl Controller {
             self.cache.units.get_mut(unit).urgent = false;
             let data = *op.destage();
             self.sets.get_mut(entry.set).reasons.count(data.why);
-            self.cache.begin_writing(self.now, entry.set, data.lines);
+            self.cache.begin_writing(self.base.now, entry.set, data.lines);
             self.start_op(op);
         }
         moved
@@ -350,11 +350,11 @@ impl Controller {
 
     /// The time at which destage must be called again.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
-        let places = self.channels.destage_places(&self.limits);
-        if !self.cache.may_destage(&self.ops, &self.limits, places) || self.journal.holds_destage() {
+        let places = self.base.channels.destage_places(&self.base.limits);
+        if !self.cache.may_destage(&self.ops, &self.base.limits, places) || self.journal.holds_destage() {
             return None;
         }
-        self.cache.next_due(self.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
+        self.cache.next_due(self.base.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
     }
 
     // ---- stripes
@@ -406,7 +406,7 @@ impl Controller {
             self.cache.extent_written(&mut self.sets, &mut self.journal, set, cache_unit, at, len);
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.sets.end_record(&mut self.ops[index], self.planted);
+        self.sets.end_record(&mut self.ops[index], self.base.planted);
         self.ops.release_work(&mut self.pool, index);
         let op = &mut self.ops[index];
         op.rows_of_mut().end_band();
@@ -450,7 +450,7 @@ impl Controller {
     fn run_written(&mut self, index: u32) {
         let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
         self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
-        self.sets.end_write(&mut self.ops[index], self.now, self.limits.clean_delay);
+        self.sets.end_write(&mut self.ops[index], self.base.now, self.base.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         self.ops.release_work(&mut self.pool, index);
         let op = &mut self.ops[index];
@@ -469,17 +469,17 @@ impl Controller {
             let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
             let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
             if last - first < LINE_SECTORS {
-                self.ops.push_staging(&mut self.trace, index, columns, actions);
+                self.ops.push_staging(index, columns, &mut Call::new(&mut self.base, actions));
                 let own = actions.columns.len();
                 actions.columns.push(column);
                 let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
-                self.ops.push_job(&mut self.trace, index, Job::new(JobKind::Copy, bytes, own), actions);
+                self.ops.push_job(index, Job::new(JobKind::Copy, bytes, own), &mut Call::new(&mut self.base, actions));
                 columns = actions.columns.len();
             } else {
                 actions.columns.push(column);
             }
         }
-        self.ops.push_staging(&mut self.trace, index, columns, actions);
+        self.ops.push_staging(index, columns, &mut Call::new(&mut self.base, actions));
     }
 }
 

@@ -301,7 +301,7 @@ impl Controller {
     /// Figures of the cache since it started.
     #[must_use]
     pub fn cache_counters(&self) -> super::CacheCounters {
-        let (ahead_wasted, crowded) = (self.cache.lines.wasted, self.cache.crowded(self.now));
+        let (ahead_wasted, crowded) = (self.cache.lines.wasted, self.cache.crowded(self.base.now));
         super::CacheCounters { ahead_wasted, crowded, ..self.cache.counters }
     }
 }

@@ -413,7 +413,7 @@ impl Controller {
             };
             if unit == NONE {
                 let Self { cache, sets, .. } = self;
-                unit = cache.dirty_unit_of(sets, (set, number), self.now, self.limits.destage_zones);
+                unit = cache.dirty_unit_of(sets, (set, number), self.base.now, self.base.limits.destage_zones);
             }
             let (mask, old) = (Mask::range(first, last), base + (from + taken).bytes());
             if promise == Promise::Journal {
@@ -442,9 +442,9 @@ impl Controller {
         own.split_off(taken);
         own.end_wait();
         let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
-        self.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
+        self.base.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
         let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
-        self.trace.piece(&self.requests, piece, || What::Cached { set, unit: number, len: taken, entry });
+        self.base.trace.piece(&self.requests, piece, || What::Cached { set, unit: number, len: taken, entry });
         Cached::Taken
     }
 
@@ -480,7 +480,7 @@ impl Controller {
         if self.requests.wait_for_entry(piece, PieceEntry::Waits(self.journal.open_entry())) {
             self.journal.add_piece(piece);
         }
-        let (payload_at, to) = self.journal.append_data(array, (at + taken, len), taken.is_zero(), self.now);
+        let (payload_at, to) = self.journal.append_data(array, (at + taken, len), taken.is_zero(), self.base.now);
         let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
         let place = payload_at - i16::try_from(first).expect("a line is short");
         let sequence = self.journal.open_entry();

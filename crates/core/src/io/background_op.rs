@@ -280,7 +280,7 @@ impl OpIo<'_> {
             let member = set.place(slot).member();
             if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
-                let _ = self.sets.record_bad(self.trace, op.set, member, at, len, self.actions);
+                let _ = self.sets.record_bad(op.set, member, at, len, &mut self.call);
             }
         }
         if op.kind != OpKind::Rebuild {
@@ -290,7 +290,7 @@ impl OpIo<'_> {
             let at = self.sets.member_place(&op, slot);
             let place = self.sets.get(op.set).place(slot);
             let Some(member) = place.of(op.background().replace) else { continue };
-            let recorded = self.sets.record_bad(self.trace, op.set, member, at, len, self.actions);
+            let recorded = self.sets.record_bad(op.set, member, at, len, &mut self.call);
             let state = self.sets.get(op.set).member(member).state();
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.
@@ -303,8 +303,8 @@ impl OpIo<'_> {
     fn push_check(&mut self, index: u32, from: u32, len: u32) {
         let op = self.ops[index];
         let from = Bytes(u64::from(from));
-        let columns = self.actions.columns.len();
-        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, self.actions);
+        let columns = self.call.actions().columns.len();
+        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, self.call.actions());
         let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
         self.push_job(index, Job::new(kind, len, columns).with_parity(p, q));
     }
@@ -318,13 +318,13 @@ impl OpIo<'_> {
             return self.push_copy(index, wrong, op.buffer(good) + from, 512);
         }
         let view = op.stripe_view(self.sets.get(op.set));
-        let columns = self.actions.columns.len();
-        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), self.actions);
+        let columns = self.call.actions().columns.len();
+        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), self.call.actions());
         if slot == view.p || Some(slot) == view.q {
             let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
             return self.push_job(index, Job::new(JobKind::Generate, 512, columns).with_parity(p, q));
         }
-        self.actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
+        self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
         self.push_job(index, Job::new(JobKind::Recover { lost: 1 }, 512, columns).with_parity(p, None));
     }
 
@@ -363,7 +363,7 @@ impl OpIo<'_> {
     }
 
     fn plan_background(&mut self, index: u32) {
-        if !self.channels.may_issue() {
+        if !self.call.channels().may_issue() {
             return self.ops.hold_for_commands(index);
         }
         self.narrow_unfit_rows(index);
@@ -428,10 +428,10 @@ impl OpIo<'_> {
         }
         self.ops[index].phase = Phase::Computing(Computation::Parity);
         let view = op.stripe_view(self.sets.get(op.set));
-        let columns = self.actions.columns.len();
+        let columns = self.call.actions().columns.len();
         for slot in view.data {
             let at = op.buffer(slot);
-            self.actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+            self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
         }
         let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
@@ -487,15 +487,15 @@ impl OpIo<'_> {
                     let at = self.sets.member_place(&op, slot);
                     let (lba, drive) = (member.on_drive(at), member.drive());
                     self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
-                    self.trace.note(self.sets, op.set, crate::reason::Reason::SectorRewritten, lba.get(), op.rows());
-                    self.trace.notice(
+                    self.call.trace().note(
                         self.sets,
                         op.set,
-                        Some(slot),
-                        Some(drive),
-                        NoticeKind::SectorRepaired(lba),
-                        self.actions,
+                        crate::reason::Reason::SectorRewritten,
+                        lba.get(),
+                        op.rows(),
                     );
+                    let place = (op.set, Some(slot));
+                    self.call.notice(self.sets, place, Some(drive), NoticeKind::SectorRepaired(lba));
                 }
             }
         }
@@ -590,7 +590,7 @@ impl OpIo<'_> {
             (false, None) => Remedy::Copies,
         };
         let range = MismatchRange::sector(from, slot, remedy);
-        self.sets.note_mismatch(self.trace, &op, range, self.actions);
+        self.sets.note_mismatch(&op, range, &mut self.call);
         let own = &mut self.ops[index];
         own.plan.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());

@@ -193,7 +193,7 @@ impl Drives {
 
     /// Fill the table of commands until it lacks one place for an operation.
     pub fn fill_commands(&mut self) {
-        let commands = &mut self.controller.channels.commands;
+        let commands = &mut self.controller.base.channels.commands;
         while commands.room() >= 2 * u32::from(MEMBERS_MAX) {
             commands.put(Command::new(Owner::Quarantined, SetId(0), 0, Slot(0), DriveId(0)));
         }

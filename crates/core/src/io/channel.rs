@@ -491,14 +491,19 @@ impl Channels {
 
     /// Take a command: issue it now, or when the drive has room; true if it waits for that.
     pub(crate) fn push(&mut self, now: Instant, command: &Command, actions: &mut Actions) -> bool {
-        let key = self.commands.put(*command);
-        self.enter(now, key, actions)
+        self.send(now, *command, actions).1
     }
 
-    /// The same for a command that is in the table already. Inlined, because a row has several commands that all take
-    /// the same path.
+    /// The same for a command that is made in the table. Returns its key too. Inlined, because a row has several commands
+    /// that all take the same path.
     #[inline(always)]
-    pub(crate) fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
+    pub(crate) fn send(&mut self, now: Instant, command: Command, actions: &mut Actions) -> (Key, bool) {
+        let key = self.commands.put(command);
+        (key, self.enter(now, key, actions))
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, now: Instant, key: Key, actions: &mut Actions) -> bool {
         let (most, hurries) = (self.beside_reads_max, self.destage_hurries);
         let command = &mut self.commands[key.index];
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");

@@ -103,7 +103,7 @@ impl OpIo<'_> {
         let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                let (budget, at) = (self.limits.media_errors_max, self.sets.member_lba_of(command));
+                let (budget, at) = (self.call.limits().media_errors_max, self.sets.member_lba_of(command));
                 let entry = self.sets.get_mut(set).member_mut(member);
                 if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
                     self.fail_member((set, member), FailReason::ErrorBudget);
@@ -135,7 +135,7 @@ impl OpIo<'_> {
             let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
             if other {
                 // Without a log nothing is recorded, as on any array without one.
-                let _ = self.sets.record_bad(self.trace, command.set, command.member(), at + done, len, self.actions);
+                let _ = self.sets.record_bad(command.set, command.member(), at + done, len, &mut self.call);
             }
             done += len;
         }
@@ -154,7 +154,7 @@ impl OpIo<'_> {
 
     /// The drive does not support WRITE ZEROES after all: from now on it gets zeroes as data.
     fn write_zeroes_plainly(&mut self, index: u32, command: &Command) {
-        if let Some(channel) = self.channels.get_mut(command.drive) {
+        if let Some(channel) = self.call.channels_mut().get_mut(command.drive) {
             channel.info().write_zeroes = false;
         }
         // Frames of zeroes never change, so nothing is held.
@@ -168,12 +168,12 @@ impl OpIo<'_> {
     /// long again. Reports to the administrator the drive that did not answer.
     pub(crate) fn give_up_next(&mut self, condemned: Option<DriveId>) -> Option<Command> {
         let command = match condemned {
-            Some(drive) => self.channels.give_up_issued(drive)?,
-            None => self.channels.give_up_overdue(self.now)?,
+            Some(drive) => self.call.channels_mut().give_up_issued(drive)?,
+            None => self.call.give_up_overdue()?,
         };
         if condemned.is_none() && !matches!(command.owner, Owner::Journal(_)) {
             let (slot, drive) = (Some(command.slot), Some(command.drive));
-            self.trace.notice(self.sets, command.set, slot, drive, NoticeKind::Timeout, self.actions);
+            self.call.notice(self.sets, (command.set, slot), drive, NoticeKind::Timeout);
         }
         self.pool.keep_frames(self.ops, self.journal, &command);
         Some(command)
@@ -218,8 +218,8 @@ impl OpIo<'_> {
     /// is done, without copying the command.
     #[inline(always)]
     pub(crate) fn ended_plainly(&mut self, tag: Tag) -> bool {
-        let Self { channels, sets, .. } = self;
-        let Some(command) = channels.asked_by(tag) else { return false };
+        let Self { call, sets, .. } = self;
+        let Some(command) = call.channels().asked_by(tag) else { return false };
         let Owner::Op(index) = command.owner else { return false };
         let set = sets.get_mut(command.set);
         let has_bad = set.has_bad();
@@ -229,14 +229,14 @@ impl OpIo<'_> {
             DriveOp::Write { .. } => !has_bad,
             DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. } => false,
         };
-        if !is_plain || self.trace.steps().is_on() {
+        if !is_plain || call.keeps_steps() {
             return false;
         }
         // A flush that was issued during the write may not cover the write.
         if command.op != DriveOp::Read {
             member.note_written();
         }
-        channels.forget(self.now, tag.index(), self.actions);
+        call.forget(tag);
         self.ops.command_ended(index);
         true
     }
@@ -249,7 +249,7 @@ impl OpIo<'_> {
         command: &Command,
         result: Result<(), CommandError>,
     ) -> Option<Failure> {
-        let timeout = self.limits.command_timeout;
+        let timeout = self.call.limits().command_timeout;
         self.trace_op(index, || command.ended_step(timeout, result.is_ok()));
         let set = self.sets.get_mut(command.set);
         let has_bad = set.has_bad();
@@ -312,8 +312,8 @@ impl OpIo<'_> {
     /// data that is written next, so its member fails.
     fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
         let set = self.sets.get(command.set);
-        let must_fit = set.is_redundant() && self.sets.discards_to_zeroes(self.channels, command.set);
-        let zeroes = self.channels.get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
+        let must_fit = set.is_redundant() && self.sets.discards_to_zeroes(self.call.channels(), command.set);
+        let zeroes = self.call.channels().get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
                 self.fail_member((command.set, command.member()), FailReason::Timeout);
@@ -385,7 +385,7 @@ impl OpIo<'_> {
             self.note(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried);
-        } else if command.len > block && self.channels.may_issue() {
+        } else if command.len > block && self.call.channels().may_issue() {
             let part = Sectors(command.len.get().div_ceil(u64::from(SEARCH_WAYS)).next_multiple_of(block.get()));
             let mut from = Sectors::ZERO;
             while from < command.len {

@@ -61,7 +61,7 @@ impl OpIo<'_> {
                 if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
                     return;
                 }
-                if !self.channels.may_issue() {
+                if !self.call.channels().may_issue() {
                     return self.ops.hold_for_commands(index);
                 }
                 self.ops[index].phase = Phase::ReadingOld;
@@ -90,7 +90,7 @@ impl OpIo<'_> {
             if reason == Reason::ReadDirect {
                 self.sets.get_mut(set).reasons.count(reason);
             } else {
-                self.sets.copy_chosen(self.trace, set, at, &fragment, len, reason);
+                self.sets.copy_chosen(self.call.trace(), set, at, &fragment, len, reason);
             }
             self.trace_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
@@ -272,7 +272,7 @@ impl OpIo<'_> {
         let op = self.ops[index];
         let Extent { at: start, len: whole } = op.extent();
         let mut done = Sectors::ZERO;
-        while done < whole && self.channels.may_issue() {
+        while done < whole && self.call.channels().may_issue() {
             let at = start + done;
             let set = self.sets.get(op.set);
             let (one, copies) = match set.geometry() {
@@ -297,7 +297,7 @@ impl OpIo<'_> {
         let place = set.place(slot);
         for member in place.each() {
             let takes = |m: &crate::array::set::Member| {
-                m.is_active() && self.channels.get(m.drive()).is_some_and(|c| c.info().discard)
+                m.is_active() && self.call.channels().get(m.drive()).is_some_and(|c| c.info().discard)
             };
             if takes(self.sets.get(self.ops[index].set).member(member)) {
                 self.issue_plain(index, member, DriveOp::Discard, lba, len);

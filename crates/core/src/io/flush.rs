@@ -11,7 +11,7 @@ use crate::reason::Reason;
 impl OpIo<'_> {
     pub(crate) fn step_flush(&mut self, index: u32) {
         if self.ops[index].phase == Phase::Start {
-            if !self.channels.may_issue() {
+            if !self.call.channels().may_issue() {
                 return self.ops.hold_for_commands(index);
             }
             self.ops[index].phase = Phase::Writing;

@@ -16,7 +16,6 @@
 //! asks itself for room in the table of commands (rule 7), and passes the reply gate.
 
 use crate::actions::ReplyStatus;
-use crate::io::drive_io::DriveIo;
 use crate::io::op::{Op, OpKind, Phase};
 use crate::io::op_io::OpIo;
 use crate::io::wait::Wait;
@@ -78,7 +77,7 @@ impl OpIo<'_> {
             }
             return true;
         }
-        let recorded = set.is_failure_durable() || self.planted.has(Flaw::AnswerBesideFailure);
+        let recorded = set.is_failure_durable() || self.call.planted().has(Flaw::AnswerBesideFailure);
         if !recorded {
             let first = self.ops[index].phase != Phase::Recording;
             self.ops[index].phase = Phase::Recording;
@@ -112,19 +111,17 @@ impl OpIo<'_> {
         let is_in_sync = kind != OpKind::Rebuild;
         Gate::Open
             .then(is_data, || {
-                let time = (self.now, self.limits.clean_delay);
+                let time = (self.call.now(), self.call.limits().clean_delay);
                 self.journal.await_session(self.sets, &mut self.ops[index], time)
             })
-            .then(is_in_sync, || self.sets.begin_write(self.ops, self.trace, self.now, self.planted, index))
-            .then(is_host, || self.sets.await_failure_marks(set, self.planted))
+            .then(is_in_sync, || self.sets.begin_write(self.ops, index, &mut self.call))
+            .then(is_host, || self.sets.await_failure_marks(set, self.call.planted()))
             .then(is_data && self.sets.get(set).logs(&self.ops[index]), || {
-                let io = DriveIo::new(self.channels, self.now, self.actions);
-                let cache = self.above.cache;
-                let with = &mut Logging::new(self.ops, self.sets, cache, self.trace, self.planted, io);
+                let with = &mut Logging::new(self.ops, self.sets, self.above.cache, self.call.again());
                 self.journal.log_write(index, with)
             })
-            .then(is_host, || self.sets.record_write(index, self.ops, self.trace))
-            .then(true, || Gate::open_if(self.channels.may_issue(), Wait::Commands))
+            .then(is_host, || self.sets.record_write(index, self.ops, self.call.trace()))
+            .then(true, || Gate::open_if(self.call.channels().may_issue(), Wait::Commands))
     }
 }
 

@@ -121,17 +121,16 @@ impl Ops {
 
 impl OpIo<'_> {
     pub(super) fn push_op_command(&mut self, index: u32, command: Command) {
-        let key = self.channels.commands.put(command);
         self.ops[index].pending += 1;
-        let waits = self.channels.enter(self.now, key, self.actions);
-        if self.trace.steps().is_on() {
+        let (key, waits) = self.call.send(command);
+        if self.call.keeps_steps() {
             self.trace_asked(index, key, waits);
         }
     }
 
     #[cold]
     fn trace_asked(&mut self, index: u32, key: Key, waits: bool) {
-        let step = self.channels.commands[key.index].asked_step(waits);
+        let step = self.call.channels().commands[key.index].asked_step(waits);
         self.trace_op(index, || step);
     }
 }
@@ -162,16 +161,15 @@ impl OpIo<'_> {
         tried: SlotSet,
     ) {
         let by = self.ops.issuer(self.pool, self.above.requests, index);
-        if self.trace.steps().is_on() {
+        if self.call.keeps_steps() {
             return self.issue_reads_traced(&by, &mut slots, &range_of, tried);
         }
-        let Self { sets, ops, channels, now, .. } = self;
+        let Self { sets, ops, call, .. } = self;
         let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
             let range = range_of(set.geometry(), slot);
-            let key = channels.commands.put(by.read(set, range, tried));
-            channels.enter(*now, key, self.actions);
+            call.send(by.read(set, range, tried));
             count += 1;
         }
         ops[index].pending += count;
@@ -207,19 +205,18 @@ impl OpIo<'_> {
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
     ) {
         let by = self.ops.issuer(self.pool, self.above.requests, index);
-        if self.trace.steps().is_on() {
+        if self.call.keeps_steps() {
             return self.issue_writes_traced(&by, &mut slots, &range_of);
         }
-        let Self { sets, ops, channels, now, .. } = self;
+        let Self { sets, ops, call, .. } = self;
         let set = sets.get_mut(by.set);
         let mut count = 0;
         for slot in slots {
             let range = range_of(set.geometry(), slot);
             let place = set.place(slot);
             for member in place.each() {
-                if let Some(command) = by.write(set, channels, member, range) {
-                    let key = channels.commands.put(command);
-                    channels.enter(*now, key, self.actions);
+                if let Some(command) = by.write(set, call.channels(), member, range) {
+                    call.send(command);
                     count += 1;
                 }
             }
@@ -247,7 +244,7 @@ impl OpIo<'_> {
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
         let by = self.ops.issuer(self.pool, self.above.requests, index);
         let set = self.sets.get_mut(by.set);
-        if let Some(command) = by.write(set, self.channels, member_index, range) {
+        if let Some(command) = by.write(set, self.call.channels(), member_index, range) {
             self.push_op_command(index, command);
         }
     }

@@ -292,7 +292,7 @@ impl OpIo<'_> {
         let is_long = parts
             && self.sets.wanted_at_once(self.above.arrays, self.above.requests, op, at, left)
                 > set.policy().split_above.get();
-        let channel_of = |copy: &Fragment| self.channels.get(set.member_of(copy.slot)?.drive());
+        let channel_of = |copy: &Fragment| self.call.channels().get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
         // Sequential order saves seeks. A member that does not rotate has none, so a read never waits for another one.
@@ -326,7 +326,7 @@ impl OpIo<'_> {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
                 MirrorRead::LeastPending if is_long => self.sets.section(op, mirror, at, left),
                 MirrorRead::LeastPending if spins => {
-                    self.sets.stay_with_run(self.channels, op, mirror, (at, left), true)
+                    self.sets.stay_with_run(self.call.channels(), op, mirror, (at, left), true)
                 }
                 _ => None,
             };
@@ -344,7 +344,7 @@ impl OpIo<'_> {
             || self.sets.wanted_at_once(self.above.arrays, self.above.requests, op, at, left)
                 <= set.policy().split_above.get()
         {
-            return self.sets.stay_with_run(self.channels, op, mirror, (at, left), false);
+            return self.sets.stay_with_run(self.call.channels(), op, mirror, (at, left), false);
         }
         self.sets.section(op, mirror, at, left)
     }

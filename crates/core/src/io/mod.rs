@@ -9,7 +9,7 @@
 //!  plan.rs, mirror_read.rs                choices: the write method, the copy that is read
 //!  gate.rs                                the rules before members are written, and before the end
 //!  issue.rs, job.rs                       commands and computations
-//!  command.rs, channel.rs, elevator.rs, drive_io.rs, command_errors.rs    commands at the drives, and their failures
+//!  command.rs, channel.rs, elevator.rs, command_errors.rs    commands at the drives, and their failures
 //!  ended.rs                               what goes up
 //! ```
 //!
@@ -18,7 +18,6 @@
 
 pub(crate) mod channel;
 pub(crate) mod command;
-pub(crate) mod drive_io;
 pub(crate) mod elevator;
 pub(crate) mod ended;
 pub mod lock;

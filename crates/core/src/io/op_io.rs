@@ -9,24 +9,21 @@
 //! [`OpIo`] has no other part of the controller, so no operation can change a request or a line of the cache. The controller
 //! makes one for each call of this folder, and hands on afterwards what the call has left.
 
-use openraid_units::{Instant, SetId};
+use openraid_units::SetId;
 
 use crate::actions::Actions;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::frames::Pool;
-use crate::io::channel::Channels;
 use crate::io::ended::EndedOps;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
-use crate::limits::Limits;
-use crate::planted::Planted;
 use crate::reason::{FailReason, Reason};
 use crate::requests::Requests;
 use crate::steps::What;
-use crate::trace::Trace;
 
 /// The layers above operations. They are asked for what hosts want, and for the journal entries of dirty lines.
 #[derive(Clone, Copy)]
@@ -49,30 +46,25 @@ pub(crate) struct OpIo<'a> {
     pub(super) ended: &'a mut EndedOps,
     pub(super) sets: &'a mut Sets,
     pub(super) journal: &'a mut Journal,
-    pub(super) channels: &'a mut Channels,
-    pub(super) trace: &'a mut Trace,
     pub(super) above: Above<'a>,
-    pub(super) limits: &'a Limits,
-    pub(super) now: Instant,
-    pub(super) planted: Planted,
-    pub(super) actions: &'a mut Actions,
+    pub(super) call: Call<'a>,
 }
 
 impl OpIo<'_> {
     /// Count and record a reason for the set of an operation.
     pub(super) fn note(&mut self, index: u32, reason: Reason, unit: u64, figure: u32) {
-        self.trace.note_op(self.sets, self.ops, index, reason, unit, figure);
+        self.call.trace().note_op(self.sets, self.ops, index, reason, unit, figure);
     }
 
     /// Record a step of an operation, if steps are kept.
     #[inline(always)]
     pub(super) fn trace_op(&mut self, index: u32, what: impl FnOnce() -> What) {
-        self.trace.op(self.ops, index, what);
+        self.call.trace().op(self.ops, index, what);
     }
 
     /// See [`Sets::fail_member`].
     pub(super) fn fail_member(&mut self, member: (SetId, u32), reason: FailReason) -> bool {
-        self.sets.fail_member(member, reason, (self.trace, self.now), self.actions)
+        self.sets.fail_member(member, reason, &mut self.call)
     }
 }
 
@@ -86,13 +78,8 @@ impl Controller {
             ended: &mut self.ended,
             sets: &mut self.sets,
             journal: &mut self.journal,
-            channels: &mut self.channels,
-            trace: &mut self.trace,
             above: Above::new(&self.requests, &self.cache, &self.arrays),
-            limits: &self.limits,
-            now: self.now,
-            planted: self.planted,
-            actions,
+            call: Call::new(&mut self.base, actions),
         }
     }
 }

@@ -5,13 +5,11 @@ use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
-use crate::background::set_io::SetIo;
 use crate::controller::CommandError;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold};
 use crate::io::command_errors::MemberRange;
-use crate::io::drive_io::DriveIo;
 use crate::io::footprint::{Extent, Footprint, MemberExtent};
 use crate::io::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::op_io::OpIo;
@@ -139,7 +137,7 @@ impl OpIo<'_> {
         if self.journal.replay().backlog(number).is_over() {
             return false;
         }
-        let can_be_read = self.journal.redo_device(self.channels, None).is_some();
+        let can_be_read = self.journal.redo_device(self.call.channels(), None).is_some();
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let (left, out) = backlog.progress();
         if left > 0 && !can_be_read {
@@ -152,8 +150,8 @@ impl OpIo<'_> {
             return false;
         }
         let mut moved = false;
-        while self.actions.has_room()
-            && self.ops.may_begin_redo(self.limits, self.journal.replay().backlog(number).progress().1)
+        while self.call.actions().has_room()
+            && self.ops.may_begin_redo(self.call.limits(), self.journal.replay().backlog(number).progress().1)
         {
             let Some(index) = self.journal.replay_mut().backlog_mut(number).next() else { break };
             if !self.begin_redo(number, index, false) {
@@ -175,7 +173,7 @@ impl OpIo<'_> {
         let may_begin = backlog.has_spare() || backlog.progress().1 > 0;
         let is_by_rows = matches!(self.sets.get(id).geometry(), Geometry::Parity(_));
         if backlog.has_spare() && is_by_rows && backlog.begin_to_serve() {
-            self.journal.begin_to_serve(self.sets, id, array, self.now);
+            self.journal.begin_to_serve(self.sets, id, array, self.call.now());
         }
         may_begin
     }
@@ -199,18 +197,16 @@ impl OpIo<'_> {
             self.journal.replay_mut().remove(number);
         }
         match (may, starts) {
-            (true, true) => self.journal.begin_to_serve(self.sets, id, array, self.now),
+            (true, true) => self.journal.begin_to_serve(self.sets, id, array, self.call.now()),
             (false, true) => self.sets.refuse_start(id, error),
             // A rebuild continues where it was before hosts write again.
             (true, false) if self.sets.get(id).is_running() => {
-                let io = DriveIo::new(self.channels, self.now, self.actions);
-                let with = &mut SetIo::new(self.limits, self.planted, self.trace, io);
-                _ = self.sets.start_task(id, with);
+                _ = self.sets.start_task(id, &mut self.call);
             }
             (true, false) => {}
             (false, false) => {
                 if !self.sets.get(id).has_failed() {
-                    self.sets.lose_rows(id, (self.trace, self.now), self.actions);
+                    self.sets.lose_rows(id, &mut self.call);
                 }
             }
         }
@@ -231,7 +227,7 @@ impl OpIo<'_> {
             while self.sets.may_redo(self.journal, number) {
                 let backlog = self.journal.replay().backlog(number);
                 let Some(index) = backlog.next_of(from, to) else { break };
-                let room = self.actions.has_room() && self.ops.may_make_awaited_op();
+                let room = self.call.actions().has_room() && self.ops.may_make_awaited_op();
                 if !room || !self.begin_redo(number, index, true) {
                     self.journal.replay_mut().ask();
                     return moved;
@@ -256,7 +252,9 @@ impl OpIo<'_> {
             self.ops.wake_redo_waiters(self.sets);
             return true;
         }
-        let (Some(device), true) = (self.journal.redo_device(self.channels, None), self.channels.may_issue()) else {
+        let (Some(device), true) =
+            (self.journal.redo_device(self.call.channels(), None), self.call.channels().may_issue())
+        else {
             return false;
         };
         let before = own.from().get() % block;
@@ -330,7 +328,7 @@ impl OpIo<'_> {
             ..self.journal.command_to(device, JournalWork::Redo(index))
         };
         self.ops[index].pending += 1;
-        self.channels.push(self.now, &command, self.actions);
+        self.call.push(&command);
     }
 
     /// A part of a redo was read, or the other device is tried. A device that did not answer was dropped before.
@@ -349,7 +347,7 @@ impl OpIo<'_> {
                 (!works).then_some(SILENT)
             }
             Err(CommandError::Drive(_)) => {
-                match self.ops.next_redo_device(self.journal, self.channels, index, number) {
+                match self.ops.next_redo_device(self.journal, self.call.channels(), index, number) {
                     Some(other) => {
                         let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
                         self.read_for_redo(index, other, (command.lba, command.len), to);
@@ -372,7 +370,7 @@ impl OpIo<'_> {
         match op.phase {
             Phase::ReadingOld if op.is_redo_lost() => self.finish_redo(index),
             Phase::ReadingOld => {
-                if !self.channels.may_issue() {
+                if !self.call.channels().may_issue() {
                     return self.ops.hold_for_commands(index);
                 }
                 self.ops[index].phase = Phase::Writing;

@@ -96,7 +96,7 @@ impl OpIo<'_> {
     }
 
     fn plan_reparity(&mut self, index: u32) {
-        if !self.channels.may_issue() {
+        if !self.call.channels().may_issue() {
             return self.ops.hold_for_commands(index);
         }
         let op = self.ops[index];
@@ -160,7 +160,7 @@ impl OpIo<'_> {
             ..Command::new(Owner::PplRead(index), op.set, place, slot, member.drive())
         };
         self.ops[index].pending += 1;
-        self.channels.push(self.now, &command, self.actions);
+        self.call.push(&command);
     }
 
     /// A read of partial parity ended.
@@ -200,9 +200,9 @@ impl OpIo<'_> {
             self.ops[index].phase = Phase::Planning;
             return self.plan_reparity(index);
         }
-        let columns = self.actions.columns.len();
+        let columns = self.call.actions().columns.len();
         let partial = op.partial_parity.is_there().then(|| op.partial_buffer());
-        let mut push = |at: PoolOffset| self.actions.columns.push(JobColumn { index: 0, at, old: at });
+        let mut push = |at: PoolOffset| self.call.actions().columns.push(JobColumn { index: 0, at, old: at });
         if !sound {
             push(partial.expect("it was read"));
             self.ops[index].phase = Phase::Computing(Computation::Check);

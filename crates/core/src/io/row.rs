@@ -161,11 +161,11 @@ impl OpIo<'_> {
         let view = op.stripe_view(self.sets.get(op.set));
         let by = by & op.plan.read;
         let (columns, frames, geometry) =
-            (self.actions.columns.len(), RowFrames::of(&op), self.sets.get(op.set).geometry());
+            (self.call.actions().columns.len(), RowFrames::of(&op), self.sets.get(op.set).geometry());
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
-                self.actions.columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+                self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
             }
         }
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
@@ -192,7 +192,7 @@ impl OpIo<'_> {
             let place = self.sets.get(op.set).place(slot);
             for member in place.each() {
                 let active = self.sets.get(op.set).member(member).is_active();
-                if active && !self.sets.record_bad(self.trace, op.set, member, at, to - at, self.actions) {
+                if active && !self.sets.record_bad(op.set, member, at, to - at, &mut self.call) {
                     return false;
                 }
             }
@@ -211,7 +211,7 @@ impl OpIo<'_> {
         if !self.leave_parities_out(index, &view, SlotSet::EMPTY) {
             let place = (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).place(slot));
             let member = place.and_then(SlotMembers::member).expect("it has parity, in a member");
-            self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, (self.trace, self.now), self.actions);
+            self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, &mut self.call);
         }
     }
 
@@ -271,7 +271,7 @@ impl OpIo<'_> {
     }
 
     fn plan_row_read(&mut self, index: u32) {
-        if !self.channels.may_issue() {
+        if !self.call.channels().may_issue() {
             return self.ops.hold_for_commands(index);
         }
         self.narrow_unfit_rows(index);
@@ -297,7 +297,7 @@ impl OpIo<'_> {
         (op.plan, op.phase) = (Plan { read, lost, ..Plan::default() }, Phase::ReadingOld);
         if !lost.is_empty() {
             let (set, stripe) = (op.set, op.rows_of().stripe);
-            self.trace.note(self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
+            self.call.trace().note(self.sets, set, Reason::ReadRecovered, stripe.0, read.len());
             let (reason, parity) = (Reason::ReadRecovered, SlotSet::EMPTY);
             self.trace_op(index, || What::Planned { reason, rejected: 0, parity, lost });
         }
@@ -336,11 +336,11 @@ impl OpIo<'_> {
             }
             Phase::Computing(Computation::Parity) if self.ops[index].partial_parity.is_there() => {
                 let set = self.sets.get(self.ops[index].set);
-                self.ops.push_partial(set, index, self.trace, self.actions);
+                self.ops.push_partial(set, index, &mut self.call);
                 Rows::Held
             }
             Phase::Computing(Computation::Partial) => {
-                self.ops.push_partial_sum(index, self.trace, self.actions);
+                self.ops.push_partial_sum(index, &mut self.call);
                 Rows::Held
             }
             Phase::Computing(Computation::PartialSum) => {
@@ -354,7 +354,7 @@ impl OpIo<'_> {
     }
 
     fn plan_row_write(&mut self, index: u32) -> Rows {
-        if !self.channels.may_issue() {
+        if !self.call.channels().may_issue() {
             self.ops.hold_for_commands(index);
             return Rows::Held;
         }
@@ -384,7 +384,7 @@ impl OpIo<'_> {
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
             return Rows::Held;
         }
-        self.trace.note(self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
+        self.call.trace().note(self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
         let (reason, rejected, parity, lost) = (plan.reason, plan.rejected_reads, plan.parity, plan.lost);
         self.trace_op(index, || What::Planned { reason, rejected, parity, lost });
         let op = &mut self.ops[index];
@@ -462,12 +462,12 @@ impl OpIo<'_> {
         let row = parity.row(op.rows_of().stripe);
         let (data, p, q) = stripe_slots(parity, row);
         let (named, frames) = (op.named_slots(self.sets.get(op.set)), RowFrames::of(op));
-        let columns = self.actions.columns.len();
+        let columns = self.call.actions().columns.len();
         let kind = match op.method {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
                     let (at, old) = (frames.named(geometry, slot), frames.buffer(slot));
-                    self.actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old });
+                    self.call.actions().columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old });
                 }
                 JobKind::Update
             }
@@ -477,7 +477,7 @@ impl OpIo<'_> {
             | WriteMethod::DataOnly => {
                 for slot in data {
                     let at = if named.contains(slot) { frames.named(geometry, slot) } else { frames.buffer(slot) };
-                    self.actions.columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old: at });
+                    self.call.actions().columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old: at });
                 }
                 JobKind::Generate
             }

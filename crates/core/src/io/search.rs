@@ -251,7 +251,7 @@ impl OpIo<'_> {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.journal.unlog(self.sets, &mut self.ops[index]);
-        self.sets.end_record(&mut self.ops[index], self.planted);
+        self.sets.end_record(&mut self.ops[index], self.call.planted());
         self.ops.release_work(self.pool, index);
         let (block, rows_max) = (self.sets.block_of(self.ops, index), self.sets.get(self.ops[index].set).rows_max());
         let op = &mut self.ops[index];

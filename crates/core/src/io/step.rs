@@ -4,11 +4,9 @@ use openraid_units::{Bytes, Sectors, Tag};
 
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
-use crate::background::set_io::SetIo;
 use crate::controller::Controller;
 use crate::events::Verdict;
 use crate::frames::Pool;
-use crate::io::drive_io::DriveIo;
 use crate::io::ended::{EndedFor, News};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
@@ -174,7 +172,7 @@ impl Controller {
     #[inline(always)]
     pub(crate) fn start_op(&mut self, op: Op) {
         let above = Above::new(&self.requests, &self.cache, &self.arrays);
-        self.ops.start(&mut self.sets, &mut self.trace, above, op);
+        self.ops.start(&mut self.sets, &mut self.base.trace, above, op);
     }
 }
 
@@ -198,7 +196,11 @@ impl OpIo<'_> {
             if let Some(kind) = self.step(index) {
                 return Some((index, kind));
             }
-            if !self.ended.is_empty() || self.sets.has_signal() || !self.ops.has_ready() || !self.actions.has_room() {
+            if !self.ended.is_empty()
+                || self.sets.has_signal()
+                || !self.ops.has_ready()
+                || !self.call.actions().has_room()
+            {
                 return None;
             }
             index = self.ops.next_ready()?;
@@ -327,7 +329,7 @@ impl OpIo<'_> {
         };
         let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;
-        self.ops.start(self.sets, self.trace, self.above, child);
+        self.ops.start(self.sets, self.call.trace(), self.above, child);
     }
 
     /// The edges are read, or are being merged: continue. True if the payload has them now.
@@ -368,7 +370,7 @@ impl OpIo<'_> {
         }
         let op = &self.ops[index];
         let error = op.error();
-        self.trace.op(self.ops, index, || What::Done { error });
+        self.call.trace().op(self.ops, index, || What::Done { error });
         let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
         let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
         // The operation is large, and was written just now: it is copied only if its whole content is needed.
@@ -410,10 +412,10 @@ impl OpIo<'_> {
     #[inline(always)]
     fn release_all(&mut self, index: u32) {
         let op = &mut self.ops[index];
-        self.sets.end_write(op, self.now, self.limits.clean_delay);
+        self.sets.end_write(op, self.call.now(), self.call.limits().clean_delay);
         self.journal.unlog(self.sets, op);
         let frees_room = self.journal.release_room(op);
-        self.sets.end_record(op, self.planted);
+        self.sets.end_record(op, self.call.planted());
         let work = op.give_back_work();
         if frees_room && self.ops.is_journal_awaited() {
             self.ops.wake_for_room(self.journal, self.sets);
@@ -443,9 +445,7 @@ impl OpIo<'_> {
                 OpKind::Reparity => self.sets.on_reparity_done(op),
                 OpKind::Flush => self.journal.round_flush_ended(op),
                 _ => {
-                    let io = DriveIo::new(self.channels, self.now, self.actions);
-                    let with = &mut SetIo::new(self.limits, self.planted, self.trace, io);
-                    self.sets.on_background_done(op, with);
+                    self.sets.on_background_done(op, &mut self.call);
                 }
             },
         }

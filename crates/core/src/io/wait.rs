@@ -140,7 +140,7 @@ impl OpIo<'_> {
     /// The same for the waits that are known to the table of ranges, the journal's group and the log only. They are
     /// examined while no drive has a command: then nothing but a forgotten wake-up could hold the operation for ever.
     fn find_forgotten_by_parts(&self) -> Option<(u32, Wait)> {
-        if self.channels.next_deadline().is_some() {
+        if self.call.channels().next_deadline().is_some() {
             return None;
         }
         let waiting = self.ops.iter().filter_map(|(index, op)| Some((index, op.wait?)));
@@ -171,7 +171,7 @@ impl OpIo<'_> {
             Wait::JournalRoom(_) => !self.journal.is_live(),
             Wait::Entry => op.pending == 0 && !op.entry.waits(),
             Wait::Record => op.partial != Partial::Waiting,
-            Wait::Commands => self.channels.may_issue() && self.ops.is_none_at_work(),
+            Wait::Commands => self.call.channels().may_issue() && self.ops.is_none_at_work(),
         }
     }
 }

@@ -16,9 +16,9 @@ use super::window::WindowUser;
 use super::Journal;
 use crate::actions::{Actions, Data, JobKind};
 use crate::array::sets::{Change, Sets, Signal};
+use crate::call::Call;
 use crate::controller::CommandError;
 use crate::io::command::Command;
-use crate::io::drive_io::DriveIo;
 use crate::io::ops::Ops;
 use crate::steps::What;
 use crate::trace::Trace;
@@ -56,20 +56,20 @@ impl Journal {
     /// Begin to write the open group, if the group before it is durable; true if it began. The next group has room for
     /// writes that found none.
     pub(crate) fn seal_group(&mut self, with: &mut Others<'_>) -> bool {
-        let Others { sets, trace, io, .. } = with;
-        if !io.has_room() {
+        let Others { sets, call, .. } = with;
+        if !call.has_room() {
             return false;
         }
         let Some(sectors) = self.seal() else { return false };
         let records = u32::try_from(self.flying.records.len()).expect("few records");
-        trace.entry(self.flying.sequence, || What::Sealed { sectors, records });
+        call.trace().entry(self.flying.sequence, || What::Sealed { sectors, records });
         if let Some(filler) = self.filler_header() {
-            self.write_header(&filler, io);
+            self.write_header(&filler, call);
         }
         if self.flying.payload.is_zero() {
-            self.write_entry_header(0, io);
+            self.write_entry_header(0, call);
         } else {
-            self.sum_payload(io.actions());
+            self.sum_payload(call.actions());
         }
         sets.signal(Signal::JournalRoom);
         true
@@ -84,7 +84,7 @@ impl Journal {
     }
 
     /// The checksum of the payload is known: write payload and header, both at once.
-    fn write_group(&mut self, crc: u32, io: &mut DriveIo) {
+    fn write_group(&mut self, crc: u32, call: &mut Call) {
         self.flying.pending -= 1;
         if !self.is_live() {
             return;
@@ -93,21 +93,21 @@ impl Journal {
         let place = RingSector(self.flying.position.0 + JOURNAL_ALIGN.get());
         let lba = self.ring().drive_lba(place);
         let len = Sectors(payload.get().next_multiple_of(self.block_sectors()));
-        self.write_to_devices(JournalWrite::Group, (lba, len), Data::Frames(at), io);
-        self.write_entry_header(crc, io);
+        self.write_to_devices(JournalWrite::Group, (lba, len), Data::Frames(at), call);
+        self.write_entry_header(crc, call);
     }
 
-    fn write_entry_header(&mut self, payload_crc: u32, io: &mut DriveIo) {
+    fn write_entry_header(&mut self, payload_crc: u32, call: &mut Call) {
         let header = self.entry_header(payload_crc);
         self.flying.header_out = true;
-        self.write_header(&header, io);
+        self.write_header(&header, call);
     }
 
-    fn write_header(&mut self, header: &EntryHeader, io: &mut DriveIo) {
+    fn write_header(&mut self, header: &EntryHeader, call: &mut Call) {
         let mut bytes = core::mem::take(&mut self.header);
         let records = if header.kind == EntryKind::Wrap { &[][..] } else { &self.flying.records };
         header.encode_over(&self.ring(), records, &mut bytes);
-        self.write_block(JournalWrite::Group, self.ring().drive_lba(header.position), &bytes, io);
+        self.write_block(JournalWrite::Group, self.ring().drive_lba(header.position), &bytes, call);
         self.header = bytes;
     }
 
@@ -169,8 +169,8 @@ impl JournalWork {
 impl Journal {
     /// The checksum of the payload of the group that is being written is known.
     pub(crate) fn checksum_known(&mut self, crc: u32, with: &mut Others<'_>) {
-        self.write_group(crc, &mut with.io);
-        self.land_group(with.sets, with.trace);
+        self.write_group(crc, &mut with.call);
+        self.land_group(with.sets, with.call.trace());
     }
 
     /// A command of the journal has ended. True if its device is to be dropped, because it did not answer in time.
@@ -191,29 +191,30 @@ impl Journal {
         };
         with.sets.look();
         match user {
-            WindowUser::Replay => self.replay_read_ended(command, result, &mut with.io),
-            WindowUser::Spill => self.spill_read_ended(command, result, &mut with.io),
-            WindowUser::Join => self.join_read_ended(command, result, &mut with.io),
+            WindowUser::Replay => self.replay_read_ended(command, result, &mut with.call),
+            WindowUser::Spill => self.spill_read_ended(command, result, &mut with.call),
+            WindowUser::Join => self.join_read_ended(command, result, &mut with.call),
         }
     }
 
     fn write_ended(&mut self, write: JournalWrite, command: &Command, is_ok: bool, with: &mut Others<'_>) {
-        let Others { sets, trace, limits, io, .. } = with;
+        let Others { sets, call, .. } = with;
         match write {
             JournalWrite::Group => {
-                trace.entry(self.flying.sequence, || command.ended_step(limits.command_timeout, is_ok));
+                let timeout = call.limits().command_timeout;
+                call.trace().entry(self.flying.sequence, || command.ended_step(timeout, is_ok));
                 self.flying.pending -= 1;
-                self.land_group(sets, trace);
+                self.land_group(sets, call.trace());
             }
             JournalWrite::Superblock => {
-                if self.superblock_written(io) {
+                if self.superblock_written(call) {
                     sets.all_changed(Change::Session);
-                    self.land_group(sets, trace);
+                    self.land_group(sets, call.trace());
                     sets.signal(Signal::Changed);
                 }
             }
             JournalWrite::Spill => {
-                if self.spill_written(io) {
+                if self.spill_written(call) {
                     sets.look();
                 }
             }

@@ -7,8 +7,8 @@ use super::commit::{JournalWork, JournalWrite};
 use super::window::WindowUser;
 use super::Journal;
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
+use crate::call::Call;
 use crate::io::command::{Command, Hold, Owner};
-use crate::io::drive_io::DriveIo;
 
 /// Commands that one step may need at once: a step begins only if the table of commands has room for them.
 const COMMANDS: u32 = 16;
@@ -55,14 +55,14 @@ impl DeviceState {
     }
 }
 
-impl DriveIo<'_> {
+impl Call<'_> {
     /// Has the table of commands room for a step of the journal?
     pub(super) fn has_room(&self) -> bool {
         self.channels().room() >= COMMANDS
     }
 
     /// Leave a notice about the journal.
-    pub(super) fn notice(&mut self, drive: Option<DriveId>, kind: NoticeKind) {
+    pub(super) fn notice_journal(&mut self, drive: Option<DriveId>, kind: NoticeKind) {
         let at = self.now();
         self.actions().notice(Notice { at, array: ArrayId(0), slot: None, drive, kind });
     }
@@ -97,10 +97,10 @@ impl Journal {
     }
 
     /// Write one block to all devices that take new entries.
-    pub(super) fn write_block(&mut self, work: JournalWrite, at: DriveLba, bytes: &[u8], io: &mut DriveIo) {
+    pub(super) fn write_block(&mut self, work: JournalWrite, at: DriveLba, bytes: &[u8], call: &mut Call) {
         for number in 0..self.devices.len() {
             if self.is_written(number) {
-                self.write_block_to(number, work, at, bytes, io);
+                self.write_block_to(number, work, at, bytes, call);
             }
         }
     }
@@ -112,14 +112,14 @@ impl Journal {
         work: JournalWrite,
         at: DriveLba,
         bytes: &[u8],
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
-        let start = u32::try_from(io.actions().metadata.len()).expect("the arena is small");
-        io.actions().metadata.extend_from_slice(bytes);
+        let start = u32::try_from(call.actions().metadata.len()).expect("the arena is small");
+        call.actions().metadata.extend_from_slice(bytes);
         assert_eq!(bytes.len(), JOURNAL_BLOCK_BYTES, "the journal is written in blocks");
         let len = u32::try_from(JOURNAL_BLOCK_BYTES).expect("a page");
         let range = MetadataRange { start, len };
-        self.write_to_device(number, work, (at, JOURNAL_ALIGN), Data::Metadata(range), io);
+        self.write_to_device(number, work, (at, JOURNAL_ALIGN), Data::Metadata(range), call);
     }
 
     /// Write to all devices that take new entries.
@@ -128,11 +128,11 @@ impl Journal {
         work: JournalWrite,
         place: (DriveLba, Sectors),
         data: Data,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
         for number in 0..self.devices.len() {
             if self.is_written(number) {
-                self.write_to_device(number, work, place, data, io);
+                self.write_to_device(number, work, place, data, call);
             }
         }
     }
@@ -144,7 +144,7 @@ impl Journal {
         work: JournalWrite,
         place: (DriveLba, Sectors),
         data: Data,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
         match work {
             JournalWrite::Group => self.flying.pending += 1,
@@ -159,7 +159,7 @@ impl Journal {
         };
         let class = if work == JournalWrite::Join { IoClass::Rebuild } else { IoClass::Metadata };
         let command = self.command_to(number, JournalWork::Write(work));
-        io.push(&command.doing(DriveOp::Write { fua: true }, place, data).of_class(class).holding(hold));
+        call.push(&command.doing(DriveOp::Write { fua: true }, place, data).of_class(class).holding(hold));
     }
 
     /// Read from a device into the window.
@@ -168,12 +168,12 @@ impl Journal {
         user: WindowUser,
         number: usize,
         place: (DriveLba, Sectors),
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
         let class = if user == WindowUser::Join { IoClass::Rebuild } else { IoClass::Metadata };
         let command = self.command_to(number, JournalWork::Window(user));
         let into = Data::Frames(self.window_of(user));
-        io.push(&command.doing(DriveOp::Read, place, into).of_class(class).holding(Some(Hold::Window)));
+        call.push(&command.doing(DriveOp::Read, place, into).of_class(class).holding(Some(Hold::Window)));
     }
 
     /// A command to a device, for this purpose.

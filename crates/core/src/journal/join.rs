@@ -33,10 +33,10 @@ use super::Journal;
 use crate::actions::{Data, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::controller::CommandError;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
-use crate::io::drive_io::DriveIo;
 
 /// The progress of a join. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -243,8 +243,8 @@ impl Journal {
     }
 
     /// Advance the join; true if something has changed.
-    pub(super) fn pump_join(&mut self, sets: &mut Sets, io: &mut DriveIo) -> bool {
-        if !self.join.is_active() || self.join.is_out() || !io.has_room() {
+    pub(super) fn pump_join(&mut self, sets: &mut Sets, call: &mut Call) -> bool {
+        if !self.join.is_active() || self.join.is_out() || !call.has_room() {
             return false;
         }
         if !self.is_live() {
@@ -253,9 +253,9 @@ impl Journal {
             return true;
         }
         match self.join.state {
-            JoinState::Marking(copy) => self.mark_unfinished(copy, io),
+            JoinState::Marking(copy) => self.mark_unfinished(copy, call),
             JoinState::Marked => self.begin_copying(),
-            JoinState::Copying => self.copy_next(sets, io),
+            JoinState::Copying => self.copy_next(sets, call),
             JoinState::Announcing(generation) if self.writing.is_durable(generation) => {
                 self.join.state = JoinState::Finishing(self.request_superblock());
                 true
@@ -264,7 +264,7 @@ impl Journal {
                 self.join.state = JoinState::Idle;
                 let device = &mut self.devices[self.join.device];
                 device.state = DeviceState::Works;
-                io.notice(Some(device.drive), NoticeKind::JournalMirrored);
+                call.notice_journal(Some(device.drive), NoticeKind::JournalMirrored);
                 sets.look();
                 true
             }
@@ -273,13 +273,13 @@ impl Journal {
     }
 
     /// Write superblocks that say that the device does not count, before anything else on it changes.
-    fn mark_unfinished(&mut self, copy: SuperblockCopy, io: &mut DriveIo) -> bool {
+    fn mark_unfinished(&mut self, copy: SuperblockCopy, call: &mut Call) -> bool {
         let (join, mirror) = (&self.join, self.devices[self.join.device].mirror);
         let superblock = self.table().clone();
         let whole = JournalSuperblock { mirrors: JOURNAL_MIRRORS_MAX, mirror, epoch: join.epoch, ..superblock };
         let unfinished = unfinished(whole, join.generation);
         let (lba, bytes) = encoded(&unfinished, copy);
-        self.write_block_to(self.join.device, JournalWrite::Join, lba, &bytes, io);
+        self.write_block_to(self.join.device, JournalWrite::Join, lba, &bytes, call);
         true
     }
 
@@ -298,11 +298,11 @@ impl Journal {
     }
 
     /// Read the next piece of the log from the device that works.
-    fn copy_next(&mut self, sets: &mut Sets, io: &mut DriveIo) -> bool {
+    fn copy_next(&mut self, sets: &mut Sets, call: &mut Call) -> bool {
         let Some(place) = self.next_to_copy() else { return self.announce(sets) };
         let working = self.working_from(0).expect("it is live");
         self.join.issued();
-        self.read_into_window(WindowUser::Join, working, place, io);
+        self.read_into_window(WindowUser::Join, working, place, call);
         true
     }
 
@@ -368,18 +368,18 @@ impl Journal {
         &mut self,
         command: &Command,
         result: Result<(), CommandError>,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) -> bool {
         self.join.pending -= 1;
         match result {
             Err(CommandError::Drive(_)) if self.join.is_copying() => {
-                io.notice(Some(command.drive()), NoticeKind::JournalUnreadable);
+                call.notice_journal(Some(command.drive()), NoticeKind::JournalUnreadable);
                 self.leave_out();
             }
             Ok(()) if self.join.is_copying() => {
                 let from = Data::Frames(self.window_of(WindowUser::Join));
                 let place = (self.join.at, self.join.len);
-                self.write_to_device(self.join.device, JournalWrite::Join, place, from, io);
+                self.write_to_device(self.join.device, JournalWrite::Join, place, from, call);
             }
             Ok(()) | Err(_) => {}
         }

@@ -14,10 +14,10 @@ use crate::array::volume::Volume;
 impl Journal {
     /// A device of the journal has failed.
     pub(crate) fn drop_device(&mut self, number: usize, with: &mut Others<'_>) {
-        let Others { sets, io, .. } = with;
+        let Others { sets, call, .. } = with;
         let Some((drive, continues)) = self.take_out(number) else { return };
         sets.look();
-        io.notice(Some(drive), if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost });
+        call.notice_journal(Some(drive), if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost });
         if !continues {
             self.lose(JournalLoss::Device, sets);
         }

@@ -397,11 +397,11 @@ impl Journal {
         }
         match with.sets.get(op.set()).journal.session() {
             Session::Off => Gate::Open,
-            Session::On if !self.is_live() => write_without(with.sets, op, with.planted),
+            Session::On if !self.is_live() => write_without(with.sets, op, with.call.planted()),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
             Session::On => match op.kind() {
-                OpKind::Destage => self.await_data_entries(with.cache, with.ops, index, with.planted),
+                OpKind::Destage => self.await_data_entries(with.cache, with.ops, index, with.call.planted()),
                 OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, with),
                 _ => self.log_extent(index, with),
             },
@@ -410,7 +410,7 @@ impl Journal {
     }
 
     fn log_rows(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
-        let Logging { sets, ops, cache, trace, io, .. } = with;
+        let Logging { sets, ops, cache, call } = with;
         let op = &ops[index];
         let rows = Rows { op, set: sets.get(op.set()), cache };
         let (plan, known) = rows.plan();
@@ -418,26 +418,26 @@ impl Journal {
         if let Err(reason) = self.group_takes(plan.records, payload, 0) {
             return Gate::Waits(Wait::JournalRoom(reason));
         }
-        let (now, actions) = (io.now(), io.actions());
+        let (now, actions) = (call.now(), call.actions());
         let (columns, bytes) = (actions.columns.len(), op.row_bytes());
         self.append_rows(&rows, &plan, known, &mut actions.columns, now);
         if !plan.inline.is_empty() {
-            ops.push_job(trace, index, Job::new(JobKind::Copy, bytes, columns), actions);
+            ops.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
         }
-        self.join_group(index, ops, sets, trace)
+        self.join_group(index, ops, sets, call.trace())
     }
 
     fn log_extent(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
-        let Logging { sets, ops, trace, io, .. } = with;
+        let Logging { sets, ops, call, .. } = with;
         let op = &ops[index];
-        let to = match self.append_extent(sets.get(op.set()), op.extent(), io.now()) {
+        let to = match self.append_extent(sets.get(op.set()), op.extent(), call.now()) {
             Ok(to) => to,
             Err(reason) => return Gate::Waits(Wait::JournalRoom(reason)),
         };
         let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
         let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
-        ops.push_copy(trace, index, (to, from), bytes, io.actions());
-        self.join_group(index, ops, sets, trace)
+        ops.push_copy(index, (to, from), bytes, call);
+        self.join_group(index, ops, sets, call.trace())
     }
 }
 

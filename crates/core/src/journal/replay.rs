@@ -21,9 +21,9 @@ use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
 use crate::cache::{unit_at, unit_extent, Cache};
+use crate::call::Call;
 use crate::controller::CommandError;
 use crate::io::command::Command;
-use crate::io::drive_io::DriveIo;
 
 /// Why a set is not started whose data does not fit.
 const TOO_MUCH: &str =
@@ -199,7 +199,7 @@ impl Journal {
             self.replay.error = None;
         }
         let mut moved = false;
-        while self.replay.reading.is_none() && with.io.actions().has_room() && self.load_next(with) {
+        while self.replay.reading.is_none() && with.call.actions().has_room() && self.load_next(with) {
             moved = true;
         }
         moved
@@ -233,7 +233,7 @@ impl Journal {
                 let piece = left.min(Sectors(LINE_SECTORS));
                 let Some(from) = self.window_holds(at, piece) else {
                     if self.replay.copies == 0 {
-                        self.read_window(at, piece, left, &mut with.io);
+                        self.read_window(at, piece, left, &mut with.call);
                     }
                     return false;
                 };
@@ -280,18 +280,18 @@ impl Journal {
         (sequence, from): (u64, PoolOffset),
         with: &mut Others<'_>,
     ) -> bool {
-        let Others { sets, cache, limits, io, .. } = with;
+        let Others { sets, cache, call, .. } = with;
         let Some(line) = cache.line_for(set, number) else { return false };
         let geometry = sets.get(set).geometry();
         let (unit_number, _) = unit_at(geometry, SetLba(number * LINE_SECTORS + first));
         let (_, unit_sectors) = unit_extent(geometry, unit_number);
-        let unit = cache.dirty_unit_of(sets, (set, unit_number), io.now(), limits.destage_zones);
+        let unit = cache.dirty_unit_of(sets, (set, unit_number), call.now(), call.limits().destage_zones);
         let mask = Mask::range(first, last);
         cache.log_line(&mut self.log, line, mask, None, sequence);
         cache.mark_dirty(line, mask, unit, unit_sectors.get());
         self.replay.copies += 1;
         let (tag, len) = (Tag::new(TagKind::Journal, 1, 0), Sectors(last - first).bytes());
-        io.actions().push_job(tag, JobKind::Copy, (cache.frame_of(line, first), from), len);
+        call.actions().push_job(tag, JobKind::Copy, (cache.frame_of(line, first), from), len);
         true
     }
 
@@ -302,8 +302,8 @@ impl Journal {
         let error = self.replay.error.take();
         if failed {
             with.sets.refuse_start(set, error);
-        } else if !self.note_backlog(with.sets.get_mut(set), (set, array), with.limits.rows_max) {
-            self.begin_to_serve(with.sets, set, array, with.io.now());
+        } else if !self.note_backlog(with.sets.get_mut(set), (set, array), with.call.limits().rows_max) {
+            self.begin_to_serve(with.sets, set, array, with.call.now());
         }
         with.sets.look();
     }
@@ -337,7 +337,7 @@ impl Journal {
     }
 
     /// Read a piece, and what follows as far as the window reaches.
-    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, io: &mut DriveIo) {
+    fn read_window(&mut self, at: DriveLba, piece: Sectors, left: Sectors, call: &mut Call) {
         let superblock = self.table();
         let block = superblock.block.sectors().get();
         let before = Sectors(at.get() % block);
@@ -347,10 +347,10 @@ impl Journal {
         let len = want.min(self.buffer_sectors.get()).min((end - start).get());
         self.window.holds = Some((start, Sectors(len)));
         self.replay.least = Sectors((piece + before).get().next_multiple_of(block));
-        self.read_window_from(0, io);
+        self.read_window_from(0, call);
     }
 
-    fn read_window_from(&mut self, first: usize, io: &mut DriveIo) {
+    fn read_window_from(&mut self, first: usize, call: &mut Call) {
         let Some((start, len)) = self.window.holds else { return };
         let least = self.replay.least;
         // What follows the piece may not be part of an entry, so that it was not checked whether it can be read.
@@ -365,7 +365,7 @@ impl Journal {
             return;
         };
         self.window.holds = Some((start, len));
-        self.read_into_window(WindowUser::Replay, number, (start, len), io);
+        self.read_into_window(WindowUser::Replay, number, (start, len), call);
     }
 
     /// The window was read, or the other device is asked. True if the device is to be dropped.
@@ -373,13 +373,13 @@ impl Journal {
         &mut self,
         command: &Command,
         result: Result<(), CommandError>,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) -> bool {
         self.replay.reading = None;
         match result {
             Ok(()) => {}
             Err(CommandError::Timeout) => self.replay.error = Some(SILENT),
-            Err(CommandError::Drive(_)) => self.read_window_from(command.journal_device() + 1, io),
+            Err(CommandError::Drive(_)) => self.read_window_from(command.journal_device() + 1, call),
         }
         result == Err(CommandError::Timeout)
     }

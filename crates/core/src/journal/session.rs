@@ -25,11 +25,10 @@ use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
 use crate::array::set::Set;
 use crate::array::sets::{Change, Sets, Signal};
+use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
-use crate::io::drive_io::DriveIo;
 use crate::planted::Flaw;
-use crate::trace::Trace;
 
 /// The progress of the session of a set, for readers. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -462,7 +461,7 @@ impl Journal {
 
     /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
-        let Others { sets, planted, io, .. } = with;
+        let Others { sets, call, .. } = with;
         let set = sets.get(id);
         let own = match set.journal.state {
             _ if set.has_failed() => return false,
@@ -473,37 +472,37 @@ impl Journal {
             SetState::Entering(share, generation)
                 if self.writing.is_durable(generation) && !self.is_epoch_pending() =>
             {
-                return sets.mark_session(id, share, io.now())
+                return sets.mark_session(id, share, call.now())
             }
             SetState::Settling | SetState::Entering(..) => return false,
             SetState::Marked(own) => own,
         };
         let durable = set.durable_generation();
         match own.stage {
-            Stage::Marking(generation) if durable >= generation || planted.has(Flaw::SessionMarkLate) => {
+            Stage::Marking(generation) if durable >= generation || call.planted().has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
-                sets.get_mut(id).mark.note_write(io.now());
+                sets.get_mut(id).mark.note_write(call.now());
                 sets.set_stage(id, Stage::On)
             }
             Stage::On if !self.is_wanted_by(set) && !set.has_failed_flush() && !set.is_lost() => {
                 if set.journal_holds() {
                     sets.hurry_destage(id)
                 } else {
-                    sets.flush_session(id, io)
+                    sets.flush_session(id, call)
                 }
             }
-            Stage::Leaving { covers_all } if set.journal.flushes == 0 => sets.unmark_session(id, covers_all, io),
+            Stage::Leaving { covers_all } if set.journal.flushes == 0 => sets.unmark_session(id, covers_all, call),
             Stage::Unmarking(generation) if durable >= generation => self.end_session(sets, id),
             _ => false,
         }
     }
 
     fn begin_session(&mut self, id: SetId, demand: Demand, with: &mut Others<'_>) -> bool {
-        let Others { sets, trace, io, .. } = with;
+        let Others { sets, call, .. } = with;
         let set = sets.get(id);
         let is_asked = demand != Demand::None;
         if !is_asked || !self.is_wanted_by(set) {
-            self.notice_table_full(sets, id, trace, io);
+            self.notice_table_full(sets, id, call);
             return if is_asked { sets.end_session(id) } else { false };
         }
         if !set.is_at_rest() {
@@ -511,7 +510,7 @@ impl Journal {
             return if set.dirty.all() > 0 { sets.hurry_destage(id) } else { false };
         }
         sets.end_hurry(id);
-        sets.flush_for_session(id, io);
+        sets.flush_for_session(id, call);
         sets.set_session(id, SetState::Settling)
     }
 
@@ -539,12 +538,12 @@ impl Journal {
     }
 
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
-    fn notice_table_full(&self, sets: &mut Sets, id: SetId, trace: &Trace, io: &mut DriveIo) {
+    fn notice_table_full(&self, sets: &mut Sets, id: SetId, call: &mut Call) {
         let set = sets.get(id);
         let asked = set.policy().write_cache == WriteCache::Journal && !set.journal.full_noticed;
         if asked && self.protects(set) == Err(Unprotected::TableFull) {
             sets.get_mut(id).journal.full_noticed = true;
-            trace.notice(sets, id, None, None, NoticeKind::JournalTableFull, io.actions());
+            call.notice(sets, (id, None), None, NoticeKind::JournalTableFull);
         }
     }
 
@@ -616,16 +615,16 @@ impl Sets {
         assert!(begins, "a set that did not serve yet writes no clean mark");
     }
 
-    fn flush_for_session(&mut self, id: SetId, io: &mut DriveIo) {
-        let issued = self.flush_members(id, Owner::SessionFlush, io);
+    fn flush_for_session(&mut self, id: SetId, call: &mut Call) {
+        let issued = self.flush_members(id, Owner::SessionFlush, call);
         self.get_mut(id).journal.flushes = issued;
     }
 
     /// Flush the members before the session ends.
-    fn flush_session(&mut self, id: SetId, io: &mut DriveIo) -> bool {
+    fn flush_session(&mut self, id: SetId, call: &mut Call) -> bool {
         // Writes that continue without a lost journal may still be under way.
         let covers_all = !self.get(id).mark.has_writers();
-        self.flush_for_session(id, io);
+        self.flush_for_session(id, call);
         self.set_stage(id, Stage::Leaving { covers_all })
     }
 
@@ -640,7 +639,7 @@ impl Sets {
         begins
     }
 
-    fn unmark_session(&mut self, id: SetId, covers_all: bool, io: &mut DriveIo) -> bool {
+    fn unmark_session(&mut self, id: SetId, covers_all: bool, call: &mut Call) -> bool {
         let set = self.get_mut(id);
         // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
         if set.has_failed_flush() || set.is_lost() {
@@ -654,7 +653,7 @@ impl Sets {
         }
         let is_clean = set.mark.is_idle();
         if is_clean && !covers_all {
-            return self.flush_session(id, io);
+            return self.flush_session(id, call);
         }
         let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
         if is_clean {

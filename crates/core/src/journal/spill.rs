@@ -25,9 +25,9 @@ use super::others::Others;
 use super::window::WindowUser;
 use super::Journal;
 use crate::actions::Data;
+use crate::call::Call;
 use crate::controller::CommandError;
 use crate::io::command::Command;
-use crate::io::drive_io::DriveIo;
 
 /// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;
@@ -162,12 +162,12 @@ impl Journal {
 impl Journal {
     /// Copy the log to a device that joins, and entries out of the ring; true if that advanced.
     pub(crate) fn pump_copies(&mut self, with: &mut Others<'_>) -> bool {
-        self.pump_join(with.sets, &mut with.io) || self.pump_spill(with.cache.line_count(), &mut with.io)
+        self.pump_join(with.sets, &mut with.call) || self.pump_spill(with.cache.line_count(), &mut with.call)
     }
 
     /// Copy the first entry that only absent arrays need, if room is short; true if a copy began. The cache has `lines`.
-    fn pump_spill(&mut self, lines: u32, io: &mut DriveIo) -> bool {
-        if !io.has_room() {
+    fn pump_spill(&mut self, lines: u32, call: &mut Call) -> bool {
+        if !call.has_room() {
             return false;
         }
         let Some(sequence) = self.next_to_spill(lines / LINES_SHARE) else { return false };
@@ -175,7 +175,7 @@ impl Journal {
             return false;
         }
         self.begin_spill(sequence);
-        self.read_spill_piece(0, io);
+        self.read_spill_piece(0, call);
         true
     }
 
@@ -183,14 +183,14 @@ impl Journal {
         self.spill.copy = Some(Copy { sequence, done: Sectors::ZERO, len: Sectors::ZERO, pending: 0 });
     }
 
-    fn read_spill_piece(&mut self, first: usize, io: &mut DriveIo) {
+    fn read_spill_piece(&mut self, first: usize, call: &mut Call) {
         let Some(number) = self.working_from(first) else {
             // The ring cannot be read.
             self.spill.broken = true;
             return self.end_spill();
         };
         let place = self.next_spill_piece();
-        self.read_into_window(WindowUser::Spill, number, place, io);
+        self.read_into_window(WindowUser::Spill, number, place, call);
     }
 
     fn end_spill(&mut self) {
@@ -203,25 +203,25 @@ impl Journal {
         &mut self,
         command: &Command,
         result: Result<(), CommandError>,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) -> bool {
         match result {
             _ if !self.is_live() => self.end_spill(),
             Ok(()) => {
                 let (place, from) = (self.spill_target(), self.window_of(WindowUser::Spill));
-                self.write_to_devices(JournalWrite::Spill, place, Data::Frames(from), io);
+                self.write_to_devices(JournalWrite::Spill, place, Data::Frames(from), call);
             }
             Err(CommandError::Timeout) => {
                 self.end_spill();
                 return true;
             }
-            Err(CommandError::Drive(_)) => self.read_spill_piece(command.journal_device() + 1, io),
+            Err(CommandError::Drive(_)) => self.read_spill_piece(command.journal_device() + 1, call),
         }
         false
     }
 
     /// A piece is durable on a device, or the device was dropped. True if that was the last device.
-    pub(super) fn spill_written(&mut self, io: &mut DriveIo) -> bool {
+    pub(super) fn spill_written(&mut self, call: &mut Call) -> bool {
         if !self.spill.ended() {
             return false;
         }
@@ -229,7 +229,7 @@ impl Journal {
         if self.window.is_silent() || !self.is_live() || self.spilled() {
             self.end_spill();
         } else {
-            self.read_spill_piece(0, io);
+            self.read_spill_piece(0, call);
         }
         true
     }

@@ -7,7 +7,7 @@ use openraid_units::{DriveLba, Sectors};
 use super::commit::JournalWrite;
 use super::devices::DeviceState;
 use super::{Journal, JournalState};
-use crate::io::drive_io::DriveIo;
+use crate::call::Call;
 
 /// See the module header. A generation that was requested while another one is being written is written next.
 #[derive(Clone, Copy, Default, Debug)]
@@ -109,9 +109,9 @@ impl SuperblockWrite {
 
 impl Journal {
     /// Write the superblocks if something has changed; true if that began.
-    pub(super) fn pump_superblock(&mut self, io: &mut DriveIo) -> bool {
+    pub(super) fn pump_superblock(&mut self, call: &mut Call) -> bool {
         let is_attached = !matches!(self.state, JournalState::Lost(_) | JournalState::None);
-        if !is_attached || !self.writing.is_due() || !io.has_room() {
+        if !is_attached || !self.writing.is_due() || !call.has_room() {
             return false;
         }
         self.writing.begin();
@@ -119,11 +119,11 @@ impl Journal {
         self.snapshot.clone_from(&self.superblock);
         self.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
         self.counters.superblocks += 1;
-        self.write_superblocks(SuperblockCopy::First, io);
+        self.write_superblocks(SuperblockCopy::First, call);
         true
     }
 
-    fn write_superblocks(&mut self, copy: SuperblockCopy, io: &mut DriveIo) {
+    fn write_superblocks(&mut self, copy: SuperblockCopy, call: &mut Call) {
         let generation = self.writing.writing();
         for number in 0..self.devices.len() {
             let device = self.devices[number];
@@ -134,12 +134,12 @@ impl Journal {
             let superblock = self.snapshot.as_mut().expect("taken before");
             superblock.mirror = device.written_as;
             let (lba, bytes) = encoded(superblock, copy);
-            self.write_block_to(number, JournalWrite::Superblock, lba, &bytes, io);
+            self.write_block_to(number, JournalWrite::Superblock, lba, &bytes, call);
         }
     }
 
     /// A superblock is written, or its device was dropped. True if the generation is durable now.
-    pub(super) fn superblock_written(&mut self, io: &mut DriveIo) -> bool {
+    pub(super) fn superblock_written(&mut self, call: &mut Call) -> bool {
         self.writing.ended();
         if !self.has_working_device() {
             return false;
@@ -147,7 +147,7 @@ impl Journal {
         match self.writing.advance(self.snapshot.as_ref().expect("it was written").epoch) {
             Written::Waits => return false,
             Written::Last => {
-                self.write_superblocks(SuperblockCopy::Last, io);
+                self.write_superblocks(SuperblockCopy::Last, call);
                 return false;
             }
             Written::Durable => {}

@@ -297,10 +297,10 @@ impl Sets {
 impl Journal {
     /// Advance a round; true if something has changed.
     pub(crate) fn pump_tail(&mut self, with: &mut Others<'_>) -> bool {
-        let mut moved = self.pump_superblock(&mut with.io);
+        let mut moved = self.pump_superblock(&mut with.call);
         moved |= match self.round {
             Round::Idle(_) => self.is_live() && self.pump_idle_round(with),
-            Round::Flushing { .. } => self.end_flushing(with.io.now()),
+            Round::Flushing { .. } => self.end_flushing(with.call.now()),
             Round::Writing(..) => {
                 let ended = self.end_round();
                 if ended {
@@ -320,7 +320,7 @@ impl Journal {
         // Kept entries may take all lines that a replay could load. Then a round makes no room.
         let is_full =
             self.is_short() && with.is_piece_waiting && with.cache.replay_lines(self.logged_lines()).is_none();
-        let (lines, time) = ((with.cache.line_count(), is_full), (with.io.now(), with.limits.clean_delay));
+        let (lines, time) = ((with.cache.line_count(), is_full), (with.call.now(), with.call.limits().clean_delay));
         if !self.weigh_round(with.sets, lines, time) {
             return false;
         }
@@ -328,7 +328,7 @@ impl Journal {
         let Some(plan) = self.plan_round(held) else { return self.check_full(with) };
         let begins = with.sets.leave_ops_for_round(with.ops);
         if begins {
-            self.begin_round(plan, with.sets, with.ops, with.planted);
+            self.begin_round(plan, with.sets, with.ops, with.call.planted());
         }
         begins
     }
@@ -349,7 +349,7 @@ impl Journal {
         let waited = with.ops.is_journal_awaited() || self.is_short_for_good(with);
         let is_full = waited && !with.ops.may_make_room(with.sets, with.cache) && !self.may_room_come(with.sets);
         if is_full {
-            with.io.notice(None, NoticeKind::JournalFull);
+            with.call.notice_journal(None, NoticeKind::JournalFull);
             self.lose(JournalLoss::Full, with.sets);
         }
         is_full

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use openraid_format::{
     ArrayState, JournalArray, JournalSuperblock, RingSector, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
 };
-use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, Sectors, SetId, SetLba};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Sectors, SetId, SetLba};
 
 use super::commit::JournalWrite;
 use super::devices::{Device, DeviceState};
@@ -18,11 +18,10 @@ use crate::array::bench::metadata;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Volume;
+use crate::call::{Base, Call};
 use crate::draws::draws;
 use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
-use crate::io::channel::Channels;
-use crate::io::drive_io::DriveIo;
 use crate::io::footprint::Extent;
 use crate::limits::Limits;
 
@@ -38,9 +37,8 @@ fn mirrored(states: [DeviceState; 2]) -> Journal {
 }
 
 /// Two drives of the size of the journal's devices.
-fn drives() -> (Channels, Actions) {
-    let limits = Limits::small();
-    let mut channels = Channels::new(&limits);
+fn drives() -> (Base, Actions) {
+    let mut base = Base::new(Limits::small());
     let info = DriveInfo {
         capacity: Bytes::mib(64).sectors_floor(),
         block: BlockSize::B512,
@@ -49,8 +47,9 @@ fn drives() -> (Channels, Actions) {
         discard_zeroes: false,
         write_zeroes: false,
     };
-    assert!((0..2).all(|drive| channels.attach(DriveId(drive), info)));
-    (channels, Actions::new(&limits))
+    assert!((0..2).all(|drive| base.channels.attach(DriveId(drive), info)));
+    let actions = Actions::new(&base.limits);
+    (base, actions)
 }
 
 /// A set of this level, without members.
@@ -130,12 +129,12 @@ fn new_entries_go_to_a_joining_device_from_the_beginning_of_the_copy() {
     let marking =
         [JoinState::Marking(SuperblockCopy::First), JoinState::Marking(SuperblockCopy::Last), JoinState::Marked];
     for (state, written) in copying.map(|s| (s, 2)).into_iter().chain(marking.map(|s| (s, 1))) {
-        let (mut channels, mut actions) = drives();
+        let (mut base, mut actions) = drives();
         let mut journal = mirrored([works, joins]);
         journal.join.set_state(state, 1);
         let at = journal.ring().drive_lba(RingSector(16));
-        let io = &mut DriveIo::new(&mut channels, Instant::ZERO, &mut actions);
-        journal.write_block(JournalWrite::Group, at, &[5; JOURNAL_BLOCK_BYTES], io);
+        let call = &mut Call::new(&mut base, &mut actions);
+        journal.write_block(JournalWrite::Group, at, &[5; JOURNAL_BLOCK_BYTES], call);
         let issued: Vec<_> = actions.drive.iter().map(|own| (own.drive.0, own.op, own.lba, own.len)).collect();
         let write = DriveOp::Write { fua: true };
         assert_eq!(issued, [(0, write, at, Sectors(8)), (1, write, at, Sectors(8))][..written], "{state:?}");
@@ -145,20 +144,20 @@ fn new_entries_go_to_a_joining_device_from_the_beginning_of_the_copy() {
 
 #[test]
 fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_first_on_all_devices() {
-    let (mut channels, mut actions) = drives();
+    let (mut base, mut actions) = drives();
     let mut journal = mirrored([DeviceState::Works; 2]);
     journal.state = JournalState::Opening;
     journal.superblock.as_mut().unwrap().clean = false;
-    let io = &mut DriveIo::new(&mut channels, Instant::ZERO, &mut actions);
-    assert!(!journal.pump_superblock(io), "nothing has changed");
+    let call = &mut Call::new(&mut base, &mut actions);
+    assert!(!journal.pump_superblock(call), "nothing has changed");
     let generation = journal.request_superblock();
-    assert!(journal.pump_superblock(io) && !journal.pump_superblock(io), "one at a time");
-    assert!(!journal.superblock_written(io), "the other device has no first copy yet");
+    assert!(journal.pump_superblock(call) && !journal.pump_superblock(call), "one at a time");
+    assert!(!journal.superblock_written(call), "the other device has no first copy yet");
     // A change during the write is not in the last copy.
     journal.superblock.as_mut().unwrap().clean = true;
-    assert!(!journal.superblock_written(io) && !journal.superblock_written(io));
+    assert!(!journal.superblock_written(call) && !journal.superblock_written(call));
     assert!(!journal.is_live() && !journal.writing.is_durable(generation));
-    assert!(journal.superblock_written(io) && journal.is_live() && journal.writing.is_durable(generation));
+    assert!(journal.superblock_written(call) && journal.is_live() && journal.writing.is_durable(generation));
     let drives: Vec<_> = actions.drive.iter().map(|own| own.drive.0).collect();
     assert_eq!(drives, [0, 1, 0, 1]);
     let copies = [SuperblockCopy::First, SuperblockCopy::First, SuperblockCopy::Last, SuperblockCopy::Last];
@@ -174,14 +173,14 @@ fn both_copies_of_a_superblock_have_one_generation_and_the_last_follows_the_firs
 #[test]
 fn the_last_copy_on_a_device_that_joins_has_a_higher_generation_than_the_first_and_both_are_above_all_that_it_has_seen()
 {
-    let (mut channels, mut actions) = drives();
+    let (mut base, mut actions) = drives();
     let mut journal = mirrored([DeviceState::Works, DeviceState::Dropped]);
     let mut sets = Sets::new();
-    journal.begin_join((&mut channels, &mut sets), DriveId(1), (40, 3)).unwrap();
+    journal.begin_join((&mut base.channels, &mut sets), DriveId(1), (40, 3)).unwrap();
     for _ in 0..2 {
-        let io = &mut DriveIo::new(&mut channels, Instant::ZERO, &mut actions);
-        assert!(journal.pump_join(&mut sets, io));
-        assert!(!journal.pump_join(&mut sets, io), "one copy at a time");
+        let call = &mut Call::new(&mut base, &mut actions);
+        assert!(journal.pump_join(&mut sets, call));
+        assert!(!journal.pump_join(&mut sets, call), "one copy at a time");
         // Between the copies the journal goes on: its tail may move.
         journal.superblock.as_mut().unwrap().tail.sequence += 1;
         journal.join_written();

@@ -7,9 +7,9 @@ use super::Partial;
 use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
-use crate::io::drive_io::DriveIo;
 use crate::io::op::{Op, PartialParity};
 use crate::slots::SlotSet;
 
@@ -63,7 +63,7 @@ impl Sets {
         (at, len): (Sectors, Sectors),
         frames: PoolOffset,
         hold: Option<crate::io::command::Hold>,
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
         let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
         member.count_write(len);
@@ -74,6 +74,6 @@ impl Sets {
             .doing(DriveOp::Write { fua: true }, (start + at, len), Data::Frames(frames))
             .of_class(IoClass::Metadata)
             .holding(hold);
-        io.push(&command);
+        call.push(&command);
     }
 }

@@ -5,12 +5,12 @@ use openraid_units::{Sectors, SetId, Slot};
 
 use super::slot_log::{Log, LogState};
 use super::Partial;
-use crate::actions::{Actions, JobColumn, JobKind};
+use crate::actions::{JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
-use crate::io::drive_io::DriveIo;
 use crate::io::gate::Gate;
 use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
@@ -73,14 +73,14 @@ impl Sets {
 impl Ops {
     /// The new parity is computed: compute the parity of the columns that are not written, from the smaller number of
     /// columns.
-    pub(crate) fn push_partial(&mut self, set: &Set, index: u32, trace: &mut Trace, actions: &mut Actions) {
+    pub(crate) fn push_partial(&mut self, set: &Set, index: u32, call: &mut Call) {
         self[index].enter(Phase::Computing(Computation::Partial));
         let op = self[index];
         let view = op.stripe_view(set);
         let named = op.named_slots(set);
         let others = view.data.minus(named);
-        let columns = actions.columns.len();
-        let mut push = |at| actions.columns.push(JobColumn { index: 0, at, old: at });
+        let columns = call.actions().columns.len();
+        let mut push = |at| call.actions().columns.push(JobColumn { index: 0, at, old: at });
         // The columns that are not written; or the new parity without the written columns.
         if !op.is_read_modify_write() && others.len() <= named.len() + 1 {
             others.iter().for_each(|slot| push(op.buffer(slot)));
@@ -89,22 +89,18 @@ impl Ops {
             push(op.buffer(view.p));
         }
         let to = op.partial_buffer();
-        self.push_job(
-            trace,
-            index,
-            Job::new(JobKind::Generate, op.row_bytes(), columns).with_parity(Some(to), None),
-            actions,
-        );
+        let job = Job::new(JobKind::Generate, op.row_bytes(), columns).with_parity(Some(to), None);
+        self.push_job(index, job, call);
     }
 
     /// The partial parity is computed: compute its checksum.
-    pub(crate) fn push_partial_sum(&mut self, index: u32, trace: &mut Trace, actions: &mut Actions) {
+    pub(crate) fn push_partial_sum(&mut self, index: u32, call: &mut Call) {
         self[index].enter(Phase::Computing(Computation::PartialSum));
         let op = self[index];
         let at = op.partial_buffer();
-        let columns = actions.columns.len();
-        actions.columns.push(JobColumn { index: 0, at, old: at });
-        self.push_job(trace, index, Job::new(JobKind::Checksum, op.row_bytes(), columns), actions);
+        let columns = call.actions().columns.len();
+        call.actions().columns.push(JobColumn { index: 0, at, old: at });
+        self.push_job(index, Job::new(JobKind::Checksum, op.row_bytes(), columns), call);
     }
 }
 
@@ -135,7 +131,7 @@ impl Sets {
     }
 
     /// Advance the logs of all sets. Returns whether one changed, and whether there was no room for all actions.
-    pub(crate) fn pump_logs(&mut self, ops: &mut Ops, trace: &mut Trace, io: &mut DriveIo) -> (bool, bool) {
+    pub(crate) fn pump_logs(&mut self, ops: &mut Ops, call: &mut Call) -> (bool, bool) {
         let (mut has_moved, mut lacks_room) = (false, false);
         if !self.take_logs_due() {
             return (false, false);
@@ -144,22 +140,22 @@ impl Sets {
             let Some(slots) = self.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
                 continue;
             };
-            has_moved |= self.pump_ppl_flush(id, io);
+            has_moved |= self.pump_ppl_flush(id, call);
             for slot in 0..slots {
                 let log = (id, Slot(u16::try_from(slot).expect("few slots")));
-                has_moved |= match self.advance_log(log, ops, trace) {
+                has_moved |= match self.advance_log(log, ops, call.trace()) {
                     LogStep::Waits => false,
                     LogStep::Moved => true,
                     LogStep::Writes if self.get(id).log_keepers(log.1) == [None; 2] => {
                         self.release_waiting(id, log.1, ops)
                     }
-                    LogStep::Writes if io.channels().may_issue() && io.actions().has_room() => {
-                        self.write_log(log, ops, trace, io);
+                    LogStep::Writes if call.channels().may_issue() && call.actions().has_room() => {
+                        self.write_log(log, ops, call);
                         true
                     }
                     LogStep::Writes => {
                         self.logs_are_due();
-                        lacks_room |= !io.actions().has_room();
+                        lacks_room |= !call.actions().has_room();
                         false
                     }
                 };
@@ -207,7 +203,7 @@ impl Sets {
     }
 
     /// Write the log of a slot, with as many records as it takes.
-    fn write_log(&mut self, (id, slot): (SetId, Slot), ops: &Ops, trace: &mut Trace, io: &mut DriveIo) {
+    fn write_log(&mut self, (id, slot): (SetId, Slot), ops: &Ops, call: &mut Call) {
         let set = self.get_mut(id);
         let keepers = set.log_keepers(slot);
         let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
@@ -224,13 +220,13 @@ impl Sets {
             }
             self.log_mut(id, slot).take_record();
             let stripe = op.rows_of().stripe.0;
-            trace.note_op(self, ops, index, Reason::PartialParityLogged, stripe, u32::from(has_parity));
+            call.trace().note_op(self, ops, index, Reason::PartialParityLogged, stripe, u32::from(has_parity));
             header.push(self.get(id).entry_of(op)).expect("fewer than fit");
             for keeper in keepers.into_iter().flatten().filter(|_| has_parity) {
                 let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
                 self.log_mut(id, slot).command_issued();
                 let place = (PPL_HEADER_SECTORS + payload, rows);
-                self.write_area(id, keeper, Owner::PplLog, place, frames, hold, io);
+                self.write_area(id, keeper, Owner::PplLog, place, frames, hold, call);
             }
             payload += rows;
         }
@@ -238,7 +234,7 @@ impl Sets {
         header.encode(&mut bytes);
         for keeper in keepers.into_iter().flatten() {
             self.log_mut(id, slot).command_issued();
-            self.write_log_header(id, keeper, Owner::PplLog, &bytes, io);
+            self.write_log_header(id, keeper, Owner::PplLog, &bytes, call);
         }
     }
 
@@ -255,7 +251,7 @@ impl Sets {
     }
 
     /// Flush the members so that logs can be overwritten. One flush serves all logs whose writes have completed.
-    fn pump_ppl_flush(&mut self, id: SetId, io: &mut DriveIo) -> bool {
+    fn pump_ppl_flush(&mut self, id: SetId, call: &mut Call) -> bool {
         let set = self.get_mut(id);
         let (durable, doubt) = (set.is_failure_durable(), set.has_failed_flush());
         let ppl = set.ppl.as_mut().expect("asked for a set with logs");
@@ -266,12 +262,12 @@ impl Sets {
         if doubt || !ppl.is_flush_due() {
             return moved;
         }
-        if !io.channels().may_issue() {
+        if !call.channels().may_issue() {
             self.logs_are_due();
             return moved;
         }
         ppl.begin_flush();
-        let issued = self.flush_members(id, Owner::PplFlush, io);
+        let issued = self.flush_members(id, Owner::PplFlush, call);
         self.get_mut(id).ppl.as_mut().expect("just seen").flushes += issued;
         // No flush is needed if a later one has covered the writes.
         if issued == 0 {
@@ -433,8 +429,8 @@ mod tests {
         log.take_record();
         // Another one came while the log was being written: it needs the next write.
         log.wait(op + 1);
-        let Controller { sets, ops, trace, .. } = &mut controller;
-        sets.log_is_durable(SET, Slot(1), ops, trace);
+        let Controller { sets, ops, base, .. } = &mut controller;
+        sets.log_is_durable(SET, Slot(1), ops, &mut base.trace);
         assert_eq!((controller.ops[op].record(), controller.ops.next_ready()), (Partial::Logged, Some(op)));
         assert!(!controller.ops.has_ready(), "the other one still waits");
         let log = controller.sets.log_mut(SET, Slot(1));
@@ -454,18 +450,18 @@ mod tests {
     #[test]
     fn an_operation_asks_for_its_record_once_and_waits_until_the_record_is_durable() {
         let mut controller = controller();
-        let Controller { sets, ops, trace, .. } = &mut controller;
+        let Controller { sets, ops, base, .. } = &mut controller;
         let op = ops.put(with_record(Partial::Due)).index;
         let slot = sets.get(SET).parity().p_slot(StripeIndex(0));
         for _ in 0..2 {
-            assert_eq!(sets.record_write(op, ops, trace), Gate::Waits(Wait::Record));
+            assert_eq!(sets.record_write(op, ops, &mut base.trace), Gate::Waits(Wait::Record));
             assert_eq!(ops[op].record(), Partial::Waiting);
         }
         let log = sets.log_mut(SET, slot);
         assert_eq!((log.next_waiting(), log.next_waiting()), (Some(op), None));
         for record in [Partial::No, Partial::Logged] {
             ops[op].set_record(record);
-            assert_eq!(sets.record_write(op, ops, trace), Gate::Open);
+            assert_eq!(sets.record_write(op, ops, &mut base.trace), Gate::Open);
         }
     }
 
@@ -473,21 +469,21 @@ mod tests {
     fn a_log_that_cannot_be_written_over_refuses_its_operations_and_a_failed_array_lets_them_go_on() {
         for has_failed in [false, true] {
             let mut controller = controller();
-            let Controller { sets, ops, trace, .. } = &mut controller;
+            let Controller { sets, ops, base, .. } = &mut controller;
             let op = ops.put(with_record(Partial::Waiting)).index;
             let log = (SET, Slot(1));
             sets.log_mut(SET, Slot(1)).wait(op);
-            assert_eq!(sets.advance_log(log, ops, trace), LogStep::Writes);
+            assert_eq!(sets.advance_log(log, ops, &mut base.trace), LogStep::Writes);
             if has_failed {
                 sets.get_mut(SET).fail();
-                assert_eq!(sets.advance_log(log, ops, trace), LogStep::Moved);
+                assert_eq!(sets.advance_log(log, ops, &mut base.trace), LogStep::Moved);
             } else {
-                assert!(sets.refuse_waiting(SET, Slot(1), ops, trace));
+                assert!(sets.refuse_waiting(SET, Slot(1), ops, &mut base.trace));
             }
             let called = (ops.next_refused(), ops.next_ready());
             assert_eq!(called, if has_failed { (None, Some(op)) } else { (Some(op), None) });
             assert_eq!(ops[op].record(), Partial::No);
-            assert_eq!(sets.advance_log(log, ops, trace), LogStep::Waits, "nothing waits for it any more");
+            assert_eq!(sets.advance_log(log, ops, &mut base.trace), LogStep::Waits, "nothing waits for it any more");
         }
     }
 

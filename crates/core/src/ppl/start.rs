@@ -19,8 +19,8 @@ use crate::admin::AdminError;
 use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
+use crate::call::Call;
 use crate::io::command::Owner;
-use crate::io::drive_io::DriveIo;
 use crate::io::footprint::{Columns, StripeRows};
 use crate::io::op::Op;
 use crate::io::ops::Ops;
@@ -57,19 +57,19 @@ impl Set {
 
 impl Sets {
     /// Advance a set that does not take requests yet; true if something changed.
-    pub(crate) fn pump_ppl_start(&mut self, id: SetId, ops: &mut Ops, io: &mut DriveIo) -> bool {
+    pub(crate) fn pump_ppl_start(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
         let set = self.get(id);
         let Some(ppl) = &set.ppl else { return false };
         let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
         if ppl.stage == Stage::Ready || busy || set.has_failed() {
             return false;
         }
-        if !io.channels().may_issue() || ops.room() == 0 || !io.actions().has_room() {
+        if !call.channels().may_issue() || ops.room() == 0 || !call.actions().has_room() {
             ops.wait_in_background();
             return false;
         }
         match ppl.stage {
-            Stage::Redo => self.redo_next(id, ops, io),
+            Stage::Redo => self.redo_next(id, ops, call),
             Stage::Flush if set.has_failed_flush() => {
                 self.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
                     "a member failed a flush, or a record of one, while the partial parity logs were applied; the logs \
@@ -81,11 +81,11 @@ impl Sets {
             Stage::Flush if !set.is_failure_durable() => return false,
             Stage::Flush => {
                 self.enter_stage(id, Stage::Clear);
-                self.clear_areas(id, io);
+                self.clear_areas(id, call);
             }
             Stage::Clear => {
                 self.enter_stage(id, Stage::Header);
-                self.write_empty_headers(id, io);
+                self.write_empty_headers(id, call);
             }
             Stage::Header => {
                 let set = self.get_mut(id);
@@ -103,7 +103,7 @@ impl Sets {
     }
 
     /// Apply the next entry; after the last one the members are flushed.
-    fn redo_next(&mut self, id: SetId, ops: &mut Ops, io: &mut DriveIo) {
+    fn redo_next(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) {
         if let Some(entry) = self.get_mut(id).next_entry() {
             let ppl = self.get_mut(id).ppl.as_mut().expect("it has logs");
             ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
@@ -133,7 +133,7 @@ impl Sets {
             return;
         }
         self.enter_stage(id, Stage::Flush);
-        let issued = self.flush_members(id, Owner::PplFlush, io);
+        let issued = self.flush_members(id, Owner::PplFlush, call);
         self.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
 }
@@ -166,13 +166,13 @@ impl Sets {
     }
 
     /// Zero the space after the next header, so that logs of an earlier time cannot be taken for newer ones.
-    fn clear_areas(&mut self, id: SetId, io: &mut DriveIo) {
+    fn clear_areas(&mut self, id: SetId, call: &mut Call) {
         for index in 0..self.get(id).members().len() {
-            self.zero_area(id, index, io);
+            self.zero_area(id, index, call);
         }
     }
 
-    fn zero_area(&mut self, id: SetId, index: usize, io: &mut DriveIo) {
+    fn zero_area(&mut self, id: SetId, index: usize, call: &mut Call) {
         let member = &self.get(id).members()[index];
         let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
         let mut at = PPL_HEADER_SECTORS;
@@ -180,19 +180,19 @@ impl Sets {
             let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
             self.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
             let owner = Owner::PplSetup;
-            self.write_area(id, index, owner, (at, len), PoolOffset::ZERO, None, io);
+            self.write_area(id, index, owner, (at, len), PoolOffset::ZERO, None, call);
             at += len;
         }
     }
 
-    fn write_empty_headers(&mut self, id: SetId, io: &mut DriveIo) {
+    fn write_empty_headers(&mut self, id: SetId, call: &mut Call) {
         let generation = self.get_mut(id).next_log_generation();
         for index in 0..self.get(id).members().len() {
-            self.write_empty_header(id, index, generation, io);
+            self.write_empty_header(id, index, generation, call);
         }
     }
 
-    fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, io: &mut DriveIo) {
+    fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, call: &mut Call) {
         let set = self.get_mut(id);
         let member = &set.members()[index];
         if !member.has_metadata() || member.ppl_area().is_none() {
@@ -202,7 +202,7 @@ impl Sets {
         let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
         let mut bytes = [0; PPL_HEADER_BYTES];
         PplHeader::new(uuid, generation).encode(&mut bytes);
-        self.write_log_header(id, index, Owner::PplSetup, &bytes, io);
+        self.write_log_header(id, index, Owner::PplSetup, &bytes, call);
     }
 
     pub(super) fn write_log_header(
@@ -211,21 +211,21 @@ impl Sets {
         index: usize,
         owner: Owner,
         bytes: &[u8; PPL_HEADER_BYTES],
-        io: &mut DriveIo,
+        call: &mut Call,
     ) {
         let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
         member.count_write(PPL_HEADER_SECTORS);
         let (lba, _) = member.ppl_area().expect("it was chosen for its log");
-        self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, io);
+        self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, call);
     }
 
     /// A member joins: the content of its area does not belong to its new slot. Its header states, as the others' do,
     /// whether parity is consistent: when the member has been filled, it may be the only one that is left.
-    pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, io: &mut DriveIo) {
+    pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, call: &mut Call) {
         if self.get(id).ppl.is_some() {
             let generation = self.get_mut(id).next_log_generation();
-            self.zero_area(id, index, io);
-            self.write_empty_header(id, index, generation, io);
+            self.zero_area(id, index, call);
+            self.write_empty_header(id, index, generation, call);
         }
     }
 

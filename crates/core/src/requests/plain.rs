@@ -115,12 +115,12 @@ impl Controller {
         let plain = !set.journal.has_session() && !self.journal.is_wanted_by(set);
         if plain
             && self.cache.is_on()
-            && !self.cache.pass_discard(&mut self.sets, &mut self.trace, set_id, set_lba, len)
+            && !self.cache.pass_discard(&mut self.sets, &mut self.base.trace, set_id, set_lba, len)
         {
             return false;
         }
         let (skip, op) = if plain {
-            self.sets.discard_op(&self.channels, index, set_id, set_lba, len)
+            self.sets.discard_op(&self.base.channels, index, set_id, set_lba, len)
         } else {
             // A discard is advisory, and the journal would have to record it.
             (len, None)
@@ -131,8 +131,8 @@ impl Controller {
             self.start_op(op);
         } else {
             let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
-            self.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
-            self.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
+            self.base.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
+            self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
         }
         true
     }

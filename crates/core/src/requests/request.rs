@@ -256,21 +256,21 @@ impl Controller {
     pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
         let index = self.requests.admit(request);
         let BlockRequest { array, kind, offset, len, .. } = request;
-        self.trace.request(&self.requests, index, || What::Arrived { array, kind, offset, len });
+        self.base.trace.request(&self.requests, index, || What::Arrived { array, kind, offset, len });
         if let Err(status) = check(&self.arrays, &request) {
             self.requests.table[index].fail(status);
             return self.finish_request(index, actions);
         }
         let array = self.arrays.get_mut(request.array);
         array.count(&request);
-        array.enter(self.now);
+        array.enter(self.base.now);
         if array.is_adaptive() {
             self.watch_load(&request, actions);
         }
         if self.requests.begin(index) {
             self.finish_request(index, actions);
         } else if request.kind == RequestKind::Read {
-            self.cache.note_read(&mut self.arrays, &mut self.sets, &mut self.trace, self.now, &request);
+            self.cache.note_read(&mut self.arrays, &mut self.sets, &mut self.base.trace, self.base.now, &request);
         }
     }
 
@@ -297,8 +297,8 @@ impl Controller {
         if self.requests.table[index].begin_to_starve() {
             let set = self.arrays.get(self.requests.get(index).array()).volume().set(0);
             let (reason, free) = (Reason::WaitedForHostFrames, self.pool.host().free_frames());
-            self.trace.note(&mut self.sets, set, reason, 0, free);
-            self.trace.request(&self.requests, index, || What::Reason { reason, figure: free });
+            self.base.trace.note(&mut self.sets, set, reason, 0, free);
+            self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: free });
         }
     }
 
@@ -307,7 +307,7 @@ impl Controller {
         let piece = tag.index();
         match self.requests.transfer_ended(tag, result) {
             TransferEnd::Received { request, len } => {
-                self.trace.request(&self.requests, request, || What::Received { len });
+                self.base.trace.request(&self.requests, request, || What::Received { len });
             }
             TransferEnd::Over => self.end_piece(piece, actions),
             TransferEnd::Copied => self.on_piece_op(piece, None, actions),
@@ -340,7 +340,7 @@ impl Controller {
             }
         }
         if self.requests.is_sent(index) {
-            self.requests.send_in_turn(index, &mut self.trace, actions);
+            self.requests.send_in_turn(index, &mut self.base.trace, actions);
         } else {
             self.end_piece(index, actions);
         }
@@ -356,13 +356,13 @@ impl Controller {
     #[inline(always)]
     pub(super) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
         let status = self.requests.get(index).status();
-        self.trace.request(&self.requests, index, || What::Replied { status });
+        self.base.trace.request(&self.requests, index, || What::Replied { status });
         let entry = self.requests.remove(index);
         if entry.is_ahead() {
             return self.cache.ahead_ended(entry.asked());
         }
         if entry.is_in_array() {
-            self.arrays.get_mut(entry.array()).leave(self.now);
+            self.arrays.get_mut(entry.array()).leave(self.base.now);
         }
         if entry.is_read() {
             self.arrays.note_read_ended(&self.sets, entry.asked());

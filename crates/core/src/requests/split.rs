@@ -180,7 +180,7 @@ impl Controller {
                 }
                 Cached::Past(part) => len = part,
             }
-            if !is_read && !self.limits.journal.is_zero() {
+            if !is_read && !self.base.limits.journal.is_zero() {
                 // A write past the cache must fit into one entry of the journal.
                 len = len.min(self.journal.payload_max());
             }

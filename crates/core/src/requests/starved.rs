@@ -97,8 +97,8 @@ impl Requests {
 impl Controller {
     /// A request that has waited too long for frames that do not come back ends with an error; true if one did.
     pub(crate) fn end_starved(&mut self, actions: &mut Actions) -> bool {
-        let patience = self.limits.command_timeout;
-        let Some(starved) = self.requests.take_starved(self.pool.host(), self.now, patience) else { return false };
+        let patience = self.base.limits.command_timeout;
+        let Some(starved) = self.requests.take_starved(self.pool.host(), self.base.now, patience) else { return false };
         let over = match starved {
             Starved::Piece(piece) => {
                 self.requests.piece_mut(piece).note_error(Some(ReplyStatus::IoError));

@@ -174,7 +174,7 @@ impl Bench {
             Wait::Entry => op.entry = EntryState::AwaitsData,
             Wait::Record => op.partial = Partial::Waiting,
             Wait::Commands => {
-                let commands = &mut self.controller.channels.commands;
+                let commands = &mut self.controller.base.channels.commands;
                 while commands.room() > 0 {
                     commands.put(Command::new(Owner::Op(self.op), SET, 0, Slot(0), DriveId(0)));
                 }
@@ -202,7 +202,7 @@ impl Bench {
             Wait::Entry => op.entry = EntryState::None,
             Wait::Record => op.partial = Partial::No,
             Wait::Commands => {
-                let commands = &mut self.controller.channels.commands;
+                let commands = &mut self.controller.base.channels.commands;
                 let all: Vec<u32> = commands.iter().map(|(index, _)| index).collect();
                 all.into_iter().for_each(|index| commands.free(index));
             }

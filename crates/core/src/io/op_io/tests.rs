@@ -1,11 +1,11 @@
-//! Operations on drives that answer in the test, without a controller.
+//! Operations on drives that answer in the test. The controller only holds the components: it never advances.
 
 extern crate std;
 
 use std::vec;
 use std::vec::Vec;
 
-use openraid_units::{ArrayId, ArrayOffset, DriveId, PoolOffset, Sectors, SetLba, Slot, StripeIndex, Token};
+use openraid_units::{ArrayId, ArrayOffset, DriveId, Instant, PoolOffset, Sectors, SetLba, Slot, StripeIndex, Token};
 
 use super::*;
 use crate::actions::{DriveCommand, DriveOp, JobKind, ReplyStatus};
@@ -22,6 +22,7 @@ use crate::io::gate::tests::drive_of;
 use crate::io::op::{HostRange, Op, Payload};
 use crate::io::search::Part;
 use crate::io::wait::Wait;
+use crate::limits::Limits;
 
 const SET: SetId = SetId(0);
 const CHUNK: Sectors = Sectors(8);
@@ -29,17 +30,7 @@ const PAYLOAD: Payload = Payload::Host(PoolOffset(1 << 20));
 
 /// What operations use, and a set of four members.
 struct Desk {
-    ops: Ops,
-    pool: Pool,
-    ended: EndedOps,
-    sets: Sets,
-    journal: Journal,
-    channels: Channels,
-    trace: Trace,
-    requests: Requests,
-    cache: Cache,
-    arrays: Arrays,
-    limits: Limits,
+    controller: Controller,
     actions: Actions,
 }
 
@@ -49,57 +40,31 @@ impl Desk {
         let layout = if level == Level::Raid1 { 0 } else { 2 };
         let member_sizes = &[member_size; 4];
         let spec = SetSpec { level, members: 4, chunk: CHUNK, layout, member_size, member_sizes };
-        let (mut sets, mut set) = (Sets::new(), Set::with_members(&spec));
+        let mut controller = Controller::new(limits).expect("the limits hold");
+        let mut set = Set::with_members(&spec);
         if level != Level::Raid0 {
             set.metadata = Some(metadata());
             set.mark.set(Intent::Active);
         }
-        sets.put(SET, set);
-        let mut channels = Channels::new(&limits);
-        assert!((0..4).all(|drive| channels.attach(DriveId(drive), drive_of(Sectors(4096)))));
-        Self {
-            ops: Ops::new(limits.ops_max),
-            pool: Pool::new(&limits),
-            ended: EndedOps::new(limits.ops_max, limits.pieces_max),
-            sets,
-            journal: Journal::new(&limits),
-            channels,
-            trace: Trace::new(8),
-            requests: Requests::new(&limits),
-            cache: Cache::new(&limits),
-            arrays: Arrays::new(),
-            actions: Actions::new(&limits),
-            limits,
-        }
+        controller.sets.put(SET, set);
+        assert!((0..4).all(|drive| controller.base.channels.attach(DriveId(drive), drive_of(Sectors(4096)))));
+        Self { actions: Actions::new(controller.limits()), controller }
     }
 
     fn io(&mut self) -> OpIo<'_> {
-        OpIo {
-            ops: &mut self.ops,
-            pool: &mut self.pool,
-            ended: &mut self.ended,
-            sets: &mut self.sets,
-            journal: &mut self.journal,
-            channels: &mut self.channels,
-            trace: &mut self.trace,
-            above: Above::new(&self.requests, &self.cache, &self.arrays),
-            limits: &self.limits,
-            now: Instant::ZERO,
-            planted: Planted::default(),
-            actions: &mut self.actions,
-        }
+        self.controller.op_io(&mut self.actions)
     }
 
     /// Put an operation for a piece of its own into the table.
     fn put(&mut self, op: Op) -> u32 {
         let kind = if op.is_direct_write() { RequestKind::Write { fua: false } } else { RequestKind::Read };
         let request = BlockRequest { token: Token(1), array: ArrayId(0), kind, offset: ArrayOffset(0), len: 4096 };
-        let piece = self.requests.put_piece(request, self.pool.host_mut().take(4096));
-        let set = self.sets.get_mut(SET);
+        let piece = self.controller.requests.put_piece(request, self.controller.pool.host_mut().take(4096));
+        let set = self.controller.sets.get_mut(SET);
         set.count_direct_write(op.is_direct_write());
         set.begin_op();
-        let key = self.ops.put(op.for_piece(piece, false, false));
-        self.ops.wake(key.index);
+        let key = self.controller.ops.put(op.for_piece(piece, false, false));
+        self.controller.ops.wake(key.index);
         piece
     }
 
@@ -111,10 +76,10 @@ impl Desk {
 
     /// Advance all operations that can continue; computations end at once. Returns the commands of the drives.
     fn step(&mut self) -> Vec<DriveCommand> {
-        while let Some(index) = self.ops.next_ready() {
+        while let Some(index) = self.controller.ops.next_ready() {
             assert_eq!(self.io().step_from(index), None);
             for job in core::mem::take(&mut self.actions.jobs) {
-                self.ops.on_job(&mut self.trace, job.tag, Verdict::Done);
+                self.controller.ops.on_job(&mut self.controller.base.trace, job.tag, Verdict::Done);
             }
         }
         core::mem::take(&mut self.actions.drive)
@@ -128,7 +93,7 @@ impl Desk {
 
     /// A drive has refused a command.
     fn refused(&mut self, command: &DriveCommand, error: DriveError) -> Vec<DriveCommand> {
-        let own = self.channels.answered(Instant::ZERO, command.tag, &mut self.actions);
+        let own = self.controller.base.channels.answered(Instant::ZERO, command.tag, &mut self.actions);
         let crate::io::command::Owner::Op(op) = own.owner() else { panic!("a command of an operation") };
         let failure = self.io().on_op_command(op, &own, Err(CommandError::Drive(error)));
         self.io().op_command_done(op, &own, failure);
@@ -138,12 +103,12 @@ impl Desk {
     /// The end that an operation has left for its piece, with the error.
     fn end(&mut self) -> Option<Option<ReplyStatus>> {
         let mut found = None;
-        while let Some(news) = self.ended.take_news() {
+        while let Some(news) = self.controller.ended.take_news() {
             if let News::Failed(_, error) = news {
                 found = Some(error);
             }
         }
-        self.ended.pop_piece().map(|_| found)
+        self.controller.ended.pop_piece().map(|_| found)
     }
 }
 
@@ -167,7 +132,7 @@ fn a_full_stripe_is_written_without_reads_and_its_request_gets_the_end() {
     assert_eq!(seen(&writes), [(0, false), (1, false), (2, false), (3, false)]);
     assert_eq!(desk.end(), None);
     assert!(desk.done(&writes).is_empty());
-    assert_eq!((desk.end(), desk.ops.len(), desk.ops.locks().is_empty()), (Some(None), 0, true));
+    assert_eq!((desk.end(), desk.controller.ops.len(), desk.controller.ops.locks().is_empty()), (Some(None), 0, true));
 }
 
 #[test]
@@ -179,7 +144,11 @@ fn one_column_of_three_is_written_with_its_parity_after_the_others_were_read() {
     assert_eq!(seen(&writes), [(1, false), (3, false)]);
     desk.done(&writes);
     assert_eq!(desk.end(), Some(None));
-    assert_eq!(desk.pool.work().free_frames(), Pool::new(&desk.limits).work().free_frames(), "its buffers are free");
+    assert_eq!(
+        desk.controller.pool.work().free_frames(),
+        Pool::new(desk.controller.limits()).work().free_frames(),
+        "its buffers are free"
+    );
 }
 
 #[test]
@@ -202,11 +171,11 @@ fn a_column_that_cannot_be_read_is_computed_from_the_others() {
     let others = desk.refused(&read[0], DriveError::Media { lba });
     assert_eq!(seen(&others), [(0, true), (1, true), (3, true)]);
     others.iter().for_each(|own| assert!(desk.io().ended_plainly(own.tag)));
-    let index = desk.ops.next_ready().unwrap();
+    let index = desk.controller.ops.next_ready().unwrap();
     desk.io().step_from(index);
     let jobs = core::mem::take(&mut desk.actions.jobs);
     assert_eq!(jobs.iter().map(|job| job.kind).collect::<Vec<_>>(), [JobKind::Recover { lost: 1 }]);
-    desk.ops.on_job(&mut desk.trace, jobs[0].tag, Verdict::Done);
+    desk.controller.ops.on_job(&mut desk.controller.base.trace, jobs[0].tag, Verdict::Done);
     assert!(desk.step().is_empty());
     assert_eq!(desk.end(), Some(None));
 }
@@ -229,11 +198,15 @@ fn a_mirror_is_read_from_another_copy_and_a_set_without_redundancy_has_none() {
 #[test]
 fn a_piece_whose_member_is_gone_is_reported_for_reading_by_rows() {
     let mut desk = Desk::new(Level::Raid5);
-    desk.sets.get_mut(SET).fail_slot(Slot(0), FailReason::Gone);
+    desk.controller.sets.get_mut(SET).fail_slot(Slot(0), FailReason::Gone);
     let extent = HostRange::Extent(Extent { at: SetLba(0), len: Sectors(8) });
     assert!(desk.begin(Op::read(SET, extent, PAYLOAD)).is_empty());
-    assert_eq!(desk.ended.take_news(), Some(News::ReadAgain { piece: 0, abandons_frames: false }));
-    assert_eq!((desk.ended.take_news(), desk.ended.pop_piece()), (None, Some(0)), "it has no error");
+    assert_eq!(desk.controller.ended.take_news(), Some(News::ReadAgain { piece: 0, abandons_frames: false }));
+    assert_eq!(
+        (desk.controller.ended.take_news(), desk.controller.ended.pop_piece()),
+        (None, Some(0)),
+        "it has no error"
+    );
 }
 
 #[test]
@@ -245,16 +218,16 @@ fn a_write_that_a_member_refuses_ends_when_the_failure_is_recorded_or_with_an_er
         let refused = writes.remove(0);
         desk.refused(&refused, DriveError::Protocol);
         desk.done(&writes);
-        assert!(desk.sets.has_signal(), "other parts learn that the member has failed");
+        assert!(desk.controller.sets.has_signal(), "other parts learn that the member has failed");
         desk
     };
     assert_eq!(refused_by(Level::Raid0).end(), Some(Some(ReplyStatus::IoError)));
     let mut mirror = refused_by(Level::Raid1);
     assert_eq!(mirror.end(), None);
-    assert_eq!(mirror.ops.iter().map(|(_, op)| op.wait).collect::<Vec<_>>(), [Some(Wait::ReplyMark)]);
-    mirror.sets.get_mut(SET).metadata.as_mut().unwrap().set_failure(0);
-    mirror.sets.changed(SET, Change::Marks);
-    mirror.ops.wake_changed(&mut mirror.sets);
+    assert_eq!(mirror.controller.ops.iter().map(|(_, op)| op.wait).collect::<Vec<_>>(), [Some(Wait::ReplyMark)]);
+    mirror.controller.sets.get_mut(SET).metadata.as_mut().unwrap().set_failure(0);
+    mirror.controller.sets.changed(SET, Change::Marks);
+    mirror.controller.ops.wake_changed(&mut mirror.controller.sets);
     assert!(mirror.step().is_empty());
     assert_eq!(mirror.end(), Some(None));
 }
@@ -265,14 +238,18 @@ fn operations_advance_together_until_one_has_ended() {
     let extent = |at| HostRange::Extent(Extent { at: SetLba(at), len: Sectors(8) });
     let ops = [0, 8, 16].map(|at| Op::read(SET, extent(at), PAYLOAD));
     ops.into_iter().for_each(|op| _ = desk.put(op));
-    let first = desk.ops.next_ready().unwrap();
+    let first = desk.controller.ops.next_ready().unwrap();
     desk.io().step_from(first);
     let reads = core::mem::take(&mut desk.actions.drive);
-    assert_eq!((seen(&reads), desk.ops.has_ready()), (vec![(0, true), (1, true), (2, true)], false));
+    assert_eq!((seen(&reads), desk.controller.ops.has_ready()), (vec![(0, true), (1, true), (2, true)], false));
     reads.iter().for_each(|own| assert!(desk.io().ended_plainly(own.tag)));
     for left in [2, 1, 0] {
-        let next = desk.ops.next_ready().unwrap();
+        let next = desk.controller.ops.next_ready().unwrap();
         desk.io().step_from(next);
-        assert_eq!((desk.ops.len(), desk.end()), (left, Some(None)), "an end is handed on before the next one moves");
+        assert_eq!(
+            (desk.controller.ops.len(), desk.end()),
+            (left, Some(None)),
+            "an end is handed on before the next one moves"
+        );
     }
 }

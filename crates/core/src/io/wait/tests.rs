@@ -91,7 +91,7 @@ fn room_entries_and_redos_of_the_journal_call_the_operations_that_wait_for_them(
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(room), None));
     let entry = hold(&mut controller, Wait::Entry);
     controller.ops[entry].entry = EntryState::InGroup(4);
-    controller.ops.entry_ended(entry, &mut controller.trace);
+    controller.ops.entry_ended(entry, &mut controller.base.trace);
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(entry), None));
     assert_eq!(controller.ops[entry].entry, EntryState::Through(4));
     let redo = hold(&mut controller, Wait::Redo);
