@@ -97,12 +97,6 @@ impl<'a> Call<'a> {
         self.actions
     }
 
-    /// The same, for a part of it.
-    #[inline(always)]
-    pub(crate) fn again(&mut self) -> Call<'_> {
-        Call { base: self.base, actions: self.actions }
-    }
-
     /// Put a command of an operation into the queue of its drive, in place. Returns its key, and whether it waits.
     #[inline(always)]
     pub(crate) fn send(&mut self, command: Command) -> (Key, bool) {

@@ -23,7 +23,6 @@ use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
 use crate::frames::Pool;
 use crate::io::command::{Command, Owner};
 use crate::io::ended::{EndedFor, EndedOps, News};
-use crate::io::op::OpKind;
 use crate::io::ops::Ops;
 use crate::journal::attach::JournalStatus;
 use crate::journal::commit::JournalWork;
@@ -141,11 +140,9 @@ impl Controller {
         self.base.now = now;
         self.base.trace.set_time(now);
         self.more_to_do = false;
-        for at in 0..self.inbox.len() {
-            let completion = self.inbox[at];
-            self.on_completion(completion, actions);
-        }
-        self.inbox.clear();
+        let mut inbox = core::mem::take(&mut self.inbox);
+        inbox.drain(..).for_each(|completion| self.on_completion(completion, actions));
+        self.inbox = inbox;
         while let Some((token, command)) = self.admin.next() {
             self.on_admin(token, command, actions);
             self.hand_on(actions);
@@ -437,10 +434,8 @@ impl Controller {
     /// Advance operations, this one first, until one leaves something to hand on, and do that.
     #[inline]
     fn step_from(&mut self, op: u32, actions: &mut Actions) {
-        match self.op_io(actions).step_from(op) {
-            Some((index, OpKind::RowDestage)) => self.step_row_destage(index, actions),
-            Some((index, _)) => self.step_destage(index, actions),
-            None => {}
+        if let Some((index, step)) = self.op_io(actions).step_from(op) {
+            self.step_destage(index, step, actions);
         }
         self.hand_on(actions);
         self.hand_on_ended(actions);
@@ -472,17 +467,20 @@ impl Controller {
         if self.ended.is_empty() {
             return;
         }
-        while let Some(news) = self.ended.take_news() {
-            self.on_news(news);
+        if self.ended.has_rare() {
+            self.hand_news_on();
         }
         loop {
             while let Some(piece) = self.ended.pop_piece() {
                 self.on_piece_op(piece, None, actions);
             }
-            if !self.ended.has_others() {
-                return self.ended.note_rest();
+            if !self.ended.has_rare() {
+                return;
             }
             self.hand_on_others(actions);
+            if !self.ended.has_pieces() {
+                return;
+            }
         }
     }
 
@@ -498,6 +496,7 @@ impl Controller {
                 }
             }
         }
+        self.ended.note_rest();
     }
 
     /// Advance pieces, sets and the journal until an operation can continue or the room for actions is short; false if
@@ -544,6 +543,12 @@ impl Controller {
         if self.requests.wants_pieces() && self.cut_pieces(actions) {
             return true;
         }
+        self.run_rarer(actions)
+    }
+
+    /// The rest of [`Controller::run_one_waiting`]. Not inlined, because the work of a plain request is all before it.
+    #[inline(never)]
+    fn run_rarer(&mut self, actions: &mut Actions) -> bool {
         if self.requests.may_starve() && self.end_starved(actions) {
             return true;
         }

@@ -89,7 +89,7 @@ impl<T> Slab<T> {
     pub fn remove(&mut self, index: u32) -> T {
         let entry = &mut self.entries[index as usize];
         let value = entry.value.take().expect("the entry is in use");
-        entry.generation = (entry.generation + 1) % openraid_units::Tag::GENERATIONS;
+        entry.generation = entry.generation.wrapping_add(1) % openraid_units::Tag::GENERATIONS;
         entry.next_free = self.free;
         self.free = index;
         self.len -= 1;
@@ -102,7 +102,7 @@ impl<T> Slab<T> {
         let entry = &mut self.entries[index as usize];
         assert!(entry.value.is_some(), "the entry is in use");
         entry.value = None;
-        entry.generation = (entry.generation + 1) % openraid_units::Tag::GENERATIONS;
+        entry.generation = entry.generation.wrapping_add(1) % openraid_units::Tag::GENERATIONS;
         entry.next_free = self.free;
         self.free = index;
         self.len -= 1;

@@ -45,8 +45,8 @@ impl Sets {
     /// sync with stale data. It fails if the failure cannot be recorded.
     pub(crate) fn await_failure_marks(&self, id: SetId, planted: Planted) -> Gate {
         let set = self.get(id);
-        let has_logs = set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();
-        if !has_logs || set.is_failure_durable() || planted.has(Flaw::WriteGateOpen) {
+        let has_logs = || set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();
+        if set.is_failure_durable() || !has_logs() || planted.has(Flaw::WriteGateOpen) {
             return Gate::Open;
         }
         if set.has_stale_metadata() {

@@ -96,7 +96,7 @@ const SIGNALS_MAX: usize = 4 * MEMBERS_MAX as usize;
 /// A ring of signals that the controller has not handed on.
 #[derive(Debug)]
 struct Signals {
-    ring: [Option<Signal>; SIGNALS_MAX],
+    ring: [Signal; SIGNALS_MAX],
     head: usize,
     len: usize,
 }
@@ -104,12 +104,15 @@ struct Signals {
 impl Signals {
     fn push(&mut self, signal: Signal) {
         assert!(self.len < SIGNALS_MAX, "signals are handed on after each call");
-        self.ring[(self.head + self.len) % SIGNALS_MAX] = Some(signal);
+        self.ring[(self.head + self.len) % SIGNALS_MAX] = signal;
         self.len += 1;
     }
 
     fn pop(&mut self) -> Option<Signal> {
-        let signal = self.ring[self.head].take()?;
+        if self.len == 0 {
+            return None;
+        }
+        let signal = self.ring[self.head];
         self.head = (self.head + 1) % SIGNALS_MAX;
         self.len -= 1;
         Some(signal)
@@ -151,7 +154,7 @@ impl Sets {
             look: false,
             due: (Instant::NEVER, Wake::CleanMark),
             logs_due: false,
-            signals: Signals { ring: [None; SIGNALS_MAX], head: 0, len: 0 },
+            signals: Signals { ring: [Signal::Changed; SIGNALS_MAX], head: 0, len: 0 },
         }
     }
 

@@ -21,10 +21,11 @@ use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::footprint::{narrow, Columns, Extent, Stretch, StripeRows};
 use crate::io::job::Job;
-use crate::io::op::{Computation, DestageData, Op, Payload, Phase, UnitRange};
+use crate::io::op::{Computation, DestageData, Op, OpKind, Payload, Phase, UnitRange};
 use crate::io::ops::Ops;
-use crate::io::row::{RowFrames, Rows};
+use crate::io::row::RowFrames;
 use crate::io::search::Part;
+use crate::io::step::CacheStep;
 use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::limits::FRAME_BYTES;
@@ -357,34 +358,40 @@ impl Controller {
         self.cache.next_due(self.base.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
     }
 
+    /// Do a step of a destage for which the cache changes, and all that follow at once.
+    pub(crate) fn step_destage(&mut self, index: u32, mut step: CacheStep, actions: &mut Actions) {
+        if self.ops[index].kind() == OpKind::Destage {
+            if step == CacheStep::Clean {
+                self.run_written(index);
+            }
+            return self.next_run(index, actions);
+        }
+        loop {
+            let next = match step {
+                CacheStep::Choose => self.next_band(index, actions),
+                CacheStep::Stage => {
+                    self.stage_rows(index, actions);
+                    self.op_io(actions).read_old(index).of_destage()
+                }
+                CacheStep::Clean => {
+                    self.band_written(index);
+                    self.next_band(index, actions)
+                }
+            };
+            let Some(next) = next else { return };
+            step = next;
+        }
+    }
+
     // ---- stripes
 
-    /// Continue with a stripe: its next band first.
-    pub(crate) fn step_row_destage(&mut self, index: u32, actions: &mut Actions) {
-        let op = &self.ops[index];
-        if op.phase() == Phase::Planning
-            && op.band().is_empty()
-            && !self.cache.next_band(&mut self.ops, &self.sets, index)
-        {
-            return self.op_io(actions).finish_op(index);
+    /// Begin with the next dirty band of a stripe. If there is none, the operation has ended.
+    fn next_band(&mut self, index: u32, actions: &mut Actions) -> Option<CacheStep> {
+        if self.cache.next_band(&mut self.ops, &self.sets, index) {
+            return self.op_io(actions).step_row_destage(index);
         }
-        let mut rows = self.op_io(actions).step_rows(index);
-        loop {
-            rows = match rows {
-                Rows::Held => return,
-                Rows::Planned => {
-                    self.stage_rows(index, actions);
-                    self.op_io(actions).read_old(index)
-                }
-                Rows::Written => {
-                    self.band_written(index);
-                    if !self.cache.next_band(&mut self.ops, &self.sets, index) {
-                        return self.op_io(actions).finish_op(index);
-                    }
-                    self.op_io(actions).step_rows(index)
-                }
-            }
-        }
+        self.op_io(actions).finish_op(index);
+        None
     }
 
     /// Copy the dirty sectors of the band into the operation's own frames.
@@ -415,19 +422,7 @@ impl Controller {
 
     // ---- stretches
 
-    /// Continue with a range of a set without parity.
-    pub(crate) fn step_destage(&mut self, index: u32, actions: &mut Actions) {
-        match self.ops[index].phase() {
-            Phase::Planning => return self.next_run(index, actions),
-            Phase::Computing(_) => self.ops[index].enter(Phase::Logging),
-            _ => {}
-        }
-        if self.op_io(actions).step_extent(index) {
-            self.run_written(index);
-            self.next_run(index, actions);
-        }
-    }
-
+    /// Begin with the next dirty run of a stretch. If there is none, the operation has ended.
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let unit = self.cache.units.get(op.destage().unit);

@@ -51,8 +51,8 @@ const NEWS_MAX: usize = MEMBERS_MAX as usize + 8;
 /// See the module header. First in, first out.
 #[derive(Debug)]
 pub(crate) struct EndedOps {
-    /// Is there anything to hand on? One look tells it, because nearly always there is nothing.
-    is_used: bool,
+    /// Are there news, or ends of others? One look tells it, because nearly always there are none.
+    has_rare: bool,
     news: VecDeque<News>,
     /// Nearly all entries: pieces with an operation, or a wait for the journal, that is over. Their errors are news.
     pieces: Queue,
@@ -63,7 +63,7 @@ impl EndedOps {
     /// Room for the maximum number of operations and pieces.
     pub(crate) fn new(ops_max: u32, pieces_max: u32) -> Self {
         Self {
-            is_used: false,
+            has_rare: false,
             news: VecDeque::with_capacity(NEWS_MAX),
             pieces: Queue::new(ops_max + pieces_max),
             others: VecDeque::with_capacity(ops_max as usize),
@@ -74,7 +74,7 @@ impl EndedOps {
     pub(crate) fn report(&mut self, news: News) {
         assert!(self.news.len() < NEWS_MAX, "news are handed on after each call");
         self.news.push_back(news);
-        self.is_used = true;
+        self.has_rare = true;
     }
 
     /// The next of the news.
@@ -87,7 +87,6 @@ impl EndedOps {
     #[inline(always)]
     pub(crate) fn push_piece(&mut self, piece: u32) {
         self.pieces.push(piece);
-        self.is_used = true;
     }
 
     /// As [`EndedOps::push_piece`], with the error of the operation.
@@ -108,24 +107,30 @@ impl EndedOps {
     /// Is nothing to be handed on?
     #[inline(always)]
     pub(crate) fn is_empty(&self) -> bool {
-        !self.is_used
+        self.pieces.is_empty() & !self.has_rare
     }
 
-    /// Entries were handed on: look whether any is left.
+    /// Are there pieces to hand on?
+    #[inline(always)]
+    pub(crate) fn has_pieces(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    /// May there be something other than pieces?
+    #[inline(always)]
+    pub(crate) fn has_rare(&self) -> bool {
+        self.has_rare
+    }
+
+    /// News and ends of others were handed on: look whether any is left.
     pub(crate) fn note_rest(&mut self) {
-        self.is_used = !(self.news.is_empty() && self.pieces.is_empty() && self.others.is_empty());
+        self.has_rare = !(self.news.is_empty() && self.others.is_empty());
     }
 
     /// An operation for something other than a piece has ended.
     pub(crate) fn push(&mut self, owner: EndedFor, error: Option<ReplyStatus>) {
         self.others.push_back((owner, error));
-        self.is_used = true;
-    }
-
-    /// Are there entries other than pieces?
-    #[inline(always)]
-    pub(crate) fn has_others(&self) -> bool {
-        !self.others.is_empty()
+        self.has_rare = true;
     }
 
     /// The next of the others.
@@ -199,7 +204,7 @@ mod tests {
         let mut ended = EndedOps::new(4, 4);
         (0..4).for_each(|request| ended.push(EndedFor::Request(request), None));
         for request in 0..4 {
-            assert!(ended.has_others());
+            assert!(ended.has_rare());
             assert!(matches!(ended.pop_other(), Some((EndedFor::Request(own), None)) if own == request));
         }
         ended.note_rest();

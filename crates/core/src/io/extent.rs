@@ -12,6 +12,7 @@ use crate::io::ended::News;
 use crate::io::footprint::Extent;
 use crate::io::op::{Payload, Phase};
 use crate::io::op_io::OpIo;
+use crate::io::step::CacheStep;
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
@@ -131,9 +132,20 @@ impl OpIo<'_> {
         }
     }
 
+    /// Advance the destage of a stretch to its next step that needs the cache, if it comes so far.
+    pub(super) fn step_stretch_destage(&mut self, index: u32) -> Option<CacheStep> {
+        match self.ops[index].phase {
+            Phase::Planning => return Some(CacheStep::Choose),
+            // The data is staged.
+            Phase::Computing(_) => self.ops[index].enter(Phase::Logging),
+            _ => {}
+        }
+        self.step_extent(index).then_some(CacheStep::Clean)
+    }
+
     /// Advance the write of an extent, for a host or for destage. True if the members have it; an operation that fails
     /// is over.
-    pub(crate) fn step_extent(&mut self, index: u32) -> bool {
+    fn step_extent(&mut self, index: u32) -> bool {
         let op = &mut self.ops[index];
         match op.phase {
             Phase::Planning | Phase::Logging => {

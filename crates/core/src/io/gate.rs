@@ -19,7 +19,6 @@ use crate::actions::ReplyStatus;
 use crate::io::op::{Op, OpKind, Phase};
 use crate::io::op_io::OpIo;
 use crate::io::wait::Wait;
-use crate::journal::others::Logging;
 use crate::planted::Flaw;
 use crate::reason::Reason;
 
@@ -117,8 +116,7 @@ impl OpIo<'_> {
             .then(is_in_sync, || self.sets.begin_write(self.ops, index, &mut self.call))
             .then(is_host, || self.sets.await_failure_marks(set, self.call.planted()))
             .then(is_data && self.sets.get(set).logs(&self.ops[index]), || {
-                let with = &mut Logging::new(self.ops, self.sets, self.above.cache, self.call.again());
-                self.journal.log_write(index, with)
+                self.journal.log_write(index, self.ops, self.sets, self.above.cache, &mut self.call)
             })
             .then(is_host, || self.sets.record_write(index, self.ops, self.call.trace()))
             .then(true, || Gate::open_if(self.call.channels().may_issue(), Wait::Commands))

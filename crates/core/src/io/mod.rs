@@ -41,5 +41,5 @@ pub(crate) mod redo_op;
 mod reparity_op;
 pub(crate) mod row;
 pub(crate) mod search;
-mod step;
+pub(crate) mod step;
 pub(crate) mod wait;

@@ -14,6 +14,7 @@ use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
 use crate::io::op_io::OpIo;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
+use crate::io::step::CacheStep;
 use crate::ppl::Partial;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
@@ -46,6 +47,17 @@ pub(crate) enum Rows {
     Planned,
     /// The members have the data.
     Written,
+}
+
+impl Rows {
+    /// What it means for a destage.
+    pub(crate) fn of_destage(self) -> Option<CacheStep> {
+        match self {
+            Self::Held => None,
+            Self::Planned => Some(CacheStep::Stage),
+            Self::Written => Some(CacheStep::Clean),
+        }
+    }
 }
 
 impl RowFrames {
@@ -324,9 +336,18 @@ impl OpIo<'_> {
         }
     }
 
+    /// Advance the destage of a stripe to its next step that needs the cache, if it comes so far.
+    pub(crate) fn step_row_destage(&mut self, index: u32) -> Option<CacheStep> {
+        let op = &self.ops[index];
+        if op.phase == Phase::Planning && op.band().is_empty() {
+            return Some(CacheStep::Choose);
+        }
+        self.step_rows(index).of_destage()
+    }
+
     /// Advance the rows in work of a write, for a host or for destage.
     #[inline(always)]
-    pub(crate) fn step_rows(&mut self, index: u32) -> Rows {
+    fn step_rows(&mut self, index: u32) -> Rows {
         match self.ops[index].phase {
             Phase::Planning => self.plan_row_write(index),
             Phase::ReadingOld => self.old_data_read(index),

@@ -187,14 +187,25 @@ impl Ops {
     }
 }
 
+/// The step of a destage operation that changes the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CacheStep {
+    /// It has its range, or what was chosen is on the members and clean: choose the dirty data to write next.
+    Choose,
+    /// The chosen rows are planned and have buffers: copy the dirty lines there.
+    Stage,
+    /// The members have the chosen data: its lines become clean.
+    Clean,
+}
+
 impl OpIo<'_> {
     /// Advance this operation, and others that can continue, until one leaves something for other components or actions
-    /// have no more room. Returns a destage that has its range, which the cache advances.
+    /// have no more room. Returns a destage that needs the cache for its next step.
     #[inline(always)]
-    pub(crate) fn step_from(&mut self, mut index: u32) -> Option<(u32, OpKind)> {
+    pub(crate) fn step_from(&mut self, mut index: u32) -> Option<(u32, CacheStep)> {
         loop {
-            if let Some(kind) = self.step(index) {
-                return Some((index, kind));
+            if let Some(step) = self.step(index) {
+                return Some((index, step));
             }
             if !self.ended.is_empty()
                 || self.sets.has_signal()
@@ -207,9 +218,9 @@ impl OpIo<'_> {
         }
     }
 
-    /// Advance an operation as far as possible. Returns the kind of a destage that has its range.
+    /// Advance an operation as far as possible. Returns the step of a destage that needs the cache.
     #[inline]
-    fn step(&mut self, index: u32) -> Option<OpKind> {
+    fn step(&mut self, index: u32) -> Option<CacheStep> {
         let op = &mut self.ops[index];
         op.wait = None;
         let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
@@ -220,7 +231,8 @@ impl OpIo<'_> {
             _ if begins && !self.step_begin(index) => {}
             OpKind::Redo => self.step_redo(index),
             OpKind::Write => self.step_write(index),
-            OpKind::Destage | OpKind::RowDestage => return Some(kind),
+            OpKind::Destage => return self.step_stretch_destage(index),
+            OpKind::RowDestage => return self.step_row_destage(index),
             OpKind::Discard => self.step_discard(index),
             OpKind::RowRead => self.step_row_read(index),
             OpKind::RowWrite => self.step_row_write(index),

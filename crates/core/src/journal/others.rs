@@ -1,4 +1,4 @@
-//! What the journal needs besides itself: for its own work, and to log the write of an operation.
+//! What the journal needs besides itself for its own work.
 
 use super::Journal;
 use crate::actions::Actions;
@@ -16,21 +16,6 @@ pub(crate) struct Others<'a> {
     /// Does a piece of a request wait for the cache or for the journal?
     pub(super) is_piece_waiting: bool,
     pub(super) call: Call<'a>,
-}
-
-/// What the journal needs to log a write.
-pub(crate) struct Logging<'a> {
-    pub(super) ops: &'a mut Ops,
-    pub(super) sets: &'a mut Sets,
-    pub(super) cache: &'a Cache,
-    pub(super) call: Call<'a>,
-}
-
-impl<'a> Logging<'a> {
-    #[inline(always)]
-    pub(crate) fn new(ops: &'a mut Ops, sets: &'a mut Sets, cache: &'a Cache, call: Call<'a>) -> Self {
-        Self { ops, sets, cache, call }
-    }
 }
 
 impl Controller {

@@ -8,15 +8,15 @@ use alloc::vec::Vec;
 use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_MAX};
 use openraid_units::{Instant, MemberLba, Nanos, PoolOffset, Sectors, SetId, SetLba, Slot};
 
-use super::others::Logging;
 use super::redo_plan::{plan_redo, InLog, RedoPlan, RedoView, REDOS_MAX};
-use super::session::Session;
+use super::session::{Session, SetState};
 use super::Journal;
 use crate::actions::{JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::{lines_of, Line};
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::footprint::{stripe_slots, Extent};
 use crate::io::gate::Gate;
@@ -380,37 +380,43 @@ impl Set {
     /// May rule 5 of the write gate hold an operation? Most sets have no session.
     #[inline(always)]
     pub(crate) fn logs(&self, op: &Op) -> bool {
-        !matches!((self.journal.session(), op.entry()), (Session::Off, EntryState::None))
+        !matches!((&self.journal.state, op.entry()), (SetState::Off(_), EntryState::None))
     }
 }
 
 impl Journal {
     /// Rule 5 of the write gate: if the set is in a session, put the redo records of the operation into the journal, and
     /// hold it until they are durable.
-    pub(crate) fn log_write(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
-        let op = &with.ops[index];
+    pub(crate) fn log_write(
+        &mut self,
+        index: u32,
+        ops: &mut Ops,
+        sets: &mut Sets,
+        cache: &Cache,
+        call: &mut Call,
+    ) -> Gate {
+        let op = &ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
         match op.entry() {
             EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
             EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Gate::Open,
             EntryState::None | EntryState::Through(_) => {}
         }
-        match with.sets.get(op.set()).journal.session() {
+        match sets.get(op.set()).journal.session() {
             Session::Off => Gate::Open,
-            Session::On if !self.is_live() => write_without(with.sets, op, with.call.planted()),
+            Session::On if !self.is_live() => write_without(sets, op, call.planted()),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
             Session::On => match op.kind() {
-                OpKind::Destage => self.await_data_entries(with.cache, with.ops, index, with.call.planted()),
-                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, with),
-                _ => self.log_extent(index, with),
+                OpKind::Destage => self.await_data_entries(cache, ops, index, call.planted()),
+                OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, call),
+                _ => self.log_extent(index, ops, sets, call),
             },
             _ => Gate::Waits(Wait::Session),
         }
     }
 
-    fn log_rows(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
-        let Logging { sets, ops, cache, call } = with;
+    fn log_rows(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, cache: &Cache, call: &mut Call) -> Gate {
         let op = &ops[index];
         let rows = Rows { op, set: sets.get(op.set()), cache };
         let (plan, known) = rows.plan();
@@ -427,8 +433,7 @@ impl Journal {
         self.join_group(index, ops, sets, call.trace())
     }
 
-    fn log_extent(&mut self, index: u32, with: &mut Logging<'_>) -> Gate {
-        let Logging { sets, ops, call, .. } = with;
+    fn log_extent(&mut self, index: u32, ops: &mut Ops, sets: &mut Sets, call: &mut Call) -> Gate {
         let op = &ops[index];
         let to = match self.append_extent(sets.get(op.set()), op.extent(), call.now()) {
             Ok(to) => to,
