@@ -1,7 +1,7 @@
 //! What every component may use during a call of the controller: the drives, the trace, the limits, the time, and the
 //! actions that the call returns.
 
-use openraid_units::{DriveId, Instant, SetId, Slot, Tag};
+use openraid_units::{DriveId, Instant, Nanos, SetId, Slot, Tag};
 
 use crate::actions::{Actions, NoticeKind};
 use crate::array::sets::Sets;
@@ -21,6 +21,10 @@ pub(crate) struct Base {
     pub(crate) trace: Trace,
     pub(crate) limits: Limits,
     pub(crate) now: Instant,
+    /// Time since 1970 at `Instant::ZERO`.
+    pub(crate) wall_clock: Nanos,
+    /// There was no room for all actions of the last call.
+    pub(crate) more_to_do: bool,
     pub(crate) planted: Planted,
 }
 
@@ -32,6 +36,8 @@ impl Base {
             trace: Trace::new(limits.trace_entries),
             limits,
             now: Instant::ZERO,
+            wall_clock: Nanos::ZERO,
+            more_to_do: false,
             planted: Planted::default(),
         }
     }
@@ -85,6 +91,11 @@ impl<'a> Call<'a> {
         self.base.now
     }
 
+    /// The time in whole seconds since 1970.
+    pub(crate) fn unix_seconds(&self) -> u64 {
+        (self.base.wall_clock + self.base.now.since(Instant::ZERO)).as_secs()
+    }
+
     /// The bug that a test has planted.
     #[inline(always)]
     pub(crate) fn planted(&self) -> Planted {
@@ -114,6 +125,13 @@ impl<'a> Call<'a> {
         self.base.channels.give_up_overdue(self.base.now)
     }
 
+    /// Is there room for the actions of one more step? If not, the driver drains the actions and calls again.
+    pub(crate) fn check_room(&mut self) -> bool {
+        let has_room = self.actions.has_room();
+        self.base.more_to_do |= !has_room;
+        has_room
+    }
+
     /// Put a command into the queue of its drive.
     pub(crate) fn push(&mut self, command: &Command) {
         self.base.channels.push(self.base.now, command, self.actions);
@@ -128,5 +146,88 @@ impl<'a> Call<'a> {
         kind: NoticeKind,
     ) {
         self.base.trace.notice(sets, id, slot, drive, kind, self.actions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::{ArrayId, BlockSize, Bytes, DriveLba, PoolOffset, Sectors};
+
+    use super::*;
+    use crate::actions::{Data, DriveOp, JobColumn, Notice};
+    use crate::array::set::Set;
+    use crate::events::DriveInfo;
+    use crate::geometry::{Geometry, Level, SetSpec};
+    use crate::io::command::Owner;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn parts() -> (Base, Actions) {
+        let base = Base::new(Limits::small());
+        let actions = Actions::new(&base.limits);
+        (base, actions)
+    }
+
+    #[test]
+    fn seconds_since_1970_are_rounded_down_once_after_both_times_were_added() {
+        let (mut base, mut actions) = parts();
+        for (wall_clock, now, seconds) in [(0, 0, 0), (16, 6, 2), (16, 3, 1), (5, 4, 0), (90, 10, 10)] {
+            (base.wall_clock, base.now) = (Nanos(wall_clock * SECOND / 10), Instant(now * SECOND / 10));
+            assert_eq!(Call::new(&mut base, &mut actions).unix_seconds(), seconds, "{wall_clock} and {now} tenths");
+        }
+    }
+
+    #[test]
+    fn a_step_that_finds_no_room_asks_for_another_call_and_one_that_finds_room_does_not_take_that_back() {
+        let (mut base, mut actions) = parts();
+        assert!(Call::new(&mut base, &mut actions).check_room() && !base.more_to_do);
+        let column = JobColumn { index: 0, at: PoolOffset::ZERO, old: PoolOffset::ZERO };
+        actions.columns.extend([column; 16 * 1024]);
+        assert!(!Call::new(&mut base, &mut actions).check_room() && base.more_to_do);
+        actions.columns.clear();
+        assert!(Call::new(&mut base, &mut actions).check_room() && base.more_to_do);
+    }
+
+    #[test]
+    fn a_command_is_sent_with_the_time_of_the_call_and_room_for_it_is_back_when_it_is_forgotten() {
+        let (mut base, mut actions) = parts();
+        let (capacity, block) = (Bytes::mib(1).sectors_floor(), BlockSize::B512);
+        let info = DriveInfo {
+            capacity,
+            block,
+            rotational: false,
+            discard: false,
+            discard_zeroes: false,
+            write_zeroes: false,
+        };
+        assert!(base.channels.attach(DriveId(0), info));
+        base.now = Instant(7 * SECOND);
+        let (room, due) = (base.channels.room(), base.now + base.limits.command_timeout);
+        let mut call = Call::new(&mut base, &mut actions);
+        let place = (DriveLba(8), Sectors(8));
+        let read = Command::new(Owner::Op(3), SetId(0), 0, Slot(0), DriveId(0));
+        let read = read.doing(DriveOp::Read, place, Data::Frames(PoolOffset::ZERO));
+        assert!(!call.send(read).1, "the drive has room");
+        assert_eq!((call.channels().room(), call.channels().next_deadline()), (room - 1, Some(due)));
+        assert_eq!(call.actions().drive.iter().map(|own| (own.lba, own.len)).collect::<alloc::vec::Vec<_>>(), [place]);
+        let tag = call.actions().drive[0].tag;
+        call.forget(tag);
+        assert_eq!((base.channels.room(), base.channels.outstanding(DriveId(0))), (room, 0));
+    }
+
+    #[test]
+    fn a_notice_about_a_set_names_its_array_and_the_time_of_the_call() {
+        let (mut base, mut actions) = parts();
+        let member_sizes = &[Sectors(64); 4];
+        let (level, chunk, member_size) = (Level::Raid5, Sectors(8), Sectors(64));
+        let spec = SetSpec { level, members: 4, chunk, layout: 2, member_size, member_sizes };
+        let mut sets = Sets::new();
+        let geometry = Geometry::new(&spec).unwrap();
+        sets.put(SetId(0), Set::new(ArrayId(3), geometry, (BlockSize::B512, 8), &Limits::small()));
+        base.trace.set_time(Instant(9));
+        let place = (SetId(0), Some(Slot(1)));
+        Call::new(&mut base, &mut actions).notice(&sets, place, Some(DriveId(1)), NoticeKind::Timeout);
+        let (slot, drive, kind) = (Some(Slot(1)), Some(DriveId(1)), NoticeKind::Timeout);
+        assert_eq!(actions.notices, [Notice { at: Instant(9), array: ArrayId(3), slot, drive, kind }]);
     }
 }

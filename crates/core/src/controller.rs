@@ -56,8 +56,6 @@ pub enum Wake {
 #[derive(Debug)]
 pub struct Controller {
     pub(crate) base: Base,
-    /// Time since 1970 at `Instant::ZERO`.
-    pub(crate) wall_clock: Nanos,
     inbox: Vec<Completion>,
     pub(crate) admin: AdminQueue,
     pub(crate) requests: Requests,
@@ -69,7 +67,6 @@ pub struct Controller {
     pub(crate) journal: Journal,
     pub(crate) sets: Sets,
     pub(crate) arrays: Arrays,
-    pub(crate) more_to_do: bool,
 }
 
 impl Controller {
@@ -80,7 +77,6 @@ impl Controller {
     pub fn new(limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
         Ok(Self {
-            wall_clock: Nanos::ZERO,
             inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
             admin: AdminQueue::default(),
             requests: Requests::new(&limits),
@@ -91,7 +87,6 @@ impl Controller {
             journal: Journal::new(&limits),
             sets: Sets::new(),
             arrays: Arrays::new(),
-            more_to_do: false,
             base: Base::new(limits),
         })
     }
@@ -112,7 +107,7 @@ impl Controller {
 
     /// Set the wall clock: the time since 1970 at [`Instant::ZERO`]. It is used in superblocks only.
     pub fn set_wall_clock(&mut self, at_zero: Nanos) {
-        self.wall_clock = at_zero;
+        self.base.wall_clock = at_zero;
     }
 
     /// Hand in a host request. The number of requests is limited: the controller refuses instead of growing, and the
@@ -139,7 +134,7 @@ impl Controller {
         assert!(now >= self.base.now, "time went back");
         self.base.now = now;
         self.base.trace.set_time(now);
-        self.more_to_do = false;
+        self.base.more_to_do = false;
         let mut inbox = core::mem::take(&mut self.inbox);
         inbox.drain(..).for_each(|completion| self.on_completion(completion, actions));
         self.inbox = inbox;
@@ -306,8 +301,7 @@ impl Controller {
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
         let call = &mut Call::new(&mut self.base, actions);
-        let (has_moved, lacks_room) = self.sets.pump_logs(&mut self.ops, call);
-        self.more_to_do |= lacks_room;
+        let has_moved = self.sets.pump_logs(&mut self.ops, call);
         while let Some(op) = self.ops.next_refused() {
             self.op_io(actions).fail_op(op, ReplyStatus::IoError);
         }
@@ -406,7 +400,7 @@ impl Controller {
     fn run(&mut self, actions: &mut Actions) {
         loop {
             if !actions.has_room() {
-                self.more_to_do = true;
+                self.base.more_to_do = true;
                 return;
             }
             if let Some(op) = self.ops.next_ready() {
@@ -593,7 +587,7 @@ impl Controller {
     /// The time for the next call of [`Controller::advance`] if nothing else happens, and the reason.
     #[must_use]
     pub fn next_deadline(&self) -> Option<(Instant, Wake)> {
-        if self.more_to_do {
+        if self.base.more_to_do {
             return Some((self.base.now, Wake::MoreToDo));
         }
         let mut first = self.sets.due();

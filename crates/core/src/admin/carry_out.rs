@@ -32,7 +32,7 @@ impl Controller {
                 return self.answer_later(token, begun, actions);
             }
             AdminCommand::StartStriped { spans, superblocks } => {
-                self.arrays.start_striped(&mut self.sets, &self.base.limits, self.base.now, &spans, &superblocks)
+                self.arrays.start_striped(&mut self.sets, &self.base, &spans, &superblocks)
             }
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => {
@@ -47,9 +47,7 @@ impl Controller {
             AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
-            AdminCommand::AttachJournal(found) => {
-                self.journal.attach(&found, &self.base.limits, &mut self.base.channels, &mut self.sets)
-            }
+            AdminCommand::AttachJournal(found) => self.journal.attach(&found, &mut self.base, &mut self.sets),
             AdminCommand::DetachJournal => {
                 let begun = self.journal.begin_detach(&mut self.sets).map(|()| Waiting::DetachJournal);
                 return self.answer_later(token, begun, actions);
@@ -74,7 +72,7 @@ impl Controller {
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
             AdminCommand::ResetAdaptive { array } => self.arrays.set_of(&self.sets, array).map(|set| {
-                self.sets.reset_adaptive(&mut self.arrays, &self.base.limits, self.base.now, set);
+                self.sets.reset_adaptive(&mut self.arrays, &self.base, set);
                 AdminOutcome::Done
             }),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
@@ -127,9 +125,9 @@ impl Controller {
         let delay = self.sets.get(id).usual_delay(&self.base.limits);
         let old = self.sets.get_mut(id).set_policy(policy);
         if old.adaptive != policy.adaptive || Tuning::of(&old, delay) != Tuning::of(&policy, delay) {
-            self.sets.reset_adaptive(&mut self.arrays, &self.base.limits, self.base.now, id);
+            self.sets.reset_adaptive(&mut self.arrays, &self.base, id);
         }
-        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         if old.split_streams != policy.split_streams {
             self.arrays.values_mut().for_each(|array| array.streams_mut().forget_outstanding());
         }
@@ -153,9 +151,7 @@ impl Controller {
             let result = match waiting {
                 Waiting::Start(array, set) => self.check_started(array, set),
                 Waiting::Stop(array) => self.check_stopped(array, actions),
-                Waiting::DetachJournal => {
-                    self.journal.check_detached(&self.base.limits, &mut self.base.channels, &mut self.sets)
-                }
+                Waiting::DetachJournal => self.journal.check_detached(&mut self.base, &mut self.sets),
                 Waiting::Discard(generation) => self.journal.check_discarded(generation),
             };
             let Some(result) = result else {

@@ -123,7 +123,7 @@ impl Controller {
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
         self.sets.prepare_log(id, index as usize, &mut Call::new(&mut self.base, actions));
-        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         Ok(AdminOutcome::Done)
     }
 

@@ -20,6 +20,7 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::streams::STREAMS_MAX;
+use crate::call::Base;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Geometry;
@@ -333,26 +334,20 @@ impl Set {
 
 impl Sets {
     /// The arrays over a set start learning again. Until they have learned, all their sets follow their settings.
-    pub(crate) fn reset_adaptive(
-        &mut self,
-        arrays: &mut Arrays,
-        limits: &Limits,
-        now: Instant,
-        id: openraid_units::SetId,
-    ) {
-        self.reset_tuning(limits, id);
+    pub(crate) fn reset_adaptive(&mut self, arrays: &mut Arrays, base: &Base, id: openraid_units::SetId) {
+        self.reset_tuning(&base.limits, id);
         for own in arrays.numbers() {
             let Some(array) = arrays.find_mut(own) else { continue };
             let count = array.volume.set_count();
             if !(0..count).any(|number| array.volume.set(number) == id) {
                 continue;
             }
-            *array.adaptive = Adaptive::new(now);
+            *array.adaptive = Adaptive::new(base.now);
             let first = self.find(array.volume.set(0));
             array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
             for number in 0..count {
                 let set = arrays.get(own).volume.set(number);
-                self.reset_tuning(limits, set);
+                self.reset_tuning(&base.limits, set);
             }
         }
     }

@@ -2,7 +2,6 @@
 
 use alloc::boxed::Box;
 use openraid_format::Superblock;
-use openraid_units::Instant;
 use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
 
 use super::bad::{BadList, BadRange};
@@ -12,8 +11,7 @@ use super::sets::Sets;
 use super::table::Arrays;
 use super::volume::Volume;
 use crate::admin::{AdminError, MemberState};
-use crate::io::channel::Channels;
-use crate::limits::Limits;
+use crate::call::Base;
 
 impl Arrays {
     pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
@@ -32,22 +30,15 @@ impl Arrays {
 
 impl Sets {
     /// Whether the waiting commands of a set's members are sorted by position depends on the policy and on the members.
-    pub(crate) fn sort_members(
-        &mut self,
-        channels: &mut Channels,
-        arrays: &mut Arrays,
-        limits: &Limits,
-        now: Instant,
-        id: SetId,
-    ) {
+    pub(crate) fn sort_members(&mut self, arrays: &mut Arrays, base: &mut Base, id: SetId) {
         let set = self.get_mut(id);
         let was_flash = core::mem::replace(&mut set.is_flash, true);
         for member in set.members.iter().filter(|member| !member.is_removed()) {
-            channels.sort(member.drive, set.policy.sorting);
-            set.is_flash &= channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
+            base.channels.sort(member.drive, set.policy.sorting);
+            set.is_flash &= base.channels.get(member.drive).is_some_and(|channel| !channel.info().rotational);
         }
         if set.is_flash != was_flash {
-            self.reset_adaptive(arrays, limits, now, id);
+            self.reset_adaptive(arrays, base, id);
         }
     }
 }

@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
-use openraid_units::Instant;
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, SetId, Slot};
 
 use super::assemble::{Assembly, PlannedMember, Verdict};
@@ -18,6 +17,7 @@ use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::Cache;
+use crate::call::Base;
 use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
@@ -73,24 +73,21 @@ impl Sets {
 impl Arrays {
     pub(super) fn add_array(
         &mut self,
-        limits: &Limits,
-        now: Instant,
-        capacity: Sectors,
-        block: BlockSize,
+        base: &Base,
+        (capacity, block): (Sectors, BlockSize),
         stripe: Sectors,
         volume: Volume,
     ) -> Result<ArrayId, AdminError> {
         let id = self.free_number().ok_or(AdminError::Full("array"))?;
-        let piece = Divisor::new(piece_of(limits, stripe.bytes()).get());
-        self.put(id, Array::new(capacity, block, volume, piece, now));
+        let piece = Divisor::new(piece_of(&base.limits, stripe.bytes()).get());
+        self.put(id, Array::new(capacity, block, volume, piece, base.now));
         Ok(id)
     }
 
     pub(crate) fn start_striped(
         &mut self,
         sets: &mut Sets,
-        limits: &Limits,
-        now: Instant,
+        base: &Base,
         spans: &[ArrayId],
         superblocks: &[Superblock],
     ) -> Result<AdminOutcome, AdminError> {
@@ -132,10 +129,8 @@ impl Arrays {
         let Geometry::Striped(geometry) = geometry else { unreachable!("RAID 0 is striped") };
         let capacity = geometry.capacity().round_down(block.sectors());
         let array = self.add_array(
-            limits,
-            now,
-            capacity,
-            block,
+            base,
+            (capacity, block),
             geometry.full_stripe(),
             Volume::Striped { geometry, spans: pairs },
         )?;
@@ -152,7 +147,7 @@ impl Arrays {
             unreachable!("just made")
         };
         let first = spans[0].0;
-        sets.reset_adaptive(self, limits, now, first);
+        sets.reset_adaptive(self, base, first);
         Ok(AdminOutcome::Started(array))
     }
 }
@@ -238,10 +233,8 @@ impl Controller {
         };
         let capacity = assembly.geometry.capacity().round_down(block.sectors());
         let array = match self.arrays.add_array(
-            &self.base.limits,
-            self.base.now,
-            capacity,
-            block,
+            &self.base,
+            (capacity, block),
             assembly.geometry.full_stripe(),
             Volume::Direct(id),
         ) {
@@ -291,7 +284,7 @@ impl Controller {
             return Err(error);
         }
         self.sets.put(id, set);
-        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         Ok((array, id))
     }
 
@@ -320,20 +313,14 @@ impl Controller {
         let rows_max = self.base.limits.rows_max_of(&geometry, info.block, 0)?;
         self.base.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
-        let array = self.arrays.add_array(
-            &self.base.limits,
-            self.base.now,
-            capacity,
-            info.block,
-            geometry.full_stripe(),
-            Volume::Direct(id),
-        )?;
+        let array =
+            self.arrays.add_array(&self.base, (capacity, info.block), geometry.full_stripe(), Volume::Direct(id))?;
         let mut set = Set::new(array, geometry, (info.block, rows_max), &self.base.limits);
         set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
         set.places[0].hold(0);
         set.refresh();
         self.sets.put(id, set);
-        self.sets.sort_members(&mut self.base.channels, &mut self.arrays, &self.base.limits, self.base.now, id);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         Ok(AdminOutcome::Started(array))
     }
 }

@@ -3,8 +3,6 @@
 use openraid_format::{
     BadBlockTable, BitmapHeader, FeatureMap, Role, Superblock, Timestamp, BITMAP_HEADER_BYTES, SUPERBLOCK_BYTES_MAX,
 };
-use openraid_units::Instant;
-use openraid_units::Nanos;
 use openraid_units::{Bytes, DriveLba, Sectors, SetId, SECTOR_SHIFT};
 
 use super::bad::writable_log;
@@ -122,15 +120,12 @@ impl Set {
 
 impl Sets {
     /// Write metadata with FUA: the first `len` bytes, or as many more as the drive's block needs.
-    #[allow(clippy::too_many_arguments)] // a metadata write has as many parts
     pub(crate) fn write_metadata(
         &mut self,
-        id: SetId,
-        index: usize,
+        (id, index): (SetId, usize),
         owner: Owner,
         lba: DriveLba,
-        bytes: &[u8],
-        len: usize,
+        (bytes, len): (&[u8], usize),
         call: &mut Call,
     ) {
         let member = &self.get(id).members[index];
@@ -180,15 +175,9 @@ impl Sets {
 
 impl Sets {
     /// Advance a set's metadata; true if something was issued or became durable.
-    pub(crate) fn pump_metadata(
-        &mut self,
-        wall_clock: Nanos,
-        more_to_do: &mut bool,
-        id: SetId,
-        call: &mut Call,
-    ) -> bool {
+    pub(crate) fn pump_metadata(&mut self, id: SetId, call: &mut Call) -> bool {
         // Whole seconds, rounded down once, as Linux writes them.
-        let wall_clock = (wall_clock + call.now().since(Instant::ZERO)).as_secs();
+        let wall_clock = call.unix_seconds();
         let set = self.get_mut(id);
         if set.life == Life::Failed {
             return false;
@@ -200,14 +189,14 @@ impl Sets {
             set.update_common(wall_clock, step);
             moved = true;
         }
-        moved |= self.pump_bitmap_pages(more_to_do, id, call);
+        moved |= self.pump_bitmap_pages(id, call);
         let set = self.get_mut(id);
         let header_durable = set.bitmap.as_ref().is_none_or(super::bitmap::Bitmap::is_header_durable);
         if set.metadata.as_ref().is_some_and(|m| m.wave == Wave::Header) && header_durable {
             self.begin_wave(id, Wave::First, call);
             moved = true;
         }
-        moved | self.pump_bad_blocks(more_to_do, id, call)
+        moved | self.pump_bad_blocks(id, call)
     }
 
     /// Issue the superblocks of one wave: the first half of the members, then the others. The first wave decides which
@@ -240,7 +229,7 @@ impl Sets {
         let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
         let len = superblock.encode(&mut bytes);
         let lba = superblock.super_offset;
-        self.write_metadata(id, index, Owner::Superblock, lba, &bytes, len, call);
+        self.write_metadata((id, index), Owner::Superblock, lba, (&bytes, len), call);
     }
 
     fn end_wave_if_done(&mut self, id: SetId, call: &mut Call) {
@@ -260,13 +249,12 @@ impl Sets {
         }
     }
 
-    fn pump_bitmap_pages(&mut self, more_to_do: &mut bool, id: SetId, call: &mut Call) -> bool {
+    fn pump_bitmap_pages(&mut self, id: SetId, call: &mut Call) -> bool {
         let mut moved = false;
         loop {
             let set = self.get_mut(id);
             let Some(bitmap) = &mut set.bitmap else { return moved };
-            if !call.actions().has_room() {
-                *more_to_do = true;
+            if !call.check_room() {
                 self.look();
                 return moved;
             }
@@ -278,22 +266,21 @@ impl Sets {
             let number = u32::try_from(page).expect("a bitmap has few pages");
             for index in 0..self.get(id).members.len() {
                 if let Some(lba) = bitmap_page_lba(&self.get(id).members[index], page) {
-                    self.write_metadata(id, index, Owner::BitmapPage(number), lba, &bytes, PAGE_BYTES, call);
+                    self.write_metadata((id, index), Owner::BitmapPage(number), lba, (&bytes, PAGE_BYTES), call);
                 }
             }
             moved = true;
         }
     }
 
-    fn pump_bad_blocks(&mut self, more_to_do: &mut bool, id: SetId, call: &mut Call) -> bool {
+    fn pump_bad_blocks(&mut self, id: SetId, call: &mut Call) -> bool {
         let mut moved = false;
         for index in 0..self.get(id).members.len() {
             let member = &mut self.get_mut(id).members[index];
             if !member.bad.dirty || member.bad.writing || !member.has_metadata() {
                 continue;
             }
-            if !call.actions().has_room() {
-                *more_to_do = true;
+            if !call.check_room() {
                 self.look();
                 return moved;
             }
@@ -312,7 +299,7 @@ impl Sets {
             let len = (usize::from(log.size) << SECTOR_SHIFT).min(PAGE_BYTES);
             table.encode(log.shift, &mut bytes[..len]).expect("ranges are in sectors");
             self.get_mut(id).members[index].bad.writing = true;
-            self.write_metadata(id, index, Owner::BadBlocks, lba, &bytes, len, call);
+            self.write_metadata((id, index), Owner::BadBlocks, lba, (&bytes, len), call);
             moved = true;
         }
         moved

@@ -204,7 +204,7 @@ impl Controller {
             return false;
         }
         let call = &mut Call::new(&mut self.base, actions);
-        let mut moved = self.sets.pump_metadata(self.wall_clock, &mut self.more_to_do, id, call);
+        let mut moved = self.sets.pump_metadata(id, call);
         if self.sets.get(id).ppl.is_some() {
             // Failures may have become durable.
             self.sets.logs_are_due();

@@ -15,7 +15,7 @@ use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::{Change, Sets, Signal};
 use crate::cache::lines::lines_of;
-use crate::io::channel::Channels;
+use crate::call::Base;
 use crate::limits::Limits;
 
 /// The error if no entries can be discarded now.
@@ -130,24 +130,23 @@ impl Journal {
     pub(crate) fn attach(
         &mut self,
         found: &FoundJournal,
-        limits: &Limits,
-        channels: &mut Channels,
+        base: &mut Base,
         sets: &mut Sets,
     ) -> Result<AdminOutcome, AdminError> {
-        if limits.journal.is_zero() {
+        if base.limits.journal.is_zero() {
             return Err(AdminError::NotPossible("the server has no memory for a journal; start it with --journal"));
         }
         match self.state {
             JournalState::None => {}
             JournalState::Lost(_) if self.is_quiet(sets) && self.is_nothing_out(sets) => {
-                self.end(limits, channels, sets);
+                self.end(base, sets);
             }
             _ => return Err(AdminError::NotPossible("the server has a journal already")),
         }
         let drives: Vec<DriveId> = found.devices.iter().map(|(drive, _)| *drive).collect();
-        channels.claim(&drives, JOURNAL_SET)?;
+        base.channels.claim(&drives, JOURNAL_SET)?;
         if !self.log.has_room(found.entries.len()) || found.kept.len() > KEPT_MAX {
-            channels.release(&drives);
+            base.channels.release(&drives);
             return Err(AdminError::Full("journal entry"));
         }
         self.open_log(found);
@@ -157,9 +156,9 @@ impl Journal {
     }
 
     /// There is no journal any more. Its drives are free.
-    fn end(&mut self, limits: &Limits, channels: &mut Channels, sets: &mut Sets) {
+    fn end(&mut self, base: &mut Base, sets: &mut Sets) {
         let drives: Vec<DriveId> = self.claimed().map(|device| device.drive).collect();
-        channels.release(&drives);
+        base.channels.release(&drives);
         // Entries of a failed set stay in the journal, and are found again with it.
         sets.signal(Signal::JournalGone);
         let mut is_pace_changed = false;
@@ -170,14 +169,13 @@ impl Journal {
         if is_pace_changed {
             sets.signal(Signal::PaceChanged);
         }
-        self.forget(limits);
+        self.forget(&base.limits);
     }
 
     /// Finish detaching, if the journal is free to go.
     pub(crate) fn check_detached(
         &mut self,
-        limits: &Limits,
-        channels: &mut Channels,
+        base: &mut Base,
         sets: &mut Sets,
     ) -> Option<Result<AdminOutcome, AdminError>> {
         let is_closing = self.state == JournalState::Closing;
@@ -185,7 +183,7 @@ impl Journal {
             return None;
         }
         if is_closing || matches!(self.state, JournalState::Lost(_)) {
-            self.end(limits, channels, sets);
+            self.end(base, sets);
         }
         Some(Ok(AdminOutcome::Done))
     }

@@ -54,11 +54,9 @@ impl Op {
 
 impl Sets {
     /// Write to the area of a member's log, durably.
-    #[allow(clippy::too_many_arguments)] // a write has as many parts
     pub(super) fn write_area(
         &mut self,
-        id: SetId,
-        index: usize,
+        (id, index): (SetId, usize),
         owner: Owner,
         (at, len): (Sectors, Sectors),
         frames: PoolOffset,

@@ -131,10 +131,10 @@ impl Sets {
     }
 
     /// Advance the logs of all sets. Returns whether one changed, and whether there was no room for all actions.
-    pub(crate) fn pump_logs(&mut self, ops: &mut Ops, call: &mut Call) -> (bool, bool) {
-        let (mut has_moved, mut lacks_room) = (false, false);
+    pub(crate) fn pump_logs(&mut self, ops: &mut Ops, call: &mut Call) -> bool {
+        let mut has_moved = false;
         if !self.take_logs_due() {
-            return (false, false);
+            return false;
         }
         for id in self.numbers() {
             let Some(slots) = self.find(id).and_then(|set| Some(set.ppl.as_ref()?.logs.len())) else {
@@ -155,13 +155,13 @@ impl Sets {
                     }
                     LogStep::Writes => {
                         self.logs_are_due();
-                        lacks_room |= !call.actions().has_room();
+                        call.check_room();
                         false
                     }
                 };
             }
         }
-        (has_moved, lacks_room)
+        has_moved
     }
 
     /// Do for a log what needs no command.
@@ -226,7 +226,7 @@ impl Sets {
                 let (frames, hold) = (op.partial_buffer(), op.work().map(Hold::Work));
                 self.log_mut(id, slot).command_issued();
                 let place = (PPL_HEADER_SECTORS + payload, rows);
-                self.write_area(id, keeper, Owner::PplLog, place, frames, hold, call);
+                self.write_area((id, keeper), Owner::PplLog, place, frames, hold, call);
             }
             payload += rows;
         }
@@ -234,7 +234,7 @@ impl Sets {
         header.encode(&mut bytes);
         for keeper in keepers.into_iter().flatten() {
             self.log_mut(id, slot).command_issued();
-            self.write_log_header(id, keeper, Owner::PplLog, &bytes, call);
+            self.write_log_header((id, keeper), Owner::PplLog, &bytes, call);
         }
     }
 

@@ -180,7 +180,7 @@ impl Sets {
             let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
             self.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
             let owner = Owner::PplSetup;
-            self.write_area(id, index, owner, (at, len), PoolOffset::ZERO, None, call);
+            self.write_area((id, index), owner, (at, len), PoolOffset::ZERO, None, call);
             at += len;
         }
     }
@@ -202,13 +202,12 @@ impl Sets {
         let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
         let mut bytes = [0; PPL_HEADER_BYTES];
         PplHeader::new(uuid, generation).encode(&mut bytes);
-        self.write_log_header(id, index, Owner::PplSetup, &bytes, call);
+        self.write_log_header((id, index), Owner::PplSetup, &bytes, call);
     }
 
     pub(super) fn write_log_header(
         &mut self,
-        id: SetId,
-        index: usize,
+        (id, index): (SetId, usize),
         owner: Owner,
         bytes: &[u8; PPL_HEADER_BYTES],
         call: &mut Call,
@@ -216,7 +215,7 @@ impl Sets {
         let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
         member.count_write(PPL_HEADER_SECTORS);
         let (lba, _) = member.ppl_area().expect("it was chosen for its log");
-        self.write_metadata(id, index, owner, lba, bytes, PPL_HEADER_BYTES, call);
+        self.write_metadata((id, index), owner, lba, (bytes, PPL_HEADER_BYTES), call);
     }
 
     /// A member joins: the content of its area does not belong to its new slot. Its header states, as the others' do,
