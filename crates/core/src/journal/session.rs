@@ -77,8 +77,10 @@ pub(crate) enum Demand {
     Hurries,
 }
 
-/// The relation of a set to the journal.
+/// The relation of a set to the journal. It has a tag of its own, as [`Stage`] has: a journalled write asks for it several
+/// times, and a tag that is packed into other fields takes more steps to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum SetState {
     /// The journal holds nothing for the set.
     Off(Demand),
@@ -105,6 +107,7 @@ pub(crate) struct Marked {
 
 /// The progress of a set that has the mark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum Stage {
     /// The set is being started, and its part of the log is not loaded yet.
     Replaying,
