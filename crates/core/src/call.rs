@@ -3,7 +3,7 @@
 
 use openraid_units::{DriveId, Instant, Nanos, SetId, Slot, Tag};
 
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::{Actions, Notice, NoticeKind};
 use crate::array::sets::Sets;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
@@ -40,6 +40,13 @@ impl Base {
             more_to_do: false,
             planted: Planted::default(),
         }
+    }
+
+    /// A call begins at this time.
+    #[inline(always)]
+    pub(crate) fn set_time(&mut self, now: Instant) {
+        self.now = now;
+        self.trace.set_time(now);
     }
 }
 
@@ -145,7 +152,7 @@ impl<'a> Call<'a> {
         drive: Option<DriveId>,
         kind: NoticeKind,
     ) {
-        self.base.trace.notice(sets, id, slot, drive, kind, self.actions);
+        self.actions.notice(Notice { at: self.base.now, array: sets.get(id).array(), slot, drive, kind });
     }
 }
 
@@ -154,7 +161,7 @@ mod tests {
     use openraid_units::{ArrayId, BlockSize, Bytes, DriveLba, PoolOffset, Sectors};
 
     use super::*;
-    use crate::actions::{Data, DriveOp, JobColumn, Notice};
+    use crate::actions::{Data, DriveOp, JobColumn};
     use crate::array::set::Set;
     use crate::events::DriveInfo;
     use crate::geometry::{Geometry, Level, SetSpec};
@@ -224,7 +231,7 @@ mod tests {
         let mut sets = Sets::new();
         let geometry = Geometry::new(&spec).unwrap();
         sets.put(SetId(0), Set::new(ArrayId(3), geometry, (BlockSize::B512, 8), &Limits::small()));
-        base.trace.set_time(Instant(9));
+        base.set_time(Instant(9));
         let place = (SetId(0), Some(Slot(1)));
         Call::new(&mut base, &mut actions).notice(&sets, place, Some(DriveId(1)), NoticeKind::Timeout);
         let (slot, drive, kind) = (Some(Slot(1)), Some(DriveId(1)), NoticeKind::Timeout);

@@ -132,8 +132,7 @@ impl Controller {
     /// Handle all events and advance everything that can continue. `now` never goes back.
     pub fn advance(&mut self, now: Instant, actions: &mut Actions) {
         assert!(now >= self.base.now, "time went back");
-        self.base.now = now;
-        self.base.trace.set_time(now);
+        self.base.set_time(now);
         self.base.more_to_do = false;
         let mut inbox = core::mem::take(&mut self.inbox);
         inbox.drain(..).for_each(|completion| self.on_completion(completion, actions));
@@ -537,12 +536,12 @@ impl Controller {
         if self.requests.wants_pieces() && self.cut_pieces(actions) {
             return true;
         }
-        self.run_rarer(actions)
+        self.run_other_work(actions)
     }
 
     /// The rest of [`Controller::run_one_waiting`]. Not inlined, because the work of a plain request is all before it.
     #[inline(never)]
-    fn run_rarer(&mut self, actions: &mut Actions) -> bool {
+    fn run_other_work(&mut self, actions: &mut Actions) -> bool {
         if self.requests.may_starve() && self.end_starved(actions) {
             return true;
         }

@@ -1,12 +1,11 @@
-//! Output of the engine for readers: the reason of each decision, the steps of requests, notices.
+//! Output of the engine for readers: the reason of each decision, the steps of requests.
 //!
 //! The engine writes the trace and never reads it, so it changes no decision. It has the time of the present call of
 //! [`Controller::advance`](crate::Controller::advance).
 
 use alloc::vec::Vec;
-use openraid_units::{DriveId, Instant, SetId, Slot};
+use openraid_units::{Instant, SetId};
 
-use crate::actions::{Actions, Notice, NoticeKind};
 use crate::array::sets::Sets;
 use crate::io::op::Op;
 use crate::reason::{Reason, TraceEntry};
@@ -66,19 +65,6 @@ impl Trace {
     /// The last decisions, oldest first.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &TraceEntry> {
         self.ring[self.next..].iter().chain(&self.ring[..self.next])
-    }
-
-    /// Send the administrator a notice about a set.
-    pub(crate) fn notice(
-        &self,
-        sets: &Sets,
-        set: SetId,
-        slot: Option<Slot>,
-        drive: Option<DriveId>,
-        kind: NoticeKind,
-        actions: &mut Actions,
-    ) {
-        actions.notice(Notice { at: self.now, array: sets.get(set).array(), slot, drive, kind });
     }
 
     /// The steps that are kept.

@@ -358,7 +358,7 @@ impl Controller {
         self.cache.next_due(self.base.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
     }
 
-    /// Do a step of a destage for which the cache changes, and all that follow at once.
+    /// Do a step of a destage that changes the cache, and the steps after it that follow at once.
     pub(crate) fn step_destage(&mut self, index: u32, mut step: CacheStep, actions: &mut Actions) {
         if self.ops[index].kind() == OpKind::Destage {
             if step == CacheStep::Clean {

@@ -50,7 +50,7 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// What it means for a destage.
+    /// The step of a destage that follows, if it needs the cache.
     pub(crate) fn of_destage(self) -> Option<CacheStep> {
         match self {
             Self::Held => None,

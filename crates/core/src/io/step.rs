@@ -190,7 +190,7 @@ impl Ops {
 /// The step of a destage operation that changes the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum CacheStep {
-    /// It has its range, or what was chosen is on the members and clean: choose the dirty data to write next.
+    /// It has its range, and nothing to write is chosen: choose the next dirty data.
     Choose,
     /// The chosen rows are planned and have buffers: copy the dirty lines there.
     Stage,
