@@ -574,7 +574,7 @@ impl Controller {
             if self.sets.find(id).is_some() {
                 moved |= self.pump_marks(id, actions);
                 self.hand_on(actions);
-                moved |= self.pump_set(id, actions);
+                moved |= self.sets.pump_set(id, &mut self.ops, &mut Call::new(&mut self.base, actions));
             }
         }
         self.answer_admin(actions);

@@ -43,7 +43,10 @@ impl Controller {
             AdminCommand::Remove { array, drive } => self.admin_remove(array, drive),
             AdminCommand::Add { array, member } => self.admin_add(array, member, actions),
             AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),
-            AdminCommand::Scrub { array, mode } => self.admin_scrub(array, mode, actions),
+            AdminCommand::Scrub { array, mode } => {
+                let call = &mut Call::new(&mut self.base, actions);
+                self.arrays.set_of(&self.sets, array).and_then(|id| self.sets.begin_scrub(id, mode, call))
+            }
             AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
             AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
             AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),

@@ -197,46 +197,47 @@ impl Controller {
         let (journal, mut with) = self.journal_and_others(actions);
         moved | journal.pump_session(id, &mut with)
     }
+}
 
+impl Sets {
     /// Let a set do its other due work; true if something has changed.
-    pub(crate) fn pump_set(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.sets.get(id).metadata.is_none() {
+    pub(crate) fn pump_set(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
+        if self.get(id).metadata.is_none() {
             return false;
         }
-        let call = &mut Call::new(&mut self.base, actions);
-        let mut moved = self.sets.pump_metadata(id, call);
-        if self.sets.get(id).ppl.is_some() {
+        let mut moved = self.pump_metadata(id, call);
+        if self.get(id).ppl.is_some() {
             // Failures may have become durable.
-            self.sets.logs_are_due();
-            moved |= self.sets.pump_ppl_start(id, &mut self.ops, call);
+            self.logs_are_due();
+            moved |= self.pump_ppl_start(id, ops, call);
         }
-        if !self.sets.get(id).is_running() || self.sets.get(id).journal.is_redoing() {
+        if !self.get(id).is_running() || self.get(id).journal.is_redoing() {
             return moved;
         }
-        self.sets.notice_finished(id, call);
-        self.sets.pump_bitmap_age(id, call);
-        moved |= self.sets.start_task(id, call);
-        moved |= self.pump_task(id, actions);
-        moved | self.sets.pump_repairs(&mut self.ops, id)
+        self.notice_finished(id, call);
+        self.pump_bitmap_age(id, call);
+        moved |= self.start_task(id, call);
+        moved |= self.pump_task(id, ops, call);
+        moved | self.pump_repairs(ops, id)
     }
 
     /// Make operations for the task of a set, as its rate and depth allow.
-    fn pump_task(&mut self, id: SetId, actions: &mut Actions) -> bool {
+    fn pump_task(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
         let mut moved = false;
         let mut skips = 0;
-        while let Some(unit) = self.sets.next_unit(&mut self.ops, self.base.now, id) {
+        while let Some(unit) = self.next_unit(ops, call.now(), id) {
             moved = true;
-            let set = self.sets.get(id);
+            let set = self.get(id);
             let task = set.tasks.task.as_ref().expect("just seen");
             let (from, to) = (unit * task.unit, ((unit + 1) * task.unit).min(task.total));
             let passes = task.only_marked && !is_marked(set, task.kind, from, to);
-            let op = if passes && self.ops.locks().is_empty() {
+            let op = if passes && ops.locks().is_empty() {
                 None
             } else {
-                unit_op(set, id, unit).filter(|op| !passes || self.ops.locks().is_in_work(op))
+                unit_op(set, id, unit).filter(|op| !passes || ops.locks().is_in_work(op))
             };
-            let now = self.base.now;
-            let set = self.sets.get_mut(id);
+            let now = call.now();
+            let set = self.get_mut(id);
             let rate = match set.tasks.task.as_ref().expect("just seen").kind {
                 TaskKind::Check | TaskKind::Repair => set.policy().scrub_rate,
                 TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => set.policy().rebuild_rate,
@@ -247,7 +248,7 @@ impl Controller {
                 task.unit_done(unit);
                 skips += 1;
                 if skips == SKIPS_MAX {
-                    self.sets.look();
+                    self.look();
                     break;
                 }
                 continue;
@@ -261,14 +262,12 @@ impl Controller {
                 task.next_unit_at = task.next_unit_at.max(now) + pause;
             }
             set.begin_op();
-            let key = self.ops.put(op);
-            self.ops.wake(key.index);
+            let key = ops.put(op);
+            ops.wake(key.index);
         }
-        self.sets.checkpoint_task(id, &mut Call::new(&mut self.base, actions)) | moved
+        self.checkpoint_task(id, call) | moved
     }
-}
 
-impl Sets {
     /// An operation of background work ended.
     pub(crate) fn on_background_done(&mut self, op: &Op, call: &mut Call) {
         self.look();

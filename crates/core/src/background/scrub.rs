@@ -3,13 +3,12 @@
 use openraid_units::{ArrayId, Instant, Sectors, SetId};
 
 use super::Task;
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::NoticeKind;
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::call::Call;
-use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::op::Op;
 use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
@@ -77,16 +76,18 @@ impl Sets {
     }
 }
 
-impl Controller {
-    pub(crate) fn admin_scrub(
+impl Sets {
+    /// Begin a check or a repair of a set.
+    ///
+    /// # Errors
+    /// The reason why there is nothing to compare, or the task that the set has already.
+    pub(crate) fn begin_scrub(
         &mut self,
-        array: ArrayId,
+        id: SetId,
         mode: ScrubMode,
-        actions: &mut Actions,
+        call: &mut Call,
     ) -> Result<AdminOutcome, AdminError> {
-        let now = self.base.now;
-        let id = self.arrays.set_of(&self.sets, array)?;
-        let set = self.sets.get_mut(id);
+        let set = self.get_mut(id);
         if let Some(task) = &set.tasks.task {
             return Err(AdminError::TaskRuns(task.kind));
         }
@@ -95,15 +96,14 @@ impl Controller {
             set.tasks.next_id();
             let gap = set.gap();
             set.tasks.begin_scrub(mode, gap);
-            set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), now);
+            set.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), call.now());
             return Err(AdminError::NotComparable(why));
         }
-        let call = &mut Call::new(&mut self.base, actions);
-        self.sets.put_task(id, (mode.kind(), None), (Sectors::ZERO, false), call);
-        let set = self.sets.get_mut(id);
+        self.put_task(id, (mode.kind(), None), (Sectors::ZERO, false), call);
+        let set = self.get_mut(id);
         let gap = set.gap();
         set.tasks.begin_scrub(mode, gap);
-        call.notice(&self.sets, (id, None), None, NoticeKind::CheckStarted(mode));
+        call.notice(self, (id, None), None, NoticeKind::CheckStarted(mode));
         Ok(AdminOutcome::Done)
     }
 }
