@@ -68,19 +68,42 @@ fn the_time_of_firmware_makes_the_answer_uncertain_if_firmware_is_the_limit() {
     let plans = plans(&request);
     let plan = possible(&plans[0]);
     let library = Library::builtin();
-    let kib_us = |end| {
-        let edges = [("quirks.read_kib_us".to_owned(), end)].into();
-        library.controller_at("3ware-9650se", &edges).unwrap().quirk_number("read_kib_us").unwrap()
+    // One request of 64 KiB at a time: each takes the processor, and waits for all of its bytes.
+    let own = |kib_us: f64, command_us: f64| 64.0 * kib_us + command_us;
+    let at = |end| {
+        let other =
+            if end == openraid_models::Edge::Low { openraid_models::Edge::High } else { openraid_models::Edge::Low };
+        let edges = [("quirks.read_kib_us".to_owned(), end), ("cpu.command_us".to_owned(), other)].into();
+        let controller = library.controller_at("3ware-9650se", &edges).unwrap();
+        own(controller.quirk_number("read_kib_us").unwrap(), controller.cpu.command.value.get() as f64 / 1e3)
     };
-    let (low, high) = (kib_us(openraid_models::Edge::Low), kib_us(openraid_models::Edge::High));
-    let now = library.controller("3ware-9650se").unwrap().quirk_number("read_kib_us").unwrap();
-    // One request of 64 KiB at a time: each waits for all of its bytes.
+    let now = own(13.5, 40.0);
     let took = 1e6 / plan.healthy.iops;
-    let (faster, slower) = (took / (took - 64.0 * (now - low)) - 1.0, 1.0 - took / (took + 64.0 * (high - now)));
+    let least = took - (now - at(openraid_models::Edge::Low));
+    let most = took + (at(openraid_models::Edge::High) - now);
+    let (faster, slower) = (took / least - 1.0, 1.0 - took / most);
     let (value, change) = &plan.uncertain[0];
-    assert_eq!(value, "3ware-9650se: quirks.read_kib_us");
+    assert_eq!(value, "3ware-9650se: quirks.read_kib_us, and what was fitted with it");
     assert!((change / 100.0 / faster.max(slower) - 1.0).abs() < 0.2, "{change}: {faster} {slower}");
     assert!(plan.uncertain_percent >= *change);
+}
+
+#[test]
+fn values_that_one_figure_fixed_give_that_figure_at_both_ends() {
+    let library = Library::builtin();
+    let axes = Axes { op: Some(crate::cell::Direction::Read), bs: Some(64 << 10), qd: Some(1), ..Axes::default() };
+    let cell = CellSpec::new("3ware-9650se", "single".parse().unwrap(), Pattern::Sequential).with(axes);
+    let cell = CellSpec { effort: Effort::QUICK, ..cell };
+    let values = uncertain(&library, &cell).unwrap();
+    let value = values.iter().find(|value| value.field == "quirks.read_kib_us").unwrap();
+    assert!(values.iter().all(|value| value.field != "cpu.command_us"));
+    for end in [openraid_models::Edge::Low, openraid_models::Edge::High] {
+        let mut spec = crate::cell::machine_spec(&library, &cell).unwrap();
+        value.put(&library, &mut spec, end).unwrap();
+        let found = crate::cell::run_cell_with(&library, &cell, &spec).unwrap().mbps;
+        // The review has 63 MB/s.
+        assert!((found / 63.0 - 1.0).abs() < 0.1, "{found} at {end:?}");
+    }
 }
 
 #[test]
