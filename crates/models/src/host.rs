@@ -5,7 +5,10 @@ use crate::head::Head;
 use crate::reader::{read_file, Edges, Section};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
-use openraid_units::Nanos;
+use openraid_units::{Bytes, Nanos};
+
+/// Maximum memory for descriptions of files.
+const KEPT_MAX: u64 = 1 << 40;
 
 /// A host.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,6 +27,8 @@ pub struct HostProfile {
     pub xor_rate: Sourced<Rate>,
     /// Number of processors. One worker uses one of them at most.
     pub processors: Sourced<u32>,
+    /// Memory in which it keeps NTFS's descriptions of files; `None` if the profile does not say.
+    pub kept_descriptions: Option<Sourced<Bytes>>,
 }
 
 impl HostProfile {
@@ -49,6 +54,7 @@ impl HostProfile {
         let (head, _) = Head::read(top, &["host"]);
         let cost = top.section("cost");
         let time = |base: &str| cost.quantity(base, Dimension::Time, 0, 1_000_000_000).map(Nanos);
+        let ntfs = top.optional_section("ntfs");
         let host = Self {
             head,
             read: time("read"),
@@ -57,7 +63,11 @@ impl HostProfile {
             per_kib: time("per_kib"),
             xor_rate: cost.quantity("xor_rate", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
             processors: crate::drive::small(&cost.quantity("processors", Dimension::Count, 1, 1024)),
+            kept_descriptions: ntfs.as_ref().map(|ntfs| ntfs.quantity("kept", Dimension::Size, 0, KEPT_MAX).map(Bytes)),
         };
+        if let Some(ntfs) = ntfs {
+            ntfs.finish();
+        }
         cost.finish();
         host
     }

@@ -417,3 +417,16 @@ fn ways_of_a_controller_that_contradict_each_other_are_refused() {
     let error = ControllerProfile::parse("w.toml", &empty).unwrap_err();
     assert!(error.to_string().contains("the cache has no size"), "{error}");
 }
+
+#[test]
+fn a_host_says_how_much_of_its_file_descriptions_it_keeps_or_says_nothing() {
+    let good = text("hosts/xeon-2003.toml");
+    assert_eq!(HostProfile::parse("w.toml", &good).unwrap().kept_descriptions, None);
+    let with = |line: &str| HostProfile::parse("w.toml", &format!("{good}[ntfs]\n{line}\n"));
+    let kept = with("kept_mib = { value = 8, range = [4, 16], from = \"scaled\" }").unwrap().kept_descriptions;
+    assert_eq!(kept.unwrap().value.get(), 8 << 20);
+    for line in ["", "kept_mib = { value = -1, from = \"scaled\" }", "kept = 8", "kept_mib = 8\npages = 3"] {
+        let errors = with(line).unwrap_err();
+        assert!(errors.0.iter().all(|error| error.field.starts_with("ntfs.") && !error.remedy.is_empty()), "{errors}");
+    }
+}

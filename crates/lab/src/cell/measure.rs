@@ -436,7 +436,7 @@ fn application<T: Target + ?Sized>(
     }
     // The requests of an application do not depend on the array or its cache, so the work is the same for all.
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));
-    let mut session = Session::new(app, fs, users, seed, scale);
+    let mut session = Session::new(app, fs, users, seed, scale).with_kept(target.kept_descriptions());
     let mut closed = ClosedLoop::new(options(cell, users, 1));
     let wanted = session.start_bytes();
     let (mut start, mut begun) = (Recorder::new(users), 0);

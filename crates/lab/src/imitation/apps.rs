@@ -3,16 +3,20 @@
 //! A session has a working set of places (the files and scratch space that the program has open) and does runs. For
 //! each run it chooses a place and reads or writes some requests in sequence there. Recently used places are chosen
 //! more often than others, which makes a controller's cache effective. From time to time the session closes a file and
-//! opens another. A write records that, and NTFS reads the description of the next file from anywhere in its MFT.
+//! opens another. A write records that, and NTFS reads the description of the next file from anywhere in its MFT. If the
+//! profile of the host says how much of the MFT it keeps in memory, the description is that of the file at the session's
+//! next place, and is read only if the host does not have its page.
 //! FAT32's directories and table are small and stay in the host's memory. The numbers are guesses about the programs.
 //! The numbers for locality are calibrated on one array (RAID 0, NTFS, docs/calibration.md); everything else is
 //! prediction.
 
-use super::volume::PARTITION_BYTES;
+use super::kept::KeptPages;
+use super::volume::{PAGE, PARTITION_BYTES, RECORD_BYTES};
 use crate::cell::{FileSystem, TraceApp};
 use crate::load::{Request, Source, Step};
 use crate::target::IoKind;
 use openraid_sim::Random;
+use openraid_units::Bytes;
 
 /// The disk requests of an application.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -155,6 +159,8 @@ pub struct Session {
     fs: FileSystem,
     users: Vec<User>,
     notes: u64,
+    /// The pages of the MFT that the host has in memory, if it is known how many it keeps.
+    kept: Option<KeptPages>,
 }
 
 impl Session {
@@ -173,7 +179,14 @@ impl Session {
             since: 0,
             looks: false,
         };
-        Self { model, layout, fs, users: (0..users).map(user).collect(), notes: 0 }
+        Self { model, layout, fs, users: (0..users).map(user).collect(), notes: 0, kept: None }
+    }
+
+    /// The session on a host that keeps this much of NTFS's file descriptions in its memory.
+    #[must_use]
+    pub fn with_kept(mut self, room: Option<Bytes>) -> Self {
+        self.kept = room.map(|room| KeptPages::new(room.get() / PAGE));
+        self
     }
 
     /// Number of bytes that this number of users needs on the target.
@@ -231,11 +244,17 @@ impl User {
         self.kind = if reads { IoKind::Read } else { IoKind::Write };
     }
 
-    /// The read of NTFS before a file: a random page of its MFT or of an index.
-    fn look_up(&mut self, layout: Layout) -> Request {
-        self.looks = false;
-        let offset = layout.descriptions_start + self.random.below(layout.descriptions / 4096) * 4096;
-        Request { kind: IoKind::Read, offset, len: 4096 }
+    /// The page of the MFT that NTFS reads before a file: a random one, or one of an index.
+    fn any_page(&mut self, layout: Layout) -> u64 {
+        self.random.below(layout.descriptions / PAGE)
+    }
+
+    /// The page of the MFT that describes the file at this user's place. The files of all users were made one after the
+    /// other, so their records follow each other.
+    fn page_of_file(&self, model: &AppModel, layout: Layout, number: u16) -> u64 {
+        let files = model.working_set.div_ceil(model.file_bytes);
+        let record = u64::from(number) * files + self.at / model.file_bytes;
+        record * RECORD_BYTES / PAGE % (layout.descriptions / PAGE)
     }
 }
 
@@ -244,7 +263,18 @@ impl Source for Session {
         let (model, fs, layout) = (self.model, self.fs, self.layout);
         let user = &mut self.users[usize::from(worker)];
         if user.looks {
-            return Step::Ask(user.look_up(layout));
+            user.looks = false;
+            let (page, found) = match &mut self.kept {
+                None => (user.any_page(layout), false),
+                Some(kept) => {
+                    let page = user.page_of_file(&model, layout, worker);
+                    (page, kept.uses(page))
+                }
+            };
+            if !found {
+                let offset = layout.descriptions_start + page * PAGE;
+                return Step::Ask(Request { kind: IoKind::Read, offset, len: 4096 });
+            }
         }
         if user.left == 0 {
             user.begin(&model);
@@ -269,6 +299,7 @@ impl Source for Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn a_session_stays_in_its_room_and_has_its_shares() {
@@ -291,6 +322,52 @@ mod tests {
                 assert!((share - f64::from(model.reads) / 100.0).abs() < 0.05, "{app}: {share}");
             }
         }
+    }
+
+    /// The reads of the MFT in a session of two users with this much room on its host: by page, and the openings of
+    /// files.
+    fn reads_of_descriptions(app: TraceApp, room: Bytes) -> (BTreeMap<u64, u64>, u64) {
+        let mut session = Session::new(app, FileSystem::Ntfs, 2, 7, WHOLE).with_kept(Some(room));
+        let (mut pages, mut openings) = (BTreeMap::new(), 0);
+        for number in 0..400_000u32 {
+            let Step::Ask(request) = session.next(u16::try_from(number % 2).unwrap()) else { panic!("it never ends") };
+            let log = DESCRIPTIONS_START - LOG_BYTES..DESCRIPTIONS_START;
+            openings += u64::from(log.contains(&request.offset));
+            if request.offset >= DESCRIPTIONS_START {
+                *pages.entry((request.offset - DESCRIPTIONS_START) / PAGE).or_default() += 1;
+            }
+        }
+        (pages, openings)
+    }
+
+    #[test]
+    fn descriptions_are_those_of_the_sessions_files_and_are_read_once_if_the_host_keeps_them() {
+        for app in TraceApp::ALL {
+            let model = AppModel::of(*app);
+            let files = 2 * model.working_set.div_ceil(model.file_bytes);
+            let all = (files * RECORD_BYTES).div_ceil(PAGE);
+            let (pages, openings) = reads_of_descriptions(*app, Bytes(all * PAGE));
+            assert!(pages.len() as u64 <= all && pages.values().all(|reads| *reads == 1), "{app}: {pages:?}");
+            // A host that keeps nothing reads a page for each opening but the last of a user, which is still to come.
+            let (pages, without) = reads_of_descriptions(*app, Bytes::ZERO);
+            assert!(openings > 4 * all && without - pages.values().sum::<u64>() <= 2, "{app}: {openings} {without}");
+        }
+    }
+
+    #[test]
+    fn hot_places_have_hot_descriptions() {
+        // One file has four places and one page has four files, so the first quarter of each user's pages is hot.
+        let app = TraceApp::Winmark99;
+        let model = AppModel::of(app);
+        let (pages, _) = reads_of_descriptions(app, Bytes::ZERO);
+        let (files, all) = (model.working_set / model.file_bytes, pages.values().sum::<u64>() as f64);
+        let hot = |page: u64| page * PAGE / RECORD_BYTES % files < files / 4;
+        let share = pages.iter().filter(|(page, _)| hot(**page)).map(|(_, reads)| reads).sum::<u64>() as f64 / all;
+        let expected = 0.5 + 0.5 / 4.0;
+        let error = (expected * (1.0 - expected) / all).sqrt();
+        // A page at an end of a quarter may belong to both sides of it.
+        let edge = 4.0 * expected / pages.len() as f64;
+        assert!((share - expected).abs() < 3.0 * error + edge, "{share}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod apps;
 mod files;
 mod graph;
+mod kept;
 mod volume;
 
 pub use apps::{AppModel, Session};

@@ -22,11 +22,11 @@ use openraid_units::Nanos;
 /// Size of a partition of the file-copy test.
 pub const PARTITION_BYTES: u64 = 32_000_000_000 / PAGE * PAGE;
 /// The host reads and writes metadata of files in pages of this size.
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 /// Number of files whose metadata are written together: for NTFS, which also has a log, and for FAT32.
 const BATCH_FILES: (u64, u64) = (16, 64);
 /// Size of a file's MFT record in bytes.
-const RECORD_BYTES: u64 = 1024;
+pub(super) const RECORD_BYTES: u64 = 1024;
 /// Size of NTFS's log in bytes.
 const LOG_BYTES: u64 = 64 << 20;
 /// Size of the indices, which end where the bitmap begins. Both are at the end of the MFT's area, unless that is too

@@ -108,6 +108,10 @@ pub trait Target {
     fn destage(&self) -> Option<Late> {
         None
     }
+    /// Memory in which a simulated host keeps descriptions of files, if its profile says so.
+    fn kept_descriptions(&self) -> Option<Bytes> {
+        None
+    }
 }
 
 /// The delay with which a simulated target writes acknowledged data to its members.

@@ -11,6 +11,7 @@ use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 pub struct SimTarget {
     machine: Machine,
     facts: TargetFacts,
+    kept_descriptions: Option<Bytes>,
 }
 
 /// The text for a state of SSDs in a test bed.
@@ -67,7 +68,8 @@ impl SimTarget {
             link_mbps: None,
             bed,
         };
-        Ok(Self { machine, facts })
+        let kept_descriptions = spec.host_profile(library)?.kept_descriptions.as_ref().map(|size| size.value);
+        Ok(Self { machine, facts, kept_descriptions })
     }
 
     /// The machine.
@@ -91,6 +93,10 @@ impl SimTarget {
 impl Target for SimTarget {
     fn facts(&self) -> &TargetFacts {
         &self.facts
+    }
+
+    fn kept_descriptions(&self) -> Option<Bytes> {
+        self.kept_descriptions
     }
 
     fn now(&self) -> Instant {

@@ -232,10 +232,7 @@ impl MachineSpec {
             Some(bus) => bus,
             None => library.bus(&controller.bus).map_err(lost)?,
         };
-        let host = match &self.host {
-            Some(host) => host,
-            None => library.host(&controller.host).map_err(lost)?,
-        };
+        let host = self.host_profile(library)?;
         let link = self.port(library)?;
         let way = self.way(bus);
         let software = controller.kind == ControllerKind::Software;
@@ -293,6 +290,17 @@ impl MachineSpec {
             parts.taught = parts.keeps_lessons && self.history == LoadHistory::Random;
         }
         Ok(parts)
+    }
+
+    /// The host of the machine.
+    ///
+    /// # Errors
+    /// A name without a profile.
+    pub fn host_profile<'a>(&'a self, library: &'a Library) -> Result<&'a HostProfile, MachineError> {
+        match &self.host {
+            Some(host) => Ok(host),
+            None => library.host(&self.controller.host).map_err(|error| MachineError::Part(error.to_string())),
+        }
     }
 
     /// The link of the controller's ports.
