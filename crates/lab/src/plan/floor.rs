@@ -20,7 +20,7 @@ pub enum LoadClass {
 }
 
 /// Published figures that were not used for tuning. The first number counts figures that the model predicts within its own error, the second number counts all of them. A test counts them (`models/validation/figures.json`).
-pub const JUDGED: (usize, usize) = (37, 40);
+pub const JUDGED: (usize, usize) = (38, 40);
 
 impl LoadClass {
     /// All classes.
