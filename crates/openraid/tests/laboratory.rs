@@ -340,7 +340,7 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
     let plan = &planned["levels"][0]["possible"];
     let (count, values) = (json["uncertain_values"].clone(), plan["uncertain"].as_array().expect("values"));
     assert_eq!(count, values.len());
-    assert_eq!(values[0][0], "3ware-9650se: quirks.read_kib_us");
+    assert_eq!(values[0][0], "3ware-9650se: quirks.read_kib_us, and what was fitted with it");
     // The same cells, the same runs.
     for key in ["uncertain", "uncertain_percent", "chance_percent", "low_percent", "high_percent", "model_percent"] {
         assert_eq!(json["range"][key], plan[key], "{key}");
@@ -350,7 +350,10 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
     assert!(output("raid0x2").contains(&format!("{words}; --range says how much they change this\n")));
     let ranged = output("raid1x2 --degraded 1 --range");
     assert!(ranged.contains(&format!("{words}: parameters move requests/s by ")), "{ranged}");
-    assert!(ranged.contains("; largest uncertainty: 3ware-9650se: quirks.read_kib_us (up to "), "{ranged}");
+    assert!(
+        ranged.contains("; largest uncertainty: 3ware-9650se: quirks.read_kib_us, and what was fitted with it (up to "),
+        "{ranged}"
+    );
     assert!(output("single --range").contains(": parameters move requests/s by "), "of a single drive, too");
     assert!(ranged.contains("for the model itself on loads of this kind\n"), "{ranged}");
     fs::write(lab.path("t.csv"), "0,0,4096,R,0.0\n").expect("written");
