@@ -10,6 +10,8 @@ mod counts;
 mod journal;
 #[path = "machine/profiles.rs"]
 mod profiles;
+#[path = "machine/queues.rs"]
+mod queues;
 #[path = "machine/quirks.rs"]
 mod quirks;
 #[path = "machine/support.rs"]

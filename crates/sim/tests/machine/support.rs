@@ -2,17 +2,19 @@
 
 use std::collections::VecDeque;
 
-use openraid_core::actions::{DriveCommand, DriveOp};
+use openraid_core::actions::{DriveCommand, DriveOp, IoClass};
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use openraid_models::{ConstantProfile, DriveKind, DriveProfile, Head, ServiceLaw, Sourced};
 use openraid_sim::machine::{ArrayLevel, ArraySpec, HostIo, IoDone, IoKind, Machine, MachineParts};
 use openraid_sim::Random;
 use openraid_units::{Bytes, Instant, Nanos, Sectors, Tag};
 
+/// The mean service time of the drives with a law.
+pub const SERVICE: Nanos = Nanos::from_millis(5);
 /// 16 GiB.
 pub const SECTORS: u64 = 32 << 20;
 
-/// A drive with random service times, first come, first served.
+/// A drive with random service times, first come, first served. Flushes and metadata take no time.
 #[derive(Clone, Debug)]
 pub struct ExponentialDrive {
     mean: f64,
@@ -45,7 +47,8 @@ impl DriveModel for ExponentialDrive {
         SECTORS
     }
     fn submit(&mut self, now: Instant, command: &DriveCommand) {
-        let time = if command.op == DriveOp::Flush { Nanos::ZERO } else { exponential(&mut self.random, self.mean) };
+        let hosts = command.op != DriveOp::Flush && command.class != IoClass::Metadata;
+        let time = if hosts { exponential(&mut self.random, self.mean) } else { Nanos::ZERO };
         self.free = self.free.max(now) + time;
         self.busy += time;
         self.under_way.push_back((self.free, command.tag));
