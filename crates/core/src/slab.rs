@@ -120,10 +120,12 @@ impl<T> Slab<T> {
         self.entries[index as usize].generation
     }
 
-    /// Values with their indices, in order of index.
+    /// Values with their indices, in order of index. The free places after the last value are not visited: places are
+    /// taken again soon, so a table that was never full is short.
     #[allow(clippy::cast_possible_truncation)] // the capacity is a u32
     pub fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
-        self.entries.iter().enumerate().filter_map(|(i, e)| e.value.as_ref().map(|v| (i as u32, v)))
+        let values = self.entries.iter().enumerate().filter_map(|(i, e)| e.value.as_ref().map(|v| (i as u32, v)));
+        values.take(self.len as usize)
     }
 }
 

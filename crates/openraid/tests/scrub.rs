@@ -301,7 +301,7 @@ fn the_first_sync_of_sparse_members_leaves_them_sparse() {
         ("--level 5 --chunk 64K --spare d4", "d0 d1 d2 d3"),
     ] {
         let lab = Lab::new("scrub");
-        lab.line(&format!("create data --file-size 256M {options} {members}")).expect(0);
+        lab.line(&format!("create data --file-size 64M {options} {members}")).expect(0);
         let used = || -> u64 {
             let blocks = |name: &str| std::fs::metadata(lab.path(name)).expect("a member").blocks() * 512;
             members.split_whitespace().map(blocks).sum()
