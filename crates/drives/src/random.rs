@@ -6,6 +6,7 @@
 
 /// One step of splitmix64: a good mix of 64 bits into 64 bits.
 #[must_use]
+#[inline]
 pub const fn mix(value: u64) -> u64 {
     let z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -90,9 +91,12 @@ impl Random {
 
     /// Fill with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
-        for piece in out.chunks_mut(8) {
-            let word = self.bits().to_le_bytes();
-            piece.copy_from_slice(&word[..piece.len()]);
+        let (words, rest) = out.as_chunks_mut::<8>();
+        for word in words {
+            *word = self.bits().to_le_bytes();
+        }
+        if !rest.is_empty() {
+            rest.copy_from_slice(&self.bits().to_le_bytes()[..rest.len()]);
         }
     }
 }

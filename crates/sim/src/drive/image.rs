@@ -30,8 +30,11 @@ impl Fresh {
         match self {
             Self::Zeroes => out.fill(0),
             Self::Junk(seed) => {
-                for (word, place) in out.chunks_exact_mut(8).zip((at..).step_by(8)) {
-                    word.copy_from_slice(&mix(seed ^ place).to_le_bytes());
+                let (words, _) = out.as_chunks_mut::<8>();
+                let mut place = at;
+                for word in words {
+                    *word = mix(seed ^ place).to_le_bytes();
+                    place += 8;
                 }
             }
         }

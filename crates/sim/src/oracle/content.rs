@@ -60,16 +60,23 @@ fn index(offset: u64) -> usize {
 
 /// The bytes of a stamp at a place of the array, with any alignment.
 pub fn fill_stamp(stamp: u64, offset: u64, out: &mut [u8]) {
-    let mut at = offset;
+    let word = |number: u64| mix(stamp.rotate_left(32) ^ number).to_le_bytes();
+    let within = index(offset % 8);
+    let mut number = offset / 8;
     let mut rest = out;
-    while !rest.is_empty() {
-        let within = index(at % 8);
-        let count = (8 - within).min(rest.len());
-        let word = mix(stamp.rotate_left(32) ^ (at / 8)).to_le_bytes();
-        let (piece, more) = rest.split_at_mut(count);
-        piece.copy_from_slice(&word[within..within + count]);
+    if within > 0 {
+        let (first, more) = rest.split_at_mut((8 - within).min(rest.len()));
+        first.copy_from_slice(&word(number)[within..within + first.len()]);
         rest = more;
-        at += count as u64;
+        number += 1;
+    }
+    let (words, rest) = rest.as_chunks_mut::<8>();
+    for own in words {
+        *own = word(number);
+        number += 1;
+    }
+    if !rest.is_empty() {
+        rest.copy_from_slice(&word(number)[..rest.len()]);
     }
 }
 
