@@ -365,7 +365,7 @@ fn simulate_shows_the_uncertainty_as_plan_does() {
 #[test]
 fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     let lab = Lab::new("cache-sizes");
-    let own = "plan --drives 4 --system 3ware-9650se --levels 0,10,5 --range --way write --block 4K --depth 16 --effort quick";
+    let own = "plan --drives 4 --system 3ware-9650se --levels 0,10,5 --range --way write --block 64K --depth 16 --effort quick";
     let planned = lab.line(&format!("{own} --json")).expect(0).json();
     let level = |number: usize| &planned["levels"][number]["possible"];
     let sizes = |number: usize| level(number)["cache_sizes"].as_array().expect("a list").clone();
@@ -374,7 +374,7 @@ fn plan_says_what_another_size_of_the_cache_brings_to_the_best_level() {
     assert_eq!((sizes(0).len(), sizes(2).len(), level(0)["cache_mib"].as_u64()), (0, 0, Some(256)));
     assert_eq!(sizes(1).iter().map(mib).collect::<Vec<_>>(), [Some(64), Some(1024)]);
     // Those are the figures that simulate has for such a cache; its load becomes steady in time.
-    let simulate = "simulate raid10x4 --system 3ware-9650se --way write --block 4K --depth 16 --effort quick --json";
+    let simulate = "simulate raid10x4 --system 3ware-9650se --way write --block 64K --depth 16 --effort quick --json";
     let small = lab.line(&format!("{simulate} --cache-mib 64")).expect(0).json();
     assert_eq!((&sizes(1)[0]["iops"], &sizes(1)[0]["p99_ms"]), (&small["iops"], &small["p99_ms"]));
     let share = small["iops"].as_f64().expect("a number") / level(1)["healthy"]["iops"].as_f64().expect("a number");
