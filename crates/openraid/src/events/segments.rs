@@ -358,6 +358,12 @@ mod tests {
         Entry::Event(Draft { event: "Fail".into(), text: text.into(), ..Draft::default() })
     }
 
+    /// So many events, numbered from zero, of which each takes 10 kB.
+    fn long_events(count: u64) -> Vec<Entry> {
+        let long = "x".repeat(10_000);
+        (0..count).map(|nth| event(&format!("{nth} {long}"))).collect()
+    }
+
     fn texts(log: &Log) -> Vec<String> {
         log.read().unwrap().events.into_iter().map(|event| event.what.text).collect()
     }
@@ -396,9 +402,7 @@ mod tests {
     fn a_log_is_bounded_and_the_newest_stay() {
         let folder = Folder::new("bounded");
         let log = folder.log(3);
-        let long = "x".repeat(10_000);
-        let entries: Vec<Entry> = (0..150).map(|nth| event(&format!("{nth} {long}"))).collect();
-        log.append(&entries).unwrap();
+        log.append(&long_events(150)).unwrap();
         let files: Vec<u64> =
             fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect();
         assert_eq!(files.iter().filter(|len| **len == SEGMENT_BYTES).count(), 3);
@@ -417,9 +421,7 @@ mod tests {
         log.append(&[event("first")]).unwrap();
         // A folder has the name of a new segment's file: making the file fails, as on a full disk.
         fs::create_dir(folder.0.join("new")).unwrap();
-        let long = "x".repeat(10_000);
-        let entries: Vec<Entry> = (0..60).map(|nth| event(&format!("{nth} {long}"))).collect();
-        log.append(&entries).unwrap();
+        log.append(&long_events(60)).unwrap();
         log.append(&[event("last")]).unwrap();
         let content = log.read().unwrap();
         assert_eq!(content.events.last().map(|own| (own.number, own.what.text.as_str())), Some((62, "last")));
@@ -430,9 +432,7 @@ mod tests {
     fn what_a_writer_has_half_done_is_neither_damage_nor_a_hole() {
         let folder = Folder::new("half");
         let log = folder.log(4);
-        let long = "x".repeat(10_000);
-        let entries: Vec<Entry> = (0..60).map(|nth| event(&format!("{nth} {long}"))).collect();
-        log.append(&entries).unwrap();
+        log.append(&long_events(60)).unwrap();
         let whole = log.read().unwrap();
         let paths: Vec<PathBuf> = log.segments().unwrap().into_iter().map(|(_, path)| path).collect();
         assert_eq!((whole.events.len(), whole.damaged, paths.len()), (60, 0, 3));
