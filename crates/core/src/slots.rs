@@ -16,6 +16,23 @@ pub struct SlotSet {
     high: u64,
 }
 
+/// Number of ones. Most sets have two slots at most: a column of data and its parity.
+#[inline]
+const fn count(bits: u64) -> u32 {
+    let rest = bits & bits.wrapping_sub(1);
+    if rest & rest.wrapping_sub(1) == 0 {
+        (bits != 0) as u32 + (rest != 0) as u32
+    } else {
+        count_many(bits)
+    }
+}
+
+/// Not inlined: it takes a dozen steps, and the compiler would take them before it is known whether they are needed.
+#[inline(never)]
+const fn count_many(bits: u64) -> u32 {
+    bits.count_ones()
+}
+
 impl SlotSet {
     /// No slot.
     pub const EMPTY: Self = Self { low: 0, high: 0 };
@@ -72,9 +89,9 @@ impl SlotSet {
     #[must_use]
     pub const fn len(self) -> u32 {
         if self.high == 0 {
-            self.low.count_ones()
+            count(self.low)
         } else {
-            self.low.count_ones() + self.high.count_ones()
+            count_many(self.low) + count_many(self.high)
         }
     }
     /// Is the set empty?
@@ -87,9 +104,9 @@ impl SlotSet {
     pub const fn rank(self, slot: Slot) -> u32 {
         assert!(slot.0 < MEMBERS_MAX);
         if slot.0 < HALF {
-            (self.low & ((1 << slot.0) - 1)).count_ones()
+            count(self.low & ((1 << slot.0) - 1))
         } else {
-            self.low.count_ones() + (self.high & ((1 << (slot.0 - HALF)) - 1)).count_ones()
+            count_many(self.low) + count_many(self.high & ((1 << (slot.0 - HALF)) - 1))
         }
     }
     /// The slots of `self` that are not in `other`.

@@ -26,15 +26,18 @@ use crate::steps::What;
 pub(crate) struct RowFrames {
     run: Option<Run>,
     buffers: SlotSet,
-    /// A destage: the slots that it writes data to.
-    staged: Option<SlotSet>,
     /// Sectors of each.
     rows: u32,
-    /// The piece's data, from its first column and row on. The rows in work begin some rows later.
-    payload: Payload,
-    stripe: StripeIndex,
-    first: u16,
-    skip: u32,
+    data: RowData,
+}
+
+/// The place of the data of the named slots.
+#[derive(Clone, Copy, Debug)]
+enum RowData {
+    /// A destage: after the buffers, for these slots.
+    Staged(SlotSet),
+    /// The piece's data, from its first column and row on. The rows in work begin `skip` rows later.
+    Payload { payload: Payload, stripe: StripeIndex, first: u16, skip: u32 },
 }
 
 /// Progress of the rows in work of a write.
@@ -64,24 +67,23 @@ impl RowFrames {
     #[inline(always)]
     pub(crate) fn of(op: &Op) -> Self {
         let rows = op.rows_of();
-        Self {
-            run: op.work(),
-            buffers: op.buffers,
-            staged: if let Columns::Dirty { band, .. } = rows.columns { Some(band) } else { None },
-            rows: rows.part.len(),
-            payload: op.payload,
-            stripe: rows.stripe,
-            first: rows.named().0,
-            skip: rows.part.from() - rows.part.range().0,
-        }
+        let data = if let Columns::Dirty { band, .. } = rows.columns {
+            RowData::Staged(band)
+        } else {
+            let skip = rows.part.from() - rows.part.range().0;
+            RowData::Payload { payload: op.payload, stripe: rows.stripe, first: rows.named().0, skip }
+        };
+        Self { run: op.work(), buffers: op.buffers, rows: rows.part.len(), data }
     }
 
+    #[inline(always)]
     fn place(&self, number: u32) -> PoolOffset {
         let run = self.run.expect("buffers were taken");
         run.at + Sectors(u64::from(number) * u64::from(self.rows)).bytes()
     }
 
     /// The work buffer of a slot.
+    #[inline(always)]
     pub(crate) fn buffer(&self, slot: Slot) -> PoolOffset {
         debug_assert!(self.buffers.contains(slot));
         self.place(self.buffers.rank(slot))
@@ -90,23 +92,21 @@ impl RowFrames {
     /// The place of the bytes for a slot that the operation names.
     #[inline(always)]
     pub(crate) fn named(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
-        match self.staged {
-            Some(staged) => self.place(self.buffers.len() + staged.rank(slot)),
-            None => self.with_payload(geometry, slot),
-        }
-    }
-
-    fn with_payload(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
-        let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
-        let StripeRole::Data(column) = parity.role_of(self.stripe, slot) else {
-            unreachable!("requests name data columns")
-        };
-        match self.payload {
-            Payload::Zero { .. } => PoolOffset::ZERO,
-            Payload::None => unreachable!("an operation without payload has no address"),
-            Payload::Host(base) => {
-                let columns = parity.chunk() * u64::from(column - self.first);
-                base + (columns + Sectors(u64::from(self.skip))).bytes()
+        match self.data {
+            RowData::Staged(staged) => self.place(self.buffers.len() + staged.rank(slot)),
+            RowData::Payload { payload, stripe, first, skip } => {
+                let Geometry::Parity(parity) = geometry else { unreachable!("rows are of parity sets") };
+                let StripeRole::Data(column) = parity.role_of(stripe, slot) else {
+                    unreachable!("requests name data columns")
+                };
+                match payload {
+                    Payload::Zero { .. } => PoolOffset::ZERO,
+                    Payload::None => unreachable!("an operation without payload has no address"),
+                    Payload::Host(base) => {
+                        let columns = parity.chunk() * u64::from(column - first);
+                        base + (columns + Sectors(u64::from(skip))).bytes()
+                    }
+                }
             }
         }
     }
@@ -339,7 +339,7 @@ impl OpIo<'_> {
     /// Advance the destage of a stripe to its next step that needs the cache, if it comes so far.
     pub(crate) fn step_row_destage(&mut self, index: u32) -> Option<CacheStep> {
         let op = &self.ops[index];
-        if op.phase == Phase::Planning && op.band().is_empty() {
+        if matches!(op.phase, Phase::Planning) && op.band().is_empty() {
             return Some(CacheStep::Choose);
         }
         self.step_rows(index).of_destage()
@@ -420,7 +420,7 @@ impl OpIo<'_> {
         if op.plan.read.is_empty() {
             return match op.pending {
                 // Without parity nothing is computed.
-                0 if op.phase != Phase::ReadingOld => self.log_row_write(index),
+                0 if !matches!(op.phase, Phase::ReadingOld) => self.log_row_write(index),
                 0 => self.old_data_read(index),
                 _ => Rows::Held,
             };
