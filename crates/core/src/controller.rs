@@ -135,7 +135,8 @@ impl Controller {
         self.base.set_time(now);
         self.base.more_to_do = false;
         let mut inbox = core::mem::take(&mut self.inbox);
-        inbox.drain(..).for_each(|completion| self.on_completion(completion, actions));
+        inbox.iter().for_each(|completion| self.on_completion(*completion, actions));
+        inbox.clear();
         self.inbox = inbox;
         while let Some((token, command)) = self.admin.next() {
             self.on_admin(token, command, actions);
@@ -333,7 +334,6 @@ impl Controller {
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
                 Signal::PaceChanged => self.cache.wait_changed(),
                 Signal::UnitEnded(first, error) => self.requests.release_chain(first, error),
-                Signal::LinesFree => self.requests.lines_are_free(),
                 Signal::LinesHeld => self.requests.wake_all(),
                 Signal::JournalRoom
                 | Signal::EntriesEnded
@@ -484,7 +484,11 @@ impl Controller {
             match owner {
                 EndedFor::Request(request) => self.end_request_op(request, error, actions),
                 EndedFor::Unit(set, data) => {
-                    self.cache.on_destaged(&mut self.sets, self.base.now, set, data, error);
+                    if self.cache.on_destaged(&mut self.sets, self.base.now, set, data, error) {
+                        self.requests.lines_are_free();
+                    } else {
+                        self.requests.wake_all();
+                    }
                     self.hand_on(actions);
                 }
             }

@@ -81,8 +81,6 @@ pub(crate) enum Signal {
     /// A dirty unit of the cache was written, or could not be: the pieces that wait for it continue, with this error. The
     /// first of them is given.
     UnitEnded(u32, Option<ReplyStatus>),
-    /// Lines of the cache became clean: the pieces that wait for lines are called one after the other.
-    LinesFree,
     /// No piece may get lines any more: all that wait for the cache or for the journal are called.
     LinesHeld,
     /// A set is not started: the data that was loaded for it is dropped from the cache.

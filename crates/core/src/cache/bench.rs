@@ -65,7 +65,6 @@ impl Bench {
         while let Some(signal) = self.sets.take_signal() {
             match signal {
                 Signal::UnitEnded(first, error) => self.requests.release_chain(first, error),
-                Signal::LinesFree => self.requests.lines_are_free(),
                 Signal::LinesHeld => self.requests.wake_all(),
                 _ => panic!("{signal:?} is not for pieces"),
             }

@@ -150,32 +150,31 @@ impl Cache {
     /// next rows. False if nothing dirty is left there.
     fn next_band(&mut self, ops: &mut Ops, sets: &Sets, index: u32) -> bool {
         let op = &ops[index];
-        let (set, own) = (sets.get(op.set()), *op.rows_of());
+        let (set, own) = (sets.get(op.set()), op.rows_of());
         let rows = StripeLines::of(own.stripe, set.parity());
         let unit = self.units.get(op.destage().unit);
         let Columns::Dirty { next, .. } = own.columns else { unreachable!("destage is of dirty columns") };
-        let (from, to) = (own.part.from(), own.part.to());
+        let (stripe, from, to) = (own.stripe, own.part.from(), own.part.to());
         // Usually no columns were left for later.
         let here = if next == 0 { SlotSet::EMPTY } else { self.dirty_columns_at(unit, rows, u64::from(from)) };
         let mut left: SlotSet = here.iter().filter(|column| column.0 >= next).collect();
         let (mut first, mut columns, mut most) = (u64::from(from), here, to);
-        let mut part = own.part;
         if left.is_empty() {
             let Some(row) = self.dirty_row_from(unit, rows, u64::from(to)) else { return false };
             (first, columns) = (row, self.dirty_columns_at(unit, rows, row));
             let start = narrow(Sectors(row));
-            let rows_max = part.search_from(start, sets.block_of(ops, index), set.rows_max());
+            let block = sets.block_of(ops, index);
+            let rows_max = ops[index].rows_of_mut().part.search_from(start, block, set.rows_max());
             (left, most) = (columns, start.saturating_add(rows_max));
         }
         let full = u64::from(unit.sectors) == set.parity().full_stripe().get();
         let end = if full { rows.chunk } else { self.band_end(unit, rows, first, columns) };
         let band = if set.ppl.is_some() { side_by_side(left) } else { left };
         let next = band.iter().last().map_or(0, |column| column.0 + 1);
-        let row = set.parity().row(own.stripe);
+        let row = set.parity().row(stripe);
         let slots = band.iter().map(|column| row.slot_of(column.0)).collect();
-        part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
         let own = ops[index].rows_of_mut();
-        own.part = part;
+        own.part.take(narrow(Sectors(first)), narrow(Sectors(end)).min(most));
         own.columns = Columns::Dirty { band: slots, next: if band == left { 0 } else { next } };
         true
     }
@@ -210,7 +209,9 @@ impl Cache {
         sets.get_mut(set).cached.0.destaged += self.counters.destaged - before;
     }
 
-    /// The operation that writes a dirty unit of a set has ended.
+    /// The operation that writes a dirty unit of a set has ended. Returns whether the pieces that wait for lines may get
+    /// some; if not, perhaps no piece gets lines any more.
+    #[must_use]
     pub(crate) fn on_destaged(
         &mut self,
         sets: &mut Sets,
@@ -218,7 +219,7 @@ impl Cache {
         set: SetId,
         data: DestageData,
         error: Option<ReplyStatus>,
-    ) {
+    ) -> bool {
         let DestageData { unit, epoch: begun, lines, .. } = data;
         self.end_writing(now, set, lines);
         if sets.get(set).journal.is_asked() {
@@ -226,15 +227,13 @@ impl Cache {
         }
         let failed = error.is_some();
         self.units.was_written(unit, failed);
-        // After a failure perhaps no piece gets lines any more.
-        sets.signal(if failed || self.is_held() { Signal::LinesHeld } else { Signal::LinesFree });
+        let are_lines_free = !failed && !self.is_held();
         let is_any_refused = self.units.is_any_refused(set);
         sets.get_mut(set).dirty.note_written(failed, is_any_refused);
         if !failed {
             self.note_destaged(sets, now, set, unit);
         }
         let entry = *self.units.get(unit);
-        let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
         self.release_waiters(sets, unit, error);
         let dirty = &mut sets.get_mut(set).dirty;
         let is_old = entry.epoch != dirty.epoch();
@@ -242,17 +241,18 @@ impl Cache {
             // A flush came while the unit was being written. Data that was dirty then may lie in rows that the
             // operation has passed.
             self.units.set_state(unit, UnitState::Ready);
-            return;
+            return are_lines_free;
         }
         dirty.end_unit(entry.epoch);
         if entry.sectors == 0 {
             self.units.free(unit);
-            return;
+            return are_lines_free;
         }
         // The unit was written to meanwhile, or was not written: its age starts again.
         let epoch = dirty.begin_unit();
         let again = self.units.get_mut(unit);
         (again.epoch, again.since) = (epoch, now);
+        let (_, len) = unit_extent(sets.get(set).geometry(), entry.number);
         let at_once = !failed && (entry.urgent || u64::from(entry.sectors) == len.get());
         let state = match (failed, at_once) {
             // In that state it is held.
@@ -262,6 +262,7 @@ impl Cache {
             (false, false) => UnitState::Waiting,
         };
         self.units.set_state(unit, state);
+        are_lines_free
     }
 
     /// The pieces that wait for a dirty unit continue, with an error if it could not be written.
@@ -426,8 +427,8 @@ impl Controller {
     fn next_run(&mut self, index: u32, actions: &mut Actions) {
         let op = &self.ops[index];
         let unit = self.cache.units.get(op.destage().unit);
-        let (start, _) = unit_extent(self.sets.get(op.set()).geometry(), unit.number);
-        let run = self.cache.dirty_run(unit, start, u64::from(op.part().to()));
+        let stretch = op.stretch();
+        let run = self.cache.dirty_run(unit, stretch.at, u64::from(stretch.part.to()));
         let Some((from, to)) = run else { return self.op_io(actions).finish_op(index) };
         if !self.op_io(actions).take_work(index, Sectors(to - from).bytes().get()) {
             return;
@@ -504,7 +505,7 @@ mod tests {
         let Bench { cache, sets, journal, .. } = &mut bench;
         cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(written));
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
-        cache.on_destaged(sets, Instant(7), SET, data, error);
+        _ = cache.on_destaged(sets, Instant(7), SET, data, error);
         let state = (cache.units.find(SET, 0) == Some(unit)).then(|| cache.units.get(unit).state);
         (state, bench)
     }
@@ -521,6 +522,24 @@ mod tests {
         );
         let unit = bench.cache.units.find(SET, 0).unwrap();
         assert_eq!((bench.cache.units.get(unit).sectors, bench.cache.units.get(unit).since), (5, Instant(7)));
+    }
+
+    #[test]
+    fn pieces_get_lines_after_a_unit_was_written_if_another_one_can_be() {
+        for (has_other, error, are_free) in
+            [(true, None, true), (true, Some(ReplyStatus::IoError), false), (false, None, false)]
+        {
+            let mut bench = Bench::new(Level::Raid5);
+            let unit = bench.dirty(0, 8);
+            if has_other {
+                bench.dirty(1 << 12, 8);
+            }
+            bench.cache.units.set_state(unit, UnitState::Writing);
+            bench.cache.begin_writing(Instant::ZERO, SET, 1);
+            let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
+            let Bench { cache, sets, .. } = &mut bench;
+            assert_eq!(cache.on_destaged(sets, Instant(7), SET, data, error), are_free, "{has_other} {error:?}");
+        }
     }
 
     #[test]

@@ -116,16 +116,23 @@ pub(crate) fn unit_at(geometry: &Geometry, at: SetLba) -> (u64, u64) {
     }
 }
 
+/// First sector of a dirty unit.
+#[inline]
+fn unit_start(geometry: &Geometry, number: u64) -> SetLba {
+    match geometry {
+        Geometry::Parity(parity) => parity.set_lba(StripeIndex(number), 0, Sectors::ZERO),
+        _ => SetLba(number * STRETCH_SECTORS),
+    }
+}
+
 /// First sector of a dirty unit, and its sectors of data.
 pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors) {
-    match geometry {
-        Geometry::Parity(parity) => (parity.set_lba(StripeIndex(number), 0, Sectors::ZERO), parity.full_stripe()),
-        _ => {
-            let at = number * STRETCH_SECTORS;
-            let len = Sectors(STRETCH_SECTORS).min(geometry.capacity() - Sectors(at));
-            (SetLba(at), len)
-        }
-    }
+    let start = unit_start(geometry, number);
+    let len = match geometry {
+        Geometry::Parity(parity) => parity.full_stripe(),
+        _ => Sectors(STRETCH_SECTORS).min(geometry.capacity() - Sectors(start.get())),
+    };
+    (start, len)
 }
 
 /// Is the order of addresses useful for a set? It is not if no member rotates, or if all members of a zone would be one

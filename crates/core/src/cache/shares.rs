@@ -183,9 +183,12 @@ impl Cache {
     /// May one more line of a set be dirty?
     pub(crate) fn has_dirty_room(&self, set: SetId) -> bool {
         let (used, most) = self.dirty_room();
-        let (part, others) = (self.kept_part(), self.shares.collectors.saturating_sub(1));
-        if used + part * others < most || others == 0 {
+        if self.shares.collectors <= 1 {
             return used < most;
+        }
+        let (part, others) = (self.kept_part(), self.shares.collectors - 1);
+        if used + part * others < most {
+            return true;
         }
         let rest = |(number, share): (usize, &Share)| {
             if share.collects && number != set.index() {
@@ -214,7 +217,7 @@ impl Cache {
     pub(crate) fn pick(&mut self, now: Instant, pace_of: impl Fn(SetId) -> Pace, pressed: u64) -> Option<u32> {
         self.draining &= self.dirty - self.leaving.min(self.dirty) > self.low;
         let (count, turn) = (self.units.sets(), self.shares.turn);
-        let mut oldest: Option<u32> = None;
+        let mut oldest: Option<(u32, Pace)> = None;
         for set in (turn..count).chain(0..turn.min(count)).map(SetId) {
             if self.units.is_idle(set) {
                 continue;
@@ -234,13 +237,12 @@ impl Cache {
             let Some(unit) = self.units.first_waiting(set) else { continue };
             let since = self.units.get(unit).since;
             let due = self.is_hurried(pace, unit, pressed) || since + pace.delay <= now;
-            if due && oldest.is_none_or(|other| since < self.units.get(other).since) {
-                oldest = Some(unit);
+            if due && oldest.is_none_or(|(other, _)| since < self.units.get(other).since) {
+                oldest = Some((unit, pace));
             }
         }
-        let oldest = oldest?;
+        let (oldest, pace) = oldest?;
         let set = self.units.get(oldest).set;
-        let pace = pace_of(set);
         let unit = if pace.sweeps { self.sweep(set, oldest, now, pace, pressed) } else { oldest };
         let (awaited, hurried) = (pace.awaited.has(self.units.get(unit)), self.is_hurried(pace, unit, pressed));
         let counters = &mut self.counters;

@@ -9,7 +9,7 @@ use openraid_units::{Instant, Sectors, SetId, SetLba};
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::units::UnitState;
 use super::Cache;
-use super::{unit_at, unit_extent, zone_at};
+use super::{unit_at, unit_extent, unit_start, zone_at};
 use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
 use crate::admin::WriteCache;
 use crate::array::sets::Sets;
@@ -74,7 +74,7 @@ impl Cache {
         }
         let entry = sets.get_mut(set);
         let epoch = entry.dirty.begin_unit();
-        let (at, _) = unit_extent(entry.geometry(), number);
+        let at = unit_start(entry.geometry(), number);
         let zone = zone_at(entry, zones, at);
         self.units.make((set, number, zone), now, epoch)
     }
@@ -516,7 +516,7 @@ mod tests {
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
         bench.cache.units.set_state(unit, UnitState::Writing);
         bench.cache.begin_writing(Instant::ZERO, SET, 1);
-        bench.cache.on_destaged(&mut bench.sets, Instant::ZERO, SET, data, None);
+        _ = bench.cache.on_destaged(&mut bench.sets, Instant::ZERO, SET, data, None);
         bench.hand_on();
         assert!(bench.requests.wants_ops());
     }

@@ -155,20 +155,21 @@ impl OpIo<'_> {
                 }
                 self.ops[index].phase = Phase::Writing;
                 self.issue_extent_writes(index);
-                self.ops[index].pending == 0 && self.step_extent(index)
-            }
-            Phase::Writing | Phase::Recording => {
-                if !op.has_failed() && !self.pass_reply_gate(index) {
+                if self.ops[index].pending > 0 {
                     return false;
                 }
-                let is_written = !self.ops[index].has_failed();
-                if !is_written {
-                    self.finish_op(index);
-                }
-                is_written
             }
+            Phase::Writing | Phase::Recording => {}
             phase => unreachable!("a write is never in {phase:?}"),
         }
+        if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
+            return false;
+        }
+        let is_written = !self.ops[index].has_failed();
+        if !is_written {
+            self.finish_op(index);
+        }
+        is_written
     }
 
     fn issue_extent_writes(&mut self, index: u32) {

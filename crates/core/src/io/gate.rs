@@ -38,7 +38,7 @@ impl Gate {
     /// Ask the next rule if it applies and all rules so far are kept.
     #[inline(always)]
     fn then(self, applies: bool, rule: impl FnOnce() -> Self) -> Self {
-        if self == Self::Open && applies {
+        if self.is_open() && applies {
             rule()
         } else {
             self

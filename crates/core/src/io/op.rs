@@ -22,7 +22,7 @@ use openraid_units::{PoolOffset, SetId, Slot};
 use crate::actions::ReplyStatus;
 use crate::events::Verdict;
 use crate::frames::Run;
-use crate::io::footprint::{Extent, Footprint, StripeRows};
+use crate::io::footprint::{Extent, Footprint, Stretch, StripeRows};
 use crate::io::plan::WriteMethod;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
@@ -544,6 +544,13 @@ impl Op {
     pub(crate) fn rows_of_mut(&mut self) -> &mut StripeRows {
         let Footprint::Rows(rows) = &mut self.footprint else { unreachable!("asked of rows") };
         rows
+    }
+
+    /// The range of a set without parity on which it works. Panics for any other form.
+    #[inline(always)]
+    pub(crate) fn stretch(&self) -> &Stretch {
+        let Footprint::Stretch(stretch) = &self.footprint else { unreachable!("asked of a stretch") };
+        stretch
     }
 
     /// The sectors of its set that are in work: the whole extent, or the part of a range that is processed in parts.
