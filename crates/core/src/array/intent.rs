@@ -9,7 +9,7 @@ use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::controller::Wake;
 use crate::geometry::Geometry;
-use crate::io::gate::Gate;
+use crate::io::gate::{Gate, Held};
 use crate::io::op::Op;
 use crate::io::ops::Ops;
 use crate::io::wait::Wait;
@@ -47,12 +47,12 @@ impl Sets {
         let set = self.get(id);
         let has_logs = || set.ppl.is_some() || set.bitmap.is_some() || set.journal.has_session();
         if set.is_failure_durable() || !has_logs() || planted.has(Flaw::WriteGateOpen) {
-            return Gate::Open;
+            return Ok(());
         }
         if set.has_stale_metadata() {
-            return Gate::Failed;
+            return Err(Held::Failed);
         }
-        Gate::Waits(Wait::FailureMark)
+        Err(Held::Waits(Wait::FailureMark))
     }
 }
 
@@ -68,7 +68,7 @@ impl Sets {
         let set = self.get_mut(set_id);
         let needs_mark = set.needs_mark();
         if set.life == Life::Failed || (needs_mark && set.has_stale_metadata()) {
-            return Gate::Failed;
+            return Err(Held::Failed);
         }
         if !begun {
             let range = set.bitmap.is_some().then(|| op.marked_range(set));
@@ -82,20 +82,20 @@ impl Sets {
             }
         }
         if !needs_mark {
-            return Gate::Open;
+            return Ok(());
         }
         if !self.mark_active(call.planted(), set_id) {
             self.note_first_wait(ops, call.trace(), index, Reason::WaitedForActiveMark, !begun);
-            return Gate::Waits(Wait::ActiveMark);
+            return Err(Held::Waits(Wait::ActiveMark));
         }
         if !call.planted().has(Flaw::BitmapLate) && !ops[index].are_bits_durable(self.get(set_id)) {
             if !begun {
                 self.look();
             }
             self.note_first_wait(ops, call.trace(), index, Reason::WaitedForBitmap, !begun);
-            return Gate::Waits(Wait::Bitmap);
+            return Err(Held::Waits(Wait::Bitmap));
         }
-        Gate::Open
+        Ok(())
     }
 
     fn note_first_wait(&mut self, ops: &Ops, trace: &mut Trace, index: u32, reason: Reason, is_first: bool) {

@@ -440,7 +440,7 @@ impl OpIo<'_> {
 
     fn log_background(&mut self, index: u32) {
         self.ops[index].phase = Phase::Logging;
-        if !self.pass_write_gate(index).is_open() {
+        if self.pass_write_gate(index).is_err() {
             return;
         }
         self.ops[index].phase = Phase::Writing;

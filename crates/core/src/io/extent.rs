@@ -150,7 +150,7 @@ impl OpIo<'_> {
         match op.phase {
             Phase::Planning | Phase::Logging => {
                 op.phase = Phase::Logging;
-                if !self.pass_write_gate(index).is_open() {
+                if self.pass_write_gate(index).is_err() {
                     return false;
                 }
                 self.ops[index].phase = Phase::Writing;
@@ -247,7 +247,7 @@ impl OpIo<'_> {
                     self.note(index, Reason::DiscardProtected, self.ops[index].place_number(), 0);
                     return self.finish_op(index);
                 }
-                if !self.pass_write_gate(index).is_open() {
+                if self.pass_write_gate(index).is_err() {
                     return;
                 }
                 self.ops[index].phase = Phase::Writing;

@@ -22,41 +22,24 @@ use crate::io::wait::Wait;
 use crate::planted::Flaw;
 use crate::reason::Reason;
 
-/// The answer of the gate, and of each of its rules.
+/// The answer of the gate, and of each of its rules: the operation may write now, or it is held.
+pub(crate) type Gate = Result<(), Held>;
+
+/// The reason why an operation may not write now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
-pub(crate) enum Gate {
-    /// The operation may write now.
-    Open,
+pub(crate) enum Held {
     /// The operation is called again when this wait ends.
     Waits(Wait),
     /// The operation must not write. It has ended with an error when the gate returns this.
     Failed,
 }
 
-impl Gate {
-    /// Ask the next rule if it applies and all rules so far are kept.
-    #[inline(always)]
-    fn then(self, applies: bool, rule: impl FnOnce() -> Self) -> Self {
-        if self.is_open() && applies {
-            rule()
-        } else {
-            self
-        }
-    }
-
-    /// May the operation write?
-    pub(crate) const fn is_open(self) -> bool {
-        matches!(self, Self::Open)
-    }
-
-    /// Open, or held by this wait.
-    pub(crate) const fn open_if(open: bool, wait: Wait) -> Self {
-        if open {
-            Self::Open
-        } else {
-            Self::Waits(wait)
-        }
+/// Open, or held by this wait.
+const fn open_if(open: bool, wait: Wait) -> Gate {
+    if open {
+        Ok(())
+    } else {
+        Err(Held::Waits(wait))
     }
 }
 
@@ -93,10 +76,10 @@ impl OpIo<'_> {
     pub(crate) fn pass_write_gate(&mut self, index: u32) -> Gate {
         let gate = self.ask_write_gate(index);
         match gate {
-            Gate::Open => {}
-            Gate::Waits(Wait::JournalRoom(reason)) => self.hold_for_room(index, reason),
-            Gate::Waits(wait) => self.ops.hold_op(index, wait),
-            Gate::Failed => self.fail_op(index, ReplyStatus::IoError),
+            Ok(()) => {}
+            Err(Held::Waits(Wait::JournalRoom(reason))) => self.hold_for_room(index, reason),
+            Err(Held::Waits(wait)) => self.ops.hold_op(index, wait),
+            Err(Held::Failed) => self.fail_op(index, ReplyStatus::IoError),
         }
         gate
     }
@@ -108,18 +91,23 @@ impl OpIo<'_> {
         let is_host = is_data || kind == OpKind::Discard;
         // A rebuild writes to a member that counts as stale anyway. All other writes change members in sync.
         let is_in_sync = kind != OpKind::Rebuild;
-        Gate::Open
-            .then(is_data, || {
-                let time = (self.call.now(), self.call.limits().clean_delay);
-                self.journal.await_session(self.sets, &mut self.ops[index], time)
-            })
-            .then(is_in_sync, || self.sets.begin_write(self.ops, index, &mut self.call))
-            .then(is_host, || self.sets.await_failure_marks(set, self.call.planted()))
-            .then(is_data && self.sets.get(set).logs(&self.ops[index]), || {
-                self.journal.log_write(index, self.ops, self.sets, self.above.cache, &mut self.call)
-            })
-            .then(is_host, || self.sets.record_write(index, self.ops, self.call.trace()))
-            .then(true, || Gate::open_if(self.call.channels().may_issue(), Wait::Commands))
+        if is_data {
+            let time = (self.call.now(), self.call.limits().clean_delay);
+            self.journal.await_session(self.sets, &mut self.ops[index], time)?;
+        }
+        if is_in_sync {
+            self.sets.begin_write(self.ops, index, &mut self.call)?;
+        }
+        if is_host {
+            self.sets.await_failure_marks(set, self.call.planted())?;
+        }
+        if is_data && self.sets.get(set).logs(&self.ops[index]) {
+            self.journal.log_write(index, self.ops, self.sets, self.above.cache, &mut self.call)?;
+        }
+        if is_host {
+            self.sets.record_write(index, self.ops, self.call.trace())?;
+        }
+        open_if(self.call.channels().may_issue(), Wait::Commands)
     }
 }
 

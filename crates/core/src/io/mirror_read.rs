@@ -283,8 +283,8 @@ impl OpIo<'_> {
     ) -> Option<(Fragment, Reason)> {
         let set = self.sets.get(op.set);
         // All copies are as long as the first.
-        let end = at + mirror.copies(at).next()?.len.min(left);
-        if !set.is_consistent(at.get(), end.get()) {
+        let len = mirror.copies(at).next()?.len.min(left);
+        if !set.is_consistent(at.get(), (at + len).get()) {
             return fixed_copy(set, mirror, at, left);
         }
         let rule = set.mirror_reads.tuning.mirror_read;
@@ -300,7 +300,7 @@ impl OpIo<'_> {
         let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
         for copy in mirror.copies(at) {
-            if !set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot) {
+            if !set.readable(copy.lba, copy.lba + len).contains(copy.slot) {
                 continue;
             }
             if rule == MirrorRead::Primary {

@@ -67,8 +67,10 @@ pub(crate) enum OpKind {
     Reparity,
 }
 
-/// The progress of an operation.
+/// The progress of an operation. It has a tag of its own, because each step of an operation asks for it, and a tag that is
+/// packed into the field of [`Phase::Computing`] takes more steps to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub(crate) enum Phase {
     /// Nothing has happened yet.
     Start,

@@ -512,7 +512,7 @@ impl OpIo<'_> {
 
     fn log_row_write(&mut self, index: u32) -> Rows {
         self.ops[index].phase = Phase::Logging;
-        if !self.pass_write_gate(index).is_open() {
+        if self.pass_write_gate(index).is_err() {
             return Rows::Held;
         }
         let op = &mut self.ops[index];

@@ -19,7 +19,7 @@ use crate::cache::Cache;
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::footprint::{stripe_slots, Extent};
-use crate::io::gate::Gate;
+use crate::io::gate::{Gate, Held};
 use crate::io::job::Job;
 use crate::io::op::{EntryState, Op, OpKind, Payload};
 use crate::io::ops::Ops;
@@ -65,7 +65,7 @@ impl Journal {
     /// and the set should have one, ask for it. Destage is not held: a session ends only after destage is through.
     pub(crate) fn await_session(&self, sets: &mut Sets, op: &mut Op, (now, delay): (Instant, Nanos)) -> Gate {
         if op.is_destage() {
-            return Gate::Open;
+            return Ok(());
         }
         let set = sets.get(op.set());
         // A session that begins sets the active mark together with its own mark. If a write set the active mark before and
@@ -77,11 +77,11 @@ impl Journal {
             Session::Settling | Session::Entering | Session::Leaving | Session::Unmarking
         );
         if !self.is_lacked_by(set) && (set.has_failed() || !moves) {
-            return Gate::Open;
+            return Ok(());
         }
         sets.end_write(op, now, delay);
         sets.ask_for_session(op.set());
-        Gate::Waits(Wait::Session)
+        Err(Held::Waits(Wait::Session))
     }
 
     /// Is the session of a set off although the set should have one? Dirty data that the journal does not hold is destaged
@@ -106,12 +106,12 @@ impl Journal {
             .max()
             .unwrap_or(0);
         if newest <= self.durable || planted.has(Flaw::DestageBeforeEntry) {
-            return Gate::Open;
+            return Ok(());
         }
         let group = if newest == self.flying.sequence { &mut self.flying } else { &mut self.open };
         group.ops.push(index);
         op.set_entry(EntryState::AwaitsData);
-        Gate::Waits(Wait::Entry)
+        Err(Held::Waits(Wait::Entry))
     }
 
     /// The records of an operation are in the open group: it waits for the entry.
@@ -125,7 +125,7 @@ impl Journal {
         let stripe = op.stripe().map_or(0, |stripe| stripe.0);
         trace.note_op(sets, ops, index, Reason::RedoLogged, stripe, 0);
         trace.op(ops, index, || What::Logged { entry: sequence });
-        Gate::Waits(Wait::Entry)
+        Err(Held::Waits(Wait::Entry))
     }
 
     fn revoke(&mut self, array: u8, (set_lba, sectors): (SetLba, Sectors), now: Instant) {
@@ -398,12 +398,12 @@ impl Journal {
         let op = &ops[index];
         // If the journal was lost before the entry was durable, the operation is written as if it had none.
         match op.entry() {
-            EntryState::AwaitsData | EntryState::InGroup(_) => return Gate::Waits(Wait::Entry),
-            EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Gate::Open,
+            EntryState::AwaitsData | EntryState::InGroup(_) => return Err(Held::Waits(Wait::Entry)),
+            EntryState::Through(entry) if self.is_live() || entry <= self.durable => return Ok(()),
             EntryState::None | EntryState::Through(_) => {}
         }
         match sets.get(op.set()).journal.session() {
-            Session::Off => Gate::Open,
+            Session::Off => Ok(()),
             Session::On if !self.is_live() => write_without(sets, op, call.planted()),
             // The write is logged even if the set does not want its session any more: destage may wait for the range that
             // this operation holds, and the session ends only after destage is through.
@@ -412,7 +412,7 @@ impl Journal {
                 OpKind::RowDestage | OpKind::RowWrite => self.log_rows(index, ops, sets, cache, call),
                 _ => self.log_extent(index, ops, sets, call),
             },
-            _ => Gate::Waits(Wait::Session),
+            _ => Err(Held::Waits(Wait::Session)),
         }
     }
 
@@ -422,7 +422,7 @@ impl Journal {
         let (plan, known) = rows.plan();
         let payload = rows.sectors().get() * u64::from(plan.inline.len());
         if let Err(reason) = self.group_takes(plan.records, payload, 0) {
-            return Gate::Waits(Wait::JournalRoom(reason));
+            return Err(Held::Waits(Wait::JournalRoom(reason)));
         }
         let (now, actions) = (call.now(), call.actions());
         let (columns, bytes) = (actions.columns.len(), op.row_bytes());
@@ -437,7 +437,7 @@ impl Journal {
         let op = &ops[index];
         let to = match self.append_extent(sets.get(op.set()), op.extent(), call.now()) {
             Ok(to) => to,
-            Err(reason) => return Gate::Waits(Wait::JournalRoom(reason)),
+            Err(reason) => return Err(Held::Waits(Wait::JournalRoom(reason))),
         };
         let from = if let Payload::Host(base) = op.payload() { base } else { PoolOffset::ZERO };
         let bytes = u32::try_from(op.extent().len.bytes().get()).expect("an extent is small");
@@ -454,15 +454,15 @@ impl Journal {
 fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
     let set = sets.get(op.set());
     if set.has_failed_flush() || set.is_lost() {
-        return Gate::Failed;
+        return Err(Held::Failed);
     }
     if !sets.request_stale_mark(op.set(), planted) {
-        return Gate::Waits(Wait::StaleMark);
+        return Err(Held::Waits(Wait::StaleMark));
     }
     if let Some(piece) = op.piece() {
         sets.signal(Signal::Orphaned(piece));
     }
-    Gate::Open
+    Ok(())
 }
 
 /// Maximum number of copies of a mirror that the journal protects.

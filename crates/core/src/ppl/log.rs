@@ -11,7 +11,7 @@ use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
-use crate::io::gate::Gate;
+use crate::io::gate::{Gate, Held};
 use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
 use crate::io::ops::Ops;
@@ -115,8 +115,8 @@ impl Sets {
             self.get(id).plan_discard_record(op);
         }
         match op.record() {
-            Partial::No | Partial::Logged => return Gate::Open,
-            Partial::Waiting => return Gate::Waits(Wait::Record),
+            Partial::No | Partial::Logged => return Ok(()),
+            Partial::Waiting => return Err(Held::Waits(Wait::Record)),
             Partial::Due => {}
         }
         op.set_record(Partial::Waiting);
@@ -127,7 +127,7 @@ impl Sets {
         if waits {
             trace.note_op(self, ops, index, Reason::WaitedForPartialParityLog, stripe.0, 0);
         }
-        Gate::Waits(Wait::Record)
+        Err(Held::Waits(Wait::Record))
     }
 
     /// Advance the logs of all sets. Returns whether one changed, and whether there was no room for all actions.
@@ -454,14 +454,14 @@ mod tests {
         let op = ops.put(with_record(Partial::Due)).index;
         let slot = sets.get(SET).parity().p_slot(StripeIndex(0));
         for _ in 0..2 {
-            assert_eq!(sets.record_write(op, ops, &mut base.trace), Gate::Waits(Wait::Record));
+            assert_eq!(sets.record_write(op, ops, &mut base.trace), Err(Held::Waits(Wait::Record)));
             assert_eq!(ops[op].record(), Partial::Waiting);
         }
         let log = sets.log_mut(SET, slot);
         assert_eq!((log.next_waiting(), log.next_waiting()), (Some(op), None));
         for record in [Partial::No, Partial::Logged] {
             ops[op].set_record(record);
-            assert_eq!(sets.record_write(op, ops, &mut base.trace), Gate::Open);
+            assert_eq!(sets.record_write(op, ops, &mut base.trace), Ok(()));
         }
     }
 

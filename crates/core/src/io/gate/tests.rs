@@ -8,7 +8,7 @@ use std::vec::Vec;
 use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
 use openraid_units::{BlockSize, Bytes, DriveId, Instant, Sectors, SetId, Slot, StripeIndex, Token};
 
-use super::Gate;
+use super::{open_if, Gate, Held};
 use crate::actions::Actions;
 use crate::admin::{AdminCommand, AdminOutcome};
 use crate::array::active_mark::Intent;
@@ -214,7 +214,7 @@ impl Bench {
 #[test]
 fn a_write_passes_if_nothing_holds_it() {
     for (kind, _) in KINDS {
-        assert_eq!(Bench::new(kind).ask(), Gate::Open, "{kind:?}");
+        assert_eq!(Bench::new(kind).ask(), Ok(()), "{kind:?}");
     }
 }
 
@@ -224,10 +224,10 @@ fn each_rule_alone_holds_the_kinds_of_operations_that_it_applies_to() {
         for wait in ORDER {
             let mut bench = Bench::new(kind);
             bench.hold(wait);
-            let wanted = Gate::open_if(!rules.contains(&wait), wait);
+            let wanted = open_if(!rules.contains(&wait), wait);
             assert_eq!(bench.ask(), wanted, "{kind:?} held by {wait:?}");
             bench.release(wait);
-            assert_eq!(bench.ask(), Gate::Open, "{kind:?} released from {wait:?}");
+            assert_eq!(bench.ask(), Ok(()), "{kind:?} released from {wait:?}");
         }
     }
 }
@@ -238,10 +238,10 @@ fn an_operation_that_everything_holds_waits_for_one_rule_after_the_other() {
         let mut bench = Bench::new(kind);
         ORDER.into_iter().for_each(|wait| bench.hold(wait));
         for wait in rules {
-            assert_eq!(bench.ask(), Gate::Waits(*wait), "{kind:?}");
+            assert_eq!(bench.ask(), Err(Held::Waits(*wait)), "{kind:?}");
             bench.release(*wait);
         }
-        assert_eq!(bench.ask(), Gate::Open, "{kind:?}");
+        assert_eq!(bench.ask(), Ok(()), "{kind:?}");
     }
 }
 
@@ -249,10 +249,10 @@ fn an_operation_that_everything_holds_waits_for_one_rule_after_the_other() {
 fn a_write_that_waits_for_its_session_is_not_counted_as_a_writer() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.hold(Wait::ActiveMark);
-    assert_eq!(bench.ask(), Gate::Waits(Wait::ActiveMark));
+    assert_eq!(bench.ask(), Err(Held::Waits(Wait::ActiveMark)));
     assert!(bench.controller.sets.get(SET).mark.has_writers());
     bench.hold(Wait::Session);
-    assert_eq!(bench.ask(), Gate::Waits(Wait::Session));
+    assert_eq!(bench.ask(), Err(Held::Waits(Wait::Session)));
     assert!(!bench.controller.sets.get(SET).mark.has_writers());
 }
 
@@ -269,7 +269,7 @@ fn a_write_waits_in_the_queue_that_its_wait_names() {
     ] {
         let mut bench = Bench::new(OpKind::RowWrite);
         bench.hold(wait);
-        assert_eq!(bench.pass(), Gate::Waits(wait));
+        assert_eq!(bench.pass(), Err(Held::Waits(wait)));
         let queues = bench.controller.ops.queues();
         let found: Vec<_> = queues.iter().filter(|(_, queue)| !queue.is_empty()).map(|(name, _)| *name).collect();
         assert_eq!(found, queue, "{wait:?}");
@@ -281,7 +281,7 @@ fn an_operation_that_waits_for_something_available_is_found() {
     for wait in [Wait::Session, Wait::ActiveMark, Wait::Bitmap, Wait::FailureMark] {
         let mut bench = Bench::new(OpKind::RowWrite);
         bench.hold(wait);
-        assert!(!bench.pass().is_open());
+        assert!(!bench.pass().is_ok());
         assert_eq!(bench.io().find_forgotten(), None, "{wait:?}");
         // The condition is met, but no event has ended the wait.
         bench.release(wait);
@@ -301,27 +301,27 @@ fn an_operation_that_waits_for_something_available_is_found() {
 fn a_failed_array_and_one_whose_members_take_no_record_refuse_the_write() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.controller.sets.get_mut(SET).fail();
-    assert_eq!(bench.ask(), Gate::Failed);
+    assert_eq!(bench.ask(), Err(Held::Failed));
     // A member whose superblock could not be written, and that the array cannot do without.
     let mut bench = Bench::new(OpKind::RowWrite);
     let set = bench.controller.sets.get_mut(SET);
     set.make_stale(0);
-    assert_eq!(bench.ask(), Gate::Failed);
+    assert_eq!(bench.ask(), Err(Held::Failed));
     // A rebuild needs no mark.
     let mut bench = Bench::new(OpKind::Rebuild);
     let set = bench.controller.sets.get_mut(SET);
     set.make_stale(0);
-    assert_eq!(bench.ask(), Gate::Open);
+    assert_eq!(bench.ask(), Ok(()));
 }
 
 #[test]
 fn without_its_journal_a_write_waits_until_the_superblocks_call_the_journal_stale() {
     let mut bench = Bench::new(OpKind::RowWrite);
     bench.controller.sets.get_mut(SET).journal.make_on(Share::new(Uuid([7; 16]), 0, 1));
-    assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark));
-    assert_eq!(bench.ask(), Gate::Waits(Wait::StaleMark), "the mark is asked for once");
+    assert_eq!(bench.ask(), Err(Held::Waits(Wait::StaleMark)));
+    assert_eq!(bench.ask(), Err(Held::Waits(Wait::StaleMark)), "the mark is asked for once");
     let set = bench.controller.sets.get_mut(SET);
     let (asked, metadata) = (set.journal.stale().unwrap(), set.metadata.as_mut().unwrap());
     metadata.make_durable(asked);
-    assert_eq!(bench.ask(), Gate::Open);
+    assert_eq!(bench.ask(), Ok(()));
 }
