@@ -395,7 +395,9 @@ impl Controller {
         }
     }
 
-    /// Advance everything that can continue.
+    /// Advance everything that can continue. Not inlined: events and operations together have too many values for the
+    /// registers of a processor.
+    #[inline(never)]
     fn run(&mut self, actions: &mut Actions) {
         loop {
             if !actions.has_room() {

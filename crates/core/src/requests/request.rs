@@ -235,10 +235,9 @@ impl Requests {
 
     /// Remove a request from the table.
     #[inline(always)]
-    pub(super) fn remove(&mut self, index: u32) -> Request {
-        let entry = self.table.remove(index);
-        self.ahead -= u32::from(entry.is_ahead());
-        entry
+    pub(super) fn remove(&mut self, index: u32) {
+        self.ahead -= u32::from(self.table[index].is_ahead());
+        self.table.free(index);
     }
 }
 
@@ -357,9 +356,10 @@ impl Controller {
     pub(super) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
         let status = self.requests.get(index).status();
         self.base.trace.request(&self.requests, index, || What::Replied { status });
-        let entry = self.requests.remove(index);
+        let entry = self.requests.get(index);
         if entry.is_ahead() {
-            return self.cache.ahead_ended(entry.asked());
+            self.cache.ahead_ended(entry.asked());
+            return self.requests.remove(index);
         }
         if entry.is_in_array() {
             self.arrays.get_mut(entry.array()).leave(self.base.now);
@@ -370,6 +370,7 @@ impl Controller {
         if !entry.is_answered_by_transfer() {
             actions.replies.push(Reply { token: entry.token(), status });
         }
+        self.requests.remove(index);
     }
 
     /// An operation that belongs to a request without pieces ended.
