@@ -239,4 +239,17 @@ mod tests {
         assert_eq!(SlotSet::first_n(128).len(), 128);
         assert_eq!(SlotSet::first_n(0), SlotSet::EMPTY);
     }
+
+    #[test]
+    fn sets_of_few_slots_and_of_many_are_counted_as_their_slots_are() {
+        for (first, step) in [(0, 1), (0, 2), (1, 3), (5, 31), (60, 1), (63, 1), (64, 1), (70, 9), (127, 1)] {
+            let all: alloc::vec::Vec<_> = (first..MEMBERS_MAX).step_by(step).map(Slot).collect();
+            for count in 0..=all.len() {
+                let set: SlotSet = all[..count].iter().copied().collect();
+                assert_eq!(set.len() as usize, count, "{set:?}");
+                let below = |slot: u16| all[..count].iter().filter(|own| own.0 < slot).count();
+                assert!((0..MEMBERS_MAX).all(|slot| set.rank(Slot(slot)) as usize == below(slot)), "{set:?}");
+            }
+        }
+    }
 }
