@@ -407,12 +407,6 @@ impl Controller {
             if let Some(op) = self.ops.next_ready() {
                 self.step_from(op, actions);
             } else if self.is_quiet() {
-                self.cache.note_hurry(
-                    !self.requests.is_none_waiting(),
-                    &self.journal,
-                    &self.sets,
-                    &mut self.base.channels,
-                );
                 debug_assert!(!self.run_one_waiting(actions), "the engine counts as quiet, but has work");
                 break;
             } else if !self.run_waiting(actions) {
@@ -514,7 +508,8 @@ impl Controller {
     /// check here.
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        if self.cache.is_on() || self.journal.state() != JournalState::None {
+        // With a cache there may be something to destage, and only with a cache there is a journal.
+        if self.cache.is_on() {
             return false;
         }
         let waits = !self.requests.are_quiet() | !self.admin.is_none_waiting();
@@ -556,10 +551,13 @@ impl Controller {
         {
             return true;
         }
-        self.cache.note_hurry(!self.requests.is_none_waiting(), &self.journal, &self.sets, &mut self.base.channels);
-        if self.cache.is_on() && self.pump_destage() {
-            self.hand_on(actions);
-            return true;
+        if self.cache.is_on() {
+            let waits = !self.requests.is_none_waiting();
+            self.cache.note_hurry(waits, &self.journal, &self.sets, &mut self.base.channels);
+            if self.pump_destage() {
+                self.hand_on(actions);
+                return true;
+            }
         }
         if self.journal.state() != JournalState::None && self.pump_journal(actions) {
             return true;
