@@ -15,14 +15,12 @@ Value = Union[str, int, float, bool]
 #: One configuration: options of the program without their dashes, as ``{"array": "raid5x8", "depth": 16}``.
 Cell = Dict[str, Value]
 
-#: Exit codes of the program that carry an answer: fine, and refused with a document.
-_ANSWERS = (0,)
 #: The key that is an argument without a name.
 _PLACE = {"simulate": "array"}
 
 
 class ProgramFailed(RuntimeError):
-    """The program does not start, or is another version than that of results that are kept."""
+    """The program does not start."""
 
 
 class CellFailed(RuntimeError):
@@ -89,10 +87,11 @@ def run(program: str, verb: str, cell: Mapping[str, Value]) -> Dict[str, Any]:
         document = json.loads(done.stdout)
     except ValueError:
         document = None
-    if done.returncode in _ANSWERS and isinstance(document, dict):
+    if done.returncode == 0 and isinstance(document, dict):
         return document
     words = document.get("error") if isinstance(document, dict) else None
-    reason = words or done.stderr.strip() or f"the program ended with {done.returncode}"
+    ended = f"was killed by signal {-done.returncode}" if done.returncode < 0 else f"ended with {done.returncode}"
+    reason = words or done.stderr.strip() or f"the program {ended}"
     raise CellFailed(str(reason))
 
 

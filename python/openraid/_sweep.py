@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _cells
-from ._cells import Cell, CellFailed, Value
+from ._cells import Cell, CellFailed, ProgramFailed, Value
 
 #: Seconds between two lines of progress.
 _EVERY = 5.0
@@ -44,8 +46,10 @@ class Sweep:
 
     def frame(self) -> Any:
         """The rows as a pandas frame; needs pandas."""
-        import pandas  # type: ignore[import-untyped, import-not-found]  # optional
-
+        try:
+            import pandas  # type: ignore[import-untyped, import-not-found, unused-ignore]  # optional
+        except ImportError as error:
+            raise ImportError("pandas is not installed: install it, or take the rows() instead") from error
         return pandas.DataFrame(list(self.rows()))
 
 
@@ -90,8 +94,9 @@ def sweep(
     options of ``openraid simulate`` or ``openraid plan`` without dashes; ``array`` is simulate's argument.
 
     ``engine`` is ``local`` (threads, nothing but the standard library), ``ray``, or ``auto``: Ray if it is installed.
-    ``address`` is that of a Ray cluster; without it Ray starts on this machine. The program must be at ``binary`` on every
-    worker. A worker that dies costs its cell alone: Ray runs it again.
+    ``address`` is that of a Ray cluster; without it Ray starts on this machine. The same build of the program must be at
+    ``binary`` on every worker: a cell of a worker with another build is in ``failures``. A worker that dies costs its cell
+    alone: Ray runs it again.
 
     With ``out``, a cell is kept there as soon as it ends, by whoever ran it; a sweep that is started again runs only what is
     missing. On a cluster ``out`` is written by this process. Another build of the program runs everything again.
@@ -116,26 +121,30 @@ def sweep(
         if document is None:
             todo.append(number)
     result.kept = len(cells) - len(todo)
+    tell = _teller(len(cells)) if progress else lambda done: None
+    tell(result.kept)
+    if not todo:
+        return result
     if engine == "ray" or address is not None or (engine == "auto" and _has_ray()):
-        ended = _by_ray(binary, verb, cells, todo, address, workers)
+        ended = _by_ray(binary, verb, cells, todo, address, workers, mark)
     else:
         ended = _by_threads(binary, verb, cells, todo, workers)
-    tell = _teller(len(todo)) if progress else lambda done: None
-    tell(0)
-    for done, (number, document, error) in enumerate(ended, 1):
-        if document is None:
-            result.failures[number] = error
-        else:
-            result.documents[number] = document
-            if folder:
-                _cells.keep(folder, names[number], document)
-        tell(done)
+    # Whatever ends the loop, also Ctrl-C, ends the engine: cells that have not begun do not begin any more.
+    with closing(ended):
+        for done, (number, document, error) in enumerate(ended, result.kept + 1):
+            if document is None:
+                result.failures[number] = error
+            else:
+                result.documents[number] = document
+                if folder:
+                    _cells.keep(folder, names[number], document)
+            tell(done)
     return result
 
 
 def _has_ray() -> bool:
     try:
-        import ray  # type: ignore[import-not-found, import-untyped]  # noqa: F401  # optional
+        import ray  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: F401  # optional
     except ImportError:
         return False
     return True
@@ -146,31 +155,40 @@ def _teller(all_cells: int) -> Callable[[int], None]:
 
     def tell(done: int) -> None:
         now = time.monotonic()
-        if done in (0, all_cells) or now - last[0] >= _EVERY:
+        if done == all_cells or now - last[0] >= _EVERY:
             last[0] = now
             print(f"{done} of {all_cells} cells", file=sys.stderr, flush=True)
 
     return tell
 
 
-Ended = Tuple[int, Optional[Dict[str, Any]], str]
+Ended = Generator[Tuple[int, Optional[Dict[str, Any]], str], None, None]
+
+_stamp_here = functools.lru_cache(maxsize=None)(_cells.stamp)
 
 
-def _one(binary: str, verb: str, cell: Cell) -> Tuple[Optional[Dict[str, Any]], str]:
+def _one(binary: str, verb: str, cell: Cell, mark: Optional[str]) -> Tuple[Optional[Dict[str, Any]], str]:
+    """Run a cell. With ``mark``, only by the build of the program that has it: results of two builds are not mixed."""
     try:
+        if mark is not None and _stamp_here(binary) != mark:
+            here = _stamp_here(binary)
+            return None, f"its worker has another build of {binary} ({here}) than this machine ({mark}); install the same build"
         return _cells.run(binary, verb, cell), ""
-    except (CellFailed, OSError) as error:
+    except (CellFailed, ProgramFailed, OSError) as error:
         return None, str(error)
 
 
 def _by_threads(
     binary: str, verb: str, cells: Sequence[Cell], todo: Sequence[int], workers: Optional[int]
-) -> Iterator[Ended]:
-    with ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1) as pool:
-        waiting = {pool.submit(_one, binary, verb, cells[number]): number for number in todo}
+) -> Ended:
+    pool = ThreadPoolExecutor(max_workers=workers or os.cpu_count() or 1)
+    try:
+        waiting = {pool.submit(_one, binary, verb, cells[number], None): number for number in todo}
         for future in as_completed(waiting):
             document, error = future.result()
             yield waiting[future], document, error
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _by_ray(
@@ -180,8 +198,9 @@ def _by_ray(
     todo: Sequence[int],
     address: Optional[str],
     workers: Optional[int],
-) -> Iterator[Ended]:
-    import ray  # type: ignore[import-not-found, import-untyped]  # optional
+    mark: str,
+) -> Ended:
+    import ray  # type: ignore[import-not-found, import-untyped, unused-ignore]  # optional
 
     own = not ray.is_initialized()
     if own:
@@ -197,7 +216,7 @@ def _by_ray(
         waiting: Dict[Any, int] = {}
         while True:
             for number in left:
-                waiting[task.remote(binary, verb, cells[number])] = number
+                waiting[task.remote(binary, verb, cells[number], mark)] = number
                 if len(waiting) >= room:
                     break
             if not waiting:

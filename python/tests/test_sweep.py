@@ -6,12 +6,13 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 import openraid  # noqa: E402
-from openraid import _cells  # noqa: E402
+from openraid import _cells, _sweep  # noqa: E402
 
 FAKE = str(HERE / "fake-openraid")
 
@@ -75,6 +76,32 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(found.failures, {0: "raid7x4 is not an array"})
         rows = list(found.rows())
         self.assertEqual((rows[0]["error"], rows[1]["iops"]), ("raid7x4 is not an array", 100.0))
+
+    def test_a_worker_with_another_build_gives_no_result(self):
+        cell, mark = {"array": "raid5x4"}, _cells.stamp(FAKE)
+        self.assertEqual(_sweep._one(FAKE, "simulate", cell, mark)[0]["iops"], 100.0)
+        document, error = _sweep._one(FAKE, "simulate", cell, "openraid 0.0.9 0123456789abcdef")
+        self.assertIsNone(document)
+        self.assertIn(f"another build of {FAKE} ({mark}) than this machine (openraid 0.0.9 0123456789abcdef)", error)
+        self.assertEqual(len(self.runs()), 1)
+
+    def test_an_interrupted_sweep_begins_no_further_cell_and_keeps_what_has_ended(self):
+        def interrupt(done):
+            if done == 2:
+                raise KeyboardInterrupt
+
+        axes = {"array": "raid5x4", "depth": list(range(1, 101))}
+        with unittest.mock.patch.object(_sweep, "_teller", lambda cells: interrupt), self.assertRaises(KeyboardInterrupt):
+            self.sweep(axes, out=self.folder.name, workers=1, progress=True)
+        # The two that were told, and what the thread had begun meanwhile.
+        self.assertLess(len(self.runs()), 20)
+        self.assertEqual(len(list(pathlib.Path(self.folder.name, "cells").glob("*.json"))), 2)
+
+    def test_a_sweep_with_nothing_to_run_starts_no_engine(self):
+        axes = {"array": "raid5x4", "depth": [1, 4]}
+        self.sweep(axes, out=self.folder.name)
+        with unittest.mock.patch.object(_sweep, "_by_ray", side_effect=AssertionError("it was started")):
+            self.assertEqual(self.sweep(axes, out=self.folder.name, engine="ray").kept, 2)
 
     def test_wrong_use_is_told_before_anything_runs(self):
         with self.assertRaises(openraid.ProgramFailed):
