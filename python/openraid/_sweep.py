@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 import time
@@ -42,7 +41,8 @@ class Sweep:
                 yield from (({**cell, **row}) for row in _levels(document))
             else:
                 figures = {name: value for name, value in document.items() if isinstance(value, (int, float, str))}
-                yield {**figures, **cell}
+                steady = (document.get("result") or {}).get("steady")
+                yield {**figures, **({} if steady is None else {"steady": steady}), **cell}
 
     def frame(self) -> Any:
         """The rows as a pandas frame; needs pandas."""
@@ -70,6 +70,8 @@ def _levels(document: Mapping[str, Any]) -> Iterator[Dict[str, Any]]:
                 # Percent by which requests each second may be lower and higher.
                 "low_percent": plan.get("low_percent"),
                 "high_percent": plan.get("high_percent"),
+                # False: the load had not become steady when it was measured.
+                "steady": plan.get("steady"),
                 "without_journal_iops": ((plan.get("journal") or {}).get("without") or {}).get("iops"),
                 "degraded_iops": (plan.get("degraded") or {}).get("iops"),
                 "five_years": loss.get("five_years"),
@@ -164,14 +166,15 @@ def _teller(all_cells: int) -> Callable[[int], None]:
 
 Ended = Generator[Tuple[int, Optional[Dict[str, Any]], str], None, None]
 
-_stamp_here = functools.lru_cache(maxsize=None)(_cells.stamp)
+#: The build of each program, as this process has found it.
+_builds: Dict[str, str] = {}
 
 
 def _one(binary: str, verb: str, cell: Cell, mark: Optional[str]) -> Tuple[Optional[Dict[str, Any]], str]:
     """Run a cell. With ``mark``, only by the build of the program that has it: results of two builds are not mixed."""
     try:
-        if mark is not None and _stamp_here(binary) != mark:
-            here = _stamp_here(binary)
+        here = None if mark is None else _builds.get(binary) or _builds.setdefault(binary, _cells.stamp(binary))
+        if here != mark:
             return None, f"its worker has another build of {binary} ({here}) than this machine ({mark}); install the same build"
         return _cells.run(binary, verb, cell), ""
     except (CellFailed, ProgramFailed, OSError) as error:
@@ -204,10 +207,10 @@ def _by_ray(
 
     own = not ray.is_initialized()
     if own:
-        # The package need not be installed on the workers: it is sent with the task.
-        package = str(Path(__file__).parent)
-        options: Dict[str, Any] = {"runtime_env": {"py_modules": [package]}} if address else {"num_cpus": workers}
+        options: Dict[str, Any] = {} if address else {"num_cpus": workers}
         ray.init(address=address, log_to_driver=False, **options)
+    # The package need not be installed on the workers: it is sent with the task.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__package__])
     task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_one)
     try:
         # A few for each processor at a time: ten thousand cells are no ten thousand tasks in memory.
@@ -226,8 +229,10 @@ def _by_ray(
                 number = waiting.pop(reference)
                 try:
                     document, error = ray.get(reference)
+                except ray.exceptions.WorkerCrashedError:
+                    document, error = None, f"its worker died {_RETRIES + 1} times"
                 except ray.exceptions.RayError as trouble:
-                    document, error = None, f"its worker died {_RETRIES + 1} times: {trouble}"
+                    document, error = None, f"Ray could not run it: {trouble}"
                 yield number, document, error
     finally:
         if own:

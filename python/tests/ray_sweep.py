@@ -9,8 +9,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).parent
+# The workers do not have the package: it is sent to them.
 sys.path.insert(0, str(HERE.parent))
-os.environ["PYTHONPATH"] = str(HERE.parent) + os.pathsep + os.environ.get("PYTHONPATH", "")
 
 import openraid  # noqa: E402
 
