@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Runs the cells of crates/sim/tests/judges in other simulators, and writes their answers there.
+"""Builds other simulators, runs the cells of crates/sim/tests/judges in them, and writes their answers there.
 
+    tools/judges.py build-disksim SOURCE FOLDER     copies SOURCE, a DiskSim 4.0, into the new FOLDER and builds it there
+    tools/judges.py build-mqsim SOURCE FOLDER       the same for MQSim; the last line says what to run next
     tools/judges.py disksim PROGRAM FOLDER ORIGIN   PROGRAM is DiskSim 4.0, FOLDER has the files of its drives
     tools/judges.py mqsim PROGRAM ORIGIN            PROGRAM is MQSim
 
 ORIGIN says where the program came from (source, commit, compiler); it is written into the file. Neither program is part of
-this repository: build it as its own README says. docs/judges.md says what the cells are and how the answers compare.
+this repository. docs/judges.md says what the cells are and how the answers compare.
 """
 
 import datetime
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -310,6 +313,52 @@ def mqsim(program, work, reads, pattern, kib, depth, channels, requests=40000):
     return [mean[1]]
 
 
+# What DiskSim is built of, in this order. It is a program of 32 bits, and its inline functions are those of C89.
+DISKSIM_PARTS = [("libddbg", []), ("libparam", []), ("diskmodel", []), ("memsmodel", []), ("ssdmodel", []), ("src/modules", []),
+                 ("src", ["disksim", "rms"])]
+DISKSIM_COMPILER = "CC=gcc -m32 -std=gnu89 -w"
+
+
+def make(folder, arguments, needs):
+    """make in a folder; if it fails, its last lines and what it needs."""
+    run = subprocess.run(["make", "-C", str(folder)] + arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if run.returncode != 0:
+        sys.exit(f"{run.stdout[-2000:]}\n{folder}: it cannot be built; {needs}")
+
+
+def copied(source, folder, mark):
+    """A copy of a source without what was built of it elsewhere."""
+    if not (source / mark).is_file():
+        sys.exit(f"{source}: it has no {mark}; name the folder of the source")
+    if folder.exists():
+        sys.exit(f"{folder}: it exists; name a new folder")
+    shutil.copytree(source, folder, ignore=shutil.ignore_patterns(".git", "*.o", "*.a", "*.d", ".depend"))
+
+
+def build_disksim(source, folder):
+    """DiskSim 4.0 from its source; its own validation of one drive says whether it is right."""
+    copied(source, folder, "src/disksim_main.c")
+    for script in (folder / "libparam").glob("*.pl"):
+        script.chmod(0o755)
+    for program in ("disksim", "rms"):
+        (folder / "src" / program).unlink(missing_ok=True)
+    for part, goals in DISKSIM_PARTS:
+        make(folder / part, goals + [DISKSIM_COMPILER], "it needs the Debian packages gcc-multilib, flex, bison and perl")
+    valid = folder / "valid"
+    subprocess.run(["../src/disksim", "cheetah9LP.parv", "cheetah9LP.outv", "validate", "cheetah9LP.trace", "0"], cwd=valid, check=True,
+                   stdout=subprocess.DEVNULL)
+    rms = subprocess.run(["../src/rms", "cheetah9LP.outv", "cheetah9LP.outv", "-1", "-1", "1"], cwd=valid, capture_output=True, text=True)
+    print(f"validation of the cheetah9LP, which its makers expect to be about 0.107: {rms.stdout.strip()}")
+    print(f"next: tools/judges.py disksim {folder}/src/disksim {folder}/valid ORIGIN")
+
+
+def build_mqsim(source, folder):
+    """MQSim from its source."""
+    copied(source, folder, "src/main.cpp")
+    make(folder, [], "it needs the Debian package g++")
+    print(f"next: tools/judges.py mqsim {folder}/MQSim ORIGIN")
+
+
 def write(name, origin, command, columns, rows):
     """The file of answers."""
     head = [f"# {name}: {origin}.", f"# Made by `tools/judges.py {command}` on {datetime.date.today()}; docs/judges.md says what it is.",
@@ -320,7 +369,10 @@ def write(name, origin, command, columns, rows):
 
 def main():
     """See above."""
-    if len(sys.argv) == 5 and sys.argv[1] == "disksim":
+    builders = {"build-disksim": build_disksim, "build-mqsim": build_mqsim}
+    if len(sys.argv) == 4 and sys.argv[1] in builders:
+        builders[sys.argv[1]](pathlib.Path(sys.argv[2]).resolve(), pathlib.Path(sys.argv[3]).resolve())
+    elif len(sys.argv) == 5 and sys.argv[1] == "disksim":
         _, _, program, folder, origin = sys.argv
         program, rows = str(pathlib.Path(program).resolve()), []
         for c in disksim_cells():

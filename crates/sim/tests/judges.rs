@@ -128,3 +128,31 @@ fn single_requests_take_as_long_as_in_disksim() {
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn a_simulator_is_built_in_a_new_folder_from_the_source_that_is_given() {
+    let folder = std::env::temp_dir().join(format!("openraid-judges-{}", std::process::id()));
+    let source = folder.join("source");
+    std::fs::create_dir_all(source.join("src")).expect("made");
+    let build = |from: &std::path::Path| {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tools/judges.py");
+        let command = std::process::Command::new("python3")
+            .args([script, "build-mqsim"])
+            .args([from, &folder.join("built")])
+            .output();
+        let output = command.expect("python3 starts");
+        (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    let (made, words) = build(&source);
+    assert!(!made && words.contains("it has no src/main.cpp; name the folder of the source"), "{words}");
+    std::fs::write(source.join("src/main.cpp"), "").expect("written");
+    std::fs::write(source.join("old.o"), "").expect("written");
+    std::fs::write(source.join("Makefile"), "all:\n\t@test ! -e old.o && touch MQSim\n").expect("written");
+    let (made, words) = build(&source);
+    let next = format!("next: tools/judges.py mqsim {}/built/MQSim ORIGIN", folder.display());
+    assert!(made && words.contains(&next) && folder.join("built/MQSim").exists(), "{words}");
+    assert!(!source.join("MQSim").exists() && source.join("old.o").exists(), "the source was changed");
+    let (made, words) = build(&source);
+    assert!(!made && words.contains("built: it exists; name a new folder"), "{words}");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
