@@ -95,6 +95,7 @@ fn parts_of_a_review_are_joined_to_what_one_run_has() {
     lab.line("merge part1 part1 part2 part3 --out joined").refused(64, &["part 1/3 is there twice"]);
     lab.line("merge part1 part2 part3 whole --out joined").refused(64, &["a whole review"]);
     lab.line("merge part1 part2 part3").refused(64, &["--out"]);
+    lab.line("merge part1 part2 part4 --out joined").refused(64, &["part4: there is no such part"]);
     lab.line("merge part3 part1 part2 --out joined").expect(0);
     let read = |name: &str| fs::read(lab.path(name).join("results.json")).expect("results");
     assert!(read("joined") == read("whole"), "a review in parts has every byte of one in one piece");
@@ -166,13 +167,47 @@ fn a_served_array_is_recorded_without_its_data_and_the_record_is_played() {
         (fs::read_to_string(lab.path("t.iolog")).expect("a trace"), json)
     });
     assert_eq!((&json["requests"], &json["lost_steps"]), (&21.into(), &0.into()), "{recorded}");
-    let writes: Vec<&str> = recorded.lines().filter(|line| line.contains(" write ")).collect();
-    assert_eq!((writes[0], writes[19], writes.len()), ("array write 0 4096", "array write 1245184 4096", 20));
-    assert_eq!(recorded.lines().last(), Some("array sync"));
+    let words = |line: &str| line.split_once(' ').map(|(_, words)| words.to_owned()).expect("a time and words");
+    let writes: Vec<String> = recorded.lines().filter(|line| line.contains(" write ")).map(words).collect();
+    assert_eq!(
+        (writes[0].as_str(), writes[19].as_str(), writes.len()),
+        ("array write 0 4096", "array write 1245184 4096", 20)
+    );
+    assert_eq!(recorded.lines().last().map(words).as_deref(), Some("array sync 0 0"));
     // Nothing is overwritten.
     lab.line("record data --out t.iolog --seconds 1").refused(65, &["t.iolog", "name a new file"]);
     server.stop();
     let played = lab.line("simulate raid5x3 --load t.iolog --json").expect(0).json();
     assert_eq!(played["result"]["requests"], 21);
     lab.line("plan --drives 3 --levels 5 --from t.iolog --effort quick").expect(0);
+    // fio plays it: it complains about no line, and does all of it.
+    fs::write(lab.path("array"), vec![0; 48 << 20]).expect("written");
+    let options =
+        ["--name=play", "--ioengine=sync", "--read_iolog=t.iolog", "--filename=array", "--output-format=json"];
+    let job = &fio(&lab, &options)["jobs"][0];
+    assert_eq!((&job["write"]["total_ios"], &job["read"]["total_ios"]), (&20.into(), &0.into()));
+}
+
+/// Runs fio in the folder of the test. Any complaint of it is a failure.
+fn fio(lab: &Lab, options: &[&str]) -> Value {
+    let output =
+        std::process::Command::new("fio").args(options).current_dir(lab.path(".")).output().expect("fio starts");
+    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && !complaint.contains("bad"), "{said}{complaint}");
+    let json = said.find('{').map_or("", |start| &said[start..]);
+    assert!(!said.contains("bad iolog"), "{said}");
+    serde_json::from_str(json).expect("JSON")
+}
+
+#[test]
+fn what_fio_records_is_played_at_its_times() {
+    let lab = Lab::new("fio-trace");
+    fs::write(lab.path("data"), vec![0; 4 << 20]).expect("written");
+    let options =
+        ["--name=record", "--filename=data", "--rw=randread", "--bs=4k", "--number_ios=100", "--rate_iops=50"];
+    fio(&lab, &[&options[..], &["--write_iolog=t.iolog", "--output-format=json"]].concat());
+    let played = lab.line("simulate raid5x3 --load t.iolog --json").expect(0).json();
+    // fio's times on a busy machine are not exact.
+    let rate = number(&played["iops"]);
+    assert!(played["result"]["requests"] == 100 && rate > 25.0 && rate < 75.0, "{rate}");
 }

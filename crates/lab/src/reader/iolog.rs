@@ -1,18 +1,18 @@
-//! Reads fio's iolog. Version 2 has `FILE ACTION OFFSET LENGTH`; version 3 has milliseconds before that. In version 2
-//! only `wait` gives a time, in microseconds since the last one; its length field is ignored.
+//! Reads fio's iolog. Version 2 has `FILE ACTION OFFSET LENGTH`; version 3 has microseconds before that. In version 2
+//! only `wait` gives a time, in microseconds since the last one as fio documents it; its length field is ignored.
 
 use super::trace::Trace;
 use super::{shown, Lines, ReadError, BEFORE_THE_FIRST};
 use crate::target::IoKind;
 use std::io::BufRead;
 
-/// The form of a line, for errors; version 3 has milliseconds before it.
+/// The form of a line, for errors; version 3 has microseconds before it.
 const FORM: &str =
     "correct the line to FILE ACTION OFFSET LENGTH (add, open, close, wait, read, write, sync), or remove it";
 
 pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
     let mut trace = Trace::default();
-    let with_time = match lines.next()? {
+    let with_time = match lines.next_whole()? {
         None => return Ok(trace),
         Some((_, "fio version 2 iolog")) => false,
         Some((_, "fio version 3 iolog")) => true,
@@ -25,16 +25,16 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
     };
     let (mut now, mut zero) = (0u64, None);
     let mut file: Option<String> = None;
-    while let Some((line, text)) = lines.next()? {
+    while let Some((line, text)) = lines.next_whole()? {
         let mut words = text.split_whitespace().peekable();
         if words.peek().is_none() {
             continue;
         }
         if with_time {
             let word = words.next().unwrap_or_default();
-            let time = word.parse::<u64>().ok().and_then(|ms| ms.checked_mul(1_000_000));
+            let time = word.parse::<u64>().ok().and_then(|us| us.checked_mul(1000));
             now = time
-                .ok_or_else(|| ReadError::at(line, format!("{} is not a time in milliseconds; {FORM}", shown(word))))?;
+                .ok_or_else(|| ReadError::at(line, format!("{} is not a time in microseconds; {FORM}", shown(word))))?;
         }
         let (name, action) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let rest: Vec<&str> = words.collect();

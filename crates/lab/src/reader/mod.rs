@@ -72,22 +72,44 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line without its end.
     pub fn next(&mut self) -> Result<Option<(u64, &str)>, ReadError> {
+        if self.fill()? {
+            self.text().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// The next line without its end. A line that has no end is an error: the file may have been cut off inside a number,
+    /// and the rest of a number is a number too.
+    pub fn next_whole(&mut self) -> Result<Option<(u64, &str)>, ReadError> {
+        if !self.fill()? {
+            return Ok(None);
+        }
+        if self.buffer.last() != Some(&b'\n') {
+            let reason = "the file ends inside this line, so it may have been cut off; complete the line, or remove it";
+            return Err(ReadError::at(self.number, reason));
+        }
+        self.text().map(Some)
+    }
+
+    /// Reads the next line. Returns false after the last one.
+    fn fill(&mut self) -> Result<bool, ReadError> {
         self.number += 1;
-        let number = self.number;
         self.buffer.clear();
         let limit = LINE_BYTES_MAX as u64 + 1;
         let read = std::io::Read::take(&mut self.from, limit).read_until(b'\n', &mut self.buffer);
-        let read = read.map_err(|error| ReadError::at(number, format!("it cannot be read: {error}")))?;
-        if read == 0 {
-            return Ok(None);
-        }
+        let read = read.map_err(|error| ReadError::at(self.number, format!("it cannot be read: {error}")))?;
         if self.buffer.len() > LINE_BYTES_MAX {
             let reason = format!("longer than {LINE_BYTES_MAX} bytes; the file is not of that format");
-            return Err(ReadError::at(number, reason));
+            return Err(ReadError::at(self.number, reason));
         }
+        Ok(read > 0)
+    }
+
+    fn text(&self) -> Result<(u64, &str), ReadError> {
         match std::str::from_utf8(&self.buffer) {
-            Ok(text) => Ok(Some((number, text.trim_end_matches(['\n', '\r'])))),
-            Err(_) => Err(ReadError::at(number, "not text in UTF-8; the file is not of that format")),
+            Ok(text) => Ok((self.number, text.trim_end_matches(['\n', '\r']))),
+            Err(_) => Err(ReadError::at(self.number, "not text in UTF-8; the file is not of that format")),
         }
     }
 }

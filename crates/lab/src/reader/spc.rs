@@ -18,7 +18,7 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
     let mut zero = None;
     let mut units: Vec<u16> = Vec::new();
     let mut ends: BTreeMap<u16, u64> = BTreeMap::new();
-    while let Some((line, text)) = lines.next()? {
+    while let Some((line, text)) = lines.next_whole()? {
         if text.trim().is_empty() {
             continue;
         }

@@ -236,11 +236,9 @@ mod tests {
     #[test]
     fn each_format_gives_the_same_requests() {
         let expected = vec![(0, IoKind::Read, 4096, 8192), (1_500_000, IoKind::Write, 0, 512)];
-        let iolog = "fio version 3 iolog\n0 /dev/sda add\n0 /dev/sda open\n10 /dev/sda read 4096 8192\n\
-                     11 /dev/sda write 0 512\n12 /dev/sda close\n";
-        // This format has only milliseconds.
-        assert_eq!(all(TraceFormat::FioIolog, iolog)[0], expected[0]);
-        assert_eq!(all(TraceFormat::FioIolog, iolog)[1], (1_000_000, IoKind::Write, 0, 512));
+        let iolog = "fio version 3 iolog\n24 /dev/sda add\n125 /dev/sda open\n268 /dev/sda read 4096 8192\n\
+                     1768 /dev/sda write 0 512\n1820 /dev/sda close\n";
+        assert_eq!(all(TraceFormat::FioIolog, iolog), expected);
         let v2 = "fio version 2 iolog\nf add\nf open\nf read 4096 8192\nf wait 1500 0\nf write 0 512\nf close\n";
         assert_eq!(all(TraceFormat::FioIolog, v2), expected);
         let msr = "128166372003061629,src1,0,Read,4096,8192,1331\n128166372003076629,src1,0,Write,0,512,100\n";
@@ -257,7 +255,8 @@ mod tests {
         assert_eq!(all(TraceFormat::Spc, long), expected);
         let digest = |format, text: &str| read_trace(format, text.as_bytes()).unwrap().digest();
         assert_eq!(digest(TraceFormat::Spc, long), digest(TraceFormat::MsrCsv, msr));
-        assert_ne!(digest(TraceFormat::Spc, long), digest(TraceFormat::FioIolog, iolog));
+        assert_eq!(digest(TraceFormat::Spc, long), digest(TraceFormat::FioIolog, iolog));
+        assert_ne!(digest(TraceFormat::Spc, long), digest(TraceFormat::FioIolog, &iolog.replace("1768", "1769")));
     }
 
     #[test]
@@ -295,12 +294,15 @@ mod tests {
             (FioIolog, "fio version 2 iolog\nf read 0 512\ng h i j\n", "line 3: \"h\" is not an action"),
             (FioIolog, "fio version 2 iolog\nf read 0 512\ng read 0 512\n", "line 3: \"g\" is a second file"),
             (FioIolog, "fio version 3 iolog\n5 f read 0 512\n4 f read 0 512\n", "line 3: its time lies before"),
+            (FioIolog, "fio version 2 iolog\nf read 0 1024\nf write 0 1024", "line 3: the file ends inside this line"),
+            (Spc, "0,0,4096,R,0.5\n0,0,4096,R,0.5", "line 2: the file ends inside this line"),
             (FioIolog, "", "no request in it"),
         ];
         for (format, text, expected) in cases {
             let error = error(format, text);
             assert!(error.starts_with(expected), "{text:?}: {error}");
             let remedies = ["correct the line", "sort the trace", "give whole sectors", "make one trace", "convert it"];
+            let remedies = [&remedies[..], &["complete the line"]].concat();
             let remedies = [&remedies[..], &["write them", "record at least"]].concat();
             assert!(remedies.iter().any(|remedy| error.contains(remedy)), "{text:?} without a remedy: {error}");
         }
@@ -313,7 +315,7 @@ mod tests {
         let (last, later) = (180 * 86_400, 180 * 86_400 + 1);
         let msr = |at: u64| format!("0,h,0,Read,0,512,1\n{},h,0,Read,0,512,1\n", at * 10_000_000);
         let spc = |at: u64| format!("0,0,512,R,0\n0,0,512,R,{at}\n");
-        let iolog = |at: u64| format!("fio version 3 iolog\n0 f read 0 512\n{} f read 0 512\n", at * 1000);
+        let iolog = |at: u64| format!("fio version 3 iolog\n0 f read 0 512\n{} f read 0 512\n", at * 1_000_000);
         let waits = |at: u64| format!("fio version 2 iolog\nf read 0 512\nf wait {} 0\nf read 0 512\n", at * 1_000_000);
         for (format, fits, long, line) in [
             (MsrCsv, msr(last), msr(later), 2),

@@ -96,7 +96,7 @@ impl ExplainArguments {
 /// What `record` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The file has times, sizes and positions of all requests to the array, and none of their data. Its format is fio's iolog, version 2, \
+The file has times, sizes and positions of all requests to the array, and none of their data. Its format is fio's iolog, version 3, \
 with microseconds. `openraid simulate` and `openraid plan --from` read it, and fio plays it (--read_iolog).
 
 Requests are recorded until Ctrl-C, for --seconds, or until the server ends; what was recorded so far is in the file at any time. \

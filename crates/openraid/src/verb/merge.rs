@@ -10,6 +10,12 @@ use crate::laboratory::library;
 /// # Errors
 /// A part cannot be read, is missing, or does not belong to the others.
 pub fn run(arguments: &MergeArguments, context: &Context) -> Outcome {
+    if let Some(absent) = arguments.parts.iter().find(|part| !part.exists()) {
+        return Err(Failure::usage(format!(
+            "{}: there is no such part; name the parts that were written",
+            absent.display()
+        )));
+    }
     let folders = arguments.parts.iter().filter(|part| part.is_dir()).count();
     if folders == 0 {
         if arguments.out.is_some() {

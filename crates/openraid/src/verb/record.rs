@@ -128,8 +128,7 @@ fn text(body: &Body) -> String {
 struct Log<'a> {
     path: &'a Path,
     file: BufWriter<File>,
-    /// Time of the last line in microseconds, counted from the first request.
-    told_us: u64,
+    /// Time of the first request.
     zero_ns: Option<u64>,
 }
 
@@ -138,10 +137,10 @@ impl<'a> Log<'a> {
         let file = File::create_new(path).map_err(|error| {
             Failure::refused(format!("{}: it cannot be made: {error}; name a new file", path.display()))
         })?;
-        let mut log = Self { path, file: BufWriter::new(file), told_us: 0, zero_ns: None };
-        log.line("fio version 2 iolog")?;
-        log.line(&format!("{NAME} add"))?;
-        log.line(&format!("{NAME} open"))?;
+        let mut log = Self { path, file: BufWriter::new(file), zero_ns: None };
+        log.line("fio version 3 iolog")?;
+        log.line(&format!("0 {NAME} add"))?;
+        log.line(&format!("0 {NAME} open"))?;
         Ok(log)
     }
 
@@ -163,22 +162,18 @@ impl<'a> Log<'a> {
     fn put(&mut self, request: &RequestModel, body: &mut Body) -> Result<(), Failure> {
         let Some(line) = line_of(request, body) else { return Ok(()) };
         let zero = *self.zero_ns.get_or_insert(request.at_ns);
-        let now = request.at_ns.saturating_sub(zero) / 1000;
-        if now > self.told_us {
-            self.line(&format!("{NAME} wait {}", now - self.told_us))?;
-            self.told_us = now;
-        }
+        let now_us = request.at_ns.saturating_sub(zero) / 1000;
         body.requests += 1;
-        self.line(&line)
+        self.line(&format!("{now_us} {NAME} {line}"))
     }
 }
 
-/// The line for a request, if a trace can express it.
+/// The words for a request, if a trace can express it.
 fn line_of(request: &RequestModel, body: &mut Body) -> Option<String> {
     let word = match request.kind.as_str() {
         "read" => "read",
         "write" => "write",
-        "flush" => return Some(format!("{NAME} sync")),
+        "flush" => return Some("sync 0 0".into()),
         _ => {
             body.left_out += 1;
             return None;
@@ -187,7 +182,7 @@ fn line_of(request: &RequestModel, body: &mut Body) -> Option<String> {
     let (first, end) = (request.offset_bytes, request.offset_bytes + request.len_bytes);
     let (whole, whole_end) = (first / SECTOR * SECTOR, end.next_multiple_of(SECTOR));
     body.widened += u64::from((whole, whole_end) != (first, end));
-    Some(format!("{NAME} {word} {whole} {}", whole_end - whole))
+    Some(format!("{word} {whole} {}", whole_end - whole))
 }
 
 #[cfg(test)]
