@@ -62,6 +62,10 @@ impl Metrics for Means<'_> {
         }
         Ok(MetricValue::Number(sum / count))
     }
+
+    fn is_unsteady(&self, call: &MetricCall) -> bool {
+        self.seeds.clone().any(|seed| self.metrics.is_unsteady(&drawn(call, seed)))
+    }
 }
 
 /// The call with all random choices drawn again. Seed 0 is the call itself.

@@ -75,7 +75,7 @@ pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&M
     let running = start(claim);
     let (measured, asked) = (Vec::new(), Vec::new());
     let (known, reported) = (BTreeSet::new(), BTreeSet::new());
-    let mut record = Record { metrics, measured, asked, known, reported, stopped: None };
+    let mut record = Record { metrics, measured, asked, known, reported, unsteady: Vec::new(), stopped: None };
     let ended = loop {
         match running.words.recv_timeout(SILENCE_MAX) {
             // A check that has ended needs no answer.
@@ -91,7 +91,7 @@ pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&M
         (Some(reason), _) => (Verdict::NotApplicable, reason.reason, false),
         (None, Ok(came)) => {
             let (verdict, reason) = said(came, claim.expected);
-            (verdict, reason.to_owned(), false)
+            (verdict, format!("{reason}{}", unsteady(&record.unsteady)), false)
         }
         (None, Err(text)) => (Verdict::Fail, format!("the check cannot be evaluated: {text}"), true),
     };
@@ -105,7 +105,19 @@ struct Record<'a> {
     asked: Vec<MetricCall>,
     known: BTreeSet<String>,
     reported: BTreeSet<String>,
+    /// Calls with a value of a load that had not become steady.
+    unsteady: Vec<String>,
     stopped: Option<NotApplicable>,
+}
+
+/// What a verdict says of values that rest on loads that had not become steady.
+fn unsteady(calls: &[String]) -> String {
+    let others = match calls.len() {
+        0 => return String::new(),
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
+    };
+    format!("; it rests on values of loads that had not become steady: {}{others}", calls[0])
 }
 
 impl Record<'_> {
@@ -133,6 +145,9 @@ impl Record<'_> {
         match value {
             Ok(value) => {
                 if self.reported.insert(text.clone()) {
+                    if self.metrics.is_unsteady(call) {
+                        self.unsteady.push(text.clone());
+                    }
                     self.measured.push(Measured { call: text, value });
                 }
                 Ok(value)

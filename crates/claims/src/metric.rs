@@ -301,4 +301,10 @@ pub trait Metrics: Sync {
     /// # Errors
     /// The metric has no meaning for this subject, system or target.
     fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable>;
+
+    /// Whether a measured value rests on a load that had not become steady. It may then be too high or too low.
+    fn is_unsteady(&self, call: &MetricCall) -> bool {
+        let _ = call;
+        false
+    }
 }

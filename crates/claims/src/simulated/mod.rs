@@ -22,7 +22,8 @@ use openraid_lab::metrics::Scheme;
 use openraid_lab::target::{SimTarget, Target as _};
 use openraid_models::{ControllerKind, ControllerProfile, Library};
 use reading::Reading;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
 
 /// The laboratory of claims.
 pub struct Simulated {
@@ -30,6 +31,8 @@ pub struct Simulated {
     store: Store,
     effort: Effort,
     seed: u64,
+    /// Calls with a value of a load that had not become steady.
+    unsteady: Mutex<BTreeSet<String>>,
 }
 
 /// Depths among which an RST method searches its peak: 1 to 64 for each worker.
@@ -52,7 +55,17 @@ impl Simulated {
     /// A laboratory with these profiles. The store keeps its measurements.
     #[must_use]
     pub const fn new(library: Library, store: Store, effort: Effort, seed: u64) -> Self {
-        Self { library, store, effort, seed }
+        Self { library, store, effort, seed, unsteady: Mutex::new(BTreeSet::new()) }
+    }
+
+    /// Note or forget that the value of a call rests on a load that had not become steady.
+    fn note_unsteady(&self, call: &MetricCall, unsteady: bool) {
+        let mut known = self.unsteady.lock().unwrap_or_else(PoisonError::into_inner);
+        if unsteady {
+            known.insert(format!("{call:?}"));
+        } else {
+            known.remove(&format!("{call:?}"));
+        }
     }
 
     /// The reason for which values are no longer stored, if there is one.
@@ -91,7 +104,11 @@ impl Simulated {
             Ok(result) => Reading::of(&result, percentile).to_json(),
             Err(error) => Reading::absent(&error.to_string()),
         });
-        Reading::from_json(&value)
+        let reading = Reading::from_json(&value)?;
+        if reading.unsteady {
+            self.note_unsteady(call, true);
+        }
+        Ok(reading)
     }
 
     /// The figure of one cell, for the array or for one member.
@@ -123,6 +140,8 @@ impl Simulated {
         for aim in aim.peak_aims(&RST_DEPTHS) {
             values.push((self.figure(call, &aim, Figure::Mbps)?, self.read(call, &aim, MEDIAN)?.unsteady));
         }
+        // It does not rest on the others.
+        self.note_unsteady(call, false);
         highest(&values)
     }
 
@@ -335,6 +354,10 @@ fn no_member(member: u64, count: usize) -> NotApplicable {
 }
 
 impl Metrics for Simulated {
+    fn is_unsteady(&self, call: &MetricCall) -> bool {
+        self.unsteady.lock().unwrap_or_else(PoisonError::into_inner).contains(&format!("{call:?}"))
+    }
+
     fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {
         let aim = || Aim::of(call);
         let number = match call.metric {
