@@ -63,7 +63,8 @@ pub trait DriveModel {
     fn advance(&mut self, now: Instant, done: &mut Vec<Tag>);
     /// Time for which the mechanism or the dies have worked by `now`. For a drive with dies, the mean over the dies.
     fn busy(&self, now: Instant) -> Nanos;
-    /// Acknowledged sectors that are not yet at their final place: in the write buffer, or in one-bit cells.
+    /// Acknowledged sectors that are not yet at their final place: in the write buffer, in one-bit cells, or in the cache
+    /// of a shingled disk.
     fn held(&self, now: Instant) -> u64 {
         let _ = now;
         0

@@ -357,3 +357,22 @@ fn a_trace_too_fast_for_its_target_counts_the_requests_that_were_never_issued() 
     let json = |result| serde_json::to_value(result).unwrap();
     assert_eq!((&json(&cut)["never_asked"], json(&whole).get("never_asked")), (&1003.into(), None));
 }
+
+#[test]
+fn a_shingled_disk_is_not_measured_before_its_cliff_or_says_so() {
+    let library = Library::builtin();
+    let measured = |array: &str, pattern, axes: Axes| {
+        let cell = CellSpec::new("openraid", array.parse().unwrap(), pattern);
+        let axes = Axes { drive: Some("smr".into()), ..axes };
+        run_cell(&library, &CellSpec { effort: Effort::QUICK, ..cell.with(axes) }).unwrap()
+    };
+    // Each write of 64 KiB needs the room of a piece: a band has 182,000 * 2 / 254,000 of them, and is rewritten in half a
+    // second. Before the cliff the disk makes 286 of these writes a second.
+    let writes = Axes { op: Some(Direction::Write), bs: Some(65_536), qd: Some(8), ..Axes::default() };
+    let single = measured("single", Pattern::Random, writes);
+    assert!((2.0..6.0).contains(&single.iops), "{} {:?}", single.iops, single.notes);
+    // A load that does not come so far within its warm-up.
+    let files = measured("raid5x4", Pattern::FileServer, Axes { qd: Some(8), ..Axes::default() });
+    let cached = files.flags.iter().any(|flag| matches!(flag, Flag::StillInCaches { .. }));
+    assert!(cached && !files.steady, "{:?} {:?}", files.flags, files.notes);
+}

@@ -584,7 +584,7 @@ impl DriveModel for Disk {
     }
 
     fn held(&self, _now: Instant) -> u64 {
-        self.dirty.sectors()
+        self.dirty.sectors() + self.shingles.as_ref().map_or(0, Shingles::sectors)
     }
     fn busy(&self, now: Instant) -> Nanos {
         if self.due > now.0 {

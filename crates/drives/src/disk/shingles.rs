@@ -80,6 +80,11 @@ impl Shingles {
         }
     }
 
+    /// Sectors in the cache.
+    pub const fn sectors(&self) -> u64 {
+        self.used.0
+    }
+
     /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.bands.is_empty()
