@@ -30,6 +30,8 @@ struct Sorted {
     sizes: Vec<(u32, Vec<Option<CellResult>>)>,
     /// The first flag of each run other than the healthy one, with the name of the run.
     flags: Vec<(String, Flag)>,
+    /// The names of the runs other than the healthy one whose load had not become steady.
+    unsteady: Vec<String>,
 }
 
 impl Sorted {
@@ -39,12 +41,14 @@ impl Sorted {
             _ => None,
         };
         let iops = cell.map(merit);
-        // A run with a varied value would repeat the flags of the base run, so its flags are dropped.
-        let flag = cell.filter(|_| !matches!(beside, Beside::Vary(_))).and_then(|cell| cell.flags.first());
-        if let Some(flag) = flag {
+        // A run with a varied value would repeat what the base run has, so it is left out.
+        if let Some(cell) = cell.filter(|_| !matches!(beside, Beside::Vary(_))) {
             let name = what(beside, runs);
-            if self.flags.iter().all(|(known, _)| *known != name) {
-                self.flags.push((name, flag.clone()));
+            if let Some(flag) = cell.flags.first().filter(|_| self.flags.iter().all(|(known, _)| *known != name)) {
+                self.flags.push((name.clone(), flag.clone()));
+            }
+            if cell.is_unsteady() && !self.unsteady.contains(&name) {
+                self.unsteady.push(name);
             }
         }
         match beside {
@@ -121,11 +125,7 @@ impl PlanRequest {
             loss,
             energy: spec.as_ref().and_then(|spec| Energy::of(spec, healthy)),
             weakest: spec.as_ref().and_then(|spec| weakest(spec, healthy)),
-            bottleneck: healthy.bottleneck().map(|part| Bottleneck {
-                part: part.name.clone(),
-                of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
-                busy: part.busy,
-            }),
+            bottleneck: bottleneck(healthy),
             cache_mib: self.cache_mib(library, level).unwrap_or(0),
             cache_sizes: sorted.sizes.iter().filter_map(|(mib, ran)| cache_size(*mib, ran, healthy, &base)).collect(),
             journal: JournalEffect::of(healthy, &sorted.bare, &base),
@@ -137,6 +137,8 @@ impl PlanRequest {
             model_percent: range.model_percent,
             chance_percent: range.chance_percent,
             uncertain: range.uncertain,
+            steady: !healthy.is_unsteady(),
+            unsteady_beside: sorted.unsteady,
             flags: healthy.flags.clone(),
             flags_beside: sorted.flags,
             missing: range.missing,
@@ -155,6 +157,15 @@ impl PlanRequest {
         };
         all.into_iter().filter_map(missing).collect()
     }
+}
+
+/// The part that limits a run.
+fn bottleneck(healthy: &CellResult) -> Option<Bottleneck> {
+    healthy.bottleneck().map(|part| Bottleneck {
+        part: part.name.clone(),
+        of_members: healthy.member_part().filter(|_| part.name == "members").map(Into::into),
+        busy: part.busy,
+    })
 }
 
 /// Bytes that an array uses on each drive of a machine: the size of the smallest drive.
@@ -259,7 +270,7 @@ mod tests {
         let ran = vec![
             (Beside::Vary(Variation::Seed(2)), cell(CellResult { iops: healthy.iops * 1.02, ..healthy.clone() })),
             (Beside::Degraded, failed()),
-            (Beside::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], ..healthy.clone() })),
+            (Beside::Loaded(0), cell(CellResult { flags: vec![Flag::PageCache], steady: false, ..healthy.clone() })),
             (Beside::Vary(Variation::Value(0, Edge::High)), failed()),
         ];
         let plan = request.level(
@@ -271,6 +282,7 @@ mod tests {
         );
         assert!(plan.degraded.is_none() && plan.rebuilding.is_some());
         assert_eq!(plan.flags_beside, [("rebuilding".to_owned(), Flag::PageCache)]);
+        assert_eq!((plan.steady, plan.unsteady_beside), (true, vec!["rebuilding".to_owned()]));
         let missing: Vec<_> = plan.missing.iter().map(|it| (it.what.as_str(), it.reason.as_str(), it.failed)).collect();
         let reason = "no request has ended";
         assert_eq!(missing[..2], [("degraded", reason, true), ("wd740gd: seek.average_ms", reason, true)]);

@@ -189,6 +189,11 @@ pub struct LevelPlan {
     /// Uncertain values and the effect of each beyond chance, percent; the largest first. Empty if they were not
     /// varied.
     pub uncertain: Vec<(String, f64)>,
+    /// Had the load become steady before the healthy figure was measured? Otherwise the figure may be too high or too
+    /// low.
+    pub steady: bool,
+    /// The other runs whose load had not become steady: `degraded`, `rebuilding` and the like.
+    pub unsteady_beside: Vec<String>,
     /// Reasons why its rates are not those of the drives.
     pub flags: Vec<Flag>,
     /// The same for the other runs (degraded, rebuilding, other caches), with the name of the run.

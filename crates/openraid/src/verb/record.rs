@@ -135,7 +135,10 @@ struct Log<'a> {
 impl<'a> Log<'a> {
     fn create(path: &'a Path) -> Result<Self, Failure> {
         let file = File::create_new(path).map_err(|error| {
-            Failure::refused(format!("{}: it cannot be made: {error}; name a new file", path.display()))
+            Failure::refused(format!(
+                "{}: it cannot be made: {error}; name a new file in a folder that exists",
+                path.display()
+            ))
         })?;
         let mut log = Self { path, file: BufWriter::new(file), zero_ns: None };
         log.line("fio version 3 iolog")?;

@@ -146,7 +146,7 @@ pub fn run(arguments: &SimulateArguments, context: &Context) -> Outcome {
 
 /// The uncertainty of a result.
 fn range(library: &Library, result: &CellResult) -> Result<Range, Failure> {
-    let (threads, ended) = runs_at_once();
+    let (threads, ended) = runs_at_once("runs");
     Range::run(library, result, threads, ended).map_err(refused)
 }
 

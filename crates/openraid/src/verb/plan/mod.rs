@@ -142,6 +142,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let trace = load.trace.map(Arc::new);
     let part = PartOf::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());
+    let all = machines.len();
     for (number, (drives, axes, price)) in machines.into_iter().enumerate() {
         if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
             continue;
@@ -160,7 +161,8 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
             trace: trace.clone(),
         };
         let prices = Prices { drive: price, kwh: arguments.kwh_price };
-        let body = Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices)? };
+        let runs = if all > 1 { format!("machine {} of {all}, runs", number + 1) } else { "runs".into() };
+        let body = Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices, &runs)? };
         texts.push(text::text(&body, &prices));
         plans.push(body);
     }
@@ -237,11 +239,11 @@ fn levels(arguments: &PlanArguments, drives: u16) -> Result<Vec<Level>, Failure>
     Ok(levels)
 }
 
-/// The plan of one machine. With `usual`, impossible levels are left out.
-fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices) -> Result<Body, Failure> {
+/// The plan of one machine. With `usual`, impossible levels are left out. `runs` is the word of its progress.
+fn one(library: &Library, request: PlanRequest, usual: bool, prices: &Prices, runs: &str) -> Result<Body, Failure> {
     let cells: Vec<_> = request.levels.iter().map(|level| request.cell(*level, ArrayState::Healthy)).collect();
     state_fits(library, cells.iter())?;
-    let (threads, ended) = runs_at_once();
+    let (threads, ended) = runs_at_once(runs);
     let mut planned = request.run(library, threads, ended).map_err(refused)?;
     let possible = |level: &Planned| matches!(level, Planned::Possible(_));
     if usual && planned.iter().any(possible) {

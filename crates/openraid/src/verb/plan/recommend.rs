@@ -89,7 +89,12 @@ pub(super) fn recommend(levels: &[Planned], comparisons: &[Comparison]) -> Optio
     }
     reasons.push(match chosen.array == fastest.array {
         true if allowed.len() > 1 => {
-            format!("the fastest of the {} that are as safe ({})", allowed.len(), speed_of(chosen))
+            format!(
+                "the fastest of the {} with at most {} % ({})",
+                allowed.len(),
+                FIVE_YEARS_MAX * 100.0,
+                speed_of(chosen)
+            )
         }
         true => speed_of(chosen),
         false => format!("as fast as {} within a tenth ({}), with more room", fastest.array, speed_of(chosen)),

@@ -11,7 +11,7 @@ use crate::laboratory::figure;
 use crate::output::table::Table;
 use crate::quantity::sold;
 
-/// Minimum gain of more drives in percent, to be mentioned.
+/// Minimum gain of more drives, other drives or another bus in percent, to be called one.
 const DRIVES_PAY: f64 = 5.0;
 
 /// The parts of a machine's plan by which machines are compared. They come from a plan, or from the file of a part.
@@ -207,7 +207,8 @@ fn instead(own: &Machine, other: &Machine) -> Option<String> {
     let its = other.possible().find(|its| its.array == plan.array)?;
     let percent = (its.merit() / plan.merit() - 1.0) * 100.0;
     let what = if own.bus == other.bus { (&other.drive, &own.drive) } else { (&other.bus, &own.bus) };
-    Some(format!("{}: {} instead of {}: {}", plan.array, what.0, what.1, signed(percent)))
+    let verdict = if percent.abs() < DRIVES_PAY { ": hardly a difference" } else { "" };
+    Some(format!("{}: {} instead of {}: {}{verdict}", plan.array, what.0, what.1, signed(percent)))
 }
 
 /// Percent with a sign; a value that rounds to zero has a plus.
@@ -268,6 +269,7 @@ mod tests {
             machine(4, "dmi2", 100.0, "members"),
             machine(6, "dmi2", 102.0, "bus"),
             machine(6, "pcie3_x8", 153.0, "members"),
+            machine(6, "pcie3_x16", 151.0, "members"),
             machine(8, "pcie3_x8", 128.0, "members"),
         ]);
         assert_eq!(
@@ -276,6 +278,8 @@ mod tests {
                 "dmi2: raid6x4 to raid6x6: +2 %: more drives bring no speed; the bus is busy for 97 % of the time",
                 "pcie3_x8: raid6x6 to raid6x8: -16 %: more drives cost speed",
                 "raid6x6: pcie3_x8 instead of dmi2: +50 %",
+                "raid6x6: pcie3_x16 instead of dmi2: +48 %",
+                "raid6x6: pcie3_x16 instead of pcie3_x8: -1 %: hardly a difference",
             ]
         );
     }

@@ -61,12 +61,7 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
             Planned::Possible(plan) => {
                 table.row(row(plan, body.outstanding, body.caches.journal.is_some(), &units));
                 risk.row(risk_row(plan));
-                let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
-                failed
-                    .extend(went_wrong.map(|missing| format!("{}, {}: {}", plan.array, missing.what, missing.reason)));
-                failed.extend(plan.flags.iter().map(|flag| format!("{}: CAUTION: {flag}", plan.array)));
-                let beside = plan.flags_beside.iter();
-                failed.extend(beside.map(|(run, flag)| format!("{}, {run}: CAUTION: {flag}", plan.array)));
+                failed.extend(cautions(plan));
             }
         }
     }
@@ -97,6 +92,23 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
     lines.extend(failed);
     lines.extend(limit_note(&body.levels, body.thorough));
     lines.extend(body.advice.iter().cloned());
+    lines
+}
+
+/// What to distrust in a level's figures: runs that failed, that were not steady, or that caches took part in.
+fn cautions(plan: &LevelPlan) -> Vec<String> {
+    let array = &plan.array;
+    let went_wrong = plan.missing.iter().filter(|missing| missing.failed);
+    let unsteady = (!plan.steady).then_some("healthy").into_iter();
+    let unsteady = unsteady.chain(plan.unsteady_beside.iter().map(String::as_str));
+    let mut lines: Vec<String> =
+        went_wrong.map(|missing| format!("{array}, {}: {}", missing.what, missing.reason)).collect();
+    lines.extend(unsteady.map(|run| {
+        format!("{array}, {run}: CAUTION: not steady when it was measured; it may be faster or slower than this")
+    }));
+    lines.extend(plan.flags.iter().map(|flag| format!("{array}: CAUTION: {flag}")));
+    lines.extend(plan.flags_beside.iter().map(|(run, flag)| format!("{array}, {run}: CAUTION: {flag}")));
+    lines.dedup();
     lines
 }
 
