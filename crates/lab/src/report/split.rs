@@ -1,7 +1,8 @@
 //! Distributes too many lines for one chart to several charts side by side.
 //!
 //! Arrays with and without redundancy are in different charts, arrays of one shape are in the same chart, and every
-//! chart has the single drive for comparison. An ideal is drawn in the chart of its array.
+//! chart has the single drive for comparison; if there are two, as with two write caches, both. An ideal is drawn in the
+//! chart of its array.
 
 use super::data::{Level, Lines, Mark, Series};
 use super::LINES_MAX;
@@ -15,6 +16,9 @@ pub struct Part {
     pub lines: Lines,
 }
 
+/// Maximum number of single drives that are in every chart.
+const REFERENCES_MAX: usize = 2;
+
 /// Distributes the lines of a panel.
 #[must_use]
 pub fn split(lines: &Lines) -> Vec<Part> {
@@ -23,23 +27,23 @@ pub fn split(lines: &Lines) -> Vec<Part> {
     }
     let is_reference = |series: &&Series| series.subject.level == Level::Single && series.mark == Mark::Line;
     let references: Vec<&Series> = lines.series.iter().filter(is_reference).collect();
-    // Several single drives are subjects of their own, and not a common reference.
-    let reference = if let [one] = references.as_slice() { Some((*one).clone()) } else { None };
+    // More single drives are subjects of their own, because they would leave no room for arrays.
+    let reference: &[&Series] = if references.len() <= REFERENCES_MAX { &references } else { &[] };
     let mut parts = Vec::new();
     for redundant in [false, true] {
         let of_kind: Vec<&Series> = lines
             .series
             .iter()
             .filter(|series| series.subject.level.redundant() == redundant)
-            .filter(|series| reference.as_ref() != Some(*series))
+            .filter(|series| !reference.contains(series))
             .collect();
-        let room = LINES_MAX - usize::from(reference.is_some());
+        let room = LINES_MAX - reference.len();
         let charts = deal(&of_kind, room);
         let count = charts.len();
         for (number, chart) in (1..).zip(charts) {
             let kind = if redundant { "With redundancy" } else { "Without redundancy" };
             let title = if count == 1 { kind.to_owned() } else { format!("{kind}, {number} of {count}") };
-            let series: Vec<Series> = reference.iter().cloned().chain(chart.into_iter().cloned()).collect();
+            let series: Vec<Series> = reference.iter().copied().chain(chart).cloned().collect();
             let mut guides = lines.guides.clone();
             guides.retain(|guide| guide.subject.iter().all(|own| series.iter().any(|one| one.subject == *own)));
             parts.push(Part { title, lines: Lines { series, guides, ..lines.clone() } });
@@ -114,14 +118,18 @@ mod tests {
     }
 
     #[test]
-    fn three_arrays_with_two_caches_each_take_two_charts() {
-        let names = ["single", "single", "raid10x4", "raid10x4", "raid5x4", "raid5x4", "raid6x8", "raid6x8"];
+    fn charts_of_two_caches_have_the_single_drive_with_both() {
+        let names = ["single", "single", "raid0x4", "raid0x4", "raid10x4", "raid10x4", "raid5x4", "raid5x4"];
         let wanted = [
-            "Without redundancy: single, single",
-            "With redundancy, 1 of 2: RAID 10 x4, RAID 10 x4, RAID 5 x4, RAID 5 x4",
-            "With redundancy, 2 of 2: RAID 6 x8, RAID 6 x8",
+            "Without redundancy: single, single, RAID 0 x4, RAID 0 x4",
+            "With redundancy, 1 of 2: single, single, RAID 10 x4, RAID 10 x4",
+            "With redundancy, 2 of 2: single, single, RAID 5 x4, RAID 5 x4",
         ];
         assert_eq!(dealt(&names), wanted);
+        let three = ["single", "single", "single", "raid10x4", "raid10x4", "raid10x4"];
+        let wanted =
+            ["Without redundancy: single, single, single", "With redundancy: RAID 10 x4, RAID 10 x4, RAID 10 x4"];
+        assert_eq!(dealt(&three), wanted);
     }
 
     #[test]
