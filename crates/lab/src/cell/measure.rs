@@ -318,12 +318,18 @@ fn files<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, mut notes: Vec<Str
     if bytes < whole {
         let count = sizes.len();
         notes.push(format!(
-            "SCALED: {count} files of {bytes} bytes; the whole set needs a target of {} bytes",
-            8 * whole
+            "SCALED: {count} files of {} in all; the whole set needs a target of {}",
+            Bytes(bytes).readable(),
+            Bytes(8 * whole).readable()
         ));
     }
     if partition < 4 * bytes || partition < PARTITION_LEAST {
-        let reason = format!("files of {bytes} bytes and their copies need a target of {} bytes", 8 * bytes);
+        let least = Bytes((8 * bytes).max(2 * PARTITION_LEAST));
+        let reason = format!(
+            "files of {} in all and their copies need two partitions, a target of {} at least",
+            Bytes(bytes).readable(),
+            least.readable()
+        );
         return Err(CellError::NotApplicable(reason));
     }
     let from = Volume::new(fs, 0, partition);
@@ -375,7 +381,11 @@ fn files_before<T: Target + ?Sized>(
 fn graph<T: Target + ?Sized>(target: &mut T, cell: &CellSpec, notes: Vec<String>) -> Result<CellResult, CellError> {
     let capacity = target.facts().capacity.get();
     if capacity < 4 * PLACE_BYTES {
-        return Err(CellError::NotApplicable(format!("the target is smaller than {} bytes", 4 * PLACE_BYTES)));
+        return Err(CellError::NotApplicable(format!(
+            "the target holds {}, and the graph needs {} at least",
+            Bytes(capacity).readable(),
+            Bytes(4 * PLACE_BYTES).readable()
+        )));
     }
     // A quick measurement uses about one position in ten; the first and the last are always measured.
     let step = if cell.effort.requests < 10_000 { 11 } else { 3 };
@@ -424,7 +434,8 @@ fn application<T: Target + ?Sized>(
     let Some(scale) = scale.filter(|scale| !facts.simulated || *scale == WHOLE_SESSION) else {
         let who = if users == 1 { "the program needs".into() } else { format!("{users} users of the program need") };
         let least = if facts.simulated { room } else { Session::room_least(app, users) };
-        let reason = format!("{who} a target of {least} bytes, this one has {}", facts.capacity.get());
+        let reason =
+            format!("{who} a target of {}, this one has {}", Bytes(least).readable(), facts.capacity.readable());
         return Err(CellError::NotApplicable(reason));
     };
     if !facts.simulated {
@@ -432,7 +443,10 @@ fn application<T: Target + ?Sized>(
     }
     if scale < WHOLE_SESSION {
         let percent = scale as f64 / 10.0;
-        notes.push(format!("SCALED: working sets have {percent:.1} % of their size; the whole needs {room} bytes"));
+        notes.push(format!(
+            "SCALED: working sets have {percent:.1} % of their size; the whole needs {}",
+            Bytes(room).readable()
+        ));
     }
     // The requests of an application do not depend on the array or its cache, so the work is the same for all.
     let seed = openraid_sim::random::mix(cell.seed ^ super::spec::digest(app.word()));

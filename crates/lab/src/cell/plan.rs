@@ -6,7 +6,7 @@ use super::pattern::Pattern;
 use super::spec::CellSpec;
 use super::subject::Level;
 use crate::load::{self, AccessSpec, Manner, Mixed, Zone};
-use openraid_units::Nanos;
+use openraid_units::{Bytes, Nanos};
 
 /// The first 32 GB (10^9 bytes each), to which reviews restrict some tests.
 pub const FIRST_32G: u64 = 32_000_000_000;
@@ -106,13 +106,14 @@ impl Plan {
 /// The note of a cell whose real target is too small for a zone of 32 GB, so that the zone is smaller.
 pub fn scaled(cell: &CellSpec, capacity: u64) -> Option<String> {
     let small = cell.axes.zone == Some(ZoneChoice::First32g) && cell.effort.is_a_time() && capacity <= FIRST_32G;
-    let reason = format!("SCALED: the target holds {capacity} bytes; its first eighth stands for the first 32 GB");
+    let reason =
+        format!("SCALED: the target holds {}; its first eighth stands for the first 32 GB", Bytes(capacity).readable());
     small.then_some(reason)
 }
 
 /// The reason why the first 32 GB of a target are not a part of it.
 pub fn all_of_it(capacity: u64) -> String {
-    format!("the first 32 GB are all of it: the target holds {capacity} bytes")
+    format!("the first 32 GB are all of it: the target holds {}", Bytes(capacity).readable())
 }
 
 /// The part of the target that is used, in whole pages.
