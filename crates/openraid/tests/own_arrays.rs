@@ -109,6 +109,13 @@ fn members_with_data_are_refused_unless_their_names_are_given() {
     lab.line(&format!("{line} --destroy-data --name d2")).refused(65, &["d3: it is not blank"]);
     assert_eq!(lab.fingerprints(&["d1", "d2", "d3"]), before);
     lab.line(&format!("{line} --destroy-data --name d2 --name d3")).expect(0);
+    // A few bytes anywhere on a small member are data too.
+    lab.drives(&["d4", "d5"], 256);
+    support::write_at(&lab.path("d5"), 7_500_000, b"xyz");
+    lab.line(&format!("{REVIEW} --members d4,d5 --levels 0x2 --out few")).refused(65, &["d5", "data at byte 7500000"]);
+    // The name is asked for with what would be lost.
+    lab.line(&format!("{REVIEW} --members d4,d5 --levels 0x2 --out few --destroy-data"))
+        .refused(65, &["d5: there is data at byte 7500000. ALL DATA on it will be lost", "give --name d5"]);
     lab.line(&format!("{REVIEW} --members d1,d1 --levels 0x2 --out other")).refused(65, &["name each member once"]);
     for (options, words) in [
         ("--members d1 --levels 5x3", vec!["raid5x3 needs 3 members", "names 1"]),
@@ -116,10 +123,55 @@ fn members_with_data_are_refused_unless_their_names_are_given() {
         ("--members d1,d2 --levels 00x2", vec!["RAID 00 is a RAID 0", "give 0x"]),
         ("--members d1,d2", vec!["name the arrays", "--levels 0x4"]),
         ("--members d1,d2 --levels 0x2 --cache wb", vec!["--caches"]),
+        ("--members d1,d2 --levels 0x2 --drive wd740gd", vec!["--drive is for simulated targets", "--members"]),
+        ("--members d1,d2 --levels 0x2 --effort quick", vec!["--effort is for simulated targets", "--seconds"]),
+        ("--members d1,d2 --levels 0x2 --arrays raid0x2", vec!["--arrays is for simulated targets", "--levels"]),
         ("--target a=sim:openraid --target sim:openraid", vec!["each needs a name"]),
     ] {
         lab.line(&format!("{REVIEW} {options} --out other")).refused(64, &words);
     }
+}
+
+#[test]
+fn members_are_written_full_before_the_first_array_if_that_is_wanted() {
+    use std::os::unix::fs::MetadataExt as _;
+    let lab = Lab::new("own-full");
+    lab.drives(&["d1", "d2"], 32);
+    let line = format!("{REVIEW} --members d1,d2 --levels 0x2 --precondition --destroy-data --out full");
+    lab.line(&line).expect(0);
+    for name in ["d1", "d2"] {
+        let held = fs::metadata(lab.path(name)).expect("there").blocks() * 512;
+        assert!(held >= 32 << 20, "{name}: only {held} bytes were written");
+    }
+    let results = fs::read_to_string(lab.path("full/results.json")).expect("written");
+    assert!(results.contains("written full twice before the first array"));
+    // The same command line does not fill them again.
+    lab.line(&line).refused(0, &["it was filled before"]);
+}
+
+#[test]
+fn the_write_caches_of_drives_are_switched_or_the_reason_is_told() {
+    let lab = Lab::new("own-caches");
+    lab.drives(&["d1", "d2"], 32);
+    // A file has no such switch.
+    let line = format!("{REVIEW} --members d1,d2 --levels 0x2 --drive-cache off --out off");
+    lab.line(&line).refused(65, &["--drive-cache: ", "d1 is not a block device"]);
+    assert!(!lab.path("off").exists(), "nothing was begun");
+    // The option is the model's if there is one.
+    let line =
+        format!("{REVIEW} --members d1,d2 --levels 0x2 --target model=sim:openraid --drive wd740gd --drive-cache off");
+    lab.line(&format!("{line} --effort quick --out both")).expect(0);
+}
+
+#[test]
+fn the_names_of_all_targets_are_checked_before_the_first_is_written() {
+    let lab = Lab::new("own-names");
+    lab.drives(&["a", "b"], 32);
+    let before = lab.fingerprints(&["a", "b"]);
+    let line = format!("{REVIEW} --target one=a --target two=b --out both --destroy-data --name a");
+    lab.line(&line).refused(65, &["b: nothing was written"]);
+    assert_eq!(lab.fingerprints(&["a", "b"]), before);
+    assert!(!lab.path("both").exists(), "nothing was measured");
 }
 
 #[test]

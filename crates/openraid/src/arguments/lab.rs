@@ -192,14 +192,14 @@ the new cells. DIR/report.html is the report, DIR/results.json has all figures, 
 directory holds the review of one target; named targets have directories of their own, DIR/NAME.
 
 Arrays made of --members are measured in this process; the members must be blank, or their names given with --destroy-data \
-and --name.
+and --name. --chunk, --cache-mib and --drive-cache apply to these arrays too.
 
 A real target (a file, a block device, an NBD address) is only read, unless --destroy-data is given and its name is \
 typed on the terminal or given with --name. A method that does not apply to the target says why.
 
 Exit codes: 0 also if some cells do not apply; 74 if a cell failed or the target disappeared; 4 if the target cannot be opened \
-(in use, no server) or is too small; 64 for wrong usage, also if no target can run the given load (a trace that ends past \
-the target, a load that writes to a target that is only read).
+(in use, no server) or is too small; 65 if nothing was done: a member or folder holds other data, or no target can run the \
+given load (a trace that ends past the target, a load that writes to a target that is only read); 64 for wrong usage.
 
 Examples:
   openraid review --methods list
@@ -286,7 +286,7 @@ pub struct ReviewArguments {
     /// name; repeatable
     #[arg(long, value_name = "NAME", requires = "destroy_data")]
     pub name: Vec<String>,
-    /// Write a real target full twice before the measurement, so that an SSD is in steady state
+    /// Write a real target, or each of --members, full twice before the measurement, so that an SSD is in steady state
     #[arg(long, requires = "destroy_data")]
     pub precondition: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use openraid_format::{ForeignKind, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
@@ -21,10 +21,12 @@ use crate::server::members::contents;
 pub(super) const KNOWN: &str = "members.json";
 /// Schema name of this file.
 const KNOWN_SCHEMA: &str = "openraid/review-members/1";
-/// Number of positions between the first and the last MiB of a device that are also read, to check that the device is
-/// blank.
+/// Number of positions between the first and the last MiB of a large device that are also read, to check that the device
+/// is blank.
 const PLACES: u64 = 62;
 const PLACE_BYTES: u64 = 1 << 20;
+/// Up to this size a device is read in whole.
+const WHOLE_BYTES_MAX: u64 = 1 << 30;
 
 /// The text and the identity of a device.
 type Device = (String, String);
@@ -87,9 +89,10 @@ pub(super) fn check(
         let used = own.contains(&device(probed));
         let found = if used { of_others(probed) } else { not_blank(probed)? };
         if let Some(found) = found {
-            if !is_typed(arguments, probed, context)? {
+            if !is_typed(arguments, probed, &found, context)? {
+                let words = if arguments.destroy_data { "give" } else { "add --destroy-data" };
                 taken.push(format!(
-                    "{}: it is not blank: {found}; if all of it may be lost, add --destroy-data --name {}",
+                    "{}: it is not blank: {found}; if all of it may be lost, {words} --name {}",
                     probed.spec,
                     name_of(probed)
                 ));
@@ -115,6 +118,21 @@ pub(super) fn check(
         .map_err(|error| Failure::failed(format!("{}: it cannot be made: {error}", arguments.out.display())))?;
     known.write(&file)?;
     Ok(known)
+}
+
+/// Checks that the members are drives, which may have a write cache of their own. This is done before anything is written.
+pub(super) fn may_have_caches(members: &[ProbedMember]) -> Result<(), Failure> {
+    let is_drive = |probed: &&ProbedMember| {
+        let metadata = path(&probed.spec).and_then(|path| fs::metadata(path).ok());
+        metadata.is_some_and(|metadata| metadata.file_type().is_block_device())
+    };
+    match members.iter().find(|probed| !is_drive(probed)) {
+        Some(other) => Err(Failure::refused(format!(
+            "--drive-cache: {} is not a block device, and has no write cache of its own; leave the option out",
+            other.spec
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Adds devices to a sorted list. A device of the same name is replaced.
@@ -195,13 +213,14 @@ fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
     Ok(at.map(|at| format!("there is data at byte {at}")))
 }
 
-/// The first byte that is not zero at the places that are looked at.
+/// The first byte that is not zero. A small device is read in whole, a large one at some places.
 fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
     let file = File::open(path)?;
     let mut buffer = vec![0; usize::try_from(PLACE_BYTES).expect("1 MiB")];
     let last = size.saturating_sub(PLACE_BYTES);
-    for place in 0..=PLACES + 1 {
-        let at = u128::from(last) * u128::from(place) / u128::from(PLACES + 1);
+    let steps = if size <= WHOLE_BYTES_MAX { size.div_ceil(PLACE_BYTES).max(1) } else { PLACES + 1 };
+    for place in 0..=steps {
+        let at = u128::from(last) * u128::from(place) / u128::from(steps);
         let at = u64::try_from(at).unwrap_or(last);
         let len = usize::try_from(PLACE_BYTES.min(size - at)).expect("1 MiB");
         file.read_exact_at(&mut buffer[..len], at)?;
@@ -218,7 +237,12 @@ fn name_of(probed: &ProbedMember) -> String {
 }
 
 /// Was the member's name typed or given?
-fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Context) -> Result<bool, Failure> {
+fn is_typed(
+    arguments: &ReviewArguments,
+    probed: &ProbedMember,
+    found: &str,
+    context: &Context,
+) -> Result<bool, Failure> {
     if !arguments.destroy_data {
         return Ok(false);
     }
@@ -226,6 +250,8 @@ fn is_typed(arguments: &ReviewArguments, probed: &ProbedMember, context: &Contex
     if !arguments.name.is_empty() {
         return Ok(arguments.name.contains(&name));
     }
-    context.output.warn(&format!("ALL DATA on {} will be lost. Type its name ({name}) to continue:", probed.spec));
+    context
+        .output
+        .warn(&format!("{}: {found}. ALL DATA on it will be lost. Type its name ({name}) to continue:", probed.spec));
     Ok(typed_line()?.trim() == name)
 }

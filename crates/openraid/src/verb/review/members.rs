@@ -35,12 +35,12 @@ use openraid_units::{Bytes, Sectors};
 use super::super::create::forget_what_was_inside;
 use super::super::serve::sizes::{JOURNAL_BUFFERS, JOURNAL_CACHE};
 use super::super::Context;
-use super::blank::{check, identity, Known, KNOWN};
+use super::blank::{check, identity, may_have_caches, Known, KNOWN};
 use super::counted::Counted;
-use super::drives::{self, Bank};
-use super::real::{overhead, versions, SECONDS};
+use super::drives::{self, open_one, Bank};
+use super::real::{fill, overhead, versions, FILLED, SECONDS};
 use super::Wanted;
-use crate::arguments::{CacheWord, ReviewArguments};
+use crate::arguments::{CacheWord, DriveCacheWord, ReviewArguments};
 use crate::control::{Answerer as _, Command};
 use crate::exit::Failure;
 use crate::in_process::InProcess;
@@ -202,11 +202,18 @@ pub(super) fn review(
     let probed: Vec<ProbedMember> =
         open_every(&all, options(Use::Exclusive))?.into_iter().map(|(_, probed)| probed).collect();
     let (probed, of_journal) = probed.split_at(specs.len());
+    if arguments.machine.drive_cache.is_some() {
+        may_have_caches(probed)?;
+    }
     let sizes = probed.iter().map(|probed| probed.info.capacity).collect();
     let mut known = check(arguments, probed, of_journal, context)?;
     let journal = (!devices.is_empty()).then(|| Journal::of(devices, of_journal, &known));
-    let stamp = format!("{} {:016x} members: {:?}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
+    let filled = if arguments.precondition { ", filled" } else { "" };
+    let stamp = format!("{} {:016x} members: {:?}{filled}", env!("CARGO_PKG_VERSION"), program_digest(), known.members);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
+    if arguments.precondition {
+        precondition(arguments, probed, context)?;
+    }
     let arrays = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
     let (array, policies) = (known.array.clone(), RefCell::new(known.policies.clone()));
     let bench = Bench { arguments, wanted: &arrays, specs, sizes, journal, array, store, stamp, policies };
@@ -240,6 +247,22 @@ pub(super) fn review(
         parts.push(Part { label: label.into(), results });
     }
     Ok(parts)
+}
+
+/// Writes all members full. A first sync writes only members of arrays with redundancy.
+fn precondition(arguments: &ReviewArguments, members: &[ProbedMember], context: &Context) -> Result<(), Failure> {
+    for (number, probed) in (1..).zip(members) {
+        let text = &probed.spec.text;
+        let choice = Choice::parse(text).map_err(Failure::usage)?;
+        let destroy = Some(Destruction::confirmed(&choice, &choice.short_name()).map_err(Failure::refused)?);
+        let open = |bytes_max, outstanding| {
+            let options = RealOptions { outstanding, bytes_max, destroy: destroy.clone(), seed: arguments.seed };
+            open_one(&choice, &options).map_err(Failure::failed)
+        };
+        let mark = arguments.out.join(format!("{FILLED}-{number}"));
+        fill(open, &mark, &format!("{text} ({})", identity(probed)), context)?;
+    }
+    Ok(())
 }
 
 /// The requested write caches, and the journal as the last one.
@@ -287,17 +310,26 @@ fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<()
             most.members()
         )));
     }
-    if arguments.machine.cache.is_some() {
-        return Err(Failure::usage("--cache is for simulated targets; give the arrays' own with --caches wb,wt"));
+    let machine = &arguments.machine;
+    let simulated_only = [
+        ("arrays", arguments.arrays.is_some(), "give the arrays to make with --levels"),
+        ("effort", arguments.effort.is_some(), "give --seconds"),
+        ("jobs", arguments.jobs.is_some(), "own drives are measured one array after the other"),
+        ("models", arguments.models.is_some(), "own drives have no profiles"),
+        ("drive", machine.drive.is_some(), "name the drives with --members"),
+        ("drive-state", machine.drive_state.is_some(), "--precondition writes own drives full"),
+        ("drive-read-ahead", machine.drive_read_ahead.is_some(), "it is as the drives have it"),
+        ("bus", machine.bus.is_some(), "it is as this machine has it"),
+        ("cache", machine.cache.is_some(), "give the arrays' own with --caches wb,wt"),
+    ];
+    if let Some((option, _, instead)) = simulated_only.into_iter().find(|(_, given, _)| *given) {
+        return Err(Failure::usage(format!("--{option} is for simulated targets, and none is here: {instead}")));
     }
     if arguments.journal.len() > 2 {
         return Err(Failure::usage("a journal is on one device or mirrored over two: give --journal once or twice"));
     }
     if !arguments.journal.is_empty() && arguments.machine.cache_mib == Some(0) {
         return Err(Failure::usage("--cache-mib 0: a journal needs a cache; give its size, or leave --journal out"));
-    }
-    if arguments.precondition {
-        return Err(Failure::usage("--precondition is for a target that exists; the first sync writes these arrays"));
     }
     Ok(())
 }
@@ -308,6 +340,9 @@ impl Bench<'_> {
         let sized = |(spec, size): (&MemberSpec, &Sectors)| format!("{spec} ({})", human(size.bytes()));
         let members: Vec<String> = self.specs.iter().zip(&self.sizes).map(sized).collect();
         let mut lines = vec![format!("members: {}, in this order", members.join(", "))];
+        if self.arguments.precondition {
+            lines.push("members: written full twice before the first array was made (--precondition)".into());
+        }
         lines.extend(versions());
         lines.push(overhead());
         lines
@@ -403,9 +438,11 @@ impl Bench<'_> {
         let shape = self.shape(bed, &names, synced)?;
         let plans = shape.plan(&self.sizes[..count], &names)?;
         let facts = self.facts(bed, &shape, shape.size(&plans));
+        let drive_cache = self.arguments.machine.drive_cache.map(|word| word == DriveCacheWord::On);
+        let drives = Axes { drive_cache, ..Axes::default() };
         let machine = match bed.mode {
-            Mode::Cache(cache) => Axes { cache: Some(cache), ..Axes::default() },
-            Mode::Journal => Axes { journal: self.journal.as_ref().map(|own| own.words.clone()), ..Axes::default() },
+            Mode::Cache(cache) => Axes { cache: Some(cache), ..drives },
+            Mode::Journal => Axes { journal: self.journal.as_ref().map(|own| own.words.clone()), ..drives },
         };
         let seconds = self.arguments.seconds.unwrap_or(SECONDS);
         let suite = Suite {
@@ -548,6 +585,10 @@ impl Array {
         // Without clients a first sync may use the full rate of the drives.
         array.set("rebuild.rate", "0")?;
         array.wait_for_sync(bed.subject)?;
+        // They are restored when the array is stopped.
+        if let Some(word) = bench.arguments.machine.drive_cache {
+            array.set("drive.cache", if word == DriveCacheWord::On { "on" } else { "off" })?;
+        }
         if bed.mode != Mode::Cache(CacheMode::WriteThrough) {
             array.set("write.cache", bed.mode.setting())?;
         }

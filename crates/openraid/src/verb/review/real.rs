@@ -29,7 +29,7 @@ const FILL_DEPTH: u32 = 32;
 /// Number of times that a target is filled, as the SSD test specification of the storage networking industry requires.
 const FILL_ROUNDS: u64 = 2;
 /// Name of the file that says which target was filled.
-const FILLED: &str = "filled";
+pub(super) const FILLED: &str = "filled";
 
 pub(super) fn review(
     choice: &Choice,
@@ -51,8 +51,10 @@ pub(super) fn review(
     let stamp = stamp(choice, &facts, arguments.precondition);
     let store = Store::open(&arguments.out.join("cells"), &stamp).map_err(Failure::failed)?;
     if arguments.precondition {
-        let open = || open(FILL_BYTES, FILL_DEPTH).map_err(Failure::failed);
-        precondition(open, &arguments.out.join(FILLED), &stamp, context)?;
+        // The version of the program does not affect the data on the target.
+        let which = stamp.split_once(" real: ").map_or(stamp.as_str(), |(_, which)| which);
+        let open = |bytes, outstanding| open(bytes, outstanding).map_err(Failure::failed);
+        fill(open, &arguments.out.join(FILLED), which, context)?;
     }
     facts.bed.extend(versions());
     facts.bed.push(overhead());
@@ -151,19 +153,17 @@ pub(super) fn versions() -> Vec<String> {
 }
 
 /// Fills a target, unless the mark says that it was already filled for this folder.
-fn precondition(
-    open: impl Fn() -> Result<Box<dyn Target>, Failure>,
+pub(super) fn fill(
+    open: impl Fn(u32, u32) -> Result<Box<dyn Target>, Failure>,
     mark: &Path,
-    stamp: &str,
+    which: &str,
     context: &Context,
 ) -> Result<(), Failure> {
-    // The version of the program does not affect the data on the target.
-    let which = stamp.split_once(" real: ").map_or(stamp, |(_, which)| which);
     if fs::read_to_string(mark).is_ok_and(|known| known == which) {
         context.output.warn(&format!("it was filled before; remove {} to fill it again", mark.display()));
         return Ok(());
     }
-    let mut target = open()?;
+    let mut target = open(FILL_BYTES, FILL_DEPTH)?;
     let capacity = target.facts().capacity.get();
     let progress = Progress::of_bytes_in_lines("filling", capacity * FILL_ROUNDS);
     openraid_lab::run::fill(&mut *target, FILL_BYTES, FILL_DEPTH, FILL_ROUNDS, |bytes| progress.at(bytes))

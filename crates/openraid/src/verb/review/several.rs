@@ -46,7 +46,7 @@ pub(super) fn review(
     let mut parts = Vec::new();
     if !arguments.members.is_empty() {
         let label = if named.is_empty() { "" } else { arguments.label.as_deref().unwrap_or(SERVED) };
-        parts.extend(members::review(arguments, label, wanted, context)?);
+        parts.extend(members::review(&of_members(arguments, &named), label, wanted, context)?);
     }
     // All real targets together are one measurement of drives side by side. Each simulated target has its own.
     let alone = Wanted { methods: drives::methods(wanted, false), ..wanted.clone() };
@@ -132,14 +132,16 @@ fn journals(
     Ok((profiles, devices))
 }
 
-/// The arguments with the names that the user types on the terminal. Each is requested once.
+/// The arguments with the names that the user types on the terminal. Each is requested once, and all are checked before
+/// the first target is measured.
 fn typed(
     arguments: &ReviewArguments,
     named: &[(String, String)],
     context: &Context,
 ) -> Result<ReviewArguments, Failure> {
     let mut own = arguments.clone();
-    if !arguments.destroy_data || !arguments.name.is_empty() || !arguments.members.is_empty() {
+    let are_given = !arguments.name.is_empty();
+    if !arguments.destroy_data || (!are_given && !arguments.members.is_empty()) {
         return Ok(own);
     }
     for (_, target) in named {
@@ -147,10 +149,30 @@ fn typed(
         if choice.holds_data() {
             let one = ReviewArguments { target: vec![target.clone()], ..arguments.clone() };
             super::real::confirmed(&choice, &one, context)?;
-            own.name.push(choice.short_name());
+            if !are_given {
+                own.name.push(choice.short_name());
+            }
         }
     }
     Ok(own)
+}
+
+/// The options of the arrays made of members, without those for simulated targets if there are such targets.
+fn of_members(arguments: &ReviewArguments, named: &[(String, String)]) -> ReviewArguments {
+    let own = arguments.clone();
+    if !named.iter().any(|(_, target)| is_simulated(target)) {
+        return own;
+    }
+    let machine = MachineArguments {
+        drive: None,
+        drive_state: None,
+        drive_cache: None,
+        drive_read_ahead: None,
+        cache: None,
+        bus: None,
+        ..own.machine
+    };
+    ReviewArguments { arrays: None, effort: None, jobs: None, models: None, machine, ..own }
 }
 
 /// The options of one target. If an option applies only to the other kind of target, it is left out if there is a
