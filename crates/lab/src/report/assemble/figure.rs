@@ -101,6 +101,11 @@ pub fn subject(spec: &CellSpec) -> Subject {
 
 /// A pattern as a heading.
 pub fn title(pattern: &Pattern) -> String {
+    match pattern {
+        Pattern::FcTest => return "FC-Test".into(),
+        Pattern::MultiThreaded => return "Multi-threaded".into(),
+        _ => (),
+    }
     let name = pattern.name().replace('-', " ");
     let mut letters = name.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
@@ -149,7 +154,7 @@ pub fn evidence(result: &CellResult) -> Evidence {
 
 /// A decision of the engine as a plural noun. Variants of one decision have one name.
 fn reason_words(reason: &str) -> String {
-    const KINDS: [(&str, &str); 18] = [
+    const KINDS: [(&str, &str); 32] = [
         ("FullStripe", "full-stripe writes"),
         ("ReadModifyWrite", "read-modify-writes"),
         ("Reconstruct", "reconstruct-writes"),
@@ -168,6 +173,20 @@ fn reason_words(reason: &str) -> String {
         ("SectorRewritten", "rewritten sectors"),
         ("EdgeRead", "reads around an unaligned write"),
         ("WaitedForLock", "waits for another request of the same stripe"),
+        ("WaitedForRedo", "waits for the redo of the journal"),
+        ("WaitedForJournal", "waits for the journal"),
+        ("WaitedForReplayRoom", "waits for the journal"),
+        ("WaitedForPartialParityLog", "waits for the partial parity log"),
+        ("WaitedForReadAhead", "waits for data that is being read ahead"),
+        ("WaitedForDestage", "waits for earlier writes to be on the drives"),
+        ("WaitedForActiveMark", "waits for the mark of an active array"),
+        ("WaitedForBitmap", "waits for the bitmap"),
+        ("WaitedForFrames", "waits for work memory"),
+        ("WaitedForFailureMark", "waits for the record of a failure"),
+        ("WaitedForHostFrames", "waits for the memory of requests"),
+        ("RedoLogged", "redo records in the journal"),
+        ("PartialParityLogged", "records in the partial parity log"),
+        ("WriteJournalled", "writes into the journal"),
     ];
     if let Some((_, words)) = KINDS.iter().find(|(prefix, _)| reason.starts_with(prefix)) {
         return (*words).into();
@@ -181,4 +200,19 @@ fn reason_words(reason: &str) -> String {
         words.extend(letter.to_lowercase());
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use openraid_core::reason::Reason;
+
+    #[test]
+    fn every_wait_of_the_engine_is_a_noun_in_a_sentence() {
+        for reason in Reason::ALL {
+            let name = format!("{reason:?}");
+            let words = reason_words(&name);
+            assert!(!name.starts_with("Waited") || words.starts_with("waits for "), "each request takes {words}");
+        }
+    }
 }

@@ -387,25 +387,53 @@ impl Program {
     }
 }
 
-/// All programs in one table, with the largest cache.
+/// The two sizes of the cache, if the cells have exactly two.
+fn two_sizes(all: &[&Trial]) -> Option<(u32, u32)> {
+    match grouped(all, |spec| spec.axes.cache_mib).as_slice() {
+        [(Some(less), _), (Some(more), _)] => Some((*less, *more)),
+        _ => None,
+    }
+}
+
+/// The gain of the larger cache in percent.
+fn gain(trials: &[&Trial], (less, more): (u32, u32)) -> Option<f64> {
+    let score = |mib| Figure::Score.point(0.0, &only(trials, |spec| spec.axes.cache_mib == Some(mib)));
+    let (a, b) = (score(less)?, score(more)?);
+    (a.y > 0.0).then(|| (b.y / a.y - 1.0) * 100.0)
+}
+
+/// All programs in one table: a row for each array and size of its cache, and one for the gain of the larger of two.
 fn application_table(all: &[&Trial]) -> Option<Table> {
-    let largest = all.iter().filter_map(|trial| trial.spec.axes.cache_mib).max();
-    let trials = only(all, |spec| spec.axes.cache_mib == largest);
-    let programs: Vec<Program> = grouped(&trials, Program::of).into_iter().map(|(program, _)| program).collect();
-    let rows = grouped(&trials, subject).into_iter().map(|(name, of_array)| {
-        let cells =
-            programs.iter().map(|program| cell(&only(&of_array, |spec| Program::of(spec) == *program), Figure::Score));
-        Row { head: name.to_string(), level: Some(name.level), cells: cells.collect() }
-    });
-    let with = largest.map_or_else(String::new, |mib| format!(" with {mib} MiB of cache"));
-    let rows: Vec<Row> = rows.collect();
+    let sizes: Vec<Option<u32>> = grouped(all, |spec| spec.axes.cache_mib).into_iter().map(|(size, _)| size).collect();
+    let programs: Vec<Program> = grouped(all, Program::of).into_iter().map(|(program, _)| program).collect();
+    let mut rows = Vec::new();
+    for (name, of_array) in grouped(all, subject) {
+        let of = |program: &Program| only(&of_array, |spec| Program::of(spec) == *program);
+        let row = |words: String, of_program: &dyn Fn(&Program) -> Cell| {
+            let head = if words.is_empty() { name.to_string() } else { format!("{name}, {words}") };
+            Row { head, level: Some(name.level), cells: programs.iter().map(of_program).collect() }
+        };
+        for size in &sizes {
+            let words = size.filter(|_| sizes.len() > 1).map_or_else(String::new, |mib| format!("{mib} MiB of cache"));
+            rows.push(row(words, &|program| {
+                cell(&only(&of(program), |spec| spec.axes.cache_mib == *size), Figure::Score)
+            }));
+        }
+        if let Some(both) = two_sizes(all) {
+            rows.push(row("gain".into(), &|program| {
+                let trials = of(program);
+                gain(&trials, both).map_or_else(|| Cell::NotApplicable(reason(&trials)), Cell::Change)
+            }));
+        }
+    }
     (programs.len() > 1 && !rows.is_empty()).then(|| Table {
-        caption: format!("All programs{with}: score, thousand bytes per second"),
+        caption: "All programs: score, thousand bytes per second".into(),
         corner: "array".into(),
         columns: programs.iter().map(|program| program.words()).collect(),
         rows,
+        formula: two_sizes(all)
+            .map_or_else(String::new, |(less, more)| format!("gain = score({more} MiB) / score({less} MiB) - 1")),
         notes: vec!["The requests are imitated: compare within this table only.".into()],
-        ..Table::default()
     })
 }
 
@@ -413,8 +441,8 @@ fn application_table(all: &[&Trial]) -> Option<Table> {
 pub fn scores(section: &mut Section, all: &[&Trial]) {
     section.tables.extend(application_table(all));
     high_end(section, all);
+    let both = two_sizes(all);
     let mut gains: Vec<(f64, String)> = Vec::new();
-    let mut sizes_told = String::new();
     for (program, trials) in grouped(all, Program::of) {
         let name = program.words();
         let sizes = grouped(&trials, |spec| spec.axes.cache_mib);
@@ -424,38 +452,12 @@ pub fn scores(section: &mut Section, all: &[&Trial]) {
             _ => String::new(),
         };
         push(section, format!("Which array scores best: {name}{with}?"), bars_of(largest, Figure::Score));
-        let [(Some(less), few), (Some(more), many)] = sizes.as_slice() else { continue };
-        let mut own: Vec<(f64, String)> = Vec::new();
-        let rows = grouped(&trials, subject).into_iter().map(|(array, _)| {
-            let (small, large) = (only(few, |spec| subject(spec) == array), only(many, |spec| subject(spec) == array));
-            let (a, b) = (Figure::Score.point(0.0, &small), Figure::Score.point(0.0, &large));
-            let gain = match (a, b) {
-                (Some(a), Some(b)) if a.y > 0.0 => {
-                    let gain = (b.y / a.y - 1.0) * 100.0;
-                    own.push((gain, array.to_string()));
-                    Cell::Change(gain)
-                }
-                _ => Cell::NotApplicable(reason(&large)),
-            };
-            let cells = vec![cell(&small, Figure::Score), cell(&large, Figure::Score), gain];
-            Row { head: array.to_string(), level: Some(array.level), cells }
-        });
-        let rows = rows.collect();
-        let mut notes: Vec<String> = findings::changes(&own).iter().map(|words| format!("Gain: {words}.")).collect();
-        notes.push("The requests are imitated: compare within this table only.".into());
-        gains.extend(own.into_iter().map(|(gain, array)| (gain, format!("{array}, {name}"))));
-        sizes_told = format!("{more} MiB of cache instead of {less} MiB");
-        section.tables.push(Table {
-            caption: format!("{name}: score, thousand bytes per second"),
-            corner: "array".into(),
-            columns: vec![format!("{less} MiB of cache"), format!("{more} MiB of cache"), "gain".into()],
-            rows,
-            formula: format!("gain = score({more} MiB) / score({less} MiB) - 1"),
-            notes,
-        });
+        for (array, of_array) in grouped(&trials, subject) {
+            gains.extend(both.and_then(|both| gain(&of_array, both)).map(|gain| (gain, format!("{array}, {name}"))));
+        }
     }
-    if let Some(words) = findings::changes(&gains) {
-        section.answer = format!("{sizes_told} bring {words}.");
+    if let (Some((less, more)), Some(words)) = (both, findings::changes(&gains)) {
+        section.answer = format!("{more} MiB of cache instead of {less} MiB bring {words}.");
     }
 }
 

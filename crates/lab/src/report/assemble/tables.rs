@@ -1,7 +1,7 @@
 //! Tables of a method's results: ratios, pairs that should be equal, states of an array.
 
 use super::super::data::{
-    Axis, Bar, Bars, Cell, Chart, Finding, FindingKind, Row, Scale, Section, Subject, Table, Unit,
+    Axis, Bar, Bars, Cell, Chart, Finding, FindingKind, Point, Row, Scale, Section, Subject, Table, Unit,
 };
 use super::super::findings;
 use super::super::format::{list, percent, percent_range};
@@ -68,23 +68,84 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
 /// spread. `tell` returns the sentence about the spread.
 pub fn pairs(section: &mut Section, all: &[&Trial], tell: fn(&Bars) -> String) {
     let cycles = all.iter().any(|trial| trial.spec.axes.cyc.is_some());
+    let mut compared = Compared::default();
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
         let names: Vec<String> =
             varying(&trials).into_iter().map(|(name, _)| name).filter(|name| name != "cyc").collect();
         for (words, of_kind) in grouped(&trials, |spec| axes_words(spec, &names)) {
             let figure = Figure::of_pattern(&pattern);
             let with = if words.is_empty() { String::new() } else { format!(", {words}") };
-            let what = format!("{}{with}", title(&pattern));
+            let is_runs = trials.iter().any(|trial| trial.spec.axes.app.is_some());
+            let name = if is_runs { test_words(&pattern).into() } else { title(&pattern) };
+            let what = format!("{name}{with}");
             if cycles {
-                cycle_table(section, &what, &of_kind, figure);
+                cycle_table(section, &what, &of_kind, figure, &mut compared);
             } else {
                 repetitions(section, &what, &of_kind, figure, tell);
             }
         }
     }
-    if cycles && !section.tables.is_empty() && section.findings.is_empty() {
-        let text = format!("No result differs between the cycles by more than {}.", percent(NOISE));
+    section.findings.extend(compared.once());
+    if compared.steady > 0 && section.findings.is_empty() {
+        let text = format!("No {}result differs between the cycles by more than {}.", compared.which(), percent(NOISE));
         section.findings.push(Finding::new(FindingKind::Comparison, text));
+    }
+}
+
+/// The results of two cycles that were compared.
+#[derive(Default)]
+struct Compared {
+    /// Number of pairs that count.
+    steady: usize,
+    /// Number of pairs of a real target of which one was not steady, and which therefore say nothing.
+    unsteady: usize,
+    /// Pairs of a real target that differ, but that were measured once: the change, and what changed.
+    differing: Vec<(f64, String)>,
+}
+
+impl Compared {
+    /// The warning about a pair, if the order of the tests is the only explanation of its change.
+    fn pair(&mut self, name: &str, (a, b): (&Point, &Point), change: f64, is_real: bool) -> Option<Finding> {
+        if is_real && (a.unsteady || b.unsteady) {
+            self.unsteady += 1;
+            return None;
+        }
+        self.steady += 1;
+        let repeated = a.runs > 1 && b.runs > 1;
+        let overlap = a.low <= b.high && b.low <= a.high;
+        if change.abs() <= NOISE || (repeated && overlap) {
+            return None;
+        }
+        if is_real && !repeated {
+            self.differing.push((change * 100.0, name.into()));
+            return None;
+        }
+        let text = format!(
+            "{name} depends on the order of the tests: {} in the second cycle. Something keeps a state.",
+            super::super::format::change(change * 100.0)
+        );
+        Some(Finding::new(FindingKind::Warning, text))
+    }
+
+    const fn which(&self) -> &'static str {
+        if self.unsteady > 0 {
+            "steady "
+        } else {
+            ""
+        }
+    }
+
+    /// A real target differs from run to run. If each cell was measured once, no cause can be named.
+    fn once(&self) -> Option<Finding> {
+        let words = findings::changes(&self.differing)?;
+        let (count, which) = (self.differing.len(), self.which());
+        let text = format!(
+            "{count} of {} {which}results differ between the cycles by more than {}: {words}. Each was measured once, and a real \
+             target also differs from run to run: --repeat 3 shows whether the order of the tests is the cause.",
+            self.steady,
+            percent(NOISE)
+        );
+        Some(Finding::new(FindingKind::Warning, text))
     }
 }
 
@@ -130,7 +191,7 @@ fn test_words(pattern: &Pattern) -> &'static str {
     }
 }
 
-fn cycle_table(section: &mut Section, what: &str, trials: &[&Trial], figure: Figure) {
+fn cycle_table(section: &mut Section, what: &str, trials: &[&Trial], figure: Figure, compared: &mut Compared) {
     let mut rows = Vec::new();
     for (name, of_subject) in grouped(trials, subject) {
         let of = |cycle| only(&of_subject, |spec| spec.axes.cyc == Some(cycle));
@@ -140,12 +201,9 @@ fn cycle_table(section: &mut Section, what: &str, trials: &[&Trial], figure: Fig
             (Some(a), Some(b)) if a.y > 0.0 => Some(b.y / a.y - 1.0),
             _ => None,
         };
-        if let Some(change) = change.filter(|change| change.abs() > NOISE) {
-            let text = format!(
-                "{what}: {name} depends on the order of the tests: {} in the second cycle. Something keeps a state.",
-                super::super::format::change(change * 100.0)
-            );
-            section.findings.push(Finding::new(FindingKind::Warning, text));
+        if let (Some(a), Some(b), Some(change)) = (&a, &b, change) {
+            let is_real = of_subject.iter().any(|trial| trial.spec.effort.is_a_time());
+            section.findings.extend(compared.pair(&format!("{what}: {name}"), (a, b), change, is_real));
         }
         let last = change.map_or_else(|| Cell::NotApplicable(reason(&of_subject)), plain_change);
         let cells = vec![cell(&first, figure), cell(&second, figure), last];
@@ -208,7 +266,7 @@ fn state_words(state: ArrayState) -> String {
 /// M31: figures by the state of the array, and their share of the healthy figure.
 pub fn states(section: &mut Section, all: &[&Trial]) {
     let columns: Vec<ArrayState> = grouped(all, |spec| spec.state).into_iter().map(|group| group.0).collect();
-    let mut left: Vec<(Subject, String, f64, f64)> = Vec::new();
+    let mut left = Left::default();
     for (pattern, trials) in grouped(all, |spec| spec.pattern.clone()) {
         let names: Vec<String> = varying(&trials).into_iter().map(|(name, _)| name).collect();
         let figure = Figure::of_pattern(&pattern);
@@ -236,15 +294,62 @@ pub fn states(section: &mut Section, all: &[&Trial]) {
             }
         }
     }
-    section.answer = answer(&left);
-    for (name, state, low, high) in left {
-        let text = format!("{name}, {state}: {} of the healthy array's speed.", percent_range(low, high));
+    let told = left.told();
+    section.answer = answer(told, &left.doubt());
+    for (name, state, low, high) in told {
+        let text = format!("{name}, {state}: {} of the healthy array's speed.", percent_range(*low, *high));
         section.findings.push(Finding::new(FindingKind::Comparison, text));
     }
 }
 
+/// The lowest and the highest share of the healthy speed that an array keeps in a state.
+type Kept = (Subject, String, f64, f64);
+
+/// What arrays keep, by state.
+#[derive(Default)]
+struct Left {
+    /// Shares of which both results were steady.
+    steady: Vec<Kept>,
+    all: Vec<Kept>,
+    /// Number of shares with a result that was not steady.
+    unsteady: usize,
+}
+
+impl Left {
+    fn note(&mut self, name: &Subject, state: &str, share: f64, unsteady: bool) {
+        if !share.is_finite() {
+            return;
+        }
+        note(&mut self.all, name, state, share);
+        if unsteady {
+            self.unsteady += 1;
+        } else {
+            note(&mut self.steady, name, state, share);
+        }
+    }
+
+    /// The shares to report: without unsteady results if there are others.
+    fn told(&self) -> &[Kept] {
+        if self.steady.is_empty() {
+            &self.all
+        } else {
+            &self.steady
+        }
+    }
+
+    /// A sentence about unsteady results, after a space.
+    fn doubt(&self) -> String {
+        match (self.unsteady, self.steady.is_empty()) {
+            (0, _) => String::new(),
+            (_, true) => " None of this was steady when it was measured.".into(),
+            (1, false) => " Left out: 1 comparison with a result that was not steady.".into(),
+            (count, false) => format!(" Left out: {count} comparisons with a result that was not steady."),
+        }
+    }
+}
+
 /// The lowest and the highest share that any load keeps, by state.
-fn answer(left: &[(Subject, String, f64, f64)]) -> String {
+fn answer(left: &[Kept], doubt: &str) -> String {
     let mut states: Vec<(&str, f64, f64)> = Vec::new();
     for (_, state, low, high) in left {
         match states.iter_mut().find(|(known, ..)| known == state) {
@@ -258,31 +363,26 @@ fn answer(left: &[(Subject, String, f64, f64)]) -> String {
         return String::new();
     }
     let words = list(&words).replace("with rebuilding", "while rebuilding");
-    format!("Arrays keep {words}, depending on level and load.")
+    format!("Arrays keep {words}, depending on level and load.{doubt}")
 }
 
-fn state_rows(
-    trials: &[&Trial],
-    columns: &[ArrayState],
-    figure: Figure,
-    left: &mut Vec<(Subject, String, f64, f64)>,
-) -> Vec<Row> {
+fn state_rows(trials: &[&Trial], columns: &[ArrayState], figure: Figure, left: &mut Left) -> Vec<Row> {
     let lower = figure.axis().better == super::super::data::Better::Lower;
     let mut rows = Vec::new();
     for (array, of_array) in grouped(trials, |spec| spec.subject) {
         let name = subject(&CellSpec::new("", array, of_array[0].spec.pattern.clone()));
         let at = |state: ArrayState| only(&of_array, |spec| spec.state == state);
-        let healthy = figure.point(0.0, &at(ArrayState::Healthy)).map(|point| point.y);
+        let healthy = figure.point(0.0, &at(ArrayState::Healthy));
         let cells = columns.iter().map(|state| {
             let here = at(*state);
             if here.is_empty() {
                 return Cell::NotApplicable("the level does not survive it".into());
             }
             if let (Some(healthy), Some(point), true) =
-                (healthy, figure.point(0.0, &here), *state != ArrayState::Healthy)
+                (&healthy, figure.point(0.0, &here), *state != ArrayState::Healthy)
             {
-                let share = if lower { healthy / point.y } else { point.y / healthy };
-                note(left, &name, &state_words(*state), share);
+                let share = if lower { healthy.y / point.y } else { point.y / healthy.y };
+                left.note(&name, &state_words(*state), share, healthy.unsteady || point.unsteady);
             }
             cell(&here, figure)
         });
@@ -292,10 +392,7 @@ fn state_rows(
 }
 
 /// Notes the lowest and the highest share in a state.
-fn note(left: &mut Vec<(Subject, String, f64, f64)>, name: &Subject, state: &str, share: f64) {
-    if !share.is_finite() {
-        return;
-    }
+fn note(left: &mut Vec<Kept>, name: &Subject, state: &str, share: f64) {
     match left.iter_mut().find(|(known, of, ..)| known == name && of == state) {
         Some((_, _, low, high)) => (*low, *high) = (low.min(share), high.max(share)),
         None => left.push((name.clone(), state.to_owned(), share, share)),

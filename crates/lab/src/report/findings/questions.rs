@@ -4,14 +4,21 @@ use super::super::data::{Bar, Bars, Better, Lines, Point, Series};
 use super::super::format::{change, fixed, list, percent, place, value};
 use super::{best, drawn, finite, steady, value_at, TIE};
 
+/// Minimum number of sizes of which one is the best.
+const JUDGED_MIN: usize = 2;
+
 /// The useful cache size: for each line the first position that is equal to its best one. Lines with the same position
 /// are combined.
 #[must_use]
 pub fn enough(lines: &Lines, what: &str) -> String {
+    let all = lines;
     steady::told_of_lines(lines, |lines| {
         let mut places: Vec<(f64, Vec<String>)> = Vec::new();
-        for series in drawn(lines) {
+        for series in drawn(lines).filter(|series| finite(series).len() >= JUDGED_MIN) {
             let Some(point) = first_level(lines, series) else { continue };
+            if is_left_out_before(all, series, point.x) {
+                continue;
+            }
             let name = format!("{} ({})", series.subject, value(&lines.y.unit, point.y));
             match places.iter_mut().find(|(x, _)| *x == point.x) {
                 Some((_, names)) => names.push(name),
@@ -26,6 +33,13 @@ pub fn enough(lines: &Lines, what: &str) -> String {
         }
         format!("The smallest {what} within {} of the best is {}.", percent(TIE), words.join("; "))
     })
+}
+
+/// Was a smaller size left out? Then it is not known which one is the smallest.
+fn is_left_out_before(all: &Lines, kept: &Series, x: f64) -> bool {
+    let whole = drawn(all).find(|series| series.subject == kept.subject);
+    let is_left_out = |point: &&Point| point.unsteady && point.x < x && value_at(kept, point.x).is_none();
+    whole.is_some_and(|whole| finite(whole).iter().any(is_left_out))
 }
 
 fn first_level<'a>(lines: &Lines, series: &'a Series) -> Option<&'a Point> {

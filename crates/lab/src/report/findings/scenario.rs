@@ -179,8 +179,9 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<S
     let mut found: Vec<(&str, (f64, f64))> =
         kinds.into_iter().filter(|(_, (a, b))| (a - b).abs() >= RATE_LEAST).collect();
     found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
-    // More of a cost explains why an array is slower, and less of a gain does.
-    found.retain(|(what, (x, y))| if GAINS.contains(what) { x > y } else { is_cost(what) && y > x });
+    // More of a cost explains why an array is slower. Less of a gain does if not every request has it: the number for
+    // each request of several stripes follows from the shape of the array.
+    found.retain(|(what, (x, y))| if GAINS.contains(what) { x > y && *y < 1.0 } else { is_cost(what) && y > x });
     if let (Some(x), Some(y)) = (of_a.commands, of_b.commands) {
         if y - x >= RATE_LEAST {
             found.insert(0, ("commands to drives", (x, y)));
@@ -353,7 +354,7 @@ fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Optio
             continue;
         }
         let winners = names(&of_these.split().0);
-        let name = scenario.name.to_lowercase();
+        let name = small(&scenario.name);
         match found.iter_mut().find(|(known, _)| *known == winners) {
             Some((_, uses)) => uses.push(name),
             None => found.push((winners, vec![name])),
@@ -361,6 +362,12 @@ fn wins(scenarios: &[Scenario], what: &str, counts: fn(&Entry) -> bool) -> Optio
     }
     let words: Vec<String> = found.iter().map(|(who, uses)| format!("{who} ({})", list(uses))).collect();
     (!words.is_empty()).then(|| format!("{what}: {}.", words.join("; ")))
+}
+
+/// A name within a sentence: only its first letter changes, because units keep theirs.
+fn small(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map_or(String::new(), |first| first.to_lowercase().chain(letters).collect())
 }
 
 #[cfg(test)]
@@ -415,6 +422,11 @@ mod tests {
         assert!(
             text.ends_with("each request of RAID 6 x4 takes 0.10 reads from the cache (RAID 10 x4 0.90)."),
             "{text}"
+        );
+        let text = reason(&[("writes into the cache", 4.5)], &[("writes into the cache", 16.0)]);
+        assert!(
+            text.ends_with("No counter shows why RAID 6 x4 is slower."),
+            "each request is cached in pieces: {text}"
         );
         let text = reason(&[("read primary", 0.9), ("writes to one place", 1.0)], &[("read least pending", 0.9)]);
         assert!(text.ends_with("No counter shows why RAID 6 x4 is slower."), "{text}");
