@@ -358,7 +358,7 @@ mod tests {
         Entry::Event(Draft { event: "Fail".into(), text: text.into(), ..Draft::default() })
     }
 
-    /// So many events, numbered from zero, of which each takes 10 kB.
+    /// The given number of events, numbered from zero; each takes 10 kB.
     fn long_events(count: u64) -> Vec<Entry> {
         let long = "x".repeat(10_000);
         (0..count).map(|nth| event(&format!("{nth} {long}"))).collect()

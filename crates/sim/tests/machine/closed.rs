@@ -27,7 +27,7 @@ fn requests_over_exponential_drives_make_the_known_throughput() {
         let array = ArraySpec::new(if drives == 1 { ArrayLevel::Single } else { ArrayLevel::Raid0 }, drives);
         let parts = MachineParts { depth_max: 128, ..MachineParts::default() };
         let mut machine = Machine::with_drives(parts, &array, models, true).expect("it can run");
-        // Three standard errors of so many exponential times are the 1 % that is allowed.
+        // Three standard errors of the mean of this many exponential times are the 1 % that is allowed.
         let requests = 100_000;
         let capacity = machine.capacity().get();
         let (time, _) = closed_loop(&mut machine, depth, requests, places(depth, capacity));
