@@ -10,6 +10,7 @@ mod bless;
 mod ci;
 mod deny;
 mod docs;
+mod imports;
 mod layers;
 mod licences;
 mod links;

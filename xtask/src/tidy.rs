@@ -47,6 +47,7 @@ pub fn tidy() -> Outcome {
     layers(&files, &mut complaints);
     crate::links::check(&files, &mut complaints);
     crate::places::check(&files, &mut complaints);
+    crate::imports::check(&files, &mut complaints);
     crate::plain::check(&files, &mut complaints);
     crate::names::check(&files, &mut complaints);
     wish_list(&files);
