@@ -1,15 +1,15 @@
 //! The journal of a service: made, found, used, and brought back after a loss.
 //!
 //! ```text
-//!  make    superblocks on one or two devices
-//!  find    superblocks and log are read, on threads that may be silent for so long; nothing is written
-//!  resync  the stale one of two devices gets the data of the other
-//!  attach  the devices go to the shard, the log to the engine
-//!  rejoin  a device comes (back) to a journal that is in use
-//!  keeper  a journal that was lost, or one of its devices, is looked for again
-//!  hanging devices that are still open because they do not answer
-//!  lost    places of discarded log data in its array
-//!  leased    devices that are read and written on threads that may be silent for so long
+//!  make           superblocks on one or two devices
+//!  find           superblocks and log are read, on threads that may hang for a limited time; nothing is written
+//!  mirror_resync  the stale one of two devices gets the data of the other
+//!  rejoin         a device comes (back) to a journal that is in use
+//!  keeper         a journal that was lost, or one of its devices, is looked for again
+//!  hanging        devices that are still open because they do not answer
+//!  lost           places of discarded log data in its array
+//!  device_lease   devices that are read and written on threads which may hang
+//!  heartbeat      waiting for such a thread, for a limited time without a sign of it
 //! ```
 //!
 //! It must never use the journal of another controller, or one of two devices alone that may lack writes which the
