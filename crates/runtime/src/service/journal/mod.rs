@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!  make           superblocks on one or two devices
-//!  find           superblocks and log are read, on threads that may hang for a limited time; nothing is written
+//!  find           superblocks and log are read, on threads that may be silent for a limited time; nothing is written
 //!  mirror_resync  the stale one of two devices gets the data of the other
+//!  attach         the devices go to the shard, the log to the engine (in this file)
 //!  rejoin         a device comes (back) to a journal that is in use
 //!  keeper         a journal that was lost, or one of its devices, is looked for again
 //!  hanging        devices that are still open because they do not answer
