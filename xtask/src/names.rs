@@ -1,9 +1,11 @@
-//! Names that the core had once and must not get again, each with the name that it has now.
+//! Names that the core had once and must not get again, each with the name that it has now; and types of the core with one
+//! name.
 //!
 //! They were renamed because a reader could not tell from the name what it does, or because one name meant several
 //! things. A word counts as a whole identifier, or as its beginning if the entry ends with `*`.
 
 use crate::tree::Entry;
+use std::collections::BTreeMap;
 
 /// The source of the core, with the slash at its end.
 const CORE: &str = "crates/core/src/";
@@ -28,18 +30,28 @@ const RENAMED: &[(&str, &str)] = &[
     ("BehindUnsaid", "StaleJournalUnmarked"),
 ];
 
-/// Find the old names in the core.
+/// Find the old names in the core, and two types with one name that are both visible outside their files.
 pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
     let own = files.iter().filter(|file| file.is("rs") && file.path.starts_with(CORE));
+    let mut types = BTreeMap::new();
     for file in own {
         let Some(text) = file.text() else { continue };
         for (number, line) in (1..).zip(text.lines()) {
+            if let Some(earlier) = visible_type(line).and_then(|name| types.insert(name, &file.path)) {
+                complaints.push(format!("{}:{number}: {earlier} has a type of the same name", file.path));
+            }
             let code = line.split("//").next().unwrap_or_default();
             for (old, new) in code.split(|c: char| c != '_' && !c.is_alphanumeric()).filter_map(renamed) {
                 complaints.push(format!("{}:{number}: the name {old} is not used any more; use {new}", file.path));
             }
         }
     }
+}
+
+/// The name of a type that a line declares for other files.
+fn visible_type(line: &str) -> Option<&str> {
+    let mut words = line.split([' ', '<', '(', ';']).skip_while(|word| !["struct", "enum", "trait"].contains(word));
+    words.nth(1).filter(|_| line.starts_with("pub"))
 }
 
 /// The entry of a name.
@@ -64,5 +76,18 @@ mod tests {
             of("let a = 1; // the legs settle\n/// A debts table.\nfn unsettled(leg_room: u8, Settling: u8) {}\n"),
             0
         );
+    }
+
+    #[test]
+    fn two_types_of_one_name_are_found_if_both_are_visible_outside_their_files() {
+        let complaints = |one: &str, other: &str| {
+            let file = |name: &str, text: &str| Entry { path: format!("{CORE}{name}.rs"), bytes: text.into() };
+            let mut complaints = Vec::new();
+            check(&[file("a", one), file("b", other)], &mut complaints);
+            complaints.join("\n")
+        };
+        let found = complaints("pub(crate) struct Log {\n", "//! B.\npub(in crate::ppl) enum Log<T> {\n");
+        assert_eq!(found, format!("{CORE}b.rs:2: {CORE}a.rs has a type of the same name"));
+        assert_eq!(complaints("pub struct Log;\n", "struct Log;\npub struct LogState(u8);\n"), "");
     }
 }

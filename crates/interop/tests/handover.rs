@@ -2,7 +2,7 @@
 //! and members that come back.
 
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
-use openraid_core::array::assemble::{self, AssembleOptions, Verdict};
+use openraid_core::array::assemble::{self, AssembleOptions, Membership};
 use openraid_interop::{dump_all, is_stamped, machine, stamp_array, Folder};
 use openraid_oracle::{answer, Guest, GuestOutput};
 use openraid_sim::drive::Defect;
@@ -139,8 +139,8 @@ fn the_engine_continues_a_rebuild_and_a_replacement_where_md_stopped() {
         let mut world = machine(&paths, SEED);
         let plan = assemble::plan(&world.candidates(), AssembleOptions::default()).expect("it can be planned");
         let to = plan.verdicts.iter().find_map(|(drive, verdict)| match verdict {
-            Verdict::Rebuilding(_, to) if key == "rebuild" && *drive == DriveId(4) => Some(*to),
-            Verdict::Replacement(_, to) if key == "replace" && *drive == DriveId(4) => Some(*to),
+            Membership::Rebuilding(_, to) if key == "rebuild" && *drive == DriveId(4) => Some(*to),
+            Membership::Replacement(_, to) if key == "replace" && *drive == DriveId(4) => Some(*to),
             _ => None,
         });
         let to = to.unwrap_or_else(|| panic!("{key}: {:?}", plan.verdicts));
@@ -245,7 +245,7 @@ fn a_member_that_one_has_failed_is_stale_for_the_other_and_comes_back_by_the_bit
     let mut world = machine(&files, SEED);
     let plan = assemble::plan(&world.candidates(), AssembleOptions::default()).expect("it can be planned");
     let verdict = plan.verdicts[1].1;
-    assert!(matches!(verdict, Verdict::Stale { .. } | Verdict::Failed), "{verdict:?}");
+    assert!(matches!(verdict, Membership::Stale { .. } | Membership::Failed), "{verdict:?}");
     let array = world.assemble(false).expect("it starts");
     assert_eq!(world.status(array).expect("it runs").health, Health::Degraded);
     world.re_add_member(array, DriveId(1)).expect("it is taken back");
@@ -290,8 +290,8 @@ fn halves_that_md_ran_alone_are_split_and_what_one_missed_is_not_left_to_the_bit
     let events: Vec<u64> = candidates.iter().map(|own| own.superblock.events).collect();
     assert_eq!(events[0], events[1], "both halves did the same");
     let plan = assemble::plan(&candidates, AssembleOptions::default()).expect("it can be planned");
-    let split = Verdict::Split { events: events[1], newest: events[0] };
-    assert_eq!([plan.verdicts[0].1, plan.verdicts[1].1], [Verdict::Member(Slot(0)), split]);
+    let split = Membership::Split { events: events[1], newest: events[0] };
+    assert_eq!([plan.verdicts[0].1, plan.verdicts[1].1], [Membership::Member(Slot(0)), split]);
     let array = world.assemble(false).expect("one half starts");
     world.re_add_member(array, DriveId(1)).expect("it is taken back");
     world.run_until_idle();

@@ -1,7 +1,7 @@
 //! The two halves of a split array: each ran without the other, so a person must choose the one that is served
 //! ([decision 0071](../../../docs/decisions/0071-two-halves-of-a-split-array.md)).
 
-use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
+use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
 use openraid_format::Superblock;
 use openraid_runtime::member::ProbedMember;
 
@@ -23,11 +23,11 @@ impl<'a> Halves<'a> {
     /// The halves of a set. None if nothing is split off, or if the members that are split off cannot start alone: then
     /// they hold no writes of their own.
     pub fn of(set: &SetPlan, members: &'a [ProbedMember]) -> Option<Self> {
-        let with = |wanted: fn(Verdict) -> bool| {
+        let with = |wanted: fn(Membership) -> bool| {
             let places = set.members.iter().filter(move |place| set.verdict(**place).is_some_and(wanted));
             places.map(|place| &members[*place]).collect::<Vec<_>>()
         };
-        let other = with(|verdict| matches!(verdict, Verdict::Split { .. }));
+        let other = with(|verdict| matches!(verdict, Membership::Split { .. }));
         let places = (0..).map(sets::number);
         let alone: Vec<Candidate> = other.iter().zip(places).filter_map(|(own, drive)| own.candidate(drive)).collect();
         let force = AssembleOptions { force: true, ..AssembleOptions::default() };

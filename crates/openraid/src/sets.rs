@@ -2,7 +2,7 @@
 //!
 //! The core numbers drives; users name them. All results here have names.
 
-use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Verdict};
+use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Membership};
 use openraid_core::array::create::CreateError;
 use openraid_core::slots::SlotSet;
 use openraid_format::{FeatureMap, Superblock, Uuid};
@@ -61,7 +61,7 @@ pub fn number(place: usize) -> DriveId {
 
 impl SetPlan {
     /// What became of a member, by its place in the list.
-    pub fn verdict(&self, place: usize) -> Option<Verdict> {
+    pub fn verdict(&self, place: usize) -> Option<Membership> {
         let plan = self.plan.as_ref().ok()?;
         plan.verdicts.iter().find(|(drive, _)| *drive == number(place)).map(|(_, verdict)| *verdict)
     }

@@ -4,7 +4,7 @@
 mod support;
 
 use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
-use openraid_core::array::assemble::{self, AssembleOptions, Verdict};
+use openraid_core::array::assemble::{self, AssembleOptions, Membership};
 use openraid_core::events::DriveError;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
@@ -159,7 +159,7 @@ fn a_replacement_that_was_away_is_not_trusted_when_it_is_back() {
         rig.world.boot();
         let plan = assemble::plan(&rig.world.candidates(), AssembleOptions::default()).expect("all members are there");
         let verdict = plan.verdicts.iter().find(|(drive, _)| *drive == spare).expect("it is there").1;
-        assert!(matches!(verdict, Verdict::Stale { .. } | Verdict::Failed), "{verdict:?}");
+        assert!(matches!(verdict, Membership::Stale { .. } | Membership::Failed), "{verdict:?}");
         rig.boot();
         rig.rest();
         assert_eq!(rig.health(), Health::Optimal);

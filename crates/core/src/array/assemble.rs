@@ -51,7 +51,7 @@ pub struct AssembleOptions {
 
 /// The result for a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum Membership {
     /// A full member of this slot.
     Member(Slot),
     /// A member of this slot that is being rebuilt and is good so far.
@@ -83,7 +83,7 @@ pub enum Verdict {
     Forced(Slot),
 }
 
-impl Verdict {
+impl Membership {
     /// Does the array start without it?
     #[must_use]
     pub const fn is_left_out(self) -> bool {
@@ -91,7 +91,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for Membership {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Member(slot) => write!(f, "member of slot {slot}"),
@@ -122,7 +122,7 @@ pub struct PlannedMember {
     /// Its superblock.
     pub superblock: Superblock,
     /// Its part in the set.
-    pub verdict: Verdict,
+    pub verdict: Membership,
     /// Known bad ranges.
     pub bad: Vec<BadRange>,
 }
@@ -148,7 +148,7 @@ pub struct Assembly {
     /// Members, replacements and spares; not those left out.
     pub members: Vec<PlannedMember>,
     /// All candidates and their verdicts.
-    pub verdicts: Vec<(DriveId, Verdict)>,
+    pub verdicts: Vec<(DriveId, Membership)>,
     /// Slots without a member.
     pub missing: SlotSet,
     /// Start of the range in which members may differ, because the array was not stopped cleanly or its first sync is
@@ -360,7 +360,7 @@ fn check_bitmap(candidate: &Candidate, options: AssembleOptions) -> Result<(), A
 /// If too few members are there and the caller allows it, take stale members as well. The return value says what may be
 /// lost.
 fn make_enough(
-    verdicts: &mut [Verdict],
+    verdicts: &mut [Membership],
     in_sync: &mut SlotSet,
     geometry: &Geometry,
     candidates: &[Candidate],
@@ -384,7 +384,7 @@ fn make_enough(
 
 /// Are members missing for which no superblock says that a resync has begun without them? Then stripes that were being
 /// written may give wrong data for them.
-fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
+fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verdicts: &[Membership]) -> bool {
     let begun = is_redundant_yet(geometry, missing, verdicts) && was_stopped_without(newest, missing, verdicts);
     matches!(geometry, Geometry::Parity(_)) && !missing.is_empty() && !begun
 }
@@ -395,7 +395,12 @@ fn is_hole_open(newest: &Superblock, geometry: &Geometry, missing: SlotSet, verd
 /// before it is used: data recovered from it would be wrong, even for rows that were not written. If the set could lose
 /// no column, the missing columns are by definition what parity says, so nothing can disagree. Members that missed
 /// writes match nowhere.
-fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> Option<Sectors> {
+fn resync_due(
+    dirty: Option<Sectors>,
+    geometry: &Geometry,
+    missing: SlotSet,
+    verdicts: &[Membership],
+) -> Option<Sectors> {
     if !matches!(geometry, Geometry::Parity(_)) {
         return dirty;
     }
@@ -404,8 +409,8 @@ fn resync_due(dirty: Option<Sectors>, geometry: &Geometry, missing: SlotSet, ver
 }
 
 /// Was a member taken that missed writes?
-fn has_forced<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> bool {
-    verdicts.into_iter().any(|verdict| matches!(verdict, Verdict::Forced(_)))
+fn has_forced<'a>(verdicts: impl IntoIterator<Item = &'a Membership>) -> bool {
+    verdicts.into_iter().any(|verdict| matches!(verdict, Membership::Forced(_)))
 }
 
 impl Assembly {
@@ -418,17 +423,17 @@ impl Assembly {
 
 /// Could the set lose one more member and still have its data? A slot that is being filled counts as far as it is
 /// filled.
-fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Verdict]) -> bool {
-    let fills = |verdict: &Verdict| matches!(verdict, Verdict::Rebuilding(_, done) if !done.is_zero());
+fn is_redundant_yet(geometry: &Geometry, missing: SlotSet, verdicts: &[Membership]) -> bool {
+    let fills = |verdict: &Membership| matches!(verdict, Membership::Rebuilding(_, done) if !done.is_zero());
     geometry.is_redundant_without(missing) || verdicts.iter().any(fills)
 }
 
 /// Was a resync under way without these members when the array was stopped cleanly? If writes were under way, the
 /// superblocks ask for a complete resync instead.
-fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Verdict]) -> bool {
+fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Membership]) -> bool {
     let idle = newest.resync_position().is_some_and(|from| !from.is_zero());
     let known = |slot: Slot| {
-        let filled = verdicts.iter().any(|verdict| matches!(verdict, Verdict::Rebuilding(own, _) if *own == slot));
+        let filled = verdicts.iter().any(|verdict| matches!(verdict, Membership::Rebuilding(own, _) if *own == slot));
         filled || !newest.roles.iter().any(|role| role == Role::Active(slot))
     };
     idle && missing.iter().all(known)
@@ -436,9 +441,9 @@ fn was_stopped_without(newest: &Superblock, missing: SlotSet, verdicts: &[Verdic
 
 /// An interrupted write may be on the member and not on its replacement, or the reverse. Data that was read from the
 /// member must not change when the replacement takes over, so replacements start again.
-fn distrust_replacements(verdicts: &mut [Verdict]) {
+fn distrust_replacements(verdicts: &mut [Membership]) {
     for verdict in verdicts {
-        if let Verdict::Replacement(_, done) = verdict {
+        if let Membership::Replacement(_, done) = verdict {
             *done = Sectors::ZERO;
         }
     }
@@ -446,17 +451,17 @@ fn distrust_replacements(verdicts: &mut [Verdict]) {
 
 /// If a member is absent, its replacement continues as the member of the slot, as if the member had failed while the
 /// array ran: writes skip an empty slot. What the replacement has counts if the array was stopped cleanly.
-fn give_heirs_their_slots(verdicts: &mut [Verdict], clean: bool) {
+fn give_heirs_their_slots(verdicts: &mut [Membership], clean: bool) {
     let mut taken = members(verdicts);
     for verdict in verdicts.iter() {
-        if let Verdict::Rebuilding(slot, _) = verdict {
+        if let Membership::Rebuilding(slot, _) = verdict {
             taken.insert(*slot);
         }
     }
     for verdict in verdicts {
         match *verdict {
-            Verdict::Replacement(slot, done) if !taken.contains(slot) => {
-                *verdict = Verdict::Rebuilding(slot, if clean { done } else { Sectors::ZERO });
+            Membership::Replacement(slot, done) if !taken.contains(slot) => {
+                *verdict = Membership::Rebuilding(slot, if clean { done } else { Sectors::ZERO });
             }
             _ => {}
         }
@@ -507,55 +512,55 @@ fn contradicting_features(own: &Superblock) -> FeatureMap {
 }
 
 /// The verdict on each candidate, by events and roles.
-fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Verdict> {
+fn judge(candidates: &[Candidate], freshest: &Candidate) -> Vec<Membership> {
     let common = &freshest.superblock;
     let mut taken = SlotSet::EMPTY;
     let mut replaced = SlotSet::EMPTY;
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|i| core::cmp::Reverse(candidates[*i].superblock.events));
-    let mut verdicts = alloc::vec![Verdict::Spare; candidates.len()];
+    let mut verdicts = alloc::vec![Membership::Spare; candidates.len()];
     for index in order {
         let own = &candidates[index].superblock;
         let newest = common.events;
         let same_number = order_of_same_number(candidates, index);
         let role = common.roles.get(own.dev_number);
         verdicts[index] = match role {
-            Role::Active(slot) if slot.0 >= common.raid_disks => Verdict::Failed,
-            Role::Active(slot) if same_number => Verdict::SlotTaken(slot),
-            _ if !same_number && is_split_from(own, common, role) => Verdict::Split { events: own.events, newest },
-            Role::Active(_) if own.events + 1 < newest => Verdict::Stale { events: own.events, newest },
+            Role::Active(slot) if slot.0 >= common.raid_disks => Membership::Failed,
+            Role::Active(slot) if same_number => Membership::SlotTaken(slot),
+            _ if !same_number && is_split_from(own, common, role) => Membership::Split { events: own.events, newest },
+            Role::Active(_) if own.events + 1 < newest => Membership::Stale { events: own.events, newest },
             // The power failed between the two waves. The drive does not know yet that it is to be filled, so it cannot
             // say how far it is. A drive that came back says that it is faulty if superblocks were being written when
             // it joined.
-            Role::Active(_) if !matches!(own.role(), Role::Active(_)) => Verdict::Spare,
+            Role::Active(_) if !matches!(own.role(), Role::Active(_)) => Membership::Spare,
             Role::Active(slot) => {
                 let done = own.recovery_offset().map(|at| Sectors(at.get()));
                 let replacement = own.features.contains(FeatureMap::REPLACEMENT);
                 let places = if replacement { &mut replaced } else { &mut taken };
                 if places.contains(slot) {
-                    Verdict::SlotTaken(slot)
+                    Membership::SlotTaken(slot)
                 } else {
                     places.insert(slot);
                     match (replacement, done) {
-                        (true, done) => Verdict::Replacement(slot, done.unwrap_or(Sectors::MAX)),
-                        (false, Some(done)) => Verdict::Rebuilding(slot, done),
-                        (false, None) => Verdict::Member(slot),
+                        (true, done) => Membership::Replacement(slot, done.unwrap_or(Sectors::MAX)),
+                        (false, Some(done)) => Membership::Rebuilding(slot, done),
+                        (false, None) => Membership::Member(slot),
                     }
                 }
             }
             Role::Spare if own.events + 1 < newest && matches!(own.role(), Role::Active(_)) => {
-                Verdict::Stale { events: own.events, newest }
+                Membership::Stale { events: own.events, newest }
             }
-            Role::Spare => Verdict::Spare,
-            Role::Faulty | Role::Journal => Verdict::Failed,
+            Role::Spare => Membership::Spare,
+            Role::Faulty | Role::Journal => Membership::Failed,
         };
     }
     // A complete replacement is the member if the member that it replaces is absent, or was already recorded as faulty.
     for verdict in &mut verdicts {
         match *verdict {
-            Verdict::Replacement(slot, Sectors::MAX) if !taken.contains(slot) => {
+            Membership::Replacement(slot, Sectors::MAX) if !taken.contains(slot) => {
                 taken.insert(slot);
-                *verdict = Verdict::Member(slot);
+                *verdict = Membership::Member(slot);
             }
             _ => {}
         }
@@ -611,20 +616,20 @@ fn order_of_same_number(candidates: &[Candidate], index: usize) -> bool {
     })
 }
 
-fn members(verdicts: &[Verdict]) -> SlotSet {
+fn members(verdicts: &[Membership]) -> SlotSet {
     verdicts
         .iter()
         .filter_map(|v| match v {
-            Verdict::Member(slot) | Verdict::Forced(slot) => Some(*slot),
+            Membership::Member(slot) | Membership::Forced(slot) => Some(*slot),
             _ => None,
         })
         .collect()
 }
 
 /// Stale members of these slots, the newest first.
-fn stale_by_events(candidates: &[Candidate], verdicts: &[Verdict], slots: SlotSet) -> Vec<usize> {
+fn stale_by_events(candidates: &[Candidate], verdicts: &[Membership], slots: SlotSet) -> Vec<usize> {
     let mut stale: Vec<usize> = (0..candidates.len())
-        .filter(|i| matches!(verdicts[*i], Verdict::Stale { .. } | Verdict::Failed | Verdict::Split { .. }))
+        .filter(|i| matches!(verdicts[*i], Membership::Stale { .. } | Membership::Failed | Membership::Split { .. }))
         .filter(|i| matches!(candidates[*i].superblock.role(), Role::Active(slot) if slots.contains(slot)))
         .filter(|i| candidates[*i].superblock.recovery_offset().is_none())
         .collect();
@@ -641,7 +646,7 @@ fn is_needed(geometry: &Geometry, slot: Slot, in_sync: SlotSet) -> bool {
 }
 
 fn take_stale(
-    verdicts: &mut [Verdict],
+    verdicts: &mut [Membership],
     in_sync: &mut SlotSet,
     stale: &[usize],
     geometry: &Geometry,
@@ -665,11 +670,12 @@ fn take_stale(
         in_sync.insert(slot);
         // A member that was being filled for this slot has newer data in parts. Use either one, never both.
         for verdict in verdicts.iter_mut() {
-            if matches!(verdict, Verdict::Rebuilding(other, _) | Verdict::Replacement(other, _) if *other == slot) {
-                *verdict = Verdict::SlotTaken(slot);
+            if matches!(verdict, Membership::Rebuilding(other, _) | Membership::Replacement(other, _) if *other == slot)
+            {
+                *verdict = Membership::SlotTaken(slot);
             }
         }
-        verdicts[*index] = Verdict::Forced(slot);
+        verdicts[*index] = Membership::Forced(slot);
         let behind = candidates[*index].superblock.events;
         text.push_str(&alloc::format!(
             "slot {slot} is used as it was at event {behind}: later writes to its chunks are lost; "
@@ -685,12 +691,16 @@ fn take_stale(
     text
 }
 
-fn geometry_of(candidates: &[Candidate], verdicts: &[Verdict], common: &Superblock) -> Result<Geometry, AssembleError> {
+fn geometry_of(
+    candidates: &[Candidate],
+    verdicts: &[Membership],
+    common: &Superblock,
+) -> Result<Geometry, AssembleError> {
     let level = Level::from_md(common.level.number()).expect("decoded levels are known");
     let mut sizes = alloc::vec![Sectors::ZERO; usize::from(common.raid_disks)];
     let mut missing = SlotSet::EMPTY;
     for (slot, size) in (0..common.raid_disks).map(Slot).zip(&mut sizes) {
-        let found = verdicts.iter().position(|v| *v == Verdict::Member(slot));
+        let found = verdicts.iter().position(|v| *v == Membership::Member(slot));
         match found {
             Some(index) => *size = candidates[index].superblock.data_size,
             None => missing = if slot.0 < crate::limits::MEMBERS_MAX { missing.with(slot) } else { missing },
@@ -713,7 +723,7 @@ fn geometry_of(candidates: &[Candidate], verdicts: &[Verdict], common: &Superblo
     Geometry::new(&spec).map_err(AssembleError::Geometry)
 }
 
-fn planned(candidates: &[Candidate], verdicts: &[Verdict]) -> Vec<PlannedMember> {
+fn planned(candidates: &[Candidate], verdicts: &[Membership]) -> Vec<PlannedMember> {
     candidates
         .iter()
         .zip(verdicts)
@@ -728,14 +738,14 @@ fn planned(candidates: &[Candidate], verdicts: &[Verdict]) -> Vec<PlannedMember>
 }
 
 /// The bitmap of the first full member whose bitmap is good.
-fn plan_bitmap(candidates: &[Candidate], verdicts: &[Verdict], common: &Superblock) -> Option<PlannedBitmap> {
+fn plan_bitmap(candidates: &[Candidate], verdicts: &[Membership], common: &Superblock) -> Option<PlannedBitmap> {
     let covers = openraid_format::sync_size(common)?;
     if !common.features.contains(FeatureMap::BITMAP) {
         return None;
     }
     let mut unusable = None;
     for (candidate, verdict) in candidates.iter().zip(verdicts) {
-        let (Verdict::Member(_), Some(bytes)) = (verdict, &candidate.bitmap) else { continue };
+        let (Membership::Member(_), Some(bytes)) = (verdict, &candidate.bitmap) else { continue };
         let Ok(header) = BitmapHeader::decode(bytes) else { continue };
         let Some((_, room)) = candidate.superblock.bitmap_room(candidate.capacity) else { continue };
         let Ok(need) = usize::try_from(header.geometry().bytes().get()) else { continue };

@@ -11,7 +11,7 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict};
+use super::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember};
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::limits::MEMBERS_MAX;
 use crate::ppl::plan::PlannedPpl;
@@ -279,7 +279,7 @@ fn finish(
         members.push(PlannedMember {
             drive: drive.drive,
             superblock,
-            verdict: if is_member { Verdict::Member(slot) } else { Verdict::Spare },
+            verdict: if is_member { Membership::Member(slot) } else { Membership::Spare },
             bad: Vec::new(),
         });
     }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, SetId, Slot};
 
-use super::assemble::{Assembly, PlannedMember, Verdict};
+use super::assemble::{Assembly, Membership, PlannedMember};
 use super::bitmap::Bitmap;
 use super::consistency::Consistency;
 use super::membership::new_member;
@@ -271,7 +271,7 @@ impl Controller {
         set.plant(self.base.planted);
         set.refresh();
         let newest = assembly.common.events;
-        if assembly.members.iter().any(|m| m.verdict != Verdict::Spare && m.superblock.events < newest) {
+        if assembly.members.iter().any(|m| m.verdict != Membership::Spare && m.superblock.events < newest) {
             set.metadata.as_mut().expect("just put").request_catch_up();
         }
         note_absence(&mut set, assembly);
@@ -351,7 +351,7 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
     let absent: Vec<u32> = numbers.filter(|number| absent(*number, roles.get(*number))).collect();
     // A complete replacement has taken the slot of a member that may come back.
     let replaced = |member: &PlannedMember| {
-        matches!(member.verdict, Verdict::Member(_)) && member.superblock.features.contains(FeatureMap::REPLACEMENT)
+        matches!(member.verdict, Membership::Member(_)) && member.superblock.features.contains(FeatureMap::REPLACEMENT)
     };
     let replaced = assembly.members.iter().any(replaced);
     if assembly.newly_created || !replaced && absent.is_empty() {
@@ -380,16 +380,16 @@ fn record_start(set: &mut Set, assembly: &Assembly) {
 /// the replacement would be trusted.
 fn is_distrusted(planned: &PlannedMember) -> bool {
     let said = planned.superblock.recovery_offset().map_or(Sectors::MAX, openraid_units::MemberLba::offset);
-    matches!(planned.verdict, Verdict::Replacement(_, to) if to < said)
+    matches!(planned.verdict, Membership::Replacement(_, to) if to < said)
 }
 
 fn planned_member(planned: &PlannedMember) -> Member {
     let (seat, state) = match planned.verdict {
-        Verdict::Member(slot) | Verdict::Forced(slot) => (Seat::Holds(slot), MemberState::InSync),
-        Verdict::Rebuilding(slot, to) => (Seat::Holds(slot), MemberState::Rebuilding { to }),
-        Verdict::Replacement(slot, to) => (Seat::Replaces(slot), MemberState::Rebuilding { to }),
-        Verdict::Spare => (Seat::None, MemberState::Spare),
-        Verdict::Stale { .. } | Verdict::Failed | Verdict::Split { .. } | Verdict::SlotTaken(_) => {
+        Membership::Member(slot) | Membership::Forced(slot) => (Seat::Holds(slot), MemberState::InSync),
+        Membership::Rebuilding(slot, to) => (Seat::Holds(slot), MemberState::Rebuilding { to }),
+        Membership::Replacement(slot, to) => (Seat::Replaces(slot), MemberState::Rebuilding { to }),
+        Membership::Spare => (Seat::None, MemberState::Spare),
+        Membership::Stale { .. } | Membership::Failed | Membership::Split { .. } | Membership::SlotTaken(_) => {
             unreachable!("these are left out of the plan")
         }
     };

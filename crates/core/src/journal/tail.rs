@@ -37,19 +37,19 @@ pub(crate) enum Round {
     /// The members are flushed.
     Flushing {
         /// What it does.
-        plan: Plan,
+        plan: RoundPlan,
         /// Flushes under way.
         pending: u32,
         /// One of them has failed.
         failed: bool,
     },
     /// The superblocks are being written, with this generation.
-    Writing(Plan, u64),
+    Writing(RoundPlan, u64),
 }
 
 /// What a round does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct RoundPlan {
     /// The tail after it.
     target: u64,
     /// The kept entries are not needed after it.
@@ -142,8 +142,8 @@ impl Journal {
     }
 
     /// What a round would do, if it would move the tail. The tail must not pass `held`.
-    fn plan_round(&mut self, held: u64) -> Option<Plan> {
-        let plan = Plan { target: self.tail_target(held), empties: self.log.may_empty_kept() };
+    fn plan_round(&mut self, held: u64) -> Option<RoundPlan> {
+        let plan = RoundPlan { target: self.tail_target(held), empties: self.log.may_empty_kept() };
         let moves = plan.target > self.log.first || plan.empties;
         (moves && !self.log.is_kept_pinned()).then_some(plan)
     }
@@ -156,7 +156,7 @@ impl Journal {
             self.round = Round::Idle(now + RETRY_DELAY);
             return true;
         }
-        let Plan { target, empties } = plan;
+        let RoundPlan { target, empties } = plan;
         let position = if target == self.log.next() { self.head } else { RingSector(self.log.get(target).position) };
         let superblock = self.superblock.as_mut().expect("it is live");
         superblock.tail = LogPlace { sequence: target, position };
@@ -173,7 +173,7 @@ impl Journal {
 
     /// The superblocks record the new tail: the room before it is used again. True if a round has ended.
     fn end_round(&mut self) -> bool {
-        let Round::Writing(Plan { target, empties }, generation) = self.round else { return false };
+        let Round::Writing(RoundPlan { target, empties }, generation) = self.round else { return false };
         if !self.writing.is_durable(generation) {
             return false;
         }
@@ -247,7 +247,7 @@ impl Journal {
     }
 
     /// Begin a round: flush every set in session.
-    fn begin_round(&mut self, plan: Plan, sets: &mut Sets, ops: &mut Ops, planted: Planted) {
+    fn begin_round(&mut self, plan: RoundPlan, sets: &mut Sets, ops: &mut Ops, planted: Planted) {
         self.round = Round::Flushing { plan, pending: 0, failed: false };
         for id in sets.numbers() {
             let takes = |set: &Set| set.journal.has_session() && set.takes_flush();
@@ -395,7 +395,7 @@ mod tests {
         own.log.pin(4);
         own.note_short();
         let plan = own.plan_round(u64::MAX).unwrap();
-        assert_eq!(plan, Plan { target: 4, empties: false });
+        assert_eq!(plan, RoundPlan { target: 4, empties: false });
         own.round = Round::Flushing { plan, pending: 0, failed: false };
         (0..2).for_each(|_| own.round.flush_issued());
         for _ in 0..2 {
@@ -451,7 +451,7 @@ mod tests {
         own.log.end_array_entries(1);
         own.log.wait_for_array(1, 1);
         let plan = own.plan_round(3).unwrap();
-        assert_eq!(plan, Plan { target: 2, empties: false });
+        assert_eq!(plan, RoundPlan { target: 2, empties: false });
         own.spill.attach(Sectors(1024));
         own.round = Round::Flushing { plan, pending: 0, failed: false };
         assert!(own.end_flushing(Instant::ZERO));

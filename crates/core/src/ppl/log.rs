@@ -3,7 +3,7 @@
 use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
 use openraid_units::{Sectors, SetId, Slot};
 
-use super::slot_log::{Log, LogState};
+use super::slot_log::{LogState, SlotLog};
 use super::Partial;
 use crate::actions::{JobColumn, JobKind};
 use crate::array::set::Set;
@@ -38,7 +38,7 @@ impl Sets {
     }
 
     /// The log of a slot.
-    fn log_mut(&mut self, id: SetId, slot: Slot) -> &mut Log {
+    fn log_mut(&mut self, id: SetId, slot: Slot) -> &mut SlotLog {
         &mut self.get_mut(id).ppl.as_mut().expect("asked for a set with logs").logs[slot.index()]
     }
 
@@ -325,7 +325,7 @@ impl Set {
     /// Parity is consistent from now on: logs without records are rewritten.
     pub(crate) fn arm_logs(&mut self) {
         if let Some(ppl) = &mut self.ppl {
-            ppl.logs.iter_mut().for_each(Log::arm);
+            ppl.logs.iter_mut().for_each(SlotLog::arm);
         }
     }
 
@@ -348,7 +348,7 @@ impl Set {
 #[cfg(test)]
 mod tests {
     use super::super::plan::PlannedPpl;
-    use super::super::{SetPpl, Stage};
+    use super::super::{SetPpl, StartStage};
     use super::*;
     use crate::array::consistency::Consistency;
     use crate::controller::Controller;
@@ -368,7 +368,7 @@ mod tests {
         let mut controller = Controller::new(Limits::small()).unwrap();
         let mut set = Set::new(ArrayId(0), Geometry::new(&spec).unwrap(), (BlockSize::B512, 8), &Limits::small());
         let mut ppl = SetPpl::new(&PlannedPpl { generation: 6, ..PlannedPpl::default() }, 4, Sectors(128), 8);
-        ppl.stage = Stage::Ready;
+        ppl.stage = StartStage::Ready;
         set.ppl = Some(alloc::boxed::Box::new(ppl));
         controller.sets.put(SET, set);
         controller
@@ -411,7 +411,7 @@ mod tests {
     }
 
     /// A write of this number of records is durable.
-    fn cover(log: &mut Log, records: u32) {
+    fn cover(log: &mut SlotLog, records: u32) {
         (0..records).for_each(|op| _ = log.wait(op));
         log.begin_write();
         (0..records).for_each(|_| log.take_record());

@@ -36,7 +36,7 @@ use openraid_units::Sectors;
 use crate::planted::{Flaw, Planted};
 use openraid_format::crc32c_of_both;
 use plan::{PlannedPpl, PplRedo};
-use slot_log::{Log, LogState};
+use slot_log::{LogState, SlotLog};
 
 /// Maximum number of operations whose records one write of a log takes: their commands must fit next to others.
 pub(crate) const LOG_OPS_MAX: usize = 64;
@@ -57,7 +57,7 @@ pub(crate) enum Partial {
 
 /// Progress of a set from assembly to its first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stage {
+pub(crate) enum StartStage {
     /// The entries of the logs are being applied, one after the other.
     Redo,
     /// The members are being flushed.
@@ -95,7 +95,7 @@ impl Redoing {
 /// The partial parity logs of a set.
 #[derive(Debug)]
 pub(crate) struct SetPpl {
-    pub(in crate::ppl) logs: Vec<Log>,
+    pub(in crate::ppl) logs: Vec<SlotLog>,
     /// The generation of the last header written.
     pub(in crate::ppl) generation: u64,
     /// Maximum size of the partial parity that one write of a log takes, on every member.
@@ -104,7 +104,7 @@ pub(crate) struct SetPpl {
     pub(in crate::ppl) flushes: u32,
     /// Writes to areas of members that are being prepared.
     pub(in crate::ppl) setups: u32,
-    pub(in crate::ppl) stage: Stage,
+    pub(in crate::ppl) stage: StartStage,
     /// Entries still to be applied, and the one in work.
     pub(in crate::ppl) redo: VecDeque<PplRedo>,
     pub(in crate::ppl) redoing: Option<Redoing>,
@@ -122,12 +122,12 @@ pub(crate) struct SetPpl {
 impl SetPpl {
     pub(crate) fn new(planned: &PlannedPpl, slots: u16, room: Sectors, ops_max: u32) -> Self {
         Self {
-            logs: (0..slots).map(|_| Log::new(ops_max)).collect(),
+            logs: (0..slots).map(|_| SlotLog::new(ops_max)).collect(),
             generation: planned.generation,
             room,
             flushes: 0,
             setups: 0,
-            stage: Stage::Redo,
+            stage: StartStage::Redo,
             redo: planned.redo.iter().copied().collect(),
             redoing: None,
             unread: false,
@@ -211,17 +211,17 @@ impl SetPpl {
 
     /// The members are being flushed for all stale logs.
     pub(in crate::ppl) fn begin_flush(&mut self) {
-        self.logs.iter_mut().for_each(Log::begin_flush);
+        self.logs.iter_mut().for_each(SlotLog::begin_flush);
     }
 
     /// Is work of the logs under way that no operation waits for?
     pub(in crate::ppl) fn is_busy(&self) -> bool {
-        self.setups + self.flushes > 0 || self.logs.iter().any(Log::is_writing)
+        self.setups + self.flushes > 0 || self.logs.iter().any(SlotLog::is_writing)
     }
 
     /// May the set take requests?
     pub(crate) fn is_ready(&self) -> bool {
-        self.stage == Stage::Ready
+        self.stage == StartStage::Ready
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
     }
 
     /// A log that is stale.
-    fn make_stale(log: &mut Log) {
+    fn make_stale(log: &mut SlotLog) {
         log.wait(1);
         log.begin_write();
         log.take_record();
@@ -266,7 +266,7 @@ mod tests {
         ppl.logs[2].wait(4);
         assert!(!ppl.is_flush_due(), "this log was not stale when the flush began");
         assert!(ppl.end_flush(false) && !ppl.end_flush(false));
-        let states: Vec<_> = ppl.logs.iter().map(Log::state).collect();
+        let states: Vec<_> = ppl.logs.iter().map(SlotLog::state).collect();
         assert_eq!(states, [LogState::Free, LogState::Free, LogState::Stale, LogState::Free]);
         assert!(ppl.is_flush_due());
     }

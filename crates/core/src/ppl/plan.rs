@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use openraid_format::{FeatureMap, PplEntry, PplLog, Superblock, PPL_HEADER_SECTORS};
 use openraid_units::{Sectors, Slot, StripeIndex, SECTOR_BYTES};
 
-use crate::array::assemble::{Candidate, Verdict};
+use crate::array::assemble::{Candidate, Membership};
 use crate::geometry::{Geometry, Parity};
 
 /// The content of the area of a member's partial parity log, as a driver found it.
@@ -63,7 +63,7 @@ pub struct PlannedPpl {
 /// Plan the recovery from the logs; `None` if the set has none.
 pub(crate) fn plan_ppl(
     candidates: &[Candidate],
-    verdicts: &[Verdict],
+    verdicts: &[Membership],
     common: &Superblock,
     geometry: &Geometry,
     force: bool,
@@ -75,7 +75,9 @@ pub(crate) fn plan_ppl(
     let mut plan = PlannedPpl { dirty: common.resync_position().is_some(), force, ..PlannedPpl::default() };
     let (mut sound, mut armed) = (true, false);
     for (candidate, verdict) in candidates.iter().zip(verdicts) {
-        let (Verdict::Member(slot) | Verdict::Forced(slot) | Verdict::Rebuilding(slot, _)) = *verdict else { continue };
+        let (Membership::Member(slot) | Membership::Forced(slot) | Membership::Rebuilding(slot, _)) = *verdict else {
+            continue;
+        };
         match &candidate.ppl {
             None | Some(PplArea::Unreadable) => sound = false,
             Some(PplArea::Nothing) => {}

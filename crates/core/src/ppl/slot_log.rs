@@ -28,7 +28,7 @@ pub(crate) enum LogState {
 
 /// See the module header.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct SlotLog {
     state: LogState,
     /// Operations that wait for the next write of it.
     waiting: Queue,
@@ -38,7 +38,7 @@ pub(crate) struct Log {
     arm: bool,
 }
 
-impl Log {
+impl SlotLog {
     /// A log that may be written. At most `ops_max` operations wait for it.
     pub(super) fn new(ops_max: u32) -> Self {
         Self {
@@ -156,15 +156,15 @@ impl Log {
 mod tests {
     use super::*;
 
-    fn landed(log: &mut Log) -> (Vec<u32>, bool) {
+    fn landed(log: &mut SlotLog) -> (Vec<u32>, bool) {
         let mut ops = Vec::new();
         let is_due = log.land(|op| ops.push(op));
         (ops, is_due)
     }
 
     /// A log whose write of this number of records is durable.
-    fn covering(records: u32) -> Log {
-        let mut log = Log::new(128);
+    fn covering(records: u32) -> SlotLog {
+        let mut log = SlotLog::new(128);
         (0..records).for_each(|op| _ = log.wait(op));
         log.begin_write();
         (0..records).for_each(|_| log.take_record());
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn records_that_come_while_a_write_is_under_way_wait_for_the_next_one() {
-        let mut log = Log::new(8);
+        let mut log = SlotLog::new(8);
         assert!(!log.is_wanted() && !log.wait(3), "it may be written at once");
         log.begin_write();
         log.take_record();
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn an_empty_header_covers_nothing_and_records_that_came_meanwhile_are_due_at_once() {
-        let mut log = Log::new(8);
+        let mut log = SlotLog::new(8);
         log.arm();
         assert!(log.is_wanted());
         log.begin_write();
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn one_write_takes_64_records() {
-        let mut log = Log::new(128);
+        let mut log = SlotLog::new(128);
         (0..65).for_each(|op| _ = log.wait(op));
         log.begin_write();
         let mut count = 0;

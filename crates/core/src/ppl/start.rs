@@ -14,7 +14,7 @@ use openraid_units::{BlockSize, Bytes, PoolOffset, Sectors, SetId};
 
 use super::area::room_of;
 use super::plan::PplRedo;
-use super::{Redoing, SetPpl, Stage};
+use super::{Redoing, SetPpl, StartStage};
 use crate::admin::AdminError;
 use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
@@ -61,7 +61,7 @@ impl Sets {
         let set = self.get(id);
         let Some(ppl) = &set.ppl else { return false };
         let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
-        if ppl.stage == Stage::Ready || busy || set.has_failed() {
+        if ppl.stage == StartStage::Ready || busy || set.has_failed() {
             return false;
         }
         if !call.channels().may_issue() || ops.room() == 0 || !call.actions().has_room() {
@@ -69,8 +69,8 @@ impl Sets {
             return false;
         }
         match ppl.stage {
-            Stage::Redo => self.redo_next(id, ops, call),
-            Stage::Flush if set.has_failed_flush() => {
+            StartStage::Redo => self.redo_next(id, ops, call),
+            StartStage::Flush if set.has_failed_flush() => {
                 self.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
                     "a member failed a flush, or a record of one, while the partial parity logs were applied; the logs \
                      are unchanged; check that drive, and start the array again",
@@ -78,25 +78,25 @@ impl Sets {
             }
             // In a power cut now, a member that has failed meanwhile would come back as good, and lack data that parity
             // was computed from.
-            Stage::Flush if !set.is_failure_durable() => return false,
-            Stage::Flush => {
-                self.enter_stage(id, Stage::Clear);
+            StartStage::Flush if !set.is_failure_durable() => return false,
+            StartStage::Flush => {
+                self.enter_stage(id, StartStage::Clear);
                 self.clear_areas(id, call);
             }
-            Stage::Clear => {
-                self.enter_stage(id, Stage::Header);
+            StartStage::Clear => {
+                self.enter_stage(id, StartStage::Header);
                 self.write_empty_headers(id, call);
             }
-            Stage::Header => {
+            StartStage::Header => {
                 let set = self.get_mut(id);
                 let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
                 if dirty {
                     // The superblocks no longer say that it was not stopped cleanly.
                     set.metadata.as_mut().expect("sets with logs have metadata").request();
                 }
-                self.enter_stage(id, Stage::Ready);
+                self.enter_stage(id, StartStage::Ready);
             }
-            Stage::Ready => unreachable!("just seen"),
+            StartStage::Ready => unreachable!("just seen"),
         }
         self.look();
         true
@@ -132,7 +132,7 @@ impl Sets {
             );
             return;
         }
-        self.enter_stage(id, Stage::Flush);
+        self.enter_stage(id, StartStage::Flush);
         let issued = self.flush_members(id, Owner::PplFlush, call);
         self.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
     }
@@ -161,7 +161,7 @@ impl SetPpl {
 }
 
 impl Sets {
-    fn enter_stage(&mut self, id: SetId, stage: Stage) {
+    fn enter_stage(&mut self, id: SetId, stage: StartStage) {
         self.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
     }
 

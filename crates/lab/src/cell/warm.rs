@@ -33,7 +33,7 @@ const FILLING_WINDOWS: u32 = 4;
 /// Outstanding requests of these additional writes.
 const PRESS_OUTSTANDING: u32 = 64;
 /// Maximum time for draining a cache.
-const SETTLE_MAX: Nanos = Nanos::from_secs(3_600);
+const DRAIN_MAX: Nanos = Nanos::from_secs(3_600);
 /// Maximum number of requests of a warm-up.
 const WARM_REQUESTS_MAX: u64 = 600_000;
 
@@ -75,16 +75,16 @@ pub(super) fn start_over<T: Target + ?Sized>(
 ) -> Result<ClosedLoop, CellError> {
     before.drain(target, None)?;
     notes.clear();
-    settle(target, notes)?;
+    drain_cache(target, notes)?;
     let mut closed = closed_loop(cell, plan);
     warm(target, cell, &mut closed, source, plan.outstanding(), notes)?;
     Ok(closed)
 }
 
 /// Lets a simulated target write out its dirty data without any other load.
-fn settle<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result<(), CellError> {
+fn drain_cache<T: Target + ?Sized>(target: &mut T, notes: &mut Vec<String>) -> Result<(), CellError> {
     let begun = target.now();
-    while dirty_bytes(target) > 0 && target.now().since(begun) < SETTLE_MAX {
+    while dirty_bytes(target) > 0 && target.now().since(begun) < DRAIN_MAX {
         let until = target.now() + WINDOW_LEAST;
         while target.now() < until {
             target.wait(until, &mut Vec::new())?;

@@ -181,7 +181,7 @@ pub struct SetArguments {
 pub struct MemberArguments {
     /// Name of the array
     pub array: String,
-    /// The member: its path or address, drive:N, or slot:N, as `show` prints them; in span L of a nested array slot:L.N
+    /// The member: its path or address, drive:N, or slot:N, as `show` prints them; slot:SPAN.N in a nested array
     #[arg(value_name = "MEMBER")]
     pub member: String,
 }

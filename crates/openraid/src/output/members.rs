@@ -1,6 +1,6 @@
 //! The content of members that are not served, as text and as JSON.
 
-use openraid_core::array::assemble::Verdict;
+use openraid_core::array::assemble::Membership;
 use openraid_runtime::member::{DeviceNames, ProbedMember};
 use serde::Serialize;
 
@@ -123,11 +123,11 @@ fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> 
     let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
     let verdict = match set.newest.roles.get(own.dev_number) {
         openraid_format::Role::Active(_) if own.events.saturating_add(1) < set.newest.events => {
-            Verdict::Stale { events: own.events, newest: set.newest.events }
+            Membership::Stale { events: own.events, newest: set.newest.events }
         }
-        openraid_format::Role::Active(slot) => Verdict::Member(slot),
-        openraid_format::Role::Spare => Verdict::Spare,
-        _ => Verdict::Failed,
+        openraid_format::Role::Active(slot) => Membership::Member(slot),
+        openraid_format::Role::Spare => Membership::Spare,
+        _ => Membership::Failed,
     };
     of_verdict(member, verdict, set, members)
 }
@@ -143,11 +143,11 @@ pub fn left_out(set: &SetPlan, members: &[ProbedMember]) -> Vec<LeftOut> {
 }
 
 /// The text of a verdict that concerns two members, with the name of the other one.
-fn between_two(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
+fn between_two(member: &ProbedMember, verdict: Membership, set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
     let own = member.look.superblock.as_ref()?;
     match verdict {
-        Verdict::Split { .. } => Some(sets::split_text(own, &set.plan.as_ref().ok()?.common)),
-        Verdict::SlotTaken(slot) => {
+        Membership::Split { .. } => Some(sets::split_text(own, &set.plan.as_ref().ok()?.common)),
+        Membership::SlotTaken(slot) => {
             let is_copy = |other: &&ProbedMember| {
                 other.spec != member.spec
                     && other.look.superblock.as_ref().is_some_and(|other| other.device_uuid == own.device_uuid)
@@ -161,17 +161,17 @@ fn between_two(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: 
     }
 }
 
-fn of_verdict(member: &ProbedMember, verdict: Verdict, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
+fn of_verdict(member: &ProbedMember, verdict: Membership, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
     let (word, slot) = match verdict {
-        Verdict::Member(slot) => ("member", Some(slot)),
-        Verdict::Rebuilding(slot, _) => ("rebuilding", Some(slot)),
-        Verdict::Replacement(slot, _) => ("replacement", Some(slot)),
-        Verdict::Spare => ("spare", None),
-        Verdict::Stale { .. } => ("stale", None),
-        Verdict::Failed => ("failed", None),
-        Verdict::Split { .. } => ("split", None),
-        Verdict::SlotTaken(slot) => ("duplicate", Some(slot)),
-        Verdict::Forced(slot) => ("forced", Some(slot)),
+        Membership::Member(slot) => ("member", Some(slot)),
+        Membership::Rebuilding(slot, _) => ("rebuilding", Some(slot)),
+        Membership::Replacement(slot, _) => ("replacement", Some(slot)),
+        Membership::Spare => ("spare", None),
+        Membership::Stale { .. } => ("stale", None),
+        Membership::Failed => ("failed", None),
+        Membership::Split { .. } => ("split", None),
+        Membership::SlotTaken(slot) => ("duplicate", Some(slot)),
+        Membership::Forced(slot) => ("forced", Some(slot)),
     };
     let mut text = between_two(member, verdict, set, members).unwrap_or_else(|| verdict.to_string());
     if let Some(error) = &member.look.bitmap_error {

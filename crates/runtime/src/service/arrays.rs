@@ -4,7 +4,7 @@
 //! a degraded span provides it as a healthy one does.
 
 use openraid_core::admin::AdminCommand;
-use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Verdict};
+use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
 use openraid_format::{ArrayState, MdLevel, Role, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors};
 
@@ -40,7 +40,7 @@ pub struct StartedArray {
     /// Its spans, by role; none unless nested.
     pub spans: Vec<StartedArray>,
     /// The verdict on each given member.
-    pub members: Vec<(DriveId, String, Verdict)>,
+    pub members: Vec<(DriveId, String, Membership)>,
     /// Possible losses of a forced start.
     pub forced: Option<String>,
 }

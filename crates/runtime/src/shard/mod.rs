@@ -192,7 +192,7 @@ impl Shard {
                 }
             }
             self.on_time();
-            self.settle();
+            self.run_round();
             self.go_on_stopping();
         }
         self.drives.part(&self.shared.pool);
@@ -334,14 +334,14 @@ impl Shard {
     }
 
     /// Advance everything that can advance without waiting.
-    fn settle(&mut self) {
-        self.settle_round();
+    fn run_round(&mut self) {
+        self.advance_all();
         for (drive, news) in self.drives.take_news() {
             self.tell(ServiceEvent::Remote(drive, news));
         }
     }
 
-    fn settle_round(&mut self) {
+    fn advance_all(&mut self) {
         loop {
             let mut idle = 0;
             while self.shared.control.wants_advance(self.shared.now) {

@@ -45,7 +45,7 @@ impl Shard {
         if self.stopping.is_none() {
             self.exports.stop(&mut self.shared);
             self.stopping = Some(Stopping::Clients { until: self.shared.now + STOP_TIME_MAX });
-            self.settle();
+            self.run_round();
         }
     }
 
@@ -73,12 +73,12 @@ impl Shard {
             Some(array) => {
                 *waiting = true;
                 self.ask(AdminCommand::Stop { array }, Waiting::Stop(array));
-                self.settle();
+                self.run_round();
             }
             None if self.shared.control.journal().is_some() => {
                 self.stopping = Some(Stopping::Journal);
                 self.ask(AdminCommand::DetachJournal, Waiting::StopJournal);
-                self.settle();
+                self.run_round();
             }
             None => self.ended = true,
         }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
-use openraid_core::array::assemble::{Assembly, Verdict};
+use openraid_core::array::assemble::{Assembly, Membership};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
 use openraid_format::{Role, Superblock, Uuid};
@@ -265,8 +265,8 @@ impl Set {
 
     /// Record that the set is about to be started with these members.
     pub fn note_start(&mut self, plan: &Assembly) {
-        let stale = |(drive, judged): &(DriveId, Verdict)| {
-            matches!(judged, Verdict::Member(_)) && !self.current.contains(drive)
+        let stale = |(drive, judged): &(DriveId, Membership)| {
+            matches!(judged, Membership::Member(_)) && !self.current.contains(drive)
         };
         self.taken_stale |= plan.verdicts.iter().any(stale);
     }

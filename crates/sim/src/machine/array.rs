@@ -5,7 +5,7 @@
 
 use openraid_core::actions::{Actions, JobKind};
 use openraid_core::admin::{AdminCommand, AdminOutcome, Policy};
-use openraid_core::array::assemble::{Assembly, Verdict as Fate};
+use openraid_core::array::assemble::{Assembly, Membership};
 use openraid_core::array::create::{self, CreateSpec, NewDrive};
 use openraid_core::events::{Completion, DriveInfo, Verdict};
 use openraid_core::journal::JournalState;
@@ -217,9 +217,9 @@ fn half_filled(plan: &mut Assembly, missing: &[u16], percent: u8) {
     let step = if plan.common.chunk.is_zero() { ROW } else { plan.common.chunk };
     let filled = Sectors(plan.common.size.get() / 100 * u64::from(percent)).round_down(step);
     let mut roles = plan.common.roles.clone();
-    let spares = plan.members.iter_mut().filter(|member| member.verdict == Fate::Spare);
+    let spares = plan.members.iter_mut().filter(|member| member.verdict == Membership::Spare);
     for (spare, slot) in spares.zip(missing) {
-        spare.verdict = Fate::Rebuilding(Slot(*slot), filled);
+        spare.verdict = Membership::Rebuilding(Slot(*slot), filled);
         spare.superblock.set_recovery_offset(Some(MemberLba(filled.get())));
         roles.set(spare.superblock.dev_number as usize, Role::Active(Slot(*slot)));
     }

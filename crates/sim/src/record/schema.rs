@@ -4,7 +4,7 @@ use openraid_core::admin::{
     AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead,
     WriteCache,
 };
-use openraid_core::array::assemble::{Assembly, PlannedBitmap, PlannedMember, Verdict as Membership};
+use openraid_core::array::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember};
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
 use openraid_core::geometry::{Geometry, Level, SetSpec};

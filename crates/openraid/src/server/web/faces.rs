@@ -221,7 +221,7 @@ impl Lab {
     /// The file of this member ends: what reads it learns that the drive is gone.
     fn lose(&self, name: &str, nth: usize) {
         // A failure that is being recorded would be recorded on this member as well.
-        settled(&self.host.server);
+        arrays_after_failures(&self.host.server);
         let array = self.host.server.array(name).expect("it is served");
         let members: Vec<_> = array.sets().into_iter().flat_map(|set| &set.members).collect();
         let there = members.iter().filter(|member| member.state == StateWord::InSync);
@@ -481,7 +481,7 @@ fn every_interface_reports_the_same_of_fifty_states() {
 }
 
 /// All arrays, once no failure is still being recorded.
-fn settled(server: &Server) -> Vec<ArrayModel> {
+fn arrays_after_failures(server: &Server) -> Vec<ArrayModel> {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         let arrays = server.arrays().expect("it runs");
@@ -506,7 +506,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     let management = super::start(server, options).expect("it listens");
     let (url, token) = (management.url(), management.token(openraid_management::Role::ReadOnly));
     let mut wrong = Wrong::default();
-    let arrays = settled(server);
+    let arrays = arrays_after_failures(server);
     let listed = crate::verb::list::text(&arrays, &[]);
     let document = json(&format!("{url}api/v1/arrays"), &token);
     let by_api: Vec<ArrayModel> = serde_json::from_value(document["arrays"].clone()).expect("arrays");

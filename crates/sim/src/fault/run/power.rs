@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, MemberStatus, Session, TaskKind};
-use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Verdict as Judged};
+use openraid_core::array::assemble::{self, AssembleOptions, Assembly, Membership};
 use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
@@ -531,7 +531,7 @@ impl Run<'_> {
     }
 
     fn tell_plan(&self, plan: &Assembly) {
-        let plain = |judged: &Judged| matches!(judged, Judged::Member(_) | Judged::Spare);
+        let plain = |judged: &Membership| matches!(judged, Membership::Member(_) | Membership::Spare);
         for (drive, judged) in plan.verdicts.iter().filter(|(_, judged)| !plain(judged)) {
             self.log(|| format!("  {}: {judged}", self.name(*drive)));
         }
