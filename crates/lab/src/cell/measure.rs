@@ -46,7 +46,7 @@ const WHOLE_SESSION: u64 = 1000;
 const PARTITION_LEAST: u64 = 16 << 20;
 /// The note about files on a real target.
 const REAL_HOST: &str =
-    "the requests of a file system are imitated; no time of a host's own is added, as a real host asks";
+    "the requests of a file system are imitated; no time of a host is added, because a real host sends them";
 /// Maximum number of repetitions of a measurement during which caches absorbed or released too much data. Each
 /// repetition is twice as long.
 const SETTLING_ROUNDS: u32 = 4;

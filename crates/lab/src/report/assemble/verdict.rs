@@ -191,7 +191,7 @@ fn applications(all: &[&Trial]) -> Vec<Scenario> {
         )
     };
     // The method with several caches is judged at its largest one.
-    let name = largest.map_or_else(|| "Applications".into(), |mib| format!("Applications, {mib} MiB of cache"));
+    let name = largest.map_or_else(|| "Applications".into(), |mib| format!("Applications with {mib} MiB of cache"));
     in_a_row(&name, "harmonic mean of the scores, imitated", "kB/s", Figure::Score, &trials, words)
 }
 

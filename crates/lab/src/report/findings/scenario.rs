@@ -402,6 +402,11 @@ mod tests {
     }
 
     #[test]
+    fn a_unit_in_the_name_of_a_scenario_stays_as_it_is() {
+        assert_eq!(small("Applications with 256 MiB of cache"), "applications with 256 MiB of cache");
+    }
+
+    #[test]
     fn only_what_costs_the_slower_array_time_is_its_reason() {
         let reason = |slow: &[(&str, f64)], fast: &[(&str, f64)]| {
             let of = |name: &str, y: f64, rates: &[(&str, f64)]| {
