@@ -51,7 +51,8 @@ impl ArrayLevel {
         ("raid60", Self::Raid60),
     ];
 
-    /// All levels that are compared, in the order of tables. RAID 4 is not compared, because RAID 5 has replaced it.
+    /// All levels that are compared unless others are named, in the order of tables. RAID 4 must be named, because RAID 5 has
+    /// replaced it.
     pub const ALL: [Self; 11] = [
         Self::Single,
         Self::Jbod,

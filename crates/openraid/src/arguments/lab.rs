@@ -442,7 +442,7 @@ pub struct PlanArguments {
     /// mode, and other cache sizes
     #[arg(long)]
     pub range: bool,
-    /// Levels, separated by commas [default: all that this controller offers for this number of drives]
+    /// Levels, separated by commas [default: all that this controller offers for this number of drives, but not RAID 4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
     /// Own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the

@@ -283,11 +283,8 @@ fn level(word: &str) -> Result<Level, Failure> {
     if matches!(lower.as_str(), "00" | "raid00") {
         return Err(Failure::usage("RAID 00 is a RAID 0 over all of its drives; give level 0"));
     }
-    let known = Level::ALL
-        .into_iter()
-        .filter(|known| *known != Level::Single)
-        .find(|known| known.word() == lower || known.word().strip_prefix("raid").is_some_and(|number| number == lower));
-    known.ok_or_else(|| {
-        Failure::usage(format!("unknown level {word:?}; known levels: 0, 1, 1e, 10, 5, 6, 50, 60, linear, jbod"))
+    let known = Level::from_word(&lower).or_else(|| Level::from_word(&format!("raid{lower}")));
+    known.filter(|known| *known != Level::Single).ok_or_else(|| {
+        Failure::usage(format!("unknown level {word:?}; known levels: 0, 1, 1e, 10, 4, 5, 6, 50, 60, linear, jbod"))
     })
 }
