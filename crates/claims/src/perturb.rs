@@ -157,7 +157,7 @@ impl Shares {
 }
 
 /// Evaluate every claim that holds and measures something again, with changes. `ended` gets the number of changed
-/// claims that were evaluated, and the number of those that will be; excused ones are not evaluated.
+/// claims that were evaluated, and how many will be in all; excused ones are not evaluated.
 pub fn perturb(
     claims: &[Claim],
     outcomes: &[Outcome],
