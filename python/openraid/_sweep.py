@@ -208,7 +208,13 @@ def _by_ray(
     own = not ray.is_initialized()
     if own:
         options: Dict[str, Any] = {} if address else {"num_cpus": workers}
-        ray.init(address=address, log_to_driver=False, **options)
+        try:
+            ray.init(address=address, log_to_driver=False, **options)
+        except ConnectionError as error:
+            raise ConnectionError(
+                f"no Ray cluster answers at {address}: start one, or give its address; if it was made by `ray start`, "
+                "set RAY_AUTH_MODE=token here too, and RAY_AUTH_TOKEN if its token is not in ~/.ray/auth_token"
+            ) from error
     # The package need not be installed on the workers: it is sent with the task.
     ray.cloudpickle.register_pickle_by_value(sys.modules[__package__])
     task = ray.remote(num_cpus=1, max_retries=_RETRIES)(_one)
