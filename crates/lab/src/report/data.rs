@@ -536,6 +536,8 @@ pub enum Cell {
     },
     /// A ratio to 1: above is better (blue, triangle upwards), below is worse (red, triangle downwards).
     Ratio(f64),
+    /// A ratio of which at least one side was not steady.
+    UnsteadyRatio(f64),
     /// A change in percent, with its sign.
     Change(f64),
     /// Text.

@@ -140,7 +140,7 @@ fn missing() -> Cell {
 pub fn words(cell: &Cell) -> String {
     match cell {
         Cell::Number(value) | Cell::Spread { value, .. } | Cell::Unsteady { value, .. } => number(*value),
-        Cell::Ratio(value) => ratio(*value),
+        Cell::Ratio(value) | Cell::UnsteadyRatio(value) => ratio(*value),
         Cell::Change(value) => change(*value),
         Cell::Text(text) => text.clone(),
         Cell::NotApplicable(_) => MISSING.into(),
@@ -203,7 +203,11 @@ pub fn draw(m: &mut Markup, table: &Table) {
 /// Does the table have a result that was not steady?
 #[must_use]
 pub fn has_unsteady(table: &Table) -> bool {
-    table.rows.iter().flat_map(|row| &row.cells).any(|cell| matches!(cell, Cell::Unsteady { .. }))
+    table
+        .rows
+        .iter()
+        .flat_map(|row| &row.cells)
+        .any(|cell| matches!(cell, Cell::Unsteady { .. } | Cell::UnsteadyRatio(_)))
 }
 
 fn head(m: &mut Markup, table: &Table) {
@@ -258,15 +262,9 @@ fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
                 m.text("td", &[], &text);
             }
         }
-        Cell::Ratio(value) | Cell::Change(value) => {
-            let of_ratio = if matches!(cell, Cell::Ratio(_)) { *value } else { 1.0 + value / 100.0 };
-            let step = if matches!(cell, Cell::Change(_)) && text == "0.0 %" { 0 } else { step(of_ratio) };
-            match step {
-                0 => m.text("td", &[], &text),
-                1.. => m.text("td", &[("class", &format!("up{step}"))], &format!("\u{25b2} {text}")),
-                _ => m.text("td", &[("class", &format!("down{}", -step))], &format!("\u{25bc} {text}")),
-            }
-        }
+        Cell::Ratio(value) => draw_step(m, &text, step(*value)),
+        Cell::UnsteadyRatio(value) => draw_step(m, &format!("{text}{DAGGER}"), step(*value)),
+        Cell::Change(value) => draw_step(m, &text, if text == "0.0 %" { 0 } else { step(1.0 + value / 100.0) }),
         Cell::Text(_) => {
             let digits = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-'));
             m.text("td", &[("class", if digits { "" } else { "words" })], &text);
@@ -275,6 +273,15 @@ fn draw_cell(m: &mut Markup, cell: &Cell, reasons: &[String]) {
             let number = reasons.iter().position(|known| known == reason).map_or(0, |index| index + 1);
             m.text("td", &[("class", "none"), ("title", reason)], &format!("{MISSING} {number}"));
         }
+    }
+}
+
+/// A ratio or a change with the colour and the triangle of its step.
+fn draw_step(m: &mut Markup, text: &str, step: i32) {
+    match step {
+        0 => m.text("td", &[], text),
+        1.. => m.text("td", &[("class", &format!("up{step}"))], &format!("\u{25b2} {text}")),
+        _ => m.text("td", &[("class", &format!("down{}", -step))], &format!("\u{25bc} {text}")),
     }
 }
 

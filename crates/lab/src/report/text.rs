@@ -209,9 +209,10 @@ fn column(table: &Table, index: usize, reasons: &[String]) -> Vec<String> {
         Some(Cell::NotApplicable(reason)) => {
             format!("n/a {}", reasons.iter().position(|known| known == reason).map_or(0, |place| place + 1))
         }
-        Some(Cell::Ratio(value)) => {
+        Some(one @ (Cell::Ratio(value) | Cell::UnsteadyRatio(value))) => {
             let sign = ["- ", "", "+ "][usize::try_from(table::step(*value).signum() + 1).unwrap_or(1)];
-            format!("{sign}{}", table::words(&Cell::Ratio(*value)))
+            let doubt = if matches!(one, Cell::UnsteadyRatio(_)) { "! " } else { "" };
+            format!("{doubt}{sign}{}", table::words(one))
         }
         Some(unsteady @ Cell::Unsteady { .. }) => format!("! {}", table::words(unsteady)),
         Some(other) => short(&table::words(other), CELL_MAX),

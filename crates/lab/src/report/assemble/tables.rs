@@ -42,7 +42,10 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
                 let here = only(&of_share, |spec| spec.axes.qd.unwrap_or(1) == *depth);
                 let side = |mode| Figure::Iops.point(0.0, &only(&here, |spec| spec.axes.cache == Some(mode)));
                 match (side(CacheMode::WriteBack), side(CacheMode::WriteThrough)) {
-                    (Some(back), Some(through)) if through.y > 0.0 => Cell::Ratio(back.y / through.y),
+                    (Some(back), Some(through)) if through.y > 0.0 => {
+                        let is_unsteady = back.unsteady || through.unsteady;
+                        (if is_unsteady { Cell::UnsteadyRatio } else { Cell::Ratio })(back.y / through.y)
+                    }
                     _ => Cell::NotApplicable(reason(&here)),
                 }
             });
@@ -56,7 +59,8 @@ pub fn ratios(section: &mut Section, all: &[&Trial]) {
             formula: "ratio = IOPS(write-back) / IOPS(write-through)".into(),
             notes: Vec::new(),
         };
-        let has_figures = |row: &Row| row.cells.iter().any(|cell| matches!(cell, Cell::Ratio(_)));
+        let has_figures =
+            |row: &Row| row.cells.iter().any(|cell| matches!(cell, Cell::Ratio(_) | Cell::UnsteadyRatio(_)));
         if table.rows.iter().any(has_figures) {
             section.findings.extend(findings::ratios(&table, &format!("{name}: write-back")));
             section.tables.push(table);

@@ -596,6 +596,34 @@ fn unsteady_results_are_marked_in_charts_and_tables() {
 }
 
 #[test]
+fn a_ratio_with_a_side_that_was_not_steady_has_a_dagger_and_is_left_out_of_the_sentence() {
+    let mut chapter = chapter("wb-wt", &["raid5x4"]);
+    for trial in &mut chapter.trials {
+        let (cache, reads, depth) = (trial.spec.axes.cache, trial.spec.axes.rd, trial.spec.axes.qd);
+        let is_best = (cache, reads, depth) == (Some(CacheMode::WriteBack), Some(0), Some(1));
+        let mut found = result(&trial.spec, if is_best { 900.0 } else { 100.0 });
+        if is_best || (cache, reads, depth) == (Some(CacheMode::WriteThrough), Some(10), Some(1)) {
+            found.notes = vec!["warm-up: NOT steady after 9 requests".into()];
+        }
+        trial.outcome = Outcome::Measured(Box::new(found));
+    }
+    let found = section(&chapter, &[]);
+    assert_eq!(found.tables[0].rows[0].cells[0], Cell::UnsteadyRatio(9.0));
+    assert_eq!(found.tables[0].rows[1].cells[0], Cell::UnsteadyRatio(1.0));
+    assert_eq!(found.tables[0].rows[2].cells[0], Cell::Ratio(1.0));
+    let wanted = "RAID 5 x4: write-back changes nothing in any of 53 cells. Left out: 2 results that were not steady.";
+    assert_eq!(found.findings[0].text, wanted);
+    let marked = review("All", vec![], &[chapter], &[]);
+    let (page, words) = (render(&marked), text::render(&marked, 100));
+    assert!(
+        page.contains("<td class=\"up3\">&#9650; 9.0&#8224;</td>") && page.contains("<td>1.0&#8224;</td>"),
+        "{page}"
+    );
+    assert!(words.contains("! + 9.0") && words.contains("! 1.0"), "{words}");
+    assert!(words.contains("! not steady when it was measured"), "{words}");
+}
+
+#[test]
 fn a_rating_of_depths_that_were_not_steady_is_none_itself() {
     let mut rated = chapter("file-server", &["single"]);
     let mut doubtful = result(&rated.trials[3].spec, 100.0);

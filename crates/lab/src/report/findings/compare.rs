@@ -7,7 +7,7 @@ use super::super::data::{
 use super::super::format::{fixed, list, number, percent, percent_range, place, ratio, value};
 use super::super::lines::spread;
 use super::super::table::{step, NOISE};
-use super::{best, cause, drawn, finite, limit, load_axis, value_at};
+use super::{best, cause, drawn, finite, limit, load_axis, steady, value_at};
 
 /// If more drives reach less than this share of the possible gain, a sentence says so.
 const SCALING: f64 = 0.90;
@@ -156,15 +156,22 @@ fn overlap(a: &Point, b: &Point) -> bool {
 /// The result of a whole table of ratios: where the numerator is better, and where it is worse.
 #[must_use]
 pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
-    let mut all: Vec<(f64, String)> = Vec::new();
+    let mut all: Vec<(bool, (f64, String))> = Vec::new();
     for row in &table.rows {
         for (cell, column) in row.cells.iter().zip(&table.columns) {
-            if let Cell::Ratio(value) = cell {
-                all.push((*value, format!("{} {}, {column}", row.head, table.corner)));
+            if let Cell::Ratio(value) | Cell::UnsteadyRatio(value) = cell {
+                let is_unsteady = matches!(cell, Cell::UnsteadyRatio(_));
+                all.push((is_unsteady, (*value, format!("{} {}, {column}", row.head, table.corner))));
             }
         }
     }
-    all.retain(|(value, _)| value.is_finite());
+    all.retain(|(_, (value, _))| value.is_finite());
+    let text = steady::told_of_some(&all, |some| told_of_ratios(some, what).unwrap_or_default());
+    (!text.is_empty()).then(|| Finding::new(FindingKind::Comparison, text))
+}
+
+/// The sentence about ratios, each with its place. None if there are none.
+fn told_of_ratios(all: &[(f64, String)], what: &str) -> Option<String> {
     let count = |wanted: fn(i32) -> bool| all.iter().filter(|(value, _)| wanted(step(*value))).count();
     let (helps, harms) = (count(|step| step > 0), count(|step| step < 0));
     let by_value = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
@@ -179,7 +186,7 @@ pub fn ratios(table: &Table, what: &str) -> Option<Finding> {
     if parts.is_empty() {
         parts.push(format!("changes nothing in any of {} cells", all.len()));
     }
-    Some(Finding::new(FindingKind::Comparison, format!("{what} {}.", list(&parts))))
+    Some(format!("{what} {}.", list(&parts)))
 }
 
 /// A factor within a sentence: `3.4 times`. Near 1 it has two decimals, since the sentence says that one is larger.

@@ -76,6 +76,15 @@ pub fn told_of_bars(all: &Bars, tell: impl Fn(&Bars) -> String) -> String {
     with_unsteady(count(all.bars.iter().map(|bar| &bar.value)), without, || tell(all))
 }
 
+/// A sentence about results, of which each is given with `true` if it was not steady.
+pub fn told_of_some<T: Clone>(all: &[(bool, T)], tell: impl Fn(&[T]) -> String) -> String {
+    let only = |wanted: fn(bool) -> bool| -> Vec<T> {
+        all.iter().filter(|(unsteady, _)| wanted(*unsteady)).map(|(_, one)| one.clone()).collect()
+    };
+    let unsteady = only(|unsteady| unsteady).len();
+    with_unsteady((unsteady, all.len()), || tell(&only(|unsteady| !unsteady)), || tell(&only(|_| true)))
+}
+
 /// A sentence that is made without the unsteady results if possible, otherwise with all. The sentence says which.
 fn with_unsteady(
     (unsteady, count): (usize, usize),
