@@ -113,6 +113,11 @@ fn members_with_data_are_refused_unless_their_names_are_given() {
     lab.drives(&["d4", "d5"], 256);
     support::write_at(&lab.path("d5"), 7_500_000, b"xyz");
     lab.line(&format!("{REVIEW} --members d4,d5 --levels 0x2 --out few")).refused(65, &["d5", "data at byte 7500000"]);
+    // On a large file too; its holes are not read.
+    lab.drives(&["d6", "d7"], 2048);
+    support::write_at(&lab.path("d7"), 1_234_567_891, b"xyz");
+    lab.line(&format!("{REVIEW} --members d6,d7 --levels 0x2 --out few"))
+        .refused(65, &["d7", "data at byte 1234567891"]);
     // The name is asked for with what would be lost.
     lab.line(&format!("{REVIEW} --members d4,d5 --levels 0x2 --out few --destroy-data"))
         .refused(65, &["d5: there is data at byte 7500000. ALL DATA on it will be lost", "give --name d5"]);

@@ -28,6 +28,7 @@ mod drive_cache;
 mod engine;
 mod epoll;
 mod errno;
+mod extents;
 mod member;
 mod member_error;
 mod member_facts;
@@ -53,6 +54,7 @@ pub use engine::{
 };
 pub use epoll::{Epoll, Event, Events, Interest, Waker, EVENTS_MAX};
 pub use errno::{Errno, FaultKind, Note};
+pub use extents::next_data;
 pub use member::{Direct, Identity, Member, Use};
 pub use member_error::{MemberError, NotAMember};
 pub use member_facts::{DeviceNames, Facts};

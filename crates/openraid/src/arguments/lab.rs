@@ -192,7 +192,8 @@ the new cells. DIR/report.html is the report, DIR/results.json has all figures, 
 directory holds the review of one target; named targets have directories of their own, DIR/NAME.
 
 Arrays made of --members are measured in this process; the members must be blank, or their names given with --destroy-data \
-and --name. --chunk, --cache-mib and --drive-cache apply to these arrays too.
+and --name. Files are read in whole to check this; of a block device above 1 GiB only 64 places of 1 MiB are read, and data between \
+them is not seen. --chunk, --cache-mib and --drive-cache apply to these arrays too.
 
 A real target (a file, a block device, an NBD address) is only read, unless --destroy-data is given and its name is \
 typed on the terminal or given with --name. A method that does not apply to the target says why.

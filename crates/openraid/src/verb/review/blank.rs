@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -10,22 +11,24 @@ use openraid_lab::run::write_atomically;
 use openraid_lab::target::Choice;
 use openraid_runtime::member::{MemberSpec, Place, ProbedMember};
 use openraid_runtime::service::random_uuid;
+use openraid_sys::next_data;
 use serde::{Deserialize, Serialize};
 
 use super::super::{typed_line, Context};
 use crate::arguments::ReviewArguments;
 use crate::exit::Failure;
+use crate::output::warn;
 use crate::server::members::contents;
 
 /// Name of the file that lists the devices that this folder's review has used.
 pub(super) const KNOWN: &str = "members.json";
 /// Schema name of this file.
 const KNOWN_SCHEMA: &str = "openraid/review-members/1";
-/// Number of positions between the first and the last MiB of a large device that are also read, to check that the device
-/// is blank.
-const PLACES: u64 = 62;
+/// Number of positions of a large device that are read to check that the device is blank; the first and the last MiB
+/// are two of them.
+const PLACES: u64 = 64;
 const PLACE_BYTES: u64 = 1 << 20;
-/// Up to this size a device is read in whole.
+/// Up to this size a device is read in whole. A file is read in whole at any size, except for its holes.
 const WHOLE_BYTES_MAX: u64 = 1 << 30;
 
 /// The text and the identity of a device.
@@ -209,26 +212,63 @@ fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
     }
     let Some(path) = path(&probed.spec) else { return Ok(None) };
     let failed = |error| Failure::cannot_tell(format!("{}: it cannot be read: {error}", probed.spec));
-    let at = first_byte(path, probed.info.capacity.bytes().get()).map_err(failed)?;
-    Ok(at.map(|at| format!("there is data at byte {at}")))
+    let file = File::open(path).map_err(failed)?;
+    let size = probed.info.capacity.bytes().get();
+    let sampled = is_sampled(&file, size).map_err(failed)?;
+    let at = if sampled { first_byte_of_places(&file, size) } else { first_byte(&file, size) };
+    let found = at.map_err(failed)?.map(|at| format!("there is data at byte {at}"));
+    if sampled && found.is_none() {
+        warn(&format!(
+            "{}: it is taken as blank, but only {PLACES} places of 1 MiB were read, and they are zero: data between them \
+             would not be seen, and will be lost",
+            probed.spec
+        ));
+    }
+    Ok(found)
 }
 
-/// The first byte that is not zero. A small device is read in whole, a large one at some places.
-fn first_byte(path: &Path, size: u64) -> std::io::Result<Option<u64>> {
-    let file = File::open(path)?;
-    let mut buffer = vec![0; usize::try_from(PLACE_BYTES).expect("1 MiB")];
+/// Is only a sample of this device read? A file is read in whole.
+fn is_sampled(file: &File, size: u64) -> std::io::Result<bool> {
+    Ok(size > WHOLE_BYTES_MAX && !file.metadata()?.file_type().is_file())
+}
+
+/// The first byte that is not zero. Holes of a sparse file are not read.
+fn first_byte(file: &File, size: u64) -> std::io::Result<Option<u64>> {
+    let is_file = file.metadata()?.file_type().is_file();
+    let part = |from: u64| if is_file { next_data(file, from) } else { Ok((from < size).then_some(from..size)) };
+    let mut from = 0;
+    while let Some(range) = part(from)? {
+        let end = range.end.min(size);
+        for at in (range.start..end).step_by(usize::try_from(PLACE_BYTES).expect("1 MiB")) {
+            let found = byte_within(file, at..end.min(at + PLACE_BYTES))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        from = range.end;
+    }
+    Ok(None)
+}
+
+/// The first byte that is not zero, at some places of a large device.
+fn first_byte_of_places(file: &File, size: u64) -> std::io::Result<Option<u64>> {
     let last = size.saturating_sub(PLACE_BYTES);
-    let steps = if size <= WHOLE_BYTES_MAX { size.div_ceil(PLACE_BYTES).max(1) } else { PLACES + 1 };
-    for place in 0..=steps {
-        let at = u128::from(last) * u128::from(place) / u128::from(steps);
+    for place in 0..PLACES {
+        let at = u128::from(last) * u128::from(place) / u128::from(PLACES - 1);
         let at = u64::try_from(at).unwrap_or(last);
-        let len = usize::try_from(PLACE_BYTES.min(size - at)).expect("1 MiB");
-        file.read_exact_at(&mut buffer[..len], at)?;
-        if let Some(byte) = buffer[..len].iter().position(|byte| *byte != 0) {
-            return Ok(Some(at + byte as u64));
+        let found = byte_within(file, at..size.min(at + PLACE_BYTES))?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
     Ok(None)
+}
+
+/// The first byte of a range of at most 1 MiB that is not zero.
+fn byte_within(file: &File, range: Range<u64>) -> std::io::Result<Option<u64>> {
+    let mut buffer = vec![0; usize::try_from(range.end - range.start).expect("1 MiB")];
+    file.read_exact_at(&mut buffer, range.start)?;
+    Ok(buffer.iter().position(|byte| *byte != 0).map(|byte| range.start + byte as u64))
 }
 
 /// The name that is typed to confirm the loss of a member's data.
@@ -254,4 +294,33 @@ fn is_typed(
         .output
         .warn(&format!("{}: {found}. ALL DATA on it will be lost. Type its name ({name}) to continue:", probed.spec));
     Ok(typed_line()?.trim() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An unnamed sparse file with three bytes at a position.
+    fn sparse(name: &str, size: u64, at: u64) -> File {
+        let path = std::env::temp_dir().join(format!("openraid-blank-{name}-{}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).expect("made");
+        fs::remove_file(&path).expect("unnamed");
+        file.set_len(size).expect("sparse");
+        file.write_all_at(b"xyz", at).expect("written");
+        file
+    }
+
+    #[test]
+    fn a_file_of_any_size_is_read_in_whole_and_a_sample_has_both_ends() {
+        let size = 5 << 30;
+        for at in [0, 1_234_567_891, size - 3] {
+            let file = sparse("whole", size, at);
+            assert_eq!(first_byte(&file, size).expect("read"), Some(at));
+            assert!(!is_sampled(&file, size).expect("known"));
+            let seen = first_byte_of_places(&file, size).expect("read");
+            assert_eq!(seen, (at == 0 || at == size - 3).then_some(at));
+        }
+        // What is after the end of the device is not looked at.
+        assert_eq!(first_byte(&sparse("end", size, size - 3), size - 4096).expect("read"), None);
+    }
 }
