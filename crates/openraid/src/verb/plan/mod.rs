@@ -143,6 +143,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
     let part = PartOf::of(arguments, &library, machines.len(), trace.as_deref())?;
     let (mut plans, mut texts) = (Vec::new(), Vec::new());
     let all = machines.len();
+    let several_buses = machines.windows(2).any(|pair| pair[0].1.bus != pair[1].1.bus);
     for (number, (drives, axes, price)) in machines.into_iter().enumerate() {
         if part.as_ref().is_some_and(|part| !part.shard.takes(number)) {
             continue;
@@ -163,7 +164,7 @@ pub fn run(arguments: &PlanArguments, context: &Context) -> Outcome {
         let prices = Prices { drive: price, kwh: arguments.kwh_price };
         let runs = if all > 1 { format!("machine {} of {all}, runs", number + 1) } else { "runs".into() };
         let body = Body { number, ..one(&library, request, arguments.levels.is_empty(), &prices, &runs)? };
-        texts.push(text::text(&body, &prices));
+        texts.push(text::text(&body, &prices, several_buses));
         plans.push(body);
     }
     if let Some(few) = trace.as_ref().map(|trace| trace.records().len()).filter(|count| *count < TRACE_LEAST) {

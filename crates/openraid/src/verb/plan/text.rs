@@ -28,8 +28,8 @@ fn speed(speed: &Speed) -> String {
     format!("{} / {}", figure(speed.iops), figure(speed.mean_ms))
 }
 
-/// A machine's plan as text, without the recommendation.
-pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
+/// A machine's plan as text, without the recommendation. `several_buses` says that other plans have another bus.
+pub(super) fn text(body: &Body, prices: &Prices, several_buses: bool) -> Vec<String> {
     let units = Units::of(possible(&body.levels).map(|plan| plan.capacity).max().unwrap_or(0));
     let heads = [
         "ARRAY",
@@ -75,7 +75,8 @@ pub(super) fn text(body: &Body, prices: &Prices) -> Vec<String> {
             1 => format!("{drives} x {drive}, {each} each"),
             _ => format!("{}, {each} of each used", words.join(" and ")),
         };
-        lines.push(format!("{drives}, on {system}, {caches}"));
+        let bus = if several_buses { format!(" with {}", body.bus) } else { String::new() };
+        lines.push(format!("{drives}, on {system}{bus}, {caches}"));
         let own_times = possible(&body.levels).any(|plan| plan.by_latency);
         let times = if own_times { ", at its own times" } else { "" };
         lines.push(format!("{load}{times}: requests/s / mean latency in ms"));
