@@ -41,6 +41,28 @@ fn a_plan_has_several_drive_counts_prices_five_years_and_a_recommendation() {
 }
 
 #[test]
+fn plans_for_several_buses_say_which_bus_each_is_for() {
+    let lab = Lab::new("buses");
+    let line = "plan --drives 4 --system intel-rst --levels 0 --load backup --effort quick --bus";
+    let text = lab.line(&format!("{line} dmi2,pcie3_x8")).expect(0).text();
+    for words in ["on intel-rst with dmi2, write-through", "on intel-rst with pcie3_x8, write-through"] {
+        assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
+    }
+    let one = lab.line(&format!("{line} dmi2")).expect(0).text();
+    assert!(one.contains("on intel-rst, write-through"), "{one}");
+}
+
+#[test]
+fn an_index_that_lacks_the_single_drive_says_so() {
+    let lab = Lab::new("index");
+    let line = "review --target sim:openraid --methods file-server --effort quick --rank R5-light --out";
+    let text = lab.line(&format!("{line} pair --arrays raid0x2")).expect(0).text();
+    assert!(text.contains("nothing is ranked by R5-light: its formula compares with the single drive"), "{text}");
+    let text = lab.line(&format!("{line} both --arrays single,raid0x2")).expect(0).text();
+    assert!(text.contains("by R5-light: (q1/s1"), "{text}");
+}
+
+#[test]
 fn mixed_drives_go_as_the_slowest_and_are_checked() {
     let lab = Lab::new("mixed");
     let two = "plan --drives 4 --levels 10 --effort quick --drive exos_x18_18tb,wdredplus_4tb";

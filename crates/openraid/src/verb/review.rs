@@ -480,7 +480,7 @@ fn answer_of(results: &ReviewResults, folder: &Path, context: &Context) -> Exit 
     if body.absent.len() > REASONS_MAX {
         lines.push(format!("all {} reasons are in {}", body.absent.len(), body.results));
     }
-    lines.extend(ranking::text(&body.ranking, results.rank));
+    lines.extend(ranking::text(&body.ranking, results));
     lines.extend(body.judgement());
     let own = results.methods.iter().find(|method| method.id == OWN.id);
     let own_is_missing =

@@ -3,7 +3,7 @@
 use openraid_lab::cell::{ArrayState, ZoneChoice};
 use openraid_lab::metrics::Scheme;
 use openraid_lab::report::assemble::Rating;
-use openraid_lab::review::ReviewResults;
+use openraid_lab::review::{MethodOutcome, ReviewResults};
 use serde::Serialize;
 
 use crate::laboratory::figure;
@@ -74,14 +74,26 @@ fn array(rating: &Rating) -> String {
     words.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
+/// Were all depths of the formula measured, on some array?
+fn has_depths(method: &MethodOutcome, scheme: Scheme) -> bool {
+    let measured: Vec<u32> = method
+        .cells
+        .iter()
+        .filter(|known| known.outcome.result().is_some())
+        .filter_map(|known| known.cell.axes.qd)
+        .collect();
+    method.ratings.iter().any(|own| scheme.depths(&own.pattern).iter().all(|depth| measured.contains(depth)))
+}
+
 /// A table for each method. If a rating was requested but there is none, the reason.
-pub(super) fn text(ranking: &[Ranked], rank: Option<Scheme>) -> Vec<String> {
-    if let Some(scheme) = rank.filter(|_| ranking.is_empty()) {
-        let methods = "--methods file-server,web-server,workstation have them";
-        return vec![format!(
-            "nothing is ranked by {}: no method here has the depths of its formula; {methods}",
-            scheme.name()
-        )];
+pub(super) fn text(ranking: &[Ranked], results: &ReviewResults) -> Vec<String> {
+    if let Some(scheme) = results.rank.filter(|_| ranking.is_empty()) {
+        let why = if scheme.is_index() && results.methods.iter().any(|method| has_depths(method, scheme)) {
+            "its formula compares with the single drive, which was not measured; name it among the arrays, as single"
+        } else {
+            "no method here has the depths of its formula; --methods file-server,web-server,workstation have them"
+        };
+        return vec![format!("nothing is ranked by {}: {why}", scheme.name())];
     }
     let mut lines = Vec::new();
     let same = |a: &Ranked, b: &Ranked| (&a.method, &a.title) == (&b.method, &b.title);
