@@ -1,7 +1,10 @@
 //! The examples of own profiles in docs/machine-models.md: each is made as the page says, and does what the page says.
 
-use openraid_lab::cell::{run_cell, Axes, CellResult, CellSpec, Direction, Effort, FileSystem, Pattern, TraceApp};
+use openraid_lab::cell::{
+    machine_spec, run_cell, Axes, CellResult, CellSpec, Direction, Effort, FileSystem, Pattern, TraceApp,
+};
 use openraid_lab::load::{one_size, Manner};
+use openraid_lab::target::{SimTarget, Target};
 use openraid_models::Library;
 use std::path::Path;
 
@@ -79,6 +82,13 @@ fn each_of_two_adapters_has_its_own_limit() {
         let found = rate(&library("controllers/plain-hba.toml", ("drives_per_adapter = { value = 8,", &each)));
         assert!((found / most - 1.0).abs() < 0.02, "{drives} on an adapter: {found} is not {most}");
     }
+    // The test bed names them.
+    let library = library("controllers/plain-hba.toml", NO_CHANGE);
+    let cell = CellSpec::new("two-adapters", "raid0x8".parse().unwrap(), Pattern::Sequential);
+    let target = SimTarget::new("x", &machine_spec(&library, &cell).unwrap(), &library).unwrap();
+    let bed = target.facts().bed.join("\n");
+    let way = bed.lines().find(|line| line.starts_with("host adapters: ")).unwrap_or_else(|| panic!("{bed}"));
+    assert!(way.contains(&library.bus("pcix64_133").unwrap().title) && way.contains("up to 8 drives on each"), "{way}");
 }
 
 #[test]

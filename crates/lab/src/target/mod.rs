@@ -21,7 +21,7 @@ pub use openraid_core::actions::ReplyStatus;
 pub use openraid_sim::machine::{HostIo, IoDone, IoKind};
 pub use remote::NbdTarget;
 pub use simulated::SimTarget;
-pub(crate) use simulated::{shared_port, ssd_state};
+pub(crate) use simulated::{shared_way, ssd_state};
 
 use openraid_units::{Bytes, Instant, Nanos};
 use std::fmt;

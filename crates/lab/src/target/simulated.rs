@@ -3,7 +3,7 @@
 use super::{Counters, HostIo, IoDone, Late, MemberCounters, Target, TargetError, TargetFacts};
 use crate::cell::Caches;
 use openraid_drives::{DriveState, Passing};
-use openraid_models::{DriveKind, Library, Rate};
+use openraid_models::{BusProfile, DriveKind, Library, Rate};
 use openraid_sim::machine::{Machine, MachineCounters, MachineError, MachineSpec};
 use openraid_units::{Bytes, Instant, Nanos, SECTOR_BYTES};
 
@@ -23,19 +23,27 @@ pub(crate) const fn ssd_state(state: DriveState) -> &'static str {
     }
 }
 
-/// The link that several drives share, of an expander or a channel, and the number of such links. None if each drive
-/// has its own.
+/// What several drives share, with its name for a test bed: the link of an expander or a channel, or a host adapter. None
+/// if each drive has a link of its own to the one controller.
 ///
 /// # Errors
 /// No profile has such a link.
-pub(crate) fn shared_port(spec: &MachineSpec, library: &Library) -> Result<Option<String>, MachineError> {
-    if !spec.shares_links() {
-        return Ok(None);
-    }
-    let link = spec.port(library)?;
+pub(crate) fn shared_way(
+    spec: &MachineSpec,
+    library: &Library,
+) -> Result<Option<(&'static str, String)>, MachineError> {
     let mbps = |rate: Rate| rate.0 as f64 / 1e6;
-    let (read, write, each) = (mbps(link.read.value), mbps(link.write.value), spec.controller.drives_per_link.value);
-    Ok(Some(format!("{}, up to {each} drives on each: {read:.0} MB/s read, {write:.0} MB/s written", link.title)))
+    let words = |way: &BusProfile, each: u32| {
+        let (read, write) = (mbps(way.read.value), mbps(way.write.value));
+        format!("{}, up to {each} drives on each: {read:.0} MB/s read, {write:.0} MB/s written", way.title)
+    };
+    if spec.shares_links() {
+        let each = spec.controller.drives_per_link.value;
+        return Ok(Some(("shared port", words(spec.port(library)?, each))));
+    }
+    let Some(adapters) = &spec.controller.adapters else { return Ok(None) };
+    let way = library.bus(&adapters.bus).map_err(|error| MachineError::Part(error.to_string()))?;
+    Ok(Some(("host adapters", words(way, adapters.drives.value))))
 }
 
 impl SimTarget {
@@ -52,8 +60,7 @@ impl SimTarget {
             format!("{} drives: {drive}", spec.array.members),
             format!("bus: {bus}"),
         ];
-        let port = shared_port(spec, library)?;
-        bed.extend(port.map(|port| format!("shared port: {port}")));
+        bed.extend(shared_way(spec, library)?.map(|(name, way)| format!("{name}: {way}")));
         bed.extend([format!("cache: {}", Caches::of(spec)), format!("chunk: {}", spec.chunk())]);
         if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) {
             bed.push(format!("state of the SSDs: {}", ssd_state(spec.drive_state)));

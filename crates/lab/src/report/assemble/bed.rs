@@ -4,7 +4,7 @@ use super::super::data::Fact;
 use crate::cell::{bus, drive_state, machine_spec, ways, Caches, Ceiling, CellError, CellSpec};
 use crate::metrics::Scheme;
 use crate::plan::uncertain;
-use crate::target::{shared_port, ssd_state};
+use crate::target::{shared_way, ssd_state};
 use openraid_models::{BusProfile, DriveKind, Library};
 use openraid_sim::machine::MachineSpec;
 use openraid_units::Bytes;
@@ -45,11 +45,11 @@ pub fn bed(library: &Library, cell: &CellSpec) -> Result<Vec<Fact>, CellError> {
     if matches!(drive.kind, DriveKind::Ssd(_)) {
         facts.insert(3, Fact::new("state of the SSDs", ssd_state(drive_state(cell))));
     }
-    let port = shared_port(&spec, library).map_err(|error| CellError::Unknown(error.to_string()))?;
-    if let Some(port) = port {
+    let way = shared_way(&spec, library).map_err(|error| CellError::Unknown(error.to_string()))?;
+    if let Some((name, way)) = way {
         // The card's bus comes after the host bus, because it is between that bus and the drives.
         let bus = facts.iter().position(|fact| fact.name == "bus").map_or(facts.len(), |place| place + 1);
-        facts.insert(bus, Fact::new("shared port", port));
+        facts.insert(bus, Fact::new(name, way));
     }
     let uncertain: Vec<String> = uncertain(library, cell)?.iter().map(ToString::to_string).collect();
     if !uncertain.is_empty() {
