@@ -290,7 +290,7 @@ pub static OWN: Method = Method {
 
 /// Rules for every method: number, and how the laboratory follows the rule.
 const RULES: &[(&str, &str)] = &[
-    ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array; an array of --members is created again for each write cache, and for a cell that needs another state."),
+    ("M19", "Replacement: every cell on a simulated target begins on a machine that was just switched on, with a new array; an array of --members is made again for each write cache, and for each cell that needs another state."),
     ("M22", "Equal footing: one layout of workers for all arrays, even where another would suit one of them better."),
     ("M24", "Outstanding axis: with several workers the axis shows workers times depth."),
     ("M25", "Groups: where there are more than five lines, arrays without and with redundancy are drawn apart, each with the single drive; colour says the level."),

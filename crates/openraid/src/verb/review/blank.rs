@@ -320,7 +320,7 @@ mod tests {
             let seen = first_byte_of_places(&file, size).expect("read");
             assert_eq!(seen, (at == 0 || at == size - 3).then_some(at));
         }
-        // What is after the end of the device is not looked at.
+        // Bytes after the end of the device are not read.
         assert_eq!(first_byte(&sparse("end", size, size - 3), size - 4096).expect("read"), None);
     }
 }
