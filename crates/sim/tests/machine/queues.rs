@@ -1,5 +1,5 @@
-//! Open queues: requests arrive at random. Drives without a controller must wait as long as theory says. A machine of which
-//! only the drives take time must wait exactly as long as they do.
+//! Open queues: requests arrive at random. Drives without a controller must wait as long as theory says. If only the
+//! drives of a machine take time, the machine must wait exactly as long as they do.
 
 use openraid_core::actions::DriveOp;
 use openraid_drives::trial::command;
@@ -42,8 +42,8 @@ fn drain<D: DriveModel>(drive: &mut D, now: Instant, ends: &mut [Instant]) {
     }
 }
 
-/// The sum of the responses of drives of which each serves each request, without a controller. A request ends with the last
-/// of its commands.
+/// Let each drive serve each request, without a controller. A request ends when its last command ends. Returns the sum of
+/// the responses.
 fn alone<D: DriveModel>(mut drives: Vec<D>, load: f64, requests: u64) -> Nanos {
     let begun: Vec<Instant> = arrivals(load).take(requests as usize).collect();
     let mut ends = vec![Instant::ZERO; begun.len()];
@@ -59,7 +59,7 @@ fn alone<D: DriveModel>(mut drives: Vec<D>, load: f64, requests: u64) -> Nanos {
     Nanos(begun.iter().zip(&ends).map(|(begun, end)| end.since(*begun).0).sum())
 }
 
-/// The same sum for an array of these drives in a machine of which nothing else takes time.
+/// The same sum for an array of these drives in a machine in which nothing else takes time.
 fn in_machine<D: DriveModel>(drives: Vec<D>, load: f64, requests: u64) -> Nanos {
     let (level, kind) =
         if drives.len() == 1 { (ArrayLevel::Single, IoKind::Read) } else { (ArrayLevel::Raid1, IoKind::Write) };
@@ -126,8 +126,8 @@ fn an_open_queue_waits_by_the_square_of_its_service_times() {
 
 #[test]
 fn open_arrivals_of_writes_wait_for_both_halves_of_a_mirror_as_long_as_theory_says() {
-    // Fork and join over two M/M/1 servers (Flatto and Hahn 1984; Nelson and Tantawi 1988): (12 - rho) / 8 of the response
-    // of one, s / (1 - rho).
+    // Fork and join over two M/M/1 servers (Flatto and Hahn 1984; Nelson and Tantawi 1988): (12 - rho) / 8 times the
+    // response of one server, which is s / (1 - rho).
     for (load, seed) in [(0.3, 60), (0.6, 70), (0.8, 80)] {
         // The error of one queue, which does not vary less.
         compare(&exponential_drives(2, seed), load, (12.0 - load) / 8.0 / (1.0 - load), error_of_queue(load));

@@ -160,9 +160,15 @@ fn typed(
 /// The options of the arrays made of members, without those for simulated targets if there are such targets.
 fn of_members(arguments: &ReviewArguments, named: &[(String, String)]) -> ReviewArguments {
     let own = arguments.clone();
-    if !named.iter().any(|(_, target)| is_simulated(target)) {
-        return own;
+    if named.iter().any(|(_, target)| is_simulated(target)) {
+        without_simulated(own)
+    } else {
+        own
     }
+}
+
+/// The options, except the ones for simulated targets.
+fn without_simulated(own: ReviewArguments) -> ReviewArguments {
     let machine = MachineArguments {
         drive: None,
         drive_state: None,
@@ -199,17 +205,9 @@ fn of_one(
             own = ReviewArguments { seconds: None, destroy_data: false, precondition: false, ..own };
         }
     } else if named.iter().any(|(_, other)| is_simulated(other)) {
-        let machine = MachineArguments {
-            drive: None,
-            drive_state: None,
-            drive_cache: None,
-            drive_read_ahead: None,
-            cache: None,
-            cache_mib: None,
-            bus: None,
-            chunk: None,
-        };
-        own = ReviewArguments { arrays: None, effort: None, jobs: None, models: None, machine, ..own };
+        own = without_simulated(own);
+        // The chunk and the cache of a target that exists are its own.
+        (own.machine.chunk, own.machine.cache_mib) = (None, None);
     }
     Ok(own)
 }
