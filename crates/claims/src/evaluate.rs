@@ -112,12 +112,9 @@ struct Record<'a> {
 
 /// What a verdict says of values that rest on loads that had not become steady.
 fn unsteady(calls: &[String]) -> String {
-    let others = match calls.len() {
-        0 => return String::new(),
-        1 => String::new(),
-        more => format!(" and {} more", more - 1),
-    };
-    format!("; it rests on values of loads that had not become steady: {}{others}", calls[0])
+    let Some((first, others)) = calls.split_first() else { return String::new() };
+    let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    format!("; it rests on values of loads that had not become steady: {first}{others}")
 }
 
 impl Record<'_> {
