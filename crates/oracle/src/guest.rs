@@ -8,6 +8,7 @@
 //! its work folder and to the attached images.
 
 use crate::error::OracleError;
+use crate::extended_state;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
@@ -134,6 +135,9 @@ impl Guest {
         let console = fs::File::create(work.0.join("console.log")).map_err(|error| work.error("console.log", error))?;
         let said_too = console.try_clone().map_err(|error| work.error("console.log", error))?;
         let mut command = Command::new(kernel);
+        if let Some(library) = extended_state::library(&work.0)? {
+            command.env("LD_PRELOAD", library);
+        }
         command
             .arg(format!("mem={MEMORY_MIB}M"))
             .args(["rootfstype=hostfs", "rootflags=/", "ro", "quiet", "con=null", "con0=null,fd:1", "umid=guest"])

@@ -12,6 +12,7 @@
 
 pub mod churn;
 mod error;
+mod extended_state;
 pub mod golden;
 mod guest;
 pub mod layout;
