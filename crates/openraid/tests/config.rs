@@ -361,6 +361,32 @@ fn a_member_of_a_known_array_is_recognised_by_its_superblock_and_by_its_path() {
     lab.line("config member stranger").expect(0).says(&["raw"]);
 }
 
+/// blkid writes the identity into `ID_FS_UUID`, so it judges the rules.
+#[test]
+fn rules_of_udev_name_every_array_and_every_span_as_blkid_does() {
+    let lab = array("udev");
+    let spans: Vec<String> = (0..6).map(|number| format!("s{number}")).collect();
+    lab.line(&format!("create wide --level 50 --spans 2 --assume-clean --file-size 16M {}", spans.join(" "))).expect(0);
+    let rules = lab.line("config udev").expect(0).text();
+    let identity = |file: &str| {
+        let mut blkid = Command::new("/usr/sbin/blkid");
+        let said = blkid
+            .args(["-p", "-o", "value", "-s", "UUID"])
+            .arg(lab.path(file))
+            .output()
+            .expect("blkid is a part of Debian");
+        String::from_utf8(said.stdout).expect("ASCII").trim().to_owned()
+    };
+    for file in ["d0", "s0", "s5"] {
+        let wanted = format!("ENV{{ID_FS_TYPE}}==\"linux_raid_member\", ENV{{ID_FS_UUID}}==\"{}\",", identity(file));
+        assert!(rules.contains(&wanted), "{file}: {wanted} is not in {rules}");
+    }
+    assert_ne!(identity("s0"), identity("s5"), "spans are arrays of their own");
+    lab.line("create other --level 1 --assume-clean --file-size 16M o0 o1").expect(0);
+    lab.line("forget other").expect(0);
+    assert!(!lab.line("config udev").expect(0).text().contains(&identity("o0")), "a forgotten array is md's again");
+}
+
 #[test]
 fn the_packaged_file_has_no_mistakes_with_and_without_its_examples() {
     let lab = Lab::new("packaged");

@@ -93,6 +93,7 @@ fn life_of_a_configuration() -> Vec<Value> {
         lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1 --json").json(),
         lab.line("config check openraid.toml --json").json(),
         lab.line("config member d0 --json").json(),
+        lab.line("config udev --json").json(),
     ];
     let rest = "[schedules.night]\ntask = \"check\"\nevery = \"30d\"\nwindow = \"01:00-02:00\"\n[sinks.log]\nkind = \"journald\"\nsocket = \"/nowhere\"\n[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
     std::fs::write(&file, format!("{listen}{rest}")).expect("room");

@@ -44,6 +44,9 @@ pub enum ConfigVerb {
         /// The device
         device: PathBuf,
     },
+    /// Print udev rules that name every array of the registry and the configuration file, so that the kernel's md driver
+    /// leaves the members alone where openraid is not installed: in the initramfs
+    Udev,
     /// Show the desired state in force, and where each value comes from
     Show {
         /// Show the state that this file would bring into force [default: ask the server that runs]

@@ -229,6 +229,7 @@ impl Verb {
             Self::Config(arguments) => match arguments.verb {
                 ConfigVerb::Check { .. } => "config check",
                 ConfigVerb::Member { .. } => "config member",
+                ConfigVerb::Udev => "config udev",
                 ConfigVerb::Show { .. } => "config show",
             },
             _ => self.name(),
@@ -247,6 +248,7 @@ impl Verb {
             Self::Config(arguments) => match arguments.verb {
                 ConfigVerb::Check { .. } => "config-check",
                 ConfigVerb::Member { .. } => "config-member",
+                ConfigVerb::Udev => "config-udev",
                 ConfigVerb::Show { .. } => "config-show",
             },
             Self::Events(arguments) if arguments.acknowledge.is_some() => "events-acknowledge",

@@ -48,6 +48,7 @@ pub fn run(arguments: &ConfigArguments, context: &Context) -> Outcome {
     match &arguments.verb {
         ConfigVerb::Check { file } => check(&named(file.as_deref())?, context),
         ConfigVerb::Member { device } => member(device, context),
+        ConfigVerb::Udev => super::udev_rules::run(context),
         ConfigVerb::Show { file } => show(file.as_deref(), context),
     }
 }

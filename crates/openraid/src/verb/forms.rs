@@ -48,6 +48,23 @@ struct Forms {
     objects: BTreeMap<String, Value>,
 }
 
+/// Verbs that answer with one sentence.
+const DONE: [&str; 13] = [
+    "add",
+    "fail",
+    "locate",
+    "pause",
+    "remove",
+    "rename",
+    "repair",
+    "replace",
+    "resume",
+    "set",
+    "stop",
+    "check",
+    "journal-attach",
+];
+
 impl Forms {
     /// Adds a document: `verb` prints this type.
     fn add<T: ToSchema>(&mut self, verb: &str) {
@@ -67,21 +84,7 @@ impl Forms {
 
     fn all() -> Self {
         let mut all = Self::default();
-        for verb in [
-            "add",
-            "fail",
-            "locate",
-            "pause",
-            "remove",
-            "rename",
-            "repair",
-            "replace",
-            "resume",
-            "set",
-            "stop",
-            "check",
-            "journal-attach",
-        ] {
+        for verb in DONE {
             all.add::<super::DoneBody<'_>>(verb);
         }
         all.add::<super::alarms::Body>("alarms");
@@ -94,6 +97,7 @@ impl Forms {
         all.add::<super::config::Checked>("config-check");
         all.add::<super::config::Member<'_>>("config-member");
         all.add::<crate::desired::model::ConfigModel>("config-show");
+        all.add::<super::udev_rules::UdevRules>("config-udev");
         all.add::<super::copy_in::Body<'_>>("copy-in");
         all.add::<super::copy_out::Body<'_>>("copy-out");
         all.add::<super::create::Body>("create");

@@ -44,6 +44,7 @@ pub mod simulate;
 pub mod spare;
 pub mod stop;
 pub mod torture;
+pub mod udev_rules;
 pub mod update;
 pub mod validate;
 
