@@ -99,26 +99,26 @@ fn linux_md_assembles_the_files_by_the_commands_of_the_readme() {
 }
 
 #[test]
-fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_unit_of_the_disk_page() {
+fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_packaged_disk() {
     let text = page("docs/disk.md");
-    let unit = |key: &str| {
-        let line = text.lines().rfind(|line| line.starts_with(key)).expect("a line of the unit");
-        line[key.len()..].replace("$$", "$").replace("/run/openraid/nbd.sock", "/run/tour/data.sock")
-    };
     // The line of the page, for another folder; without systemd, whose options are not for mount.
-    let entry = text.lines().find(|line| line.starts_with("/dev/nbd0 /srv/data")).expect("the line of fstab");
+    let entry = text.lines().find(|line| line.starts_with("/dev/openraid/data /srv/data")).expect("the line of fstab");
     let entry = entry.replace("/srv/data", "/run/data");
-    // The guest has neither modprobe's lists nor /run/lock, where the program puts its own socket.
+    // The guest has no udev, and no /run/lock, where qemu-nbd puts its own socket.
+    let script = page("packaging/disk/disk")
+        .replace("/run/openraid-nbd/nbd.sock", "/run/tour/data.sock")
+        .replace("udevadm trigger", "true")
+        .replace("--fork", "--fork --socket=/run/tour/between.sock");
     let job = format!(
-        "modprobe nbd\n{} --socket=/run/tour/between.sock &\n{}\nmkfs.ext4 -q /dev/nbd0\nmount /dev/nbd0 /mnt\n\
+        "mkdir -p /run/openraid-disk /run/data /dev/openraid\ncat >/run/disk <<'END_OF_SCRIPT'\n{script}\nEND_OF_SCRIPT\n\
+         (. /run/disk begin data)\nln -s \"../$(cd /run/openraid-disk; echo nbd*)\" /dev/openraid/data\n\
+         if (. /run/disk begin data); then false; fi\nmkfs.ext4 -q /dev/openraid/data\n\
+         mount /dev/openraid/data /mnt\n\
          cp /sbin/mdadm /mnt/before\nsync\nhalt\n(sleep 2; serve; wait) &\ncp /sbin/mdadm /mnt/after\nsync\n\
          echo 3 >/proc/sys/vm/drop_caches\ncmp /sbin/mdadm /mnt/before\ncmp /sbin/mdadm /mnt/after\numount /mnt\n\
-         mkdir -p /run/data\necho '{entry}' >/run/fstab\nmount -T /run/fstab /run/data\ncmp /sbin/mdadm /run/data/after\n\
-         umount /run/data\n{}\n\
+         echo '{entry}' >/run/fstab\nmount -T /run/fstab /run/data\ncmp /sbin/mdadm /run/data/after\n\
+         umount /run/data\n(. /run/disk end data)\n[ ! -e /run/openraid-disk/nbd0 ]\n\
          \"$openraid\" stop --all\n",
-        unit("ExecStart="),
-        unit("ExecStartPost="),
-        unit("ExecStop="),
     );
     in_guest(&job);
 }

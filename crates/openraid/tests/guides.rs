@@ -116,17 +116,19 @@ fn fenced<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
 #[test]
 fn the_unit_of_the_disk_page_is_the_one_of_the_package() {
     let (text, package) = (page("docs/disk.md"), page("packaging/openraid.service"));
-    let [server, device] = fenced(&text, "ini")[..] else { panic!("two units stand on the page") };
+    let [server] = fenced(&text, "ini")[..] else { panic!("one unit stands on the page") };
     let mut lines = package.lines();
     for line in server.lines() {
         assert!(lines.any(|own| own == line), "{line:?} is not in packaging/openraid.service, or not in this order");
     }
-    // The page's socket is in the folder that the unit makes, and all commands use it.
+    // The page's socket is that of the packaged configuration and of the packaged disk, and all commands use it.
     let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key)).expect("the unit has the key");
-    let socket = format!("/run/{}/nbd.sock", value("RuntimeDirectory="));
+    let disk = page("packaging/disk/disk");
+    let socket = disk.lines().find_map(|line| line.strip_prefix("socket=")).expect("the script has it").to_owned();
+    assert!(page("packaging/openraid.toml").contains(&format!("\nnbd-unix = [\"{socket}\"]\n")));
     let [config] = fenced(&text, "toml")[..] else { panic!("one configuration stands on the page") };
     assert!(config.contains(&format!("nbd-unix = [\"{socket}\"]")), "{config}");
-    assert!(device.contains(&format!("server.path={socket},")) && text.contains(&format!("nbd0 {socket} data unix")));
+    assert!(text.contains(&format!("nbd0 {socket} data unix")));
     let sockets = text.match_indices(".sock").count();
     assert_eq!(text.matches(&socket).count() + text.matches("/service.sock").count(), sockets, "another socket");
     // What the package's unit starts exists, and takes the page's configuration.
