@@ -1,4 +1,4 @@
-//! Guests on processors with AMX. `extended-state.c` says what is wrong there, and mends it.
+//! Guests on processors with AMX need a library in front of the C library. `extended-state.c` gives the reason.
 
 use std::fs;
 use std::path::{Path, PathBuf};
