@@ -9,7 +9,7 @@ mod queue;
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use openraid_format::{SetName, Superblock, Uuid};
+use openraid_format::{DeviceFlags, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, SetId, Slot, Token};
 
 use crate::adaptive::AdaptiveStatus;
@@ -457,6 +457,8 @@ pub struct MemberStatus {
     pub state: MemberState,
     /// It is a replacement that is being filled next to a working member.
     pub replacement: bool,
+    /// The flags in its superblock.
+    pub flags: DeviceFlags,
     /// Media errors so far: places that could not be read, repaired or not.
     pub media_errors: u32,
     /// Known bad ranges.

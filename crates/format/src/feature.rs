@@ -160,6 +160,13 @@ impl DeviceFlags {
     /// The member fails at its first error, without a retry.
     pub const FAIL_FAST: Self = Self(2);
 
+    const NAMES: [(Self, &'static str); 2] = [(Self::WRITE_MOSTLY, "write-mostly"), (Self::FAIL_FAST, "failfast")];
+
+    /// The names of mdadm for the bits that are set; bits without a name are left out.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |(bit, _)| self.contains(*bit)).map(|(_, name)| name)
+    }
+
     /// Are all bits of `other` set?
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {

@@ -27,6 +27,48 @@ fn stop(world: &mut World, array: ArrayId) {
     world.admin(AdminCommand::Stop { array }).unwrap_or_else(|error| panic!("the array does not stop: {error}"));
 }
 
+/// md refuses such an array; the superblock's feature stays, so the bitmap must come back.
+#[test]
+fn a_bitmap_that_is_damaged_on_all_members_is_made_again_and_md_takes_the_array() {
+    let folder = Folder::new("bitmap");
+    let mut guest = Guest::new();
+    let mut rig = Rig::new(Shape::raid5(3, CHUNK), RigOptions { bitmap: true, ..RigOptions::new(SEED) });
+    rig.rest();
+    stamp_array(&mut rig.world, rig.array, SEED);
+    stop(&mut rig.world, rig.array);
+    let files = dump_all(&rig.world, "damaged", &folder);
+    for file in &files {
+        let mut bytes = std::fs::read(file).expect("a member");
+        let size = Sectors(bytes.len() as u64 / 512);
+        let own =
+            Superblock::decode(&bytes[4096..4096 + SUPERBLOCK_BYTES_MAX], MinorVersion::V1_2, size).expect("good");
+        let (place, _) = own.bitmap_room(size).expect("it names a bitmap");
+        let at = usize::try_from(place.offset().bytes().get()).expect("a small file");
+        bytes[at..at + 512].fill(0);
+        std::fs::write(file, bytes).expect("written");
+    }
+    let mut world = machine(&files, SEED);
+    let array = world.assemble(false).expect("it starts");
+    assert!(is_stamped(&mut world, array, SEED));
+    world.run_until_idle();
+    stop(&mut world, array);
+    let damaged = guest.images(&files);
+    let remade = guest.images(&dump_all(&world, "remade", &folder));
+    guest.script(&format!(
+        "assemble damaged {}\nassemble remade {}\nsay remade.bitmap $(mdadm --examine-bitmap {} | sed -n 's/^ *Magic : //p')\n\
+         stamp remade check {SEED}; check remade; stop remade",
+        damaged.join(" "),
+        remade.join(" "),
+        remade[0]
+    ));
+    let Some(output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
+    assert_eq!(output.text("damaged.assembled"), "no", "md takes an array without its bitmap");
+    assert_eq!(output.text("remade.assembled"), "yes", "{}", output.text("remade.refusal"));
+    assert_eq!(output.text("remade.bitmap"), "6d746962");
+    assert_eq!(output.text("remade.stamp"), "good");
+    assert_eq!(output.text("remade.mismatch_cnt"), "0");
+}
+
 #[test]
 fn superblocks_at_the_end_at_the_start_and_after_it_are_read_by_both() {
     let folder = Folder::new("metadata");

@@ -129,6 +129,9 @@ pub struct MemberModel {
     pub reason: Option<String>,
     /// Is it being filled while the member that it replaces still works?
     pub replacement: bool,
+    /// The flags in its superblock, by mdadm's names: `write-mostly`, `failfast`.
+    #[serde(default)]
+    pub flags: Vec<String>,
     /// Bytes that are already filled, if the member is being filled.
     pub done_bytes: Option<u64>,
     /// Size of the drive.

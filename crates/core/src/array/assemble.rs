@@ -737,7 +737,8 @@ fn planned(candidates: &[Candidate], verdicts: &[Membership]) -> Vec<PlannedMemb
         .collect()
 }
 
-/// The bitmap of the first full member whose bitmap is good.
+/// The bitmap of the first full member whose bitmap is good. If none is, it is made again with all bits set: the superblocks
+/// name one, and Linux md refuses an array whose bitmap it cannot read.
 fn plan_bitmap(candidates: &[Candidate], verdicts: &[Membership], common: &Superblock) -> Option<PlannedBitmap> {
     let covers = openraid_format::sync_size(common)?;
     if !common.features.contains(FeatureMap::BITMAP) {
@@ -758,8 +759,26 @@ fn plan_bitmap(candidates: &[Candidate], verdicts: &[Membership], common: &Super
             unusable.get_or_insert(PlannedBitmap { header, bits: Vec::new(), valid: false });
         }
     }
-    unusable.map(|mut bitmap| {
+    unusable.or_else(|| bitmap_anew(candidates, verdicts, common, covers)).map(|mut bitmap| {
         bitmap.header.events = common.events;
         bitmap
     })
+}
+
+/// A bitmap in place of one that no member has any more. A bitmap of another kind is not replaced.
+fn bitmap_anew(
+    candidates: &[Candidate],
+    verdicts: &[Membership],
+    common: &Superblock,
+    covers: Sectors,
+) -> Option<PlannedBitmap> {
+    let full = || candidates.iter().zip(verdicts).filter(|(_, verdict)| matches!(verdict, Membership::Member(_)));
+    if full().any(|(candidate, _)| candidate.bitmap.is_some()) {
+        return None;
+    }
+    let room = full().map(|(candidate, _)| candidate.superblock.bitmap_room(candidate.capacity).map(|(_, room)| room));
+    let room = room.min().flatten()?;
+    let chunk = openraid_format::bitmap_chunk_for(covers, room).ok()?;
+    let header = BitmapHeader::new(common.set_uuid, common.events, covers, chunk);
+    Some(PlannedBitmap { header, bits: Vec::new(), valid: false })
 }

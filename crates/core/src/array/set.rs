@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::Superblock;
+use openraid_format::{DeviceFlags, Superblock};
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use crate::adaptive::Tuning;
@@ -102,6 +102,11 @@ impl Member {
                 | MemberState::Faulty(FailReason::Administrator | FailReason::Replaced)
         )
     }
+    /// Is it to be read only if no other copy can be?
+    pub(crate) fn is_write_mostly(&self) -> bool {
+        let own = self.superblock.as_ref();
+        own.is_some_and(|own| own.device_flags.contains(DeviceFlags::WRITE_MOSTLY))
+    }
     /// Is its superblock kept up to date?
     pub(crate) fn has_metadata(&self) -> bool {
         self.is_active() || self.state == MemberState::Spare
@@ -200,6 +205,8 @@ pub(crate) struct Set {
     /// The ones among them whose member is leaving and whose replacement gets the writes. It also gets parity, as far
     /// as that can be computed, because its superblock may record already that it is filled.
     pub(super) inherited: SlotSet,
+    /// Slots whose members are read only if no other copy can be: md's flag write-mostly.
+    pub(super) write_mostly: SlotSet,
     /// Has any member an entry in its bad-block log?
     pub(super) has_bad: bool,
     /// Since the start a member had a failed flush or stale metadata. Only then all members must be examined for this.
@@ -254,6 +261,7 @@ impl Set {
             in_sync: SlotSet::EMPTY,
             writable: SlotSet::EMPTY,
             inherited: SlotSet::EMPTY,
+            write_mostly: SlotSet::EMPTY,
             has_bad: false,
             suspect: false,
             metadata: None,
@@ -468,6 +476,12 @@ impl Set {
         slots
     }
 
+    /// Slots whose members are read only if no other copy can be.
+    #[inline]
+    pub(crate) const fn write_mostly(&self) -> SlotSet {
+        self.write_mostly
+    }
+
     /// Slots that are being filled and are already filled in these sectors.
     #[inline]
     pub(crate) fn filled(&self, from: MemberLba, to: MemberLba) -> SlotSet {
@@ -658,8 +672,12 @@ impl Set {
         let mut in_sync = SlotSet::EMPTY;
         let mut writable = SlotSet::EMPTY;
         let mut inherited = SlotSet::EMPTY;
+        let mut write_mostly = SlotSet::EMPTY;
         for (slot, place) in (0..self.geometry.members()).map(Slot).zip(&self.places) {
             let Some(index) = place.member else { continue };
+            if self.member(index).is_write_mostly() {
+                write_mostly.insert(slot);
+            }
             match self.member(index).state {
                 MemberState::InSync => {
                     in_sync.insert(slot);
@@ -677,6 +695,7 @@ impl Set {
         self.in_sync = in_sync;
         self.writable = writable;
         self.inherited = inherited;
+        self.write_mostly = write_mostly;
         self.refresh_bad();
     }
 

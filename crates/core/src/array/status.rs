@@ -1,6 +1,7 @@
 //! The status of the controller's arrays.
 
 use alloc::vec::Vec;
+use openraid_format::DeviceFlags;
 use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot};
 
 use super::set::{Life, Set};
@@ -108,6 +109,7 @@ impl Controller {
             device: member.superblock.as_ref().map(|own| own.device_uuid),
             state,
             replacement: member.is_replacement(),
+            flags: member.superblock.as_ref().map_or(DeviceFlags::default(), |own| own.device_flags),
             media_errors: member.media_errors,
             bad_blocks: u32::try_from(member.bad.ranges().len()).expect("bounded"),
             outstanding: self.base.channels.outstanding(member.drive),
@@ -136,6 +138,7 @@ fn missing(slot: Slot) -> MemberStatus {
         device: None,
         state: MemberState::Missing,
         replacement: false,
+        flags: DeviceFlags::default(),
         media_errors: 0,
         bad_blocks: 0,
         outstanding: 0,

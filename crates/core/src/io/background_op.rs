@@ -132,8 +132,16 @@ impl Sets {
         match op.kind {
             OpKind::Rebuild => {
                 let write = op.background().remade & all;
-                let source =
-                    if op.background().replace && write.minus(readable).is_empty() { write.first() } else { first };
+                let source = if op.background().replace && write.minus(readable).is_empty() {
+                    write.first()
+                } else if set.is_consistent(at.get(), (at + rows).get()) {
+                    // Of equal copies, the one of a member that is not write-mostly.
+                    let preferred = mirror.copies(at).map(|copy| copy.slot);
+                    let mut preferred = preferred.filter(|slot| readable.minus(set.write_mostly()).contains(*slot));
+                    preferred.next().or(first)
+                } else {
+                    first
+                };
                 Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
             }
             OpKind::Resync => {

@@ -4,6 +4,9 @@
 //! first 0. Background work is ignored, because it gives way. With long queues the present position does not predict
 //! where the head will be at a read's turn. Then each copy keeps to a region of its own, the one that it read recently.
 //!
+//! A member that is write-mostly in md's superblock is read only where no other copy can be. Where copies may differ, the
+//! first copy is read in any case, because a resync takes it for the right one.
+//!
 //! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are
 //! anywhere, and 0.161 after a while, because each head keeps to a region of its own.
 
@@ -187,11 +190,11 @@ impl Sets {
     /// The part up to the end of its section, from the copy whose turn it is.
     fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
         let set = self.get(op.set);
-        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        let readable = set.copies_to_read(mirror, at, left);
         let section = set.policy().split_section.get();
-        let count = mirror.copies(at).filter(readable).count() as u64;
+        let count = mirror.copies(at).filter(&readable).count() as u64;
         let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
-        let mut copy = mirror.copies(at).filter(readable).nth(turn)?;
+        let mut copy = mirror.copies(at).filter(&readable).nth(turn)?;
         copy.len = copy.len.min(Sectors(section - at.get() % section));
         Some((copy, Reason::ReadSection))
     }
@@ -209,7 +212,7 @@ impl Sets {
         alone: bool,
     ) -> Option<(Fragment, Reason)> {
         let set = self.get(op.set);
-        let readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(left)).contains(copy.slot);
+        let readable = set.copies_to_read(mirror, at, left);
         let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
         let disturbed =
             set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(channels, op, &copy) > 0;
@@ -299,10 +302,7 @@ impl OpIo<'_> {
         let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
         let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
-        for copy in mirror.copies(at) {
-            if !set.readable(copy.lba, copy.lba + len).contains(copy.slot) {
-                continue;
-            }
+        for copy in mirror.copies(at).filter(set.copies_to_read(mirror, at, len)) {
             if rule == MirrorRead::Primary {
                 return Some((copy, Reason::ReadPrimary));
             }
@@ -374,6 +374,18 @@ fn rank_of(rule: MirrorRead, heads: &MirrorReads, channel: &Channel, copy: &Frag
             let way = heads.distance(copy.slot, at).min(WAY_MAX);
             ((SPINS, u64::from(before) * (WAY_MAX + 1) + way), Reason::ReadNearestHead)
         }
+    }
+}
+
+impl Set {
+    /// May this copy of an extent be read? One on a write-mostly member only if no other copy can be.
+    #[inline]
+    fn copies_to_read(&self, mirror: &Mirror, at: SetLba, len: Sectors) -> impl Fn(&Fragment) -> bool + '_ {
+        let readable = move |copy: &Fragment| self.readable(copy.lba, copy.lba + copy.len.min(len)).contains(copy.slot);
+        let flagged = self.write_mostly();
+        let other = |copy: Fragment| !flagged.contains(copy.slot) && readable(&copy);
+        let avoided = if !flagged.is_empty() && mirror.copies(at).any(other) { flagged } else { SlotSet::EMPTY };
+        move |copy| !avoided.contains(copy.slot) && readable(copy)
     }
 }
 

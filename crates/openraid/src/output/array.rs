@@ -424,6 +424,7 @@ fn mdstat_set(set: &ArrayModel) -> String {
         StateWord::Faulty | StateWord::Failing | StateWord::Replaced => "(F)",
         StateWord::Spare => "(S)",
         StateWord::Rebuilding if member.replacement => "(R)",
+        _ if member.flags.iter().any(|flag| flag == "write-mostly") => "(W)",
         _ => "",
     };
     // Members without a slot get the numbers after the slots, as md numbers spares.

@@ -1,6 +1,7 @@
 //! The content of members that are not served, as text and as JSON.
 
 use openraid_core::array::assemble::Membership;
+use openraid_format::DeviceFlags;
 use openraid_runtime::member::{DeviceNames, ProbedMember};
 use serde::Serialize;
 
@@ -8,6 +9,8 @@ use crate::halves::Halves;
 use crate::kernels;
 use crate::output::array::unsynced_words;
 use crate::quantity::counted;
+use crate::server::recovery::BITMAP_REMADE;
+use crate::server::view::WRITE_MOSTLY;
 use crate::sets::{self, SetPlan};
 
 /// A member and its verdict.
@@ -105,9 +108,15 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         needs_journal: set.newest.journal.is_some(),
         logical_block_bytes: kernels::logical_block(set, members).map(|block| block.bytes().get()),
         halves: Halves::of(set, members).map(|halves| halves.choice("serve")),
-        notes: kernels::note(set, members).into_iter().collect(),
+        notes: kernels::note(set, members).into_iter().chain(bitmap_note(set)).collect(),
         members: lines.collect(),
     }
+}
+
+/// A bitmap that no member has in a usable form.
+fn bitmap_note(set: &SetPlan) -> Option<String> {
+    let bitmap = set.plan.as_ref().ok()?.bitmap.as_ref()?;
+    (!bitmap.valid).then(|| format!("{BITMAP_REMADE} at the next start"))
 }
 
 fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16> {
@@ -174,6 +183,9 @@ fn of_verdict(member: &ProbedMember, verdict: Membership, set: &SetPlan, members
         Membership::Forced(slot) => ("forced", Some(slot)),
     };
     let mut text = between_two(member, verdict, set, members).unwrap_or_else(|| verdict.to_string());
+    if member.look.superblock.as_ref().is_some_and(|own| own.device_flags.contains(DeviceFlags::WRITE_MOSTLY)) {
+        text.push_str(&format!("; {WRITE_MOSTLY}"));
+    }
     if let Some(error) = &member.look.bitmap_error {
         text.push_str(&format!("; its bitmap is not usable: {error}"));
     }

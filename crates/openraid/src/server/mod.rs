@@ -21,7 +21,7 @@ mod orders;
 mod patrol;
 pub mod rates;
 mod reading;
-mod recovery;
+pub mod recovery;
 pub mod reload;
 mod rename;
 mod schedules;

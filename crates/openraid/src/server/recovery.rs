@@ -7,14 +7,19 @@ use openraid_units::Bytes;
 use crate::quantity::{counted, human};
 use crate::sets::{self, SetPlan};
 
-/// The line for an array of these members; `None` if it is clean and no journal has entries for it.
+/// What becomes of a bitmap that cannot be used.
+pub const BITMAP_REMADE: &str =
+    "the bitmap is damaged or out of date on all members, and is made again with all regions marked";
+
+/// The line for an array of these members; `None` if it is clean, no journal has entries for it, and its bitmap is good.
 pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<String> {
     let plan = set.plan.as_ref().ok()?;
     let waiting = journal.into_iter().flat_map(|journal| &journal.arrays).filter(|own| own.set_uuid == set.uuid);
     let entries: u64 = waiting.map(|own| own.waiting).sum();
     let logged = plan.ppl.as_ref().filter(|log| log.dirty).map(|log| log.redo.len() as u64);
     if entries == 0 && logged.is_none() && plan.resync_from.is_none() {
-        return None;
+        let damaged = plan.bitmap.as_ref().filter(|bitmap| !bitmap.valid);
+        return damaged.map(|_| format!("{}: {BITMAP_REMADE}", sets::array_name(&set.newest)));
     }
     let mut parts = Vec::new();
     if entries > 0 {
@@ -35,7 +40,7 @@ fn resync_text(plan: &Assembly) -> String {
     match (plan.resync_from, &plan.bitmap) {
         (None, _) => "no resync needed".into(),
         (Some(_), Some(bitmap)) if bitmap.valid => bitmap_text(bitmap),
-        (Some(_), Some(_)) => "the bitmap cannot be used, everything is resynced".into(),
+        (Some(_), Some(_)) => format!("{BITMAP_REMADE}; everything is resynced"),
         (Some(from), None) if from.is_zero() => "everything is resynced (no bitmap)".into(),
         (Some(from), None) => format!("the sync continues from {} of each member", human(from.bytes())),
     }

@@ -8,7 +8,7 @@ use openraid_core::admin::{
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::reason::FailReason;
 use openraid_core::slots::SlotSet;
-use openraid_format::{FeatureMap, MdLevel, Superblock};
+use openraid_format::{DeviceFlags, FeatureMap, MdLevel, Superblock};
 use openraid_runtime::member::DeviceNames;
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
 use openraid_units::{ArrayId, Nanos, Sectors, Slot};
@@ -354,6 +354,9 @@ pub fn class_word(names: &DeviceNames) -> Option<&'static str> {
     names.rotates.map(|rotates| if rotates { "rotating" } else { "ssd" })
 }
 
+/// What md's flag of a member means here.
+pub const WRITE_MOSTLY: &str = "write-mostly: it is read only where no other copy can be";
+
 /// The model of a member.
 pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));
@@ -369,6 +372,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         MemberState::Faulty(why) => (StateWord::Faulty, Some(why.text().into()), None),
     };
     let trouble = drive.and_then(|view| view.trouble.clone());
+    let mostly = member.flags.contains(DeviceFlags::WRITE_MOSTLY).then(|| WRITE_MOSTLY.to_string());
     MemberModel {
         slot: member.slot.map(|slot| slot.0),
         left_slot: member.left.filter(|_| member.slot.is_none()).map(|slot| slot.0),
@@ -384,6 +388,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         text: String::new(),
         reason,
         replacement: member.replacement,
+        flags: member.flags.names().map(Into::into).collect(),
         done_bytes: done,
         size_bytes: drive.map(|view| view.info.capacity.bytes().get()),
         media_errors: member.media_errors,
@@ -395,7 +400,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         read_bytes: Sectors(member.sectors_read).bytes().get(),
         written_bytes: Sectors(member.sectors_written).bytes().get(),
         drive_cache: None,
-        notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).collect(),
+        notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).chain(mostly).collect(),
     }
 }
 

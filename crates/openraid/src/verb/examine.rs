@@ -111,6 +111,8 @@ struct SuperblockBody {
     created: u64,
     /// When the superblock was written: seconds since 1970.
     updated: u64,
+    /// The member's flags, by mdadm's names: `write-mostly`, `failfast`.
+    flags: Vec<String>,
     /// Feature bits of the superblock, as a number.
     features: u32,
     /// Feature bits that this program does not know, in words.
@@ -309,6 +311,7 @@ fn superblock_body(own: &Superblock) -> SuperblockBody {
         recovery_offset_sectors: own.recovery_offset().map(|at| at.get()),
         created: own.created.seconds(),
         updated: own.updated.seconds(),
+        flags: own.device_flags.names().map(Into::into).collect(),
         features: own.features.0,
         unsupported_features: (!unsupported.is_empty()).then(|| unsupported.to_string()),
         logical_block_bytes: own.logical_block().map(|block| block.bytes().get()),
@@ -467,6 +470,10 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
     table.row(["superblock", &format!("{} at sector {}", own.minor, own.super_offset.get())]);
     table.row(["role", &format!("{}, device {} ({})", role_text(own.role()), own.dev_number, own.device_uuid)]);
     table.row(["slots", &format!("{} (A: a member, '.': none, R: being replaced)", role_map(own))]);
+    let flags = own.device_flags.names().collect::<Vec<_>>().join(", ");
+    if !flags.is_empty() {
+        table.row(["flags", &flags]);
+    }
     let state = match own.resync_position() {
         None => "clean".into(),
         Some(at) if at.is_zero() => "active, or its first sync is not over".into(),
