@@ -43,9 +43,7 @@ pub use check::{MetadataArea, SuperblockError};
 pub use crc32c::{crc32c, crc32c_of_both};
 pub use create::{role_table_len, NewMember, NewSet, Placement, PlacementError, PlacementRequest, ROUNDING};
 pub use feature::{DeviceFlags, FeatureMap};
-pub use foreign::{
-    detect as detect_foreign, Finding, Findings, ForeignKind, Stretch, FINDINGS_MAX, FOREIGN_HEAD, FOREIGN_TAIL,
-};
+pub use foreign::{detect as detect_foreign, Finding, Findings, ForeignKind, Stretch, FOREIGN_HEAD, FOREIGN_TAIL};
 pub use identity::{SetName, SetNameError, Timestamp, Uuid, UuidError};
 pub use journal::{
     choose_journal_mirror, entry_sectors as journal_entry_sectors, journal_superblock_lba, scan_ring, ArrayState,

@@ -1,9 +1,9 @@
 //! For tests: superblocks with right checksums over changed fields.
 
 use openraid_core::events::DriveInfo;
-use openraid_format::{detect_foreign, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
-use openraid_runtime::member::{DeviceNames, Look, ProbedMember};
-use openraid_units::{BlockSize, Bytes, Sectors};
+use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_runtime::member::{DeviceNames, Foreign, Look, ProbedMember};
+use openraid_units::{BlockSize, Sectors};
 
 use crate::making::{CreateOptions, Shape};
 
@@ -16,7 +16,7 @@ const CHANGED: std::ops::Range<usize> = 8..388;
 
 /// A drive with this superblock.
 pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
-    let look = Look { superblock: Some(superblock), ..Look::of(detect_foreign(Bytes(0), &[])) };
+    let look = Look { superblock: Some(superblock), ..Look::of(Foreign::default()) };
     let info = DriveInfo {
         capacity: SIZE,
         block: BlockSize::B512,

@@ -11,6 +11,7 @@ use openraid_units::DriveId;
 
 use crate::halves::at_text;
 use crate::quantity::counted;
+use crate::server::members::contents;
 
 /// The members of one array.
 #[derive(Debug)]
@@ -179,11 +180,8 @@ pub fn slots_text(set: SlotSet) -> String {
 pub fn no_member(member: &ProbedMember) -> String {
     match &member.look.superblock_error {
         Some((minor, error)) => format!("superblock {minor}: {error}"),
-        None if member.look.foreign.is_empty() => "no md superblock: it belongs to no array".into(),
-        None => {
-            let found: Vec<String> = member.look.foreign.list().iter().map(ToString::to_string).collect();
-            format!("no md superblock, but: {}", found.join(", "))
-        }
+        None if member.look.foreign.signatures.is_empty() => "no md superblock: it belongs to no array".into(),
+        None => format!("no superblock of md 1.x, but: {}", contents(member)),
     }
 }
 

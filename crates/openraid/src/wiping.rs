@@ -35,8 +35,8 @@ pub struct Area {
 pub fn md_areas(probed: &ProbedMember) -> Vec<Area> {
     let capacity = probed.info.capacity;
     let mut areas = Vec::new();
-    let founds = probed.look.foreign.list().iter().filter(|finding| finding.kind == ForeignKind::Md1);
-    let founds: Vec<u64> = founds.map(|finding| finding.at.get()).collect();
+    let founds = probed.look.foreign.signatures.iter().filter(|found| found.is(ForeignKind::Md1));
+    let founds: Vec<u64> = founds.map(|found| found.at.get()).collect();
     for minor in MinorVersion::ALL {
         let Some(place) = superblock_lba(minor, capacity) else { continue };
         let at = place.offset().bytes().get();
@@ -61,11 +61,8 @@ pub fn md_areas(probed: &ProbedMember) -> Vec<Area> {
 pub fn all_areas(probed: &ProbedMember) -> Vec<Area> {
     let capacity = probed.info.capacity;
     let mut areas = md_areas(probed);
-    for finding in probed.look.foreign.list() {
-        let at = finding.at.get() / 512 * 512;
-        if finding.kind != ForeignKind::Md1 {
-            areas.push(area(at, SIGNATURE_BYTES, capacity, finding.kind.description().into()));
-        }
+    for found in probed.look.foreign.signatures.iter().filter(|found| !found.is(ForeignKind::Md1)) {
+        areas.push(area(found.at.get() / 512 * 512, SIGNATURE_BYTES, capacity, found.description()));
     }
     areas
 }

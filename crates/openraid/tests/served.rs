@@ -525,7 +525,8 @@ fn an_array_left_over_inside_another_one_does_not_hide_it() {
     lab.line("create old --level 50 --chunk 16K --file-size 16M a0 a1 a2 b0 b1 b2").expect(0);
     lab.line("erase a0 a1 a2 b0 b1 b2 --yes").expect(0);
     assert_eq!(lab.line("list --json").json()["remembered"].as_array().map(Vec::len), Some(0));
-    lab.line("create new --level 5 --chunk 16K a0 a1 a2").expect(0);
+    // Only superblocks were wiped: there is data on the drives.
+    lab.line("create new --level 5 --chunk 16K a0 a1 a2 --yes --overwrite").expect(0);
     let server = lab.serve(&["new"]);
     assert_eq!(server.ready["arrays"][0]["name"], "new");
     server.stop();

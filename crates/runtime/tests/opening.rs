@@ -81,7 +81,7 @@ fn looking_at_members_changes_no_byte_of_them() {
         let probed = open_with(&names, OpenOptions::new(usage));
         let looks: Vec<_> = probed.iter().map(|(_, probed)| &probed.look).collect();
         assert_eq!(looks[0].superblock.as_ref().map(|s| (s.level, s.raid_disks)), Some((MdLevel::Raid5, 3)));
-        assert!(looks[0].foreign.list().iter().any(|found| found.kind.name() == "linux_raid_member"));
+        assert!(looks[0].foreign.signatures.iter().any(|found| found.name() == "linux_raid_member"));
         assert!(matches!(looks[1].superblock_error, Some((_, SuperblockError::Checksum { .. }))), "{:?}", looks[1]);
         assert!(looks[3].superblock.is_none() && looks[3].superblock_error.is_none());
     }

@@ -59,7 +59,7 @@ pub use member::{Direct, Identity, Member, Use};
 pub use member_error::{MemberError, NotAMember};
 pub use member_facts::{DeviceNames, Facts};
 pub use net::{Accepted, Holder, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
-pub use new_file::check_new_file;
+pub use new_file::{check_new_file, memory_file};
 pub use pool::{FramePool, HugePages, PoolOptions, PoolRange, DISJOINT_READS_MAX, DISJOINT_WRITES_MAX};
 pub use process::give_way;
 pub use random::fill_random;

@@ -1,9 +1,10 @@
-//! Checks whether a file can be created, by means of an unnamed file that no other process sees.
+//! Files without a name: in memory, and on a disk to check whether a file can be created there.
 
 use std::ffi::{CStr, CString};
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -14,6 +15,22 @@ const WITHOUT_NEW_FILES: [(i64, i32); 3] = [
     (0x6265_6572, libc::EACCES), // sysfs
     (0x1cd1, libc::EACCES),      // devpts
 ];
+
+/// A sparse file in memory, which programs that this process starts may be given. It ends with its last descriptor.
+///
+/// # Errors
+/// The kernel has no memory, or no room for a file of this size.
+pub fn memory_file(bytes: u64) -> io::Result<File> {
+    // SAFETY: the name ends with a zero.
+    let fd = unsafe { libc::memfd_create(c"openraid".as_ptr(), libc::MFD_CLOEXEC) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and belongs to nobody else.
+    let file = unsafe { File::from_raw_fd(fd) };
+    file.set_len(bytes)?;
+    Ok(file)
+}
 
 /// Can a sparse file of this size be created in this folder? If the file system does not support unnamed files, only
 /// the permission is checked.

@@ -164,4 +164,10 @@ pub struct CopyInArguments {
     /// Do not finish the initial sync or resync: it continues when the array is served
     #[arg(long)]
     pub no_sync: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+    /// With --yes: write although the array holds a file system, a partition table or the like; its content is lost
+    #[arg(long)]
+    pub overwrite: bool,
 }

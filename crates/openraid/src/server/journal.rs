@@ -245,7 +245,7 @@ impl Server {
         let (_, probed) =
             opened.pop().ok_or_else(|| Failure::failed(format!("{}: it cannot be opened", device.text)))?;
         let blank = check_free(&probed, false);
-        let journal = probed.look.foreign.list().iter().any(|finding| finding.kind == ForeignKind::OpenraidJournal);
+        let journal = probed.look.foreign.signatures.iter().any(|found| found.is(ForeignKind::OpenraidJournal));
         match blank {
             Ok(()) => Ok(true),
             Err(_) if journal => Ok(false),

@@ -8,7 +8,7 @@ use openraid_core::array::create::{superblock_for_new_member, NewDrive};
 use openraid_core::slots::SlotSet;
 use openraid_format::{ForeignKind, Superblock};
 use openraid_nbd::Transport;
-use openraid_runtime::member::{self, MemberSpec, OpenedMember, Place, ProbedMember};
+use openraid_runtime::member::{self, Look, MemberSpec, OpenedMember, Place, ProbedMember, Signature};
 use openraid_runtime::service::ServiceStatus;
 use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId};
@@ -222,7 +222,7 @@ fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Cons
 /// # Errors
 /// The content, and how to use the drive anyway.
 pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure> {
-    if overwrite || probed.look.foreign.is_empty() && probed.look.superblock_error.is_none() {
+    if overwrite || probed.look.is_blank() {
         return Ok(());
     }
     Err(Failure::refused(format!(
@@ -234,17 +234,33 @@ pub fn check_free(probed: &ProbedMember, overwrite: bool) -> Result<(), Failure>
 
 /// The content of a drive, as text.
 pub fn contents(probed: &ProbedMember) -> String {
+    named_in(&probed.look)
+}
+
+/// What was found in a look, as text.
+pub fn named_in(look: &Look) -> String {
     let mut found: Vec<String> = Vec::new();
-    if let Some(superblock) = &probed.look.superblock {
+    if let Some(superblock) = &look.superblock {
         found.push(format!("a member of array {} ({})", superblock.set_name, superblock.set_uuid));
     }
-    if let Some((minor, _)) = &probed.look.superblock_error {
+    if let Some((minor, _)) = &look.superblock_error {
         found.push(format!("a damaged md superblock {minor}"));
     }
-    let others = probed.look.foreign.list().iter().filter(|finding| finding.kind != ForeignKind::Md1);
-    found.extend(others.map(ToString::to_string));
-    if found.is_empty() {
-        found.extend(probed.look.foreign.list().iter().map(ToString::to_string));
+    let signatures = &look.foreign.signatures;
+    // A superblock that was named already is not named again.
+    let others: Vec<_> = signatures.iter().filter(|own| found.is_empty() || !own.is(ForeignKind::Md1)).collect();
+    for (index, own) in others.iter().enumerate() {
+        let same = |other: &&&Signature| other.kind == own.kind;
+        if others[..index].iter().any(|other| same(&other)) {
+            continue;
+        }
+        match others[index..].iter().filter(same).count() {
+            1 => found.push(own.to_string()),
+            places => found.push(format!("{} (at byte {} and {} more)", own.description(), own.at.get(), places - 1)),
+        }
+    }
+    if let (true, Some(at)) = (found.is_empty(), look.foreign.data_at) {
+        found.push(format!("data that openraid does not know (at byte {})", at.get()));
     }
     found.join(", ")
 }

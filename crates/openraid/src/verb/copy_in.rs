@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use openraid_core::admin::{AdminCommand, ArrayStatus, Health, Policy, TaskKind};
 use openraid_core::array::assemble::AssembleOptions;
+use openraid_runtime::member::{look, ProbeError};
 use openraid_runtime::service::{AssembleRequest, Nesting, Service, ServiceError};
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
-use openraid_units::{ArrayId, Bytes, Sectors};
+use openraid_units::{ArrayId, Bytes, DriveLba, Sectors};
 use serde::Serialize;
 
 use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
@@ -22,6 +23,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{named, none_opened, open_some, options};
 use crate::output::progress::Progress;
 use crate::quantity::human;
+use crate::server::members::named_in;
 use crate::server::view::Served;
 use crate::trial::{quiet_service, reasons};
 
@@ -83,6 +85,9 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     let view = view.ok_or_else(|| Failure::failed("the array does not run"))?;
     let (size, health) = (view.status.capacity.bytes().get(), view.status.health);
     check_input(size, &array.name)?;
+    if !(arguments.overwrite && arguments.yes) {
+        check_content(&handle, array, view.status.capacity)?;
+    }
     // A resync would read data that are about to be overwritten, so it is paused and continues afterwards.
     each_set(&handle, array, |array| AdminCommand::Pause { array })?;
     let unbounded = Policy { rebuild_rate: Sectors::ZERO, ..Policy::default() };
@@ -114,6 +119,23 @@ fn each_set(handle: &ServiceHandle, array: &Served, command: impl Fn(ArrayId) ->
         handle.admin(command(set))?;
     }
     Ok(())
+}
+
+/// Refuse an array with content that has a name. Bytes without a name are expected: members had other data before.
+fn check_content(handle: &ServiceHandle, array: &Served, capacity: Sectors) -> Result<(), Failure> {
+    let mut read = |lba: DriveLba, into: &mut [u8]| {
+        let unreadable = |error: ServiceError| ProbeError::Unreadable { lba, why: error.to_string() };
+        handle.read(array.array, lba.offset().bytes().get(), into).map_err(unreadable)
+    };
+    let look = look(capacity, &mut read).map_err(|error| Failure::failed(error).of(&array.name))?;
+    if look.foreign.signatures.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "{}: it holds {}; if all of it may be lost, add --yes --overwrite",
+        array.name,
+        named_in(&look)
+    )))
 }
 
 /// The length of a file is checked before anything is written.

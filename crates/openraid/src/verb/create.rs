@@ -110,7 +110,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     for (_, probed) in &members {
         if let Err(failure) = check_free(probed, overwrite) {
             taken.push(failure.text);
-        } else if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() {
+        } else if !probed.look.is_blank() {
             overwritten.push(format!("{}: {}", probed.spec, contents(probed)));
         }
     }

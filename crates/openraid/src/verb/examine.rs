@@ -2,7 +2,7 @@
 
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{BitmapHeader, ForeignKind, Role, Superblock};
-use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_runtime::member::{MemberSpec, ProbedMember, Signature};
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
 use serde::Serialize;
@@ -229,8 +229,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
 
 /// The contents of the journal on a device, if there is a journal.
 fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Option<Result<JournalModel, String>> {
-    let found = probed.look.foreign.list();
-    found.iter().find(|finding| finding.kind == ForeignKind::OpenraidJournal)?;
+    probed.look.foreign.signatures.iter().find(|found| found.is(ForeignKind::OpenraidJournal))?;
     let looked = super::journal::of_devices(std::slice::from_ref(spec), &context.registry);
     Some(looked.map_err(|failure| failure.text))
 }
@@ -257,10 +256,10 @@ fn empty(member: String) -> Member {
 
 fn member(probed: &ProbedMember) -> Member {
     let look = &probed.look;
-    let finding = |finding: &openraid_format::Finding| FindingBody {
-        kind: finding.kind.name().into(),
-        text: finding.kind.description().into(),
-        at_byte: finding.at.get(),
+    let finding = |found: &Signature| FindingBody {
+        kind: found.name().into(),
+        text: found.description(),
+        at_byte: found.at.get(),
     };
     Member {
         size_bytes: Some(probed.info.capacity.bytes().get()),
@@ -277,7 +276,7 @@ fn member(probed: &ProbedMember) -> Member {
             .map(|range| BadRangeBody { at_sector: range.at.get(), sectors: range.len.get() })
             .collect(),
         bad_blocks_error: look.bad_blocks_error.as_ref().map(ToString::to_string),
-        found: look.foreign.list().iter().map(finding).collect(),
+        found: look.foreign.signatures.iter().map(finding).collect(),
         ..empty(probed.spec.text.clone())
     }
 }
@@ -441,7 +440,7 @@ fn member_text(probed: &ProbedMember) -> String {
             &format!("{} from sector {} of the data on", counted(range.len.get(), "sector", "sectors"), range.at.get()),
         ]);
     }
-    for finding in look.foreign.list() {
+    for finding in &look.foreign.signatures {
         table.row(["found", &finding.to_string()]);
     }
     for note in &probed.notes {

@@ -7,6 +7,7 @@
 //! ```
 
 mod disk;
+mod foreign;
 mod open;
 mod overlay;
 pub mod paced;
@@ -17,6 +18,7 @@ mod sparse;
 mod spec;
 
 pub use disk::{drive_error, info as disk_info, operation, Asked};
+pub use foreign::{Foreign, Signature, SignatureKind};
 pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember, Storage};
 pub use openraid_sys::DeviceNames;
 pub use overlay::Overlay;

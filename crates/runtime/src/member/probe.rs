@@ -10,18 +10,18 @@ use openraid_core::array::BadRange;
 use openraid_core::events::DriveInfo;
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
-    detect_foreign, scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap,
-    Findings, LocklessHeader, MinorVersion, Stretch, Superblock, SuperblockError, BITMAP_HEADER_BYTES, FOREIGN_HEAD,
-    FOREIGN_TAIL, PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
+    scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap, LocklessHeader,
+    MinorVersion, Superblock, SuperblockError, BITMAP_HEADER_BYTES, PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
+use super::foreign::{self, Foreign};
 use super::open::OpenedMember;
 use super::DeviceNames;
 use super::MemberSpec;
 
 /// Reads start and end on multiples of this, except at the end of the drive.
-const ALIGN: Sectors = Sectors::kib(4);
+pub(super) const ALIGN: Sectors = Sectors::kib(4);
 /// The largest bitmap that is read; md's own tools make no larger one.
 const BITMAP_READ_MAX: Sectors = Sectors::mib(64);
 
@@ -63,14 +63,14 @@ pub struct Look {
     pub bad_blocks_error: Option<BadBlockError>,
     /// The content of the partial parity log's place, as the superblock names it.
     pub ppl: Option<PplArea>,
-    /// Signatures of other software, and md's own superblocks.
-    pub foreign: Findings,
+    /// Signatures of other software, md's own superblocks, and data without a name.
+    pub foreign: Foreign,
 }
 
 impl Look {
     /// No metadata of md, and these findings.
     #[must_use]
-    pub const fn of(foreign: Findings) -> Self {
+    pub const fn of(foreign: Foreign) -> Self {
         Self {
             superblock: None,
             superblock_error: None,
@@ -108,6 +108,12 @@ impl ProbedMember {
 }
 
 impl Look {
+    /// Is there nothing at the ends of the drive, and no metadata?
+    #[must_use]
+    pub const fn is_blank(&self) -> bool {
+        self.superblock.is_none() && self.superblock_error.is_none() && self.foreign.data_at.is_none()
+    }
+
     /// As a candidate for its array; `None` without a good superblock.
     #[must_use]
     pub fn candidate(&self, drive: DriveId, capacity: Sectors) -> Option<Candidate> {
@@ -139,7 +145,7 @@ pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), ProbeError> + '
 /// # Errors
 /// It cannot be read where a superblock would be.
 pub fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Look, ProbeError> {
-    let mut found = Look::of(foreign(capacity, read)?);
+    let mut found = Look::of(foreign::look(capacity, read)?);
     for minor in MinorVersion::ALL {
         let Some(lba) = superblock_lba(minor, capacity) else { continue };
         let bytes = read_range(lba, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64), capacity, read)?;
@@ -179,7 +185,12 @@ fn read_ppl(superblock: &Superblock, capacity: Sectors, read: &mut Read<'_>) -> 
 }
 
 /// `len` sectors from `lba` on, or fewer at the end of the drive.
-fn read_range(lba: DriveLba, len: Sectors, capacity: Sectors, read: &mut Read<'_>) -> Result<Vec<u8>, ProbeError> {
+pub(super) fn read_range(
+    lba: DriveLba,
+    len: Sectors,
+    capacity: Sectors,
+    read: &mut Read<'_>,
+) -> Result<Vec<u8>, ProbeError> {
     let start = lba.offset().round_down(ALIGN);
     let end = (lba.offset() + len).get().next_multiple_of(ALIGN.get()).min(capacity.get());
     let mut bytes = vec![0; index(Sectors(end).saturating_sub(start).bytes())];
@@ -189,19 +200,6 @@ fn read_range(lba: DriveLba, len: Sectors, capacity: Sectors, read: &mut Read<'_
     bytes.drain(..index((lba.offset() - start).bytes()).min(bytes.len()));
     bytes.truncate(index(len.bytes()));
     Ok(bytes)
-}
-
-fn foreign(capacity: Sectors, read: &mut Read<'_>) -> Result<Findings, ProbeError> {
-    let size = capacity.bytes();
-    let head = Bytes(size.get().min(FOREIGN_HEAD.get()));
-    let head_bytes = read_range(DriveLba(0), head.sectors_floor(), capacity, read)?;
-    let tail = Bytes(size.get().min(FOREIGN_TAIL.get()));
-    let tail_start = (size - tail).round_down(ALIGN.bytes());
-    let tail_lba = DriveLba(tail_start.sectors_floor().get());
-    let tail_bytes = read_range(tail_lba, (size - tail_start).sectors_floor(), capacity, read)?;
-    let stretches =
-        [Stretch { start: Bytes::ZERO, bytes: &head_bytes }, Stretch { start: tail_start, bytes: &tail_bytes }];
-    Ok(detect_foreign(size, &stretches))
 }
 
 fn read_bitmap(

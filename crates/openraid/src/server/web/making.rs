@@ -49,8 +49,7 @@ fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
     let names: Vec<String> = creation.members.iter().chain(&creation.spares).cloned().collect();
     let specs = names.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
     let members = open_every(&specs, options(usage))?;
-    let is_free = |probed: &ProbedMember| probed.look.foreign.is_empty() && probed.look.superblock_error.is_none();
-    let holds = members.iter().filter(|(_, probed)| !is_free(probed));
+    let holds = members.iter().filter(|(_, probed)| !probed.look.is_blank());
     let holds = holds.map(|(_, probed)| format!("{}: {}", probed.spec, contents(probed))).collect();
     let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
     let plans = shape.plan(&sizes, &names)?;

@@ -182,13 +182,15 @@ fn of_others(probed: &ProbedMember, array: &str) -> Option<String> {
         let own = name == array || name.strip_prefix(array).is_some_and(|rest| rest.starts_with('.'));
         return (!own).then(|| format!("it holds {}", contents(probed)));
     }
-    (!look.foreign.is_empty() || look.superblock_error.is_some()).then(|| format!("it holds {}", contents(probed)))
+    let holds = !look.foreign.signatures.is_empty() || look.superblock_error.is_some();
+    holds.then(|| format!("it holds {}", contents(probed)))
 }
 
 /// Data on a journal's device of this review that the review did not write: anything but a journal of the review's own
 /// controller.
 fn of_another_journal(probed: &ProbedMember, controller: Uuid) -> Option<String> {
-    let others = probed.look.foreign.list().iter().any(|finding| finding.kind != ForeignKind::OpenraidJournal);
+    let signatures = &probed.look.foreign.signatures;
+    let others = signatures.iter().any(|found| !found.is(ForeignKind::OpenraidJournal));
     if others || probed.look.superblock_error.is_some() {
         return Some(format!("it holds {}", contents(probed)));
     }
@@ -197,14 +199,14 @@ fn of_another_journal(probed: &ProbedMember, controller: Uuid) -> Option<String>
         File::open(path(&probed.spec)?).and_then(|file| file.read_exact_at(&mut bytes, 0)).ok()?;
         JournalSuperblock::decode(&bytes, SuperblockCopy::First).ok()
     };
-    let is_journal = !probed.look.foreign.is_empty();
+    let is_journal = !signatures.is_empty();
     let is_own = own().is_some_and(|superblock| superblock.controller == controller);
     (is_journal && !is_own).then(|| format!("it holds {}", contents(probed)))
 }
 
 /// The contents of a device: a known signature, or any byte other than zero at the positions that are read.
 fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
-    if !probed.look.foreign.is_empty() || probed.look.superblock_error.is_some() || probed.look.superblock.is_some() {
+    if !probed.look.is_blank() {
         return Ok(Some(format!("it holds {}", contents(probed))));
     }
     if matches!(probed.spec.place, Place::Remote(_)) {
