@@ -11,6 +11,7 @@
 
 mod alarms;
 mod arguments;
+mod bad_blocks;
 mod care;
 mod causes;
 mod check_history;

@@ -98,17 +98,23 @@ Linux 6.19 and later store the logical block size of an array in its superblocks
 (\"does not have a valid v1.2 superblock\"). The command clears the field on all members. It is refused if hosts would see smaller \
 blocks: if every drive's logical block is smaller than the field. Without --yes only the plan is printed.
 
+With --recheck-bad-blocks the ranges in the bad-block logs are read, and the whole array is compared, as by a check. Entries that are good are cleared, the others stay and are listed; then the exit code is 7.
+
 Members are written one after the other, each durably. If the command is interrupted, run it again.
 
-Example:
-  openraid update --for-kernels-before 6.19 /dev/sdb /dev/sdc /dev/sdd --yes")]
+Examples:
+  openraid update --for-kernels-before 6.19 /dev/sdb /dev/sdc /dev/sdd --yes
+  openraid update --recheck-bad-blocks data --yes")]
 pub struct UpdateArguments {
     /// All members, or the name of a remembered array
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = member_help("All members, or the name of a remembered array"))]
     pub members: Vec<String>,
     /// The array is to be accepted by kernels before this version
-    #[arg(long, value_name = "VERSION", required = true, value_parser = ["6.19"])]
-    pub for_kernels_before: String,
+    #[arg(long, value_name = "VERSION", required_unless_present = "recheck_bad_blocks", value_parser = ["6.19"])]
+    pub for_kernels_before: Option<String>,
+    /// Read the ranges of the bad-block logs again, and clear the entries that read well and agree with parity or copies
+    #[arg(long, conflicts_with_all = ["for_kernels_before", "degraded", "smaller_blocks"])]
+    pub recheck_bad_blocks: bool,
     /// Go on although members are missing
     #[arg(long)]
     pub degraded: bool,
@@ -146,6 +152,9 @@ pub struct CopyOutArguments {
     /// Replace unreadable ranges by zeroes, list them, and exit with 7
     #[arg(long)]
     pub skip_bad: bool,
+    /// Read the ranges that the bad-block logs of the members exclude
+    #[arg(long)]
+    pub ignore_bad_blocks: bool,
 }
 
 /// What `copy-in` takes.

@@ -5,6 +5,7 @@ use openraid_format::DeviceFlags;
 use openraid_runtime::member::{DeviceNames, ProbedMember};
 use serde::Serialize;
 
+use crate::bad_blocks;
 use crate::halves::Halves;
 use crate::kernels;
 use crate::output::array::unsynced_words;
@@ -78,6 +79,8 @@ pub struct SetVerdict {
     pub logical_block_bytes: Option<u64>,
     /// Both halves of a split array are there: the commands that choose the half to serve.
     pub halves: Option<String>,
+    /// Bytes of the set that cannot be read because of the bad-block logs of its members.
+    pub unreadable_bytes: u64,
     /// Further facts about the set, a sentence each.
     pub notes: Vec<String>,
     /// The members that belong to the set, with a verdict on each.
@@ -108,7 +111,12 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         needs_journal: set.newest.journal.is_some(),
         logical_block_bytes: kernels::logical_block(set, members).map(|block| block.bytes().get()),
         halves: Halves::of(set, members).map(|halves| halves.choice("serve")),
-        notes: kernels::note(set, members).into_iter().chain(bitmap_note(set)).collect(),
+        unreadable_bytes: bad_blocks::unreadable(set, members).get(),
+        notes: kernels::note(set, members)
+            .into_iter()
+            .chain(bad_blocks::note(set, members))
+            .chain(bitmap_note(set))
+            .collect(),
         members: lines.collect(),
     }
 }

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::CopyOutArguments;
+use crate::bad_blocks;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lockless;
 use crate::members::{named, none_opened, open_some, options};
@@ -33,6 +34,11 @@ pub const PIECES_AHEAD: u64 = 8;
 
 /// Maximum number of ranges that are listed; further ones are counted.
 const GAPS_TOLD_MAX: usize = 1000;
+
+/// What to do about a range that cannot be read.
+const REMEDY: &str =
+    "; --skip-bad copies zeroes in its place and continues, and --ignore-bad-blocks reads what only a bad-block \
+                      log excludes";
 
 /// A copy out of an array.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -66,12 +72,15 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
         return Err(Failure::usage("standard output is a terminal; send it to a file or a pipe: ... > image"));
     }
     let specs = named(&arguments.members, &context.registry)?;
-    let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
+    let (mut opened, failed) = open_some(&specs, options(Use::ReadExclusive));
     if opened.is_empty() {
         return Err(none_opened("", &arguments.members, &specs, &failed, &context.registry));
     }
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
+    }
+    if arguments.ignore_bad_blocks {
+        opened.iter_mut().for_each(|(_, probed)| bad_blocks::ignore(probed));
     }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
@@ -187,7 +196,7 @@ fn copy(handle: &ServiceHandle, array: ArrayId, model: &ArrayModel, skip_bad: bo
         }
         let piece = pieces.recv().map_err(|_| Failure::failed("a reader ended too early"))?;
         let (bytes, gaps) = piece.map_err(|(at, error)| {
-            let remedy = if skip_bad { "" } else { "; --skip-bad copies zeroes in its place and continues" };
+            let remedy = if skip_bad { "" } else { REMEDY };
             Failure::failed(format!("{}: cannot read from byte {at} on: {error}{remedy}", model.name))
         })?;
         gaps.into_iter().for_each(|gap| add_gap(&mut all_gaps, gap));

@@ -86,6 +86,8 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
         false => try_out(opened, false, arguments.read)?,
     };
     let of_sets = sets.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
+    let unreadable = sets.iter().any(|set| set.unreadable_bytes > 0);
+    let of_sets = if unreadable { of_sets.max(Exit::Failed) } else { of_sets };
     let mut exit = verdict(&tried).max(of_sets);
     lines.push(String::new());
     if probed.is_empty() {
@@ -198,6 +200,10 @@ fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
         None => format!("    the first {} can be read", human(Bytes(tried.read_bytes))),
         Some(error) => format!("    reading failed {error}"),
     });
+    let lost: u64 = sets_of(array, sets).map(|set| set.unreadable_bytes).sum();
+    if lost > 0 {
+        lines.push(format!("    but {lost} bytes of it cannot be read: see the bad-block logs above"));
+    }
     let force = if tried.by_force { " --force" } else { "" };
     let serve = format!("openraid serve {to_serve}{force}");
     let halves = split_off(array, sets);
@@ -214,11 +220,15 @@ fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
     lines.join("\n")
 }
 
+/// The verdicts on the sets of an array.
+fn sets_of<'a>(array: &ArrayModel, sets: &'a [SetVerdict]) -> impl Iterator<Item = &'a SetVerdict> {
+    let uuids: Vec<String> = array.sets().into_iter().filter_map(|set| set.uuid.clone()).collect();
+    sets.iter().filter(move |set| uuids.contains(&set.uuid))
+}
+
 /// The members that are split off from the members with which the array starts.
 fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
-    let uuids: Vec<&String> = array.sets().into_iter().filter_map(|set| set.uuid.as_ref()).collect();
-    let own = sets.iter().filter(|set| uuids.contains(&&set.uuid));
-    let split = own.flat_map(|set| &set.members).filter(|member| member.verdict == "split");
+    let split = sets_of(array, sets).flat_map(|set| &set.members).filter(|member| member.verdict == "split");
     split.map(|member| member.member.clone()).collect()
 }
 

@@ -136,6 +136,7 @@ impl Forms {
         all.add::<super::torture::tables::Body>("torture");
         all.add::<super::torture::ReplayBody>("torture-replay");
         all.add::<super::update::Body>("update");
+        all.add::<super::recheck::Body>("update");
         all.forms.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }

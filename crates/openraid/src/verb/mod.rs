@@ -27,6 +27,7 @@ pub mod man;
 pub mod merge;
 pub mod pause;
 pub mod plan;
+pub mod recheck;
 pub mod record;
 pub mod rehearse;
 pub mod reload;

@@ -85,6 +85,9 @@ struct Plan {
 /// # Errors
 /// A member cannot be opened or written, the array does not start, or the field is needed.
 pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
+    if arguments.recheck_bad_blocks {
+        return super::recheck::run(arguments, context);
+    }
     let specs = named(&arguments.members, &context.registry)?;
     if let Some(spec) = specs.iter().find(|spec| is_memory(spec)) {
         return Err(Failure::usage(format!("{spec}: memory has no superblock that outlives this command")));
@@ -96,7 +99,7 @@ pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     lines.extend(changes.iter().map(|change| line(change, verb)));
     let body = |updated| Body {
         updated,
-        for_kernels_before: arguments.for_kernels_before.clone(),
+        for_kernels_before: version(arguments).into(),
         arrays: plan.arrays,
         changes: changes.clone(),
     };
@@ -113,9 +116,13 @@ pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body(true), &lines.join("\n")))
 }
 
+fn version(arguments: &UpdateArguments) -> &str {
+    arguments.for_kernels_before.as_deref().unwrap_or_default()
+}
+
 fn headline(plan: &Plan, arguments: &UpdateArguments) -> String {
     let names: Vec<&str> = plan.arrays.iter().map(|array| array.array.as_str()).collect();
-    let (names, version) = (names.join(", "), &arguments.for_kernels_before);
+    let (names, version) = (names.join(", "), version(arguments));
     let count = plan.members.len() + plan.outer.len();
     if count == 0 {
         return format!(
