@@ -5,7 +5,7 @@
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Membership};
 use openraid_core::array::create::CreateError;
 use openraid_core::slots::SlotSet;
-use openraid_format::{FeatureMap, Superblock, Uuid};
+use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
@@ -24,6 +24,16 @@ pub struct SetPlan {
     pub members: Vec<usize>,
     /// The array that they make, or why they make none.
     pub plan: Result<Assembly, AssembleError>,
+}
+
+/// The map of a RAID 0, for a member whose superblock does not say it.
+pub fn say_layout(member: &mut ProbedMember, layout: u32) {
+    let own = member.look.superblock.as_mut();
+    let own = own.filter(|own| own.level == MdLevel::Raid0 && own.raid0_layout().is_none());
+    if let Some(own) = own {
+        own.layout = layout;
+        own.features.set(FeatureMap::RAID0_LAYOUT, true);
+    }
 }
 
 /// The arrays that these members make, and the members that belong to none.
@@ -181,7 +191,24 @@ pub fn no_member(member: &ProbedMember) -> String {
     match &member.look.superblock_error {
         Some((minor, error)) => format!("superblock {minor}: {error}"),
         None if member.look.foreign.signatures.is_empty() => "no md superblock: it belongs to no array".into(),
-        None => format!("no superblock of md 1.x, but: {}", contents(member)),
+        None => format!("no superblock of md 1.x, but: {}{}", contents(member), next_step(member)),
+    }
+}
+
+/// What to do with metadata that openraid does not read; empty if nothing is known.
+fn next_step(member: &ProbedMember) -> &'static str {
+    let signatures = &member.look.foreign.signatures;
+    let has = |name: &str| signatures.iter().any(|own| own.name() == name);
+    if signatures.iter().any(|own| own.is(ForeignKind::Md0)) {
+        "; openraid does not read md 0.90: convert it once with `mdadm --assemble --update=metadata /dev/mdN MEMBER...`, or \
+         copy the data out of it (`mdadm --assemble --readonly`)"
+    } else if has("ddf_raid_member") || has("isw_raid_member") {
+        "; openraid does not read the metadata of RAID cards and firmware: assemble it with `mdadm --assemble --scan`, and copy \
+         the data to a new array"
+    } else if has("gpt") || has("dos") {
+        "; if its partitions are the members, name them; if a partition table was written over members, see docs/recovery.md"
+    } else {
+        ""
     }
 }
 

@@ -100,6 +100,14 @@ const fn known_layouts(level: MdLevel) -> &'static str {
     }
 }
 
+/// Read a layout of RAID 0.
+///
+/// # Errors
+/// RAID 0 has no such layout; the text lists those it has.
+pub fn raid0_layout(text: &str) -> Result<u32, String> {
+    layout(ArrayLevel::Raid0, Some(text))
+}
+
 /// A layout as text; nothing if the level has none.
 pub fn layout_text(level: MdLevel, layout: u32) -> Option<String> {
     match level {

@@ -111,8 +111,10 @@ impl fmt::Display for GeometryError {
             Self::StripedLayout { layout } => write!(
                 f,
                 "RAID 0 over members of unequal size has two possible maps, and layout {layout} says neither: \
-                 give 1 (original: arrays made before Linux 3.14) or 2 (alternate: Linux 3.14 and later); the \
-                 wrong one shows scrambled data after the end of the smallest member"
+                 `original` (arrays made before Linux 3.14, of March 2014) or `alternate` (later ones); the wrong one \
+                 shows scrambled data after the end of the smallest member; to read it: `openraid copy-out --layout \
+                 alternate` or `openraid serve --read-only --layout alternate`; to write it down: `mdadm --assemble \
+                 --update=layout-alternate`"
             ),
             Self::Copies { layout, copies, members } => write!(
                 f,

@@ -2,6 +2,7 @@
 
 use super::member_help;
 use crate::quantity;
+use crate::words;
 use clap::Args;
 use openraid_units::Bytes;
 use std::path::PathBuf;
@@ -155,6 +156,10 @@ pub struct CopyOutArguments {
     /// Read the ranges that the bad-block logs of the members exclude
     #[arg(long)]
     pub ignore_bad_blocks: bool,
+    /// The map of a RAID 0 over members of unequal size whose superblocks do not say it: original (arrays made before Linux
+    /// 3.14) or alternate
+    #[arg(long, value_name = "LAYOUT", value_parser = words::raid0_layout)]
+    pub layout: Option<u32>,
 }
 
 /// What `copy-in` takes.

@@ -63,6 +63,10 @@ pub struct ServeArguments {
     /// rebuilds and checks wait
     #[arg(long)]
     pub read_only: bool,
+    /// The map of a RAID 0 over members of unequal size whose superblocks do not say it: original (arrays made before Linux
+    /// 3.14) or alternate
+    #[arg(long, value_name = "LAYOUT", value_parser = words::raid0_layout, requires = "read_only")]
+    pub layout: Option<u32>,
     /// Start arrays without their write-protected members. Those members miss all later writes
     #[arg(long)]
     pub degraded: bool,

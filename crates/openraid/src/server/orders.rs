@@ -159,7 +159,14 @@ impl Server {
         }
         // This may be the array that filled the journal.
         self.open_full_journal()?;
-        let how = Taking { force, journal_lost, nesting: Nesting::Follow, journalled: None, chosen_by: "assemble" };
+        let how = Taking {
+            force,
+            journal_lost,
+            nesting: Nesting::Follow,
+            journalled: None,
+            chosen_by: "assemble",
+            ..Taking::default()
+        };
         let taken = self.take(opened, how)?;
         let mut failures: Vec<Failure> = failed.into_iter().map(|(_, failure)| failure).collect();
         failures.extend(taken.failed);

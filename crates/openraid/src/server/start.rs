@@ -60,6 +60,8 @@ pub struct Taking {
     pub journalled: Option<bool>,
     /// The verb with which the half of a split array is chosen.
     pub chosen_by: &'static str,
+    /// The map of a RAID 0 whose superblocks do not say it.
+    pub layout: Option<u32>,
 }
 
 impl Server {
@@ -68,9 +70,12 @@ impl Server {
     /// # Errors
     /// The service has ended.
     pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
-        let Taking { force, journal_lost, nesting, journalled, chosen_by } = how;
+        let Taking { force, journal_lost, nesting, journalled, chosen_by, layout } = how;
         let options = AssembleOptions { force, journal_lost, reads_only: false };
-        let (members, split) = without_split(members, force, chosen_by);
+        let (mut members, split) = without_split(members, force, chosen_by);
+        if let Some(layout) = layout {
+            members.iter_mut().for_each(|(_, probed)| sets::say_layout(probed, layout));
+        }
         let mut failed = trial::reasons(&members, options);
         failed.extend(split);
         let journal = self.status()?.journal;

@@ -25,6 +25,7 @@ use crate::output::{self, progress::Progress};
 use crate::quantity::human;
 use crate::server::rates::Rates;
 use crate::server::view;
+use crate::sets;
 use crate::trial::Trial;
 
 /// Number of bytes of one read.
@@ -81,6 +82,9 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     }
     if arguments.ignore_bad_blocks {
         opened.iter_mut().for_each(|(_, probed)| bad_blocks::ignore(probed));
+    }
+    if let Some(layout) = arguments.layout {
+        opened.iter_mut().for_each(|(_, probed)| sets::say_layout(probed, layout));
     }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();

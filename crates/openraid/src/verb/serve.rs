@@ -308,6 +308,7 @@ fn begin(
         journalled: journalled(arguments),
         // A service keeps running.
         chosen_by: if stays { "assemble" } else { "serve" },
+        layout: arguments.layout,
     };
     let mut taken = server.take(opened, how)?;
     reasons.append(&mut taken.failed);
