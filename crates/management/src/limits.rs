@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-/// Connections at once. For one more, the connection that waits for its client longest is closed.
+/// Connections at once whose clients have signed in: a request had a session. For one more, the connection that waits for its
+/// client longest is closed.
 pub const CONNECTIONS_MAX: usize = 96;
+/// Connections besides, without a request that had a session: in a handshake, for example. For one more, the oldest is closed.
+pub const GUESTS_MAX: usize = 96;
 /// Maximum number of event streams; each needs a connection.
 pub const STREAMS_MAX: usize = 24;
 /// The head of a request: its line and its headers.
@@ -18,8 +21,11 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(8);
 pub const BODY_TIME_MAX: Duration = Duration::from_secs(8);
 /// Maximum time of a TLS handshake.
 pub const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(5);
-/// NBD clients over TLS at once. One more is closed.
-pub const TUNNELS_MAX: u32 = 128;
+/// NBD clients over TLS at once. One more is closed when its handshake is done. They are more than the clients that the server lets
+/// choose an export at once, so those never hold all places.
+pub const TUNNELS_MAX: u32 = 256;
+/// Connections besides that have not done their TLS handshake. For one more, the oldest is closed.
+pub const TUNNEL_STRANGERS_MAX: usize = 128;
 /// Bytes of an NBD client over TLS that wait in one direction.
 pub const TUNNEL_BYTES: usize = 128 << 10;
 /// Options of an NBD client before TLS.

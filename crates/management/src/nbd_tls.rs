@@ -3,8 +3,10 @@
 //!
 //! ```text
 //!  client --greeting, flags, STARTTLS--> (refuses all else) --TLS handshake--> flags to the socket --bytes both ways-->
-//!       \--too slow, another protocol, no certificate of the authority--------> closed
+//!       \--too slow, another protocol, no certificate of the authority, the oldest of too many--> closed
 //! ```
+//!
+//! Until its TLS handshake is done, a connection has a place of strangers, and after it one of clients: strangers keep no client out.
 //!
 //! It has a thread of its own, so that neither the loop of a shard nor the requests of HTTP wait for encryption. It must never pass on a
 //! byte that came before TLS, except the client's flags. Source: `doc/proto.md` of the NBD project, baseline and `SELECTIVETLS`.
@@ -12,27 +14,32 @@
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{ready, Context, Poll};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use openraid_nbd::server::before_tls::{self, GREETING_BYTES, OPTION_BYTES};
 use openraid_nbd::server::CloseReason;
-use tokio::io::{copy_bidirectional_with_sizes, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{copy_bidirectional_with_sizes, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{oneshot, Semaphore};
 use tokio::time::timeout;
 
 use crate::http::listen::StartError;
+use crate::http::places::{Place, Places};
 use crate::http::renew::Renewal;
 use crate::http::tls::Certificate;
-use crate::limits::{TUNNELS_MAX, TUNNEL_BYTES, TUNNEL_END_TIME_MAX, TUNNEL_HANDSHAKE_TIME_MAX, TUNNEL_OPTIONS_MAX};
+use crate::limits::{
+    TUNNELS_MAX, TUNNEL_BYTES, TUNNEL_END_TIME_MAX, TUNNEL_HANDSHAKE_TIME_MAX, TUNNEL_OPTIONS_MAX, TUNNEL_STRANGERS_MAX,
+};
 
 /// The longest payload of an option that is skipped: the name of an export has at most 4096 bytes.
 const OPTION_BYTES_MAX: u32 = 16 << 10;
-/// Clients that wait to be accepted.
-const BACKLOG: u32 = 128;
+/// Clients that wait to be accepted: the kernel accepts no more than its own limit.
+const BACKLOG: u32 = 1024;
 
 /// Addresses at which clients find TLS, and its files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -101,8 +108,10 @@ impl NbdTls {
         let socket: Arc<Path> = socket.into();
         let work = move || {
             let room = Arc::new(Semaphore::new(TUNNELS_MAX as usize));
+            let strangers = Places::new(TUNNEL_STRANGERS_MAX, 0);
+            let rooms = Rooms { strangers, clients: Arc::clone(&room) };
             for listener in listeners {
-                runtime.spawn(accept(listener, renewal.clone(), Arc::clone(&socket), Arc::clone(&room)));
+                runtime.spawn(accept(listener, renewal.clone(), Arc::clone(&socket), rooms.clone()));
             }
             runtime.block_on(async {
                 // Whether it was told or dropped: it is the end. The server has closed its side by now.
@@ -135,20 +144,28 @@ fn listener(at: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-async fn accept(listener: TcpListener, renewal: Renewal, socket: Arc<Path>, room: Arc<Semaphore>) {
+/// The places of connections before and after their TLS handshake.
+#[derive(Clone)]
+struct Rooms {
+    strangers: Places,
+    clients: Arc<Semaphore>,
+}
+
+async fn accept(listener: TcpListener, renewal: Renewal, socket: Arc<Path>, rooms: Rooms) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             // Descriptors have run out: wait for those of others.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        // A client too many is closed at once.
-        let Ok(place) = Arc::clone(&room).try_acquire_owned() else { continue };
-        let (renewal, socket) = (renewal.clone(), Arc::clone(&socket));
-        tokio::spawn(async move {
+        let place = rooms.strangers.take();
+        let (renewal, socket, clients) = (renewal.clone(), Arc::clone(&socket), Arc::clone(&rooms.clients));
+        let number = place.number();
+        let task = tokio::spawn(async move {
             // A client that breaks off, or has no certificate, is no news for the server.
-            let _ = serve(stream, &renewal, &socket, place).await;
+            let _ = serve(stream, &renewal, &socket, place, clients).await;
         });
+        rooms.strangers.serves(number, task.abort_handle());
     }
 }
 
@@ -156,7 +173,8 @@ async fn serve(
     mut stream: TcpStream,
     renewal: &Renewal,
     socket: &Path,
-    _place: OwnedSemaphorePermit,
+    place: Place,
+    clients: Arc<Semaphore>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let began = async {
@@ -164,13 +182,53 @@ async fn serve(
         let inside = renewal.acceptor().accept(stream).await?;
         Ok::<_, io::Error>((flags, inside))
     };
-    let (flags, mut inside) = timeout(TUNNEL_HANDSHAKE_TIME_MAX, began).await??;
+    let (flags, inside) = timeout(TUNNEL_HANDSHAKE_TIME_MAX, began).await??;
+    let mut inside = Whole { stream: inside, is_shut: false };
+    // A client too many is closed at once.
+    let Ok(_place) = clients.try_acquire_owned() else { return Ok(()) };
+    drop(place);
     let mut server = UnixStream::connect(socket).await?;
     let mut greeting = [0; GREETING_BYTES];
     server.read_exact(&mut greeting).await?;
     server.write_all(&flags.to_be_bytes()).await?;
     copy_bidirectional_with_sizes(&mut inside, &mut server, TUNNEL_BYTES, TUNNEL_BYTES).await?;
     Ok(())
+}
+
+/// A client's stream that ends as a whole: when the server has closed its side and the last bytes are sent, nothing more is read. Else a
+/// silent client would keep its place.
+struct Whole<T> {
+    stream: T,
+    is_shut: bool,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Whole<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.is_shut {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Whole<T> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = ready!(Pin::new(&mut self.stream).poll_shutdown(context));
+        self.is_shut = true;
+        // Its reader is in the same task, and learns it now.
+        context.waker().wake_by_ref();
+        Poll::Ready(done)
+    }
 }
 
 fn broken(reason: CloseReason) -> io::Error {

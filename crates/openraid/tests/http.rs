@@ -655,9 +655,16 @@ fn a_hundred_slow_clients_disturb_neither_the_data_path_nor_other_clients_for_lo
     };
     let mut slow: Vec<_> = (0..120).map(|_| another()).collect();
     // More than there are places; one of them makes room for each client that sends a request, while more of them come.
+    let mut stays = BufReader::new(web.connect());
+    let host = &web.host;
+    let token = web.token.clone().expect("a token");
+    let request = format!("GET /api/v1/arrays HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n");
     for _ in 0..30 {
         web.get("/api/v1/arrays").expect(200);
-        slow.push(another());
+        slow.extend((0..16).map(|_| another()));
+        // A client that has signed in keeps its connection.
+        stays.get_mut().write_all(request.as_bytes()).expect("sent");
+        assert_eq!(support::web::read(&mut stays).status, 200);
     }
     // The data path does not know of them.
     support::write_some(&lab, &server);

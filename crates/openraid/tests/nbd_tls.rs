@@ -172,6 +172,14 @@ fn tunnel(lab: &Lab, address: SocketAddr) -> StreamOwned<ClientConnection, TcpSt
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).expect("TLS"), stream)
 }
 
+/// The address of NBD over TLS of a server.
+fn address_of(lab: &Lab) -> SocketAddr {
+    let shown = lab.show("data");
+    let all = shown["addresses"].as_array().expect("a list").iter().filter_map(|own| own.as_str());
+    let own = all.filter_map(|own| own.strip_prefix("nbds://")?.split('/').next()).next().expect("an address");
+    own.parse().expect("host and port")
+}
+
 /// The answer to a request for the list of exports: one of four bytes, and the end.
 fn lists(stream: &mut (impl Read + Write)) {
     stream.write_all(&option(3, b"")).expect("the connection is there");
@@ -242,10 +250,7 @@ fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
          [management]\nlisten = \"127.0.0.1:0\"\ncertificate = \"@/own.pem\"\nkey = \"@/own.key\"\n",
     );
     let mut server = lab.serve_configured();
-    let shown = lab.show("data");
-    let all = shown["addresses"].as_array().expect("a list").iter().filter_map(|own| own.as_str());
-    let own = all.filter_map(|own| own.strip_prefix("nbds://")?.split('/').next()).next().expect("an address");
-    let address: SocketAddr = own.parse().expect("host and port");
+    let address = address_of(&lab);
     let console = server.ready["console"].as_str().expect("an address").to_owned();
     let port = console.trim_end_matches('/').rsplit(':').next().expect("a port");
     let mut nbd = tunnel(&lab, address);
@@ -285,5 +290,45 @@ fn a_renewed_certificate_is_met_after_a_reload_and_no_connection_is_lost() {
     assert!(!lab.line("alarms").text().contains("ConfigurationRefused"));
     drop(web.stdin.take());
     let _ = (web.kill(), web.wait());
+    server.stop();
+}
+
+#[test]
+fn half_open_connections_keep_no_client_out_and_disturb_none_that_is_in() {
+    let lab = Lab::new("strangers");
+    if !certify(&lab, "ca", None) {
+        return support::missing("openssl is not installed");
+    }
+    certify(&lab, "own", Some("ca"));
+    lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
+    lab.configure("nbd-tls = [\"127.0.0.1:0\"]\nnbd-tls-certificate = \"@/own.pem\"\nnbd-tls-key = \"@/own.key\"\n");
+    let server = lab.serve_configured();
+    let address = address_of(&lab);
+    let mut client = tunnel(&lab, address);
+    client.write_all(&option(7, b"\0\0\0\x04data\0\0")).expect("the connection is there");
+    client.read_exact(&mut [0; 20 + 12 + 20]).expect("the export is chosen");
+    let mut reads = || {
+        let request = [&b"\x25\x60\x95\x13\0\0\0\0"[..], &[7; 8], &[0; 8], &4096_u32.to_be_bytes()].concat();
+        client.write_all(&request).expect("the connection is there");
+        let mut answer = [1; 16 + 4096];
+        client.read_exact(&mut answer).expect("the connection is there");
+        assert_eq!(answer[..16], *b"\x67\x44\x66\x98\0\0\0\0\x07\x07\x07\x07\x07\x07\x07\x07");
+    };
+    reads();
+    // Some say nothing, and the others stop before, or in the middle of, their TLS handshake.
+    let begun = [&3_u32.to_be_bytes()[..], &option(5, b""), b"\x16\x03\x01\x02\0"].concat();
+    let half_open = |nth: usize| {
+        let mut stream = TcpStream::connect(address).expect("a server");
+        stream.write_all(&begun[..nth % (begun.len() + 1)]).expect("a socket takes this much");
+        stream
+    };
+    let strangers: Vec<_> = (0..500).map(half_open).collect();
+    lists(&mut tunnel(&lab, address));
+    reads();
+    // Others do not go on after it.
+    let silent: Vec<_> = (0..300).map(|_| tunnel(&lab, address)).map(|mut own| own.flush().map(|()| own)).collect();
+    lists(&mut tunnel(&lab, address));
+    reads();
+    drop((strangers, silent));
     server.stop();
 }

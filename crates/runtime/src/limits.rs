@@ -33,6 +33,9 @@ pub const REST_MAX: Nanos = Nanos::from_micros(100);
 /// Maximum number of connections. A further one is accepted and closed, so that its client learns it at once. The limit
 /// is lower if the process may not have this many descriptors.
 pub const CONNECTIONS_MAX: usize = 1024;
+/// Connections whose clients have not chosen an export, at most: for one more, the oldest of them is closed. So they never hold
+/// more of the [`CONNECTIONS_MAX`] places, and no client is kept out by them. It is half of the places if there are fewer.
+pub const NEGOTIATING_MAX: usize = 128;
 /// Number of descriptors kept free for members and other uses.
 pub const DESCRIPTORS_KEPT: usize = 192;
 /// Maximum time from the accept of a connection to the choice of an export.

@@ -23,6 +23,9 @@ const GROWTH_MAX: u64 = 64 << 10;
 /// hiccups.
 const SERVED_WITHIN: Duration = Duration::from_secs(10);
 
+/// What the server says until an export is chosen: its greeting, and two replies.
+const CHOSEN_BYTES: usize = 18 + 20 + 12 + 20;
+
 const FLAGS: [u8; 4] = [0, 0, 0, 3];
 
 fn option(number: u32, payload: &[u8]) -> Vec<u8> {
@@ -50,9 +53,13 @@ fn raw(victim: &Victim) -> UnixStream {
 fn chosen(victim: &Victim) -> UnixStream {
     let mut stream = raw(victim);
     stream.write_all(&[&FLAGS[..], &go()].concat()).expect("the server reads");
-    let mut greeting = [0; 18 + 20 + 12 + 20];
-    stream.read_exact(&mut greeting).expect("the server answers");
+    stream.read_exact(&mut [0; CHOSEN_BYTES]).expect("the server answers");
     stream
+}
+
+/// Can the client of this connection still ask?
+fn is_there(stream: &mut UnixStream) -> bool {
+    stream.write_all(&head(READ, 0, 4096)).is_ok() && stream.read_exact(&mut [0; 16 + 4096]).is_ok()
 }
 
 fn is_served(victim: &Victim) {
@@ -80,23 +87,46 @@ fn bears(test: &str, attack: impl FnOnce(&Victim)) {
     println!("grown by {grown} KiB");
 }
 
+/// A connection that stops in the middle of the negotiation.
+fn half_open(victim: &Victim, nth: usize) -> UnixStream {
+    let mut stream = raw(victim);
+    let begun = [&FLAGS[..], &option(7, &[0; 40_000])].concat();
+    stream.write_all(&begun[..nth % 64]).expect("the server reads");
+    stream
+}
+
 #[test]
 fn a_thousand_idle_and_half_open_connections_cost_little_and_others_are_served() {
     bears("a_thousand_idle_and_half_open_connections_cost_little_and_others_are_served", |victim| {
         let before = victim.memory();
-        let half_open: Vec<_> = (0..500usize)
-            .map(|nth| {
-                let mut stream = raw(victim);
-                let begun = [&FLAGS[..], &option(7, &[0; 40_000])].concat();
-                stream.write_all(&begun[..nth % 64]).expect("the server reads");
-                stream
-            })
-            .collect();
-        let idle: Vec<_> = (0..500).map(|_| chosen(victim)).collect();
+        let mut idle: Vec<_> = (0..500).map(|_| chosen(victim)).collect();
+        let half_open: Vec<_> = (0..500).map(|nth| half_open(victim, nth)).collect();
         is_served(victim);
+        assert!(idle.iter_mut().all(is_there), "a client that has chosen an export keeps its connection");
         let cost = victim.memory().saturating_sub(before);
         assert!(cost <= GROWTH_MAX, "{} connections cost {cost} KiB", half_open.len() + idle.len());
         println!("1000 connections cost {cost} KiB");
+    });
+}
+
+#[test]
+fn strangers_have_their_own_places_and_the_oldest_of_them_goes_first() {
+    bears("strangers_have_their_own_places_and_the_oldest_of_them_goes_first", |victim| {
+        let mut client = chosen(victim);
+        // More than there are places for all connections.
+        let mut strangers: Vec<_> = (0..1100).map(|nth| half_open(victim, nth)).collect();
+        is_served(victim);
+        assert!(is_there(&mut client));
+        let greeting = |stream: &mut UnixStream| {
+            stream.read_exact(&mut [0; 18]).expect("all are greeted");
+            stream.set_read_timeout(Some(Duration::from_millis(1))).expect("a timeout");
+            // It has ended, or it is silent.
+            stream.read(&mut [0; 1]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        };
+        let stay: Vec<bool> = strangers.iter_mut().map(greeting).collect();
+        let count = stay.iter().filter(|stays| **stays).count();
+        // The client that was served had one place of the 128 for a moment.
+        assert_eq!((count, stay.iter().rposition(|stays| !stays)), (127, Some(1100 - 127 - 1)));
     });
 }
 
@@ -108,9 +138,9 @@ fn a_connection_above_the_limit_is_refused_at_once_until_another_one_ends() {
             let mut stream = raw(victim);
             stream.write_all(&[&FLAGS[..], &go()].concat()).expect("a socket takes this much");
             // One too many is closed before it is greeted.
-            match stream.read(&mut [0; 1]) {
-                Ok(1) => crowd.push(stream),
-                _ => break,
+            match stream.read_exact(&mut [0; CHOSEN_BYTES]) {
+                Ok(()) => crowd.push(stream),
+                Err(_) => break,
             }
             assert!(crowd.len() <= 1024, "more connections than there may be");
         }

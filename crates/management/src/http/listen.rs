@@ -24,7 +24,9 @@ use super::tls;
 use crate::auth::role::Role;
 use crate::auth::users::Users;
 use crate::controller::Controller;
-use crate::limits::{HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX};
+use crate::limits::{
+    CONNECTIONS_MAX, GUESTS_MAX, HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX,
+};
 use crate::state::{Parts, State};
 
 /// How the interfaces are started.
@@ -161,14 +163,14 @@ fn own_address(listen: SocketAddr) -> IpAddr {
 }
 
 async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, settings: Option<Renewal>) {
-    let places = Places::default();
+    let places = Places::new(GUESTS_MAX, CONNECTIONS_MAX);
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, for example: that passes.
             sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let Some(place) = places.take() else { continue };
+        let place = places.take();
         let (state, settings, number) = (Arc::clone(&state), settings.clone(), place.number());
         let task = tokio::spawn(connection(stream, peer.ip(), state, settings, Arc::new(place)));
         places.serves(number, task.abort_handle());

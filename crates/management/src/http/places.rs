@@ -1,5 +1,8 @@
-//! Places for connections. If all are taken, the one that has waited for its client longest is disconnected for a new one: a slow
-//! client has its place as long as no other client wants one.
+//! Places for connections, of two kinds. A guest has not signed in; a known client has. Guests never take a place of a known client.
+//!
+//! ```text
+//!  take: guest, the oldest guest goes if there are too many --knows--> known, the one that waits longest goes if there are too many
+//! ```
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,19 +10,20 @@ use std::time::Instant;
 
 use tokio::task::AbortHandle;
 
-use crate::limits::CONNECTIONS_MAX;
-
 /// All places.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Places(Arc<Mutex<Held>>);
 
-#[derive(Default)]
 struct Held {
     next: u64,
-    all: BTreeMap<u64, Connection>,
+    guests_max: usize,
+    known_max: usize,
+    /// By number, so the oldest first.
+    guests: BTreeMap<u64, Option<AbortHandle>>,
+    known: BTreeMap<u64, Known>,
 }
 
-struct Connection {
+struct Known {
     /// Since when it waits for its client; none while it is answered.
     waits: Option<Instant>,
     task: Option<AbortHandle>,
@@ -32,29 +36,33 @@ pub struct Place {
 }
 
 impl Places {
+    /// Places for these numbers of guests and known clients.
+    pub fn new(guests_max: usize, known_max: usize) -> Self {
+        let (guests, known) = (BTreeMap::new(), BTreeMap::new());
+        Self(Arc::new(Mutex::new(Held { next: 0, guests_max, known_max, guests, known })))
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection; none if all the others are being answered.
-    pub fn take(&self) -> Option<Place> {
+    /// A place for a new connection. If guests have all of theirs, the oldest is disconnected.
+    pub fn take(&self) -> Place {
         let mut held = self.held();
-        if held.all.len() >= CONNECTIONS_MAX {
-            let waiting = held.all.iter().filter_map(|(number, own)| Some((own.waits?, *number)));
-            let (_, longest) = waiting.min()?;
-            let gone = held.all.remove(&longest);
-            gone.and_then(|own| own.task).inspect(AbortHandle::abort);
+        if held.guests.len() >= held.guests_max {
+            let oldest = held.guests.pop_first();
+            oldest.and_then(|(_, task)| task).inspect(AbortHandle::abort);
         }
         held.next += 1;
         let number = held.next;
-        held.all.insert(number, Connection { waits: Some(Instant::now()), task: None });
-        Some(Place { places: self.clone(), number })
+        held.guests.insert(number, None);
+        Place { places: self.clone(), number }
     }
 
     /// This task serves the connection of a place.
     pub fn serves(&self, number: u64, task: AbortHandle) {
-        if let Some(own) = self.held().all.get_mut(&number) {
-            own.task = Some(task);
+        if let Some(own) = self.held().guests.get_mut(&number) {
+            *own = Some(task);
         }
     }
 }
@@ -63,6 +71,23 @@ impl Place {
     /// Its number.
     pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Its client has signed in. If known clients have all of their places, the one that has waited for its client longest is
+    /// disconnected. If all of them are being answered, this one stays a guest.
+    pub fn is_known(&self) {
+        let mut held = self.places.held();
+        if !held.guests.contains_key(&self.number) {
+            return;
+        }
+        if held.known.len() >= held.known_max {
+            let waiting = held.known.iter().filter_map(|(number, own)| Some((own.waits?, *number)));
+            let Some((_, longest)) = waiting.min() else { return };
+            let gone = held.known.remove(&longest);
+            gone.and_then(|own| own.task).inspect(AbortHandle::abort);
+        }
+        let task = held.guests.remove(&self.number).flatten();
+        held.known.insert(self.number, Known { waits: Some(Instant::now()), task });
     }
 
     /// A request has come as a whole, and is being answered.
@@ -76,7 +101,7 @@ impl Place {
     }
 
     fn set(&self, waits: Option<Instant>) {
-        if let Some(own) = self.places.held().all.get_mut(&self.number) {
+        if let Some(own) = self.places.held().known.get_mut(&self.number) {
             own.waits = waits;
         }
     }
@@ -84,7 +109,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.places.held().all.remove(&self.number);
+        let mut held = self.places.held();
+        held.guests.remove(&self.number);
+        held.known.remove(&self.number);
     }
 }
 
@@ -92,26 +119,54 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    const GUESTS: usize = 4;
+    const KNOWN: usize = 3;
+
+    fn counts(places: &Places) -> (usize, usize) {
+        let held = places.held();
+        (held.guests.len(), held.known.len())
+    }
+
     #[test]
-    fn the_connection_that_waits_longest_makes_room_and_none_that_is_answered_does() {
-        let places = Places::default();
-        let mut all: Vec<Place> = (0..CONNECTIONS_MAX).filter_map(|_| places.take()).collect();
-        assert_eq!(all.len(), CONNECTIONS_MAX);
-        let has = |number: u64| places.held().all.contains_key(&number);
+    fn guests_take_no_place_of_a_known_client_and_the_oldest_guest_goes_first() {
+        let places = Places::new(GUESTS, KNOWN);
+        let known = places.take();
+        known.is_known();
+        let guests: Vec<Place> = (0..100).map(|_| places.take()).collect();
+        assert_eq!(counts(&places), (GUESTS, 1));
+        let left: Vec<u64> = places.held().guests.keys().copied().collect();
+        let newest: Vec<u64> = guests[100 - GUESTS..].iter().map(Place::number).collect();
+        assert_eq!(left, newest);
+        // A guest that has lost its place gets none by what comes too late, and takes none away when it ends.
+        guests[0].is_known();
+        assert_eq!(counts(&places), (GUESTS, 1));
+        drop(guests);
+        assert_eq!(counts(&places), (0, 1));
+    }
+
+    #[test]
+    fn the_known_client_that_waits_longest_makes_room_and_none_that_is_answered_does() {
+        let places = Places::new(GUESTS, KNOWN);
+        let next = || {
+            let place = places.take();
+            place.is_known();
+            place
+        };
+        let has = |place: &Place| places.held().known.contains_key(&place.number());
+        let all: Vec<Place> = (0..KNOWN).map(|_| next()).collect();
         // The first is answered, and the second has just been.
         all[0].is_answered();
         all[1].is_answered();
         all[1].waits();
-        let new = places.take().expect("room");
-        assert!(has(all[0].number()) && has(all[1].number()) && has(new.number()) && !has(all[2].number()));
-        assert_eq!(places.held().all.len(), CONNECTIONS_MAX);
-        // One that has lost its place takes none away when it ends.
-        drop(all.remove(2));
-        assert_eq!(places.held().all.len(), CONNECTIONS_MAX);
-        all.push(new);
-        all.iter().for_each(Place::is_answered);
-        assert!(places.take().is_none(), "all are answered");
-        drop(all.remove(0));
-        assert!(places.take().is_some());
+        let new = next();
+        assert!(has(&all[0]) && has(&all[1]) && has(&new) && !has(&all[2]));
+        assert_eq!(counts(&places), (0, KNOWN));
+        all[1].is_answered();
+        new.is_answered();
+        let late = next();
+        assert_eq!((has(&late), counts(&places)), (false, (1, KNOWN)), "it stays a guest");
+        drop(all);
+        late.is_known();
+        assert_eq!((has(&late), counts(&places)), (true, (0, 2)));
     }
 }

@@ -89,6 +89,9 @@ async fn answer(
     }
     permit(&route, session.as_ref(), state)
         .map_err(|problem| if is_redfish { challenged(problem) } else { problem })?;
+    if session.is_some() {
+        place.is_known();
+    }
     let body = read_body(&head.method, &head.headers, body).await?;
     place.is_answered();
     let state = Arc::clone(state);

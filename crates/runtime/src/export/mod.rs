@@ -27,7 +27,7 @@ use crate::control::Control;
 use crate::hosts::Hosts;
 use crate::limits::{
     ACCEPTS_PER_ROUND_MAX, ACCEPT_PAUSE, CONNECTIONS_MAX, DESCRIPTORS_KEPT, HANDSHAKE_TIME_MAX, INBOX_BYTES,
-    STASH_BYTES_MAX,
+    NEGOTIATING_MAX, STASH_BYTES_MAX,
 };
 use crate::rest::Round;
 use crate::slab::{Key, Slab};
@@ -87,6 +87,8 @@ pub struct ExportCounters {
     pub refused: u64,
     /// Clients that were disconnected because they stalled, or took too long to choose an export.
     pub stalled: u64,
+    /// Clients that had not chosen an export, and were disconnected for newer ones.
+    pub crowded_out: u64,
     /// Clients that broke the protocol.
     pub broken: u64,
     /// Payload bytes of streamed writes that were received with other requests, and copied.
@@ -110,7 +112,7 @@ pub struct Exports {
     dirty: Vec<Key>,
     /// Connections that must not read now.
     parked: Vec<Key>,
-    /// Clients that have not chosen an export yet, oldest first.
+    /// Connections whose clients have not chosen an export, oldest first, and when their time to choose ends.
     choosing: VecDeque<(Instant, Key)>,
     /// Time of the next search for stalled clients.
     look_at: Option<Instant>,
@@ -258,7 +260,7 @@ impl Exports {
     }
 
     fn on_accepted(&mut self, socket: Socket, shared: &mut Shared) {
-        if self.table.len() >= self.connections_max || self.stopping {
+        if self.stopping || !self.make_room(shared) {
             self.counters.refused += 1;
             return;
         }
@@ -282,15 +284,21 @@ impl Exports {
             return;
         }
         self.counters.accepted += 1;
-        // A client that has chosen an export, or has left, has no deadline: many short connections leave no entries.
-        while let Some((_, oldest)) = self.choosing.front() {
-            if self.table.get(*oldest).is_some_and(|c| matches!(c.phase, Phase::Negotiating(_))) {
-                break;
-            }
-            self.choosing.pop_front();
-        }
         self.choosing.push_back((shared.now + HANDSHAKE_TIME_MAX, key));
         self.mark_dirty(key);
+    }
+
+    /// Is there a place for one more connection? Clients that have chosen an export keep theirs. The oldest of the others
+    /// loses its place.
+    fn make_room(&mut self, shared: &mut Shared) -> bool {
+        let is_crowded = self.choosing.len() >= NEGOTIATING_MAX.min(self.connections_max.div_ceil(2));
+        if !is_crowded && self.table.len() < self.connections_max {
+            return true;
+        }
+        let Some((_, oldest)) = self.choosing.pop_front() else { return false };
+        self.counters.crowded_out += 1;
+        self.close(oldest, shared);
+        true
     }
 
     /// May requests be read now?
@@ -351,9 +359,12 @@ impl Exports {
         connection.output.abandon(|sent| {
             shared.control.transfer_done(sent.tag, Err(openraid_core::events::HostGone));
         });
-        if let Phase::Serving(serving) = connection.phase {
-            for transfer in serving.stream.into_iter().flat_map(|stream| stream.transfers) {
-                shared.control.transfer_done(transfer.tag, Err(openraid_core::events::HostGone));
+        match connection.phase {
+            Phase::Negotiating(_) => self.choosing.retain(|(_, own)| *own != key),
+            Phase::Serving(serving) => {
+                for transfer in serving.stream.into_iter().flat_map(|stream| stream.transfers) {
+                    shared.control.transfer_done(transfer.tag, Err(openraid_core::events::HostGone));
+                }
             }
         }
     }
@@ -361,7 +372,6 @@ impl Exports {
     /// Begin to stop: no more connections, no more requests.
     pub fn stop(&mut self, shared: &mut Shared) {
         self.stopping = true;
-        self.choosing.clear();
         for door in self.doors.drain(..) {
             let _ = shared.epoll.remove(&door.listener);
         }

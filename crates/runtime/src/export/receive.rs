@@ -187,6 +187,7 @@ impl Exports {
                     let serving =
                         Serving { session, parser, array, stream: None, streams: false, held: None, alone: None };
                     connection.phase = Phase::Serving(Box::new(serving));
+                    self.choosing.retain(|(_, own)| *own != key);
                     // The kernel may refuse larger buffers; then the default size stays.
                     let _ = connection.socket.set_buffers(SOCKET_BUFFER_BYTES, SOCKET_BUFFER_BYTES);
                 }

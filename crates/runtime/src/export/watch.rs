@@ -33,10 +33,8 @@ impl Exports {
         let now = shared.now;
         while let Some((_, key)) = self.choosing.front().copied().filter(|(at, _)| *at <= now) {
             self.choosing.pop_front();
-            if self.table.get(key).is_some_and(|c| matches!(c.phase, Phase::Negotiating(_))) {
-                self.counters.stalled += 1;
-                self.close(key, shared);
-            }
+            self.counters.stalled += 1;
+            self.close(key, shared);
         }
         for (number, door) in self.doors.iter_mut().enumerate() {
             if door.rests_until.is_some_and(|until| until <= now) {
