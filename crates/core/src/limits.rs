@@ -113,6 +113,15 @@ pub struct Limits {
     pub bitmap_clear_delay: Nanos,
     /// Maximum time between two checkpoints of a rebuild or resync.
     pub checkpoint_interval: Nanos,
+    /// Maximum number of sectors of a unit of a rebuild, resync or scrub, a power of two: also for a chunk that is larger,
+    /// unless one operation reads more at once.
+    pub background_unit_max: Sectors,
+    /// Maximum number of units between the first one that is not done and the last one that has begun.
+    pub background_window_max: u32,
+    /// Maximum number of units that one call may skip because the bitmap does not mark them.
+    pub background_skips_max: u32,
+    /// Maximum size of a piece of a request that writes zeroes without a payload.
+    pub range_piece_bytes_max: Bytes,
     /// Maximum number of media errors of one member that are repaired before the member fails.
     pub media_errors_max: u32,
     /// Number of entries of the ring of explained decisions.
@@ -159,6 +168,10 @@ impl Default for Limits {
             clean_delay: Nanos::from_millis(200),
             bitmap_clear_delay: Nanos::from_secs(5),
             checkpoint_interval: Nanos::from_secs(10),
+            background_unit_max: Sectors::kib(256),
+            background_window_max: WINDOW_ROWS_MAX,
+            background_skips_max: 65_536,
+            range_piece_bytes_max: Bytes::mib(16),
             media_errors_max: 20,
             trace_entries: 4096,
         }
@@ -263,6 +276,18 @@ impl Limits {
         ensure(self.ops_max >= 32, "at least 32 operations")?;
         ensure(self.commands_max >= 4 * u32::from(MEMBERS_MAX), "at least 512 drive commands")?;
         ensure(self.drive_depth_max >= 1, "a drive must be allowed one command")?;
-        ensure(self.rows_max.get() >= 8, "an operation must cover at least 4 KiB of a member")
+        ensure(self.rows_max.get() >= 8, "an operation must cover at least 4 KiB of a member")?;
+        let unit = self.background_unit_max;
+        ensure(
+            unit.get().is_power_of_two() && (Sectors::kib(4)..=Sectors(REGION_SECTORS)).contains(&unit),
+            "a unit of background work must be a power of two from 4 KiB to 1 MiB",
+        )?;
+        ensure(
+            (1..=WINDOW_ROWS_MAX).contains(&self.background_window_max),
+            "the window of background work must have 1 to 64 units",
+        )?;
+        ensure(self.background_skips_max >= 1, "a call must be allowed to skip a unit")?;
+        let range = self.range_piece_bytes_max;
+        ensure(!range.is_zero() && (range % frame).is_zero(), "a piece of zeroes must be a multiple of 4096 bytes")
     }
 }

@@ -65,6 +65,30 @@ flaws! {
     BitmapLate = "bitmap-late", "members are written before the bitmap's bit is durable";
     /// Rule 1.
     ActiveMarkLate = "active-mark-late", "members are written before their superblocks say that the array is active";
+    /// Rule 8, the units in work.
+    CheckpointAtNext = "checkpoint-at-next", "the checkpoint of a rebuild covers units that are still being written";
+    /// A pause changes nothing.
+    ResumeSkipsUnit = "resume-skips-a-unit", "a task that goes on after a pause leaves out a unit";
+    /// A member that refuses a write lacks it.
+    RefusalIgnored = "refusal-ignored", "a member that refuses a write with a media error stays, without the write";
+    /// A member that refuses a discard gets zeroes.
+    DiscardRefusalIgnored = "discard-refusal-ignored", "a member that refuses a discard gets no zeroes";
+    /// A stripe is discarded if all members read zeroes after it.
+    DiscardTrusted = "discard-trusted", "a stripe is discarded although a member promises no zeroes";
+    /// Addresses have 64 bits.
+    AddressCut = "address-cut", "commands of operations go to the lower 32 bits of their address";
+    /// A repair changes what is known to be wrong.
+    RepairGuesses = "repair-guesses", "a repair that knows no wrong member writes parity or copies anew";
+    /// A check of a degraded double parity compares the parity that is left.
+    DegradedCheckBlind = "degraded-check-blind", "a check compares nothing while a member is missing";
+    /// A set is optimal when the superblocks say so.
+    OptimalEarly = "optimal-early", "an array is called optimal while a member is being rebuilt";
+    /// A new name changes nothing else.
+    RenameMarksClean = "rename-marks-clean", "superblocks with a new name say that the array is clean";
+    /// A device that joins counts when it has the whole log.
+    JoinedEarly = "joined-early", "a journal device that joins counts before the log is copied";
+    /// A round of the journal flushes every set in session.
+    RoundOfOneSet = "round-of-one-set", "the journal's tail moves on after a flush of one of two arrays";
 }
 
 /// The planted bug, if any.

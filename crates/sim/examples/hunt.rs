@@ -1,10 +1,11 @@
-//! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--slice] [--unchanged]
-//! [--story SEED] [NAME...]`.
+//! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--threads COUNT]
+//! [--slice] [--unchanged] [--aimed | --random | --swarm] [--story SEED] [NAME...]`.
 //!
-//! Bugs in the engine are hunted by aimed runs, bugs of the driver loop by the runs in which tests find them. If a bug
-//! is not found within the given seconds of processor time, it is named, and the exit code is 1. `--slice` hunts the
-//! bugs with a known run that finds them, from that run on. `--unchanged` hunts no bug: it makes aimed runs of the
-//! engine without a bug, and none of them may lose data. `--story` prints the story of one aimed run.
+//! Bugs in the engine are hunted by the runs of `openraid torture`: aimed, random and swarm runs in turn, or by one of
+//! the three kinds. Bugs of the driver loop are hunted by the runs in which tests find them. If a bug is not found
+//! within the given seconds of processor time, it is named, and the exit code is 1. `--slice` hunts the bugs with a
+//! known run that finds them, from that run on. `--unchanged` hunts no bug: it makes runs of the engine without a bug,
+//! and none of them may lose data. `--story` prints the story of one run.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -13,16 +14,21 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use openraid_core::planted::Flaw;
-use openraid_sim::fault::{report, Bug, Scenario, Tally, Verdict};
+use openraid_sim::fault::{report, Bug, Known, Scenario, Tally, Verdict};
 
 /// Limit of the processor time for a bug: ten minutes on two processors.
 const CPU_MOST: u64 = 1200;
 /// Number of simultaneous runs.
 const THREADS: usize = 2;
 
+/// Makes the run of a seed.
+type Draw = fn(u64) -> Scenario;
+
 struct Options {
     cpu: Duration,
     first: u64,
+    threads: usize,
+    draw: Draw,
     slice: bool,
     unchanged: bool,
     story: Option<u64>,
@@ -33,6 +39,8 @@ fn options() -> Options {
     let mut options = Options {
         cpu: Duration::from_secs(CPU_MOST),
         first: 1,
+        threads: THREADS,
+        draw: Scenario::of,
         slice: false,
         unchanged: false,
         story: None,
@@ -45,6 +53,10 @@ fn options() -> Options {
             "--cpu" => options.cpu = Duration::from_secs(number()),
             "--first" => options.first = number(),
             "--story" => options.story = Some(number()),
+            "--threads" => options.threads = usize::try_from(number()).expect("few threads"),
+            "--aimed" => options.draw = Scenario::aimed,
+            "--random" => options.draw = Scenario::draw,
+            "--swarm" => options.draw = Scenario::swarm,
             "--slice" => options.slice = true,
             "--unchanged" => options.unchanged = true,
             _ => options.names.push(word),
@@ -71,9 +83,9 @@ fn cpu_time() -> Duration {
     Duration::from_nanos(nanos)
 }
 
-fn scenario(bug: Option<Bug>, seed: u64) -> Scenario {
+fn scenario(bug: Option<Bug>, draw: Draw, seed: u64) -> Scenario {
     match bug {
-        None | Some(Bug::Engine(_)) => Scenario::aimed(seed),
+        None | Some(Bug::Engine(_)) => draw(seed),
         Some(_) => Scenario::draw(seed),
     }
 }
@@ -81,14 +93,18 @@ fn scenario(bug: Option<Bug>, seed: u64) -> Scenario {
 fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
     let hunt = Mutex::new(Hunt::default());
     let known = bug.filter(|_| options.slice).and_then(Bug::known_run);
-    let first = known.unwrap_or(options.first);
+    let (draw, first): (Draw, u64) = match known {
+        Some(Known::Aimed(seed)) => (Scenario::aimed, seed),
+        Some(Known::Swarm(seed)) => (Scenario::swarm, seed),
+        None => (options.draw, options.first),
+    };
     let next = AtomicU64::new(first);
     let last = match (bug, options.slice) {
         (Some(bug), true) => first + bug.found_within() - 1,
         _ => u64::MAX,
     };
     std::thread::scope(|scope| {
-        for _ in 0..THREADS {
+        for _ in 0..options.threads {
             scope.spawn(|| loop {
                 let seed = next.fetch_add(1, Ordering::Relaxed);
                 let before = cpu_time();
@@ -98,7 +114,7 @@ fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
                         break;
                     }
                 }
-                let scenario = scenario(bug, seed);
+                let scenario = scenario(bug, draw, seed);
                 let report = report(&scenario, bug);
                 let mut hunt = hunt.lock().expect("no run panics here");
                 hunt.cpu += cpu_time().saturating_sub(before);
@@ -110,7 +126,7 @@ fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
                     Some(_) => {
                         hunt.otherwise.entry(head).or_insert(seed);
                     }
-                    None => println!("LOST, aimed seed {seed}: {}", text.lines().next().unwrap_or_default()),
+                    None => println!("LOST, seed {seed}: {}", text.lines().next().unwrap_or_default()),
                 }
             });
         }
@@ -142,7 +158,7 @@ fn main() -> ExitCode {
     let engine = || Flaw::ALL.iter().copied().map(Bug::Engine);
     if let Some(seed) = options.story {
         let bug = engine().find(|bug| options.names.iter().any(|name| name == bug.name()));
-        let scenario = Scenario::aimed(seed);
+        let scenario = (options.draw)(seed);
         let report = report(&scenario, bug);
         println!("{scenario}\n\n{}\n\n{:?}", report.story.join("\n"), report.verdict);
         return ExitCode::SUCCESS;
@@ -160,6 +176,12 @@ fn main() -> ExitCode {
         );
         for ((fault, phase), count) in &hunt.tally.pairs {
             println!("{count:>8}  {fault} / {phase}");
+        }
+        for ((fault, task), count) in &hunt.tally.tasks {
+            println!("{count:>8}  {fault} / {task}");
+        }
+        for ((state, action), count) in &hunt.tally.states {
+            println!("{count:>8}  {state} / {action}");
         }
         return if hunt.tally.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }

@@ -1,4 +1,4 @@
-//! Keeps a run as a file for a test: `keep [--aimed] SEED [FILE TITLE WHY CONDITION...]`, `keep --show FILE...`, or
+//! Keeps a run as a file for a test: `keep [--aimed | --swarm] SEED [FILE TITLE WHY CONDITION...]`, `keep --show FILE...`, or
 //! `keep --renew FILE FIRST LAST`.
 //!
 //! With a seed alone it prints the faults, phases and decisions that the run meets: choose the ones that the loss
@@ -32,10 +32,14 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     if words.first().is_some_and(|word| word == "--show") {
         return words[1..].iter().try_for_each(|file| show(file));
     }
-    let aimed = words.first().is_some_and(|word| word == "--aimed");
-    words.drain(..usize::from(aimed));
+    let draw: fn(u64) -> Scenario = match words.first().map(String::as_str) {
+        Some("--aimed") => Scenario::aimed,
+        Some("--swarm") => Scenario::swarm,
+        _ => Scenario::draw,
+    };
+    words.drain(..usize::from(words.first().is_some_and(|word| word.starts_with("--"))));
     let seed = words.first().and_then(|word| word.parse().ok()).ok_or("the first word is the seed of a run")?;
-    let scenario = if aimed { Scenario::aimed(seed) } else { Scenario::draw(seed) };
+    let scenario = draw(seed);
     let found = report(&scenario, None);
     let [_, file, title, why, conditions @ ..] = words.as_slice() else {
         println!("{scenario}\n{:?}", found.verdict);

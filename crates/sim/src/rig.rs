@@ -36,6 +36,8 @@ pub struct RigOptions {
     pub missing: SlotSet,
     /// The place of the superblock.
     pub metadata: MinorVersion,
+    /// Distance between the metadata of members and their data, besides the usual one.
+    pub far: Sectors,
     /// The time at which writes are acknowledged.
     pub write_cache: WriteCache,
     /// Whether the drives are disks.
@@ -44,6 +46,8 @@ pub struct RigOptions {
     pub latency: Latency,
     /// Whether discarded ranges of the drives read as zeroes; otherwise they may have any content.
     pub discard_zeroes: bool,
+    /// Whether the drives take the command that writes zeroes.
+    pub write_zeroes: bool,
 }
 
 impl RigOptions {
@@ -60,10 +64,12 @@ impl RigOptions {
             spares: 0,
             missing: SlotSet::EMPTY,
             metadata: MinorVersion::V1_2,
+            far: Sectors::ZERO,
             write_cache: WriteCache::Through,
             rotational: false,
             latency: Latency::FLASH,
             discard_zeroes: true,
+            write_zeroes: true,
         }
     }
 }
@@ -129,8 +135,8 @@ impl Rig {
             .map(|number| {
                 let spec = Self::drive_spec(&shape, number, options.junk, seed);
                 let spec = DriveSpec { capacity: spec.capacity + log_room(&options), ..spec };
-                let RigOptions { rotational, latency, discard_zeroes, .. } = options;
-                world.add_drive(DriveSpec { rotational, latency, discard_zeroes, ..spec })
+                let RigOptions { rotational, latency, discard_zeroes, write_zeroes, .. } = options;
+                world.add_drive(DriveSpec { rotational, latency, discard_zeroes, write_zeroes, ..spec })
             })
             .collect();
         let array = world.create(&shape, &drives, &options);

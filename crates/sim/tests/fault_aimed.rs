@@ -24,12 +24,17 @@ fn no_aimed_run_loses_anything_and_the_power_goes_in_every_phase() {
 }
 
 #[test]
-fn an_aimed_seed_is_a_run_and_every_second_run_of_the_torture_is_aimed() {
+fn an_aimed_seed_is_a_run_and_the_torture_takes_its_three_kinds_of_runs_in_turn() {
     for seed in seeds(4, 40) {
         let once = report(&Scenario::aimed(seed), None);
         let twice = report(&Scenario::aimed(seed), None);
         assert_eq!((once.verdict, once.story), (twice.verdict, twice.story), "seed {seed}");
-        assert_eq!(Scenario::of(seed).aimed, seed.is_multiple_of(2));
+        let expected = match seed % 4 {
+            0 | 2 => Scenario::aimed(seed),
+            1 => Scenario::draw(seed),
+            _ => Scenario::swarm(seed),
+        };
+        assert_eq!(Scenario::of(seed), expected);
         assert!(!Scenario::draw(seed).aimed);
     }
 }

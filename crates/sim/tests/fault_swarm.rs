@@ -1,7 +1,12 @@
-//! A slice of the swarm: no promised data is lost, whatever fails, and a seed gives the same run twice.
+//! A slice of the random and the swarm runs: no promised data is lost, whatever fails, and a seed gives the same run
+//! twice. What the runs draw is counted: a field of a run that never has a second value is a gap.
 
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use openraid_sim::fault::kept::value_of_each_field;
+use openraid_sim::fault::scenario::Action;
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Tally};
 use support::{seeds, unharmed};
 
@@ -11,8 +16,73 @@ const WHOLE: u64 = 20_000;
 
 #[test]
 fn nothing_promised_is_lost_in_any_run() {
-    let tally = unharmed(seeds(SLICE, WHOLE), Scenario::draw);
+    let tally = unharmed(seeds(SLICE, WHOLE), run_of);
     judge_coverage(&tally);
+    for fault in [
+        Fault::Refused,
+        Fault::DiscardRefused,
+        Fault::Reconnected,
+        Fault::StartWithout,
+        Fault::CheckDegraded,
+        Fault::JournalJoined,
+    ] {
+        assert!(tally.lines.keys().any(|line| line.fault == fault), "no run with: {fault}");
+    }
+    judge_pairs(&tally);
+}
+
+/// One run in four is a swarm run, the others are random ones.
+fn run_of(seed: u64) -> Scenario {
+    match seed % 4 {
+        3 => Scenario::swarm(seed),
+        _ => Scenario::draw(seed),
+    }
+}
+
+/// Each kind of task meets a power cut, and each state of a member most of the actions.
+fn judge_pairs(tally: &Tally) {
+    for task in ["rebuild", "replacement", "resync", "check", "repair", "task that is held"] {
+        assert!(tally.tasks.keys().any(|(fault, own)| *fault == Fault::Cut && *own == task), "no cut in: {task}");
+    }
+    let actions = Action::all_words().count();
+    for state in ["in sync", "being filled", "faulty", "missing", "spare", "replacement"] {
+        let met = tally.states.keys().filter(|(own, _)| *own == state).count();
+        assert!(3 * met > actions, "{state}: only {met} of {actions} actions");
+    }
+}
+
+/// Fields of a run that never have a second value, each with the reason.
+const CONSTANT: &[(&str, &str)] = &[
+    ("drive.fresh", "the drives of a run are new ones, or used ones: see used_drives"),
+    ("limits.work", "the least work area that the engine accepts"),
+    ("limits.requests_max", "small, so that it is full in every run"),
+    ("limits.pieces_max", "small, so that it is full in every run"),
+    ("limits.ops_max", "small, so that it is full in every run"),
+    ("limits.commands_max", "the least table of commands that the engine accepts"),
+    ("limits.drives_max", "a run has fewer drives"),
+    ("limits.trace_entries", "the engine never reads them"),
+];
+
+#[test]
+fn every_field_of_a_run_is_drawn_or_has_a_reason() {
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut actions = BTreeSet::new();
+    for seed in 1..2000 {
+        let scenario = Scenario::of(seed);
+        actions.extend(scenario.steps.iter().map(|step| step.action.word()));
+        for (key, value) in value_of_each_field(&scenario) {
+            values.entry(key).or_default().insert(value);
+        }
+    }
+    let constant: Vec<&String> = values.iter().filter(|(_, values)| values.len() < 2).map(|(key, _)| key).collect();
+    let unexplained: Vec<&&String> =
+        constant.iter().filter(|key| !CONSTANT.iter().any(|(known, _)| known == **key)).collect();
+    assert!(unexplained.is_empty(), "no run draws {unexplained:?}");
+    let drawn: Vec<&str> =
+        CONSTANT.iter().map(|(key, _)| *key).filter(|key| !constant.iter().any(|own| own == key)).collect();
+    assert!(drawn.is_empty(), "these are drawn now: {drawn:?}");
+    let missing: Vec<&str> = Action::all_words().filter(|word| !actions.contains(word)).collect();
+    assert!(missing.is_empty(), "no run has the actions {missing:?}");
 }
 
 /// A swarm without activity finds no bug.

@@ -17,6 +17,7 @@ use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
+use crate::planted::Flaw;
 
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);
@@ -48,7 +49,15 @@ impl Controller {
                 self.arrays.set_of(&self.sets, array).and_then(|id| self.sets.begin_scrub(id, mode, call))
             }
             AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
-            AdminCommand::Resume { array } => self.with_set(array, |set| set.tasks.pause(false)),
+            AdminCommand::Resume { array } => {
+                let skips = self.base.planted.has(Flaw::ResumeSkipsUnit);
+                self.with_set(array, |set| {
+                    set.tasks.pause(false);
+                    if skips {
+                        set.tasks.skip_a_unit();
+                    }
+                })
+            }
             AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
             AdminCommand::AttachJournal(found) => self.journal.attach(&found, &mut self.base, &mut self.sets),
             AdminCommand::DetachJournal => {
@@ -98,7 +107,15 @@ impl Controller {
         let Some(metadata) = &mut self.sets.get_mut(id).metadata else {
             return Err(AdminError::NotPossible("a raw drive has no superblock for a name"));
         };
-        if metadata.rename(name) {
+        let is_new = metadata.rename(name);
+        if is_new && self.base.planted.has(Flaw::RenameMarksClean) {
+            let generation = metadata.request();
+            let mark = &mut self.sets.get_mut(id).mark;
+            if mark.is_active() {
+                mark.unmark_with(generation);
+            }
+        }
+        if is_new {
             self.sets.changed(id, Change::Marks);
         }
         Ok(AdminOutcome::Done)

@@ -269,7 +269,7 @@ impl Set {
             bitmap: None,
             ppl: None,
             consistency: Consistency::Everywhere,
-            tasks: SetTasks::new(),
+            tasks: SetTasks::new(limits),
             policy: Policy::default(),
             reasons: ReasonCounts::default(),
             ops: 0,

@@ -6,11 +6,12 @@ use openraid_units::{ArrayId, DriveId, Instant, Sectors, Slot};
 
 use super::set::{Life, Set};
 use super::volume::Volume;
-use crate::admin::{ArrayStatus, Health, MemberState, MemberStatus, TaskStatus};
+use crate::admin::{ArrayStatus, Health, MemberState, MemberStatus, TaskKind, TaskStatus};
 use crate::cache::figures::CacheFigures;
 use crate::controller::Controller;
 use crate::io::channel::DriveLoad;
 use crate::occupancy::Occupied;
+use crate::planted::Flaw;
 
 impl Controller {
     /// Work of a drive since it was attached, at this time, which is not before that of the last `advance`.
@@ -40,6 +41,9 @@ impl Controller {
             Health::Degraded => 1,
             Health::Failed => 2,
         })?;
+        let early = self.base.planted.has(Flaw::OptimalEarly) && health == Health::Degraded;
+        let rebuilds = |set: &&Set| set.tasks.current().is_some_and(|task| task.kind() == TaskKind::Rebuild);
+        let health = if early && sets.iter().any(rebuilds) { Health::Optimal } else { health };
         let direct = matches!(array.volume, Volume::Direct(_)).then(|| sets[0]);
         let metadata = direct.and_then(|s| s.metadata.as_ref());
         Some(ArrayStatus {
@@ -94,7 +98,7 @@ impl Controller {
         let mut state = member.state;
         if let (MemberState::Rebuilding { to }, Some(task)) = (&mut state, set.tasks.current()) {
             let mine = task.slot() == member.slot();
-            if mine && (member.is_replacement() == (task.kind() == crate::admin::TaskKind::Replace)) {
+            if mine && (member.is_replacement() == (task.kind() == TaskKind::Replace)) {
                 *to = task.done_sectors();
             }
         }

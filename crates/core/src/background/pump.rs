@@ -3,7 +3,7 @@
 //! ```text
 //!  pump_set: intent -> session -> metadata -> partial parity log -> bitmap -> start_task -> pump_task -> repairs
 //!  rate:     task.next_unit_at moves by unit / rate for each unit that begins (`rebuild.rate`, `scrub.rate`)
-//!  depth:    at most `background.depth` units in flight, within a window of `WINDOW_ROWS_MAX`
+//!  depth:    at most `background.depth` units in flight, within a window of `Limits::background_window_max`
 //! ```
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
@@ -23,14 +23,11 @@ use crate::io::lock::Locks;
 use crate::io::op::{BackgroundData, BackgroundKind, Op, TaskUnit, UnitRange};
 use crate::io::ops::Ops;
 use crate::io::search::Part;
-use crate::limits::{Limits, WINDOW_ROWS_MAX};
+use crate::limits::Limits;
 use crate::planted::Flaw;
 use crate::planted::Planted;
 use crate::scrub::AbortReason;
 use crate::slots::SlotSet;
-
-/// Maximum number of units that one call may skip because the bitmap does not mark them.
-const SKIPS_MAX: u32 = 65_536;
 
 impl Locks {
     /// Is an operation in work in the range of a unit? If it is a write, it may have been planned before the unit was
@@ -139,7 +136,7 @@ impl Sets {
             return false;
         }
         task.finishing = finished;
-        task.flushed = task.position;
+        task.flushed = if planted.has(Flaw::CheckpointAtNext) { task.next } else { task.position };
         task.next_checkpoint = now + interval;
         let issued = self.flush_members(id, Owner::CheckpointFlush, call);
         self.get_mut(id).tasks.begin_flushes(issued);
@@ -247,7 +244,7 @@ impl Sets {
             let Some(op) = op else {
                 task.unit_done(unit);
                 skips += 1;
-                if skips == SKIPS_MAX {
+                if skips == call.limits().background_skips_max {
                     self.look();
                     break;
                 }
@@ -323,8 +320,9 @@ impl Set {
     fn may_begin_unit(&self) -> bool {
         let Some(task) = &self.tasks.task else { return false };
         let recorded = self.metadata.as_ref().is_some_and(|m| m.durable() >= task.generation);
-        let free = task.in_flight < self.policy().background_depth.min(WINDOW_ROWS_MAX)
-            && task.next - task.position < u64::from(WINDOW_ROWS_MAX);
+        let window = self.tasks.window_max;
+        let free = task.in_flight < self.policy().background_depth.min(window)
+            && task.next - task.position < u64::from(window);
         !self.tasks.is_paused() && recorded && free && task.next < task.end
     }
 }

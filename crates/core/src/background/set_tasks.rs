@@ -7,6 +7,7 @@ use openraid_units::{MemberLba, Sectors, Slot};
 
 use super::Task;
 use crate::admin::TaskKind;
+use crate::limits::Limits;
 use crate::scrub::{AbortReason, Gap, Scrub, ScrubMode, ScrubStatus};
 
 /// Maximum number of ranges that wait for a repair. Further ones are found again when they are read again.
@@ -40,10 +41,14 @@ pub(crate) struct SetTasks {
     repairing: u32,
     /// Number of flushes under way before a checkpoint.
     flushes: u32,
+    /// Maximum number of sectors of a unit of a task.
+    pub(super) unit_max: u64,
+    /// Maximum number of units in the window of a task.
+    pub(super) window_max: u32,
 }
 
 impl SetTasks {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             task: None,
             last_id: 0,
@@ -54,6 +59,8 @@ impl SetTasks {
             repairs: VecDeque::with_capacity(REPAIRS_MAX + 1),
             repairing: 0,
             flushes: 0,
+            unit_max: limits.background_unit_max.get(),
+            window_max: limits.background_window_max,
         }
     }
 
@@ -147,6 +154,15 @@ impl SetTasks {
         self.paused = is_paused;
     }
 
+    /// Leave out the next unit of the task: a planted bug.
+    pub(crate) fn skip_a_unit(&mut self) {
+        if let Some(task) = self.task.as_mut().filter(|task| task.next < task.end) {
+            let unit = task.next;
+            task.next += 1;
+            task.unit_done(unit);
+        }
+    }
+
     pub(crate) const fn is_paused(&self) -> bool {
         self.paused
     }
@@ -236,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_range_waits_once_for_its_repair_and_no_more_than_64_do() {
-        let mut tasks = SetTasks::new();
+        let mut tasks = SetTasks::new(&Limits::small());
         assert!(tasks.want_repair(repair(0)) && !tasks.want_repair(repair(0)));
         assert_eq!((1..100).filter(|number| tasks.want_repair(repair(number * 64))).count(), 63);
         assert_eq!(tasks.next_repair(), Some(repair(0)));
@@ -247,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_rest_of_a_range_is_repaired_next_and_four_repairs_are_in_work_at_the_most() {
-        let mut tasks = SetTasks::new();
+        let mut tasks = SetTasks::new(&Limits::small());
         (0..8).for_each(|number| assert!(tasks.want_repair(repair(number * 64))));
         for _ in 0..4 {
             assert!(tasks.may_repair());
@@ -262,14 +278,14 @@ mod tests {
 
     #[test]
     fn a_checkpoint_is_stored_after_the_last_of_its_flushes() {
-        let mut tasks = SetTasks::new();
+        let mut tasks = SetTasks::new(&Limits::small());
         tasks.begin_flushes(2);
         assert!(tasks.has_flushes() && !tasks.end_flush() && tasks.end_flush() && !tasks.has_flushes());
     }
 
     #[test]
     fn each_task_and_each_check_that_cannot_begin_has_a_number_of_its_own() {
-        let mut tasks = SetTasks::new();
+        let mut tasks = SetTasks::new(&Limits::small());
         assert_eq!([tasks.next_id(), tasks.next_id()], [1, 2]);
         tasks.begin_scrub(ScrubMode::Repair, Gap::NONE);
         assert_eq!((tasks.scrub_mode(), tasks.mismatches(), tasks.scrub_status()), (ScrubMode::Repair, 0, None));

@@ -19,9 +19,6 @@ use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::scrub::AbortReason;
 
-/// Sectors of a unit of a mirrored set: 256 KiB, or a chunk if that is smaller. Both are powers of two, so that no unit
-/// crosses a region.
-const MIRROR_UNIT_SECTORS: u64 = 512;
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
 /// commands than the order of its reads saves.
 const PARITY_UNIT_SECTORS_MIN: u64 = 128;
@@ -197,10 +194,12 @@ impl Sets {
 impl Set {
     /// Sectors of a unit and of the whole for a task of this kind.
     fn task_space(&self, kind: TaskKind) -> (u64, u64) {
+        let most = self.tasks.unit_max;
         match self.geometry() {
             Geometry::Parity(parity) => (self.parity_unit(parity.chunk()), parity.member_extent().get()),
             Geometry::Mirror(mirror) => {
-                let unit = mirror.chunk().map_or(MIRROR_UNIT_SECTORS, |c| c.get().min(MIRROR_UNIT_SECTORS));
+                // Both are powers of two, so that no unit crosses a region.
+                let unit = mirror.chunk().map_or(most, |c| c.get().min(most));
                 let of_member = matches!(kind, TaskKind::Rebuild | TaskKind::Replace);
                 (unit, if of_member { mirror.member_extent().get() } else { mirror.capacity().get() })
             }
@@ -213,7 +212,7 @@ impl Set {
     /// then each at its second. Chunks are powers of two, and so are units.
     fn parity_unit(&self, chunk: Sectors) -> u64 {
         let at_once = 1 << u64::from(self.rows_max()).ilog2();
-        chunk.get().min(PARITY_UNIT_SECTORS_MIN.max(at_once))
+        chunk.get().min(PARITY_UNIT_SECTORS_MIN.min(self.tasks.unit_max).max(at_once))
     }
 
     /// The replacement is complete. Its superblock must say this before the old member is recorded as faulty. If the

@@ -16,6 +16,7 @@ use crate::io::job::Job;
 use crate::io::op::{Computation, Op, OpKind, Phase, Plan};
 use crate::io::op_io::OpIo;
 use crate::io::plan::plan_recovery;
+use crate::planted::Flaw;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slots::SlotSet;
@@ -520,6 +521,8 @@ impl OpIo<'_> {
         } else {
             op.plan.read.len() > 1
         };
+        let blind = self.call.planted().has(Flaw::DegradedCheckBlind) && !self.sets.get(op.set).missing().is_empty();
+        let enough = enough && !blind;
         // Degraded rows have no redundancy to compare with. That they could be read is the whole result.
         if !enough {
             self.sets.note_uncompared(&op);
@@ -585,6 +588,9 @@ impl OpIo<'_> {
         let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
         let rewritten = match mode {
             Some(ScrubMode::TrustData) => self.sets.copies_of_data(&op),
+            Some(ScrubMode::Repair) if slot.is_none() && self.call.planted().has(Flaw::RepairGuesses) => {
+                self.sets.copies_of_data(&op)
+            }
             Some(ScrubMode::Repair) => slot.map_or(SlotSet::EMPTY, SlotSet::one),
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };

@@ -31,6 +31,7 @@ use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
 use crate::limits::SEARCH_WAYS;
+use crate::planted::Flaw;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 
@@ -307,7 +308,7 @@ impl OpIo<'_> {
     }
 
     /// A discard is advisory, but redundancy must match after it. If the other members read zeroes now, the member that
-    /// refused gets zeroes; if it refuses these too, it fails. On a mirror whose discarded blocks may read as anything,
+    /// refused gets zeroes, as data if it has no other way; if it refuses these too, it fails. On a mirror whose discarded blocks may read as anything,
     /// copies may differ, and the refusal has no consequence. A discard that was given up may still be executed over
     /// data that is written next, so its member fails.
     fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
@@ -320,6 +321,7 @@ impl OpIo<'_> {
                 None
             }
             CommandError::Drive(_) if !must_fit => None,
+            CommandError::Drive(_) if self.call.planted().has(Flaw::DiscardRefusalIgnored) => None,
             CommandError::Drive(refused) if refused != DriveError::Gone && zeroes => {
                 self.note(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
@@ -414,7 +416,8 @@ impl OpIo<'_> {
             self.write_zeroes_plainly(index, command);
             return None;
         }
-        if matches!(error, CommandError::Drive(DriveError::Media { .. })) && self.write_again(index, command) {
+        let media = matches!(error, CommandError::Drive(DriveError::Media { .. }));
+        if media && (self.call.planted().has(Flaw::RefusalIgnored) || self.write_again(index, command)) {
             return None;
         }
         let reason = match error {

@@ -1,7 +1,7 @@
 //! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
 //! made in its final place.
 
-use openraid_units::{PoolOffset, SetId, Slot};
+use openraid_units::{DriveLba, PoolOffset, SetId, Slot};
 
 use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
@@ -15,6 +15,7 @@ use crate::io::command_errors::MemberRange;
 use crate::io::op::{Op, OpKind, Payload, WorksFor};
 use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
+use crate::planted::Flaw;
 use crate::requests::Requests;
 use crate::slab::Key;
 use crate::slots::SlotSet;
@@ -121,6 +122,9 @@ impl Ops {
 
 impl OpIo<'_> {
     pub(super) fn push_op_command(&mut self, index: u32, command: Command) {
+        let cut = self.call.planted().has(Flaw::AddressCut);
+        let lba = if cut { DriveLba(command.lba.get() & u64::from(u32::MAX)) } else { command.lba };
+        let command = Command { lba, ..command };
         self.ops[index].pending += 1;
         let (key, waits) = self.call.send(command);
         if self.call.keeps_steps() {

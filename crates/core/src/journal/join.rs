@@ -37,6 +37,7 @@ use crate::call::Call;
 use crate::controller::CommandError;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
+use crate::planted::Flaw;
 
 /// The progress of a join. See the module header.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -299,6 +300,9 @@ impl Journal {
 
     /// Read the next piece of the log from the device that works.
     fn copy_next(&mut self, sets: &mut Sets, call: &mut Call) -> bool {
+        if call.planted().has(Flaw::JoinedEarly) {
+            return self.announce(sets);
+        }
         let Some(place) = self.next_to_copy() else { return self.announce(sets) };
         let working = self.working_from(0).expect("it is live");
         self.join.issued();

@@ -251,7 +251,8 @@ impl Journal {
         self.round = Round::Flushing { plan, pending: 0, failed: false };
         for id in sets.numbers() {
             let takes = |set: &Set| set.journal.has_session() && set.takes_flush();
-            if sets.find(id).is_some_and(takes) && !planted.has(Flaw::TailUnflushed) {
+            let unflushed = planted.has(Flaw::TailUnflushed) || planted.has(Flaw::RoundOfOneSet) && id.0 > 0;
+            if sets.find(id).is_some_and(takes) && !unflushed {
                 let key = ops.put(Op::flush(id));
                 sets.get_mut(id).begin_op();
                 ops.wake(key.index);

@@ -20,7 +20,7 @@ mod waits;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_units::Instant;
+use openraid_units::{Bytes, Instant};
 
 use crate::cache::readahead::AHEAD_REQUESTS_MAX;
 #[cfg(test)]
@@ -41,6 +41,8 @@ pub(crate) struct Requests {
     submitted: VecDeque<BlockRequest>,
     /// Maximum number of requests of hosts.
     requests_max: u32,
+    /// Maximum size of a piece that writes zeroes without a payload.
+    range_piece_max: Bytes,
     table: Slab<Request>,
     /// Number of requests in the table that are read-ahead.
     ahead: u32,
@@ -65,6 +67,7 @@ impl Requests {
         Self {
             submitted: VecDeque::with_capacity(limits.requests_max as usize),
             requests_max: limits.requests_max,
+            range_piece_max: limits.range_piece_bytes_max,
             table: Slab::new(limits.requests_max + AHEAD_REQUESTS_MAX),
             ahead: 0,
             admitted: 0,

@@ -6,14 +6,15 @@ use crate::actions::Actions;
 use crate::array::set::Member;
 use crate::array::sets::Sets;
 use crate::cache::sync::Synced;
+use crate::call::Base;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
-use crate::io::channel::Channels;
 use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::op::{HostRange, Op};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
+use crate::planted::Flaw;
 use crate::reason::Reason;
 use crate::requests::Requests;
 use crate::steps::What;
@@ -46,19 +47,14 @@ impl Requests {
 impl Sets {
     /// The operation that discards the first part of an extent, and the length of that part. There is no operation if
     /// the members cannot keep parity right.
-    fn discard_op(
-        &self,
-        channels: &Channels,
-        request: u32,
-        set_id: SetId,
-        at: SetLba,
-        len: Sectors,
-    ) -> (Sectors, Option<Op>) {
-        let set = self.get(set_id);
+    fn discard_op(&self, base: &Base, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
+        let (set, channels) = (self.get(set_id), &base.channels);
         let op = |range| Op::discard(set_id, range).for_request(request);
         let info = |m: &Member| channels.get(m.drive()).map(|c| c.info());
         if let Geometry::Parity(parity) = set.geometry() {
-            let safe = self.discards_to_zeroes(channels, set_id);
+            let trusted = base.planted.has(Flaw::DiscardTrusted)
+                && set.members().iter().filter(|m| m.is_active()).all(|m| info(m).is_some_and(|i| i.discard));
+            let safe = trusted || self.discards_to_zeroes(channels, set_id);
             let (stripe, column, within) = parity.locate(at);
             let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
             if !safe || column != 0 || !within.is_zero() || len < to_end {
@@ -120,7 +116,7 @@ impl Controller {
             return false;
         }
         let (skip, op) = if plain {
-            self.sets.discard_op(&self.base.channels, index, set_id, set_lba, len)
+            self.sets.discard_op(&self.base, index, set_id, set_lba, len)
         } else {
             // A discard is advisory, and the journal would have to record it.
             (len, None)

@@ -16,8 +16,6 @@ const PIECES_PER_REQUEST_MAX: u32 = 8;
 /// Maximum number of pieces of a write that wait for payload at once. So a host that announces payload and does not
 /// send it holds no more frames.
 const PIECES_RECEIVING_MAX: u32 = 2;
-/// Maximum size of a piece without payload. It may be larger than others, because it holds no frames.
-const RANGE_PIECE_BYTES_MAX: u64 = 16 << 20;
 
 /// The origin of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -255,9 +253,10 @@ impl Request {
     }
 
     /// Length of the next piece, and the bytes of frames that it needs. `block` is the block size of the array, a power
-    /// of two. A piece with payload ends at a multiple of `piece_max`, or with the request.
+    /// of two. A piece with payload ends at a multiple of `piece_max`, or with the request. A piece without payload may
+    /// have `range_max` bytes, because it holds no frames.
     #[inline(always)]
-    pub(super) fn next_piece(&self, block: Bytes, piece_max: Divisor) -> (u64, u64) {
+    pub(super) fn next_piece(&self, block: Bytes, piece_max: Divisor, range_max: Bytes) -> (u64, u64) {
         let start = self.next_start();
         let left = self.request.len - self.own().cut;
         let block = block.get();
@@ -269,7 +268,7 @@ impl Request {
                 return (left.min(block - head), block);
             }
             let whole = left & !mask;
-            return if whole == 0 { (left, block) } else { (whole.min(RANGE_PIECE_BYTES_MAX), 0) };
+            return if whole == 0 { (left, block) } else { (whole.min(range_max.get()), 0) };
         }
         // Cut at multiples of the piece size, so that pieces do not divide more stripes than they must.
         let to_boundary = piece_max.by() - piece_max.remainder(start);
@@ -435,7 +434,7 @@ mod tests {
         let mut pieces = Vec::new();
         assert!(request.begin_to_want());
         while pieces.len() < 100 {
-            let (bytes, frames) = request.next_piece(Bytes(block), Divisor::new(piece_max));
+            let (bytes, frames) = request.next_piece(Bytes(block), Divisor::new(piece_max), Bytes::mib(16));
             let start = request.next_start();
             assert_eq!(request.cut_piece(bytes), start - offset);
             pieces.push((start, bytes, frames));

@@ -126,7 +126,7 @@ impl Requests {
     fn take_frames(&mut self, index: u32, arrays: &Arrays, host: &mut Frames) -> Option<(u64, Option<Run>)> {
         let request = &self.table[index];
         let array = arrays.get(request.array());
-        let (len, frames) = request.next_piece(array.block().bytes(), array.piece());
+        let (len, frames) = request.next_piece(array.block().bytes(), array.piece(), self.range_piece_max);
         if frames == 0 {
             return Some((len, None));
         }

@@ -47,7 +47,7 @@ impl Requests {
         let (block, mut most) = (array.block().bytes(), array.piece().by());
         while most > FRAME_BYTES {
             most = (most / 2).next_multiple_of(FRAME_BYTES);
-            let (len, frames) = request.next_piece(block, Divisor::new(most));
+            let (len, frames) = request.next_piece(block, Divisor::new(most), self.range_piece_max);
             if let Some(run) = host.take(frames) {
                 return Some((len, run));
             }

@@ -92,6 +92,8 @@ pub struct Faults {
     pub writes: Option<DriveError>,
     /// The next write, discard or zeroing ends with this error and has no effect.
     pub next_write: Option<DriveError>,
+    /// The next write inside of this range ends with a media error and has no effect; the one after it is carried out.
+    pub refuse_next: Option<(DriveLba, Sectors)>,
     /// There is no space left for these sectors, as in a sparse file on a full file system: a write to any of them is
     /// refused.
     pub no_space: Option<(DriveLba, Sectors)>,
@@ -137,7 +139,7 @@ impl Faults {
     /// Whether any fault is active that sooner or later takes the drive out of service.
     #[must_use]
     pub fn is_failing(&self) -> bool {
-        self.gone || self.hang || self.writes.is_some() || self.flushes || self.reads
+        self.gone || self.hang || self.writes.is_some() || self.flushes || self.reads || self.refuse_next.is_some()
     }
     /// Make every sector good.
     pub fn clear_defects(&mut self) {

@@ -15,6 +15,8 @@
 //! writes. So writes are torn and reordered sector by sector. A flush covers only the writes that completed before it
 //! was issued.
 
+mod power;
+
 use std::collections::BTreeMap;
 
 use openraid_core::actions::{DriveCommand, DriveOp};
@@ -338,6 +340,11 @@ impl MemoryDrive {
         if let Some(error) = self.faults.next_write.take() {
             return Err(error);
         }
+        let inside = |(lba, len): (DriveLba, Sectors)| lba <= command.lba && command.lba + command.len <= lba + len;
+        if !matches!(command.op, DriveOp::Discard) && self.faults.refuse_next.is_some_and(inside) {
+            self.faults.refuse_next = None;
+            return Err(DriveError::Media { lba: command.lba });
+        }
         let overlaps = |(lba, len): (DriveLba, Sectors)| command.lba < lba + len && lba < command.lba + command.len;
         if self.faults.no_space.is_some_and(overlaps) {
             return Err(DriveError::NoSpace);
@@ -445,91 +452,6 @@ impl MemoryDrive {
             if end < cached_end {
                 self.cached.push(cached.part(end, cached_end - end));
             }
-        }
-    }
-
-    /// Release all stuck commands. Returns their tags, which must be finished soon. New commands are answered again.
-    pub fn release(&mut self) -> Vec<Tag> {
-        self.faults.hang = false;
-        let stuck = self.issued.values_mut().filter(|issued| issued.stuck);
-        stuck
-            .map(|issued| {
-                issued.stuck = false;
-                issued.command.tag
-            })
-            .collect()
-    }
-
-    /// Pull the drive: stuck commands end as well. Returns their tags, which must be finished.
-    pub fn pull(&mut self) -> Vec<Tag> {
-        let stuck = self.release();
-        self.faults.gone = true;
-        stuck
-    }
-
-    /// Return the same drive with its content. Its cache had power all the time.
-    pub fn put_back(&mut self) {
-        self.faults.gone = false;
-    }
-
-    /// The controller that issued the commands has ended, but the drive runs: each command in flight is carried out or
-    /// not.
-    pub fn forget_commands(&mut self) {
-        for tag in self.issued.keys().copied().collect::<Vec<_>>() {
-            if self.issued[&tag].command.op != DriveOp::Read && self.random.chance(1, 2) {
-                // No receiver is left for the result.
-                let _ = self.finish(Tag(tag), None);
-            }
-        }
-        self.issued.clear();
-        self.faults.hang = false;
-    }
-
-    /// Cut the power: every command is forgotten, and every unflushed sector is kept or lost.
-    pub fn cut_power(&mut self) {
-        self.interrupt();
-        self.issued.clear();
-        self.faults.hang = false;
-    }
-
-    /// Cut the power of this drive alone: the drive is absent, and commands in flight and later ones end with an error.
-    /// Returns the tags of stuck commands, which must be finished.
-    pub fn vanish(&mut self) -> Vec<Tag> {
-        let lost: Vec<_> = self.in_doubt().collect();
-        self.faults.torn.extend(lost);
-        self.interrupt();
-        self.pull()
-    }
-
-    /// Add the writes in flight to the writes that a power cut may undo, and cut the power.
-    fn interrupt(&mut self) {
-        for issued in self.issued.values() {
-            let command = issued.command;
-            let content = match command.op {
-                DriveOp::Read | DriveOp::Flush => continue,
-                DriveOp::Write { .. } => Content::Bytes(issued.bytes.clone().expect("a write has bytes")),
-                DriveOp::WriteZeroes { .. } | DriveOp::Discard => Content::Zeroes,
-            };
-            self.cached.push(Cached { sequence: self.sequence, lba: command.lba, len: command.len, content });
-            self.sequence += 1;
-        }
-        self.lose_cached();
-    }
-
-    /// Each sector of the cache reaches the medium or is lost. The share of kept sectors is drawn first, so that the
-    /// cases all and none happen, too.
-    fn lose_cached(&mut self) {
-        let kept = *self.random.pick(&[0, 1, 4, 7, 8]);
-        let cached = std::mem::take(&mut self.cached);
-        for cached in &cached {
-            for sector in 0..cached.len.get() {
-                if self.random.chance(kept, 8) {
-                    cached.part(cached.lba + Sectors(sector), Sectors(1)).apply(&mut self.durable);
-                }
-            }
-        }
-        for cached in &cached {
-            self.current.copy_from(&self.durable, cached.lba, cached.len);
         }
     }
 

@@ -40,12 +40,13 @@ const THEMES: [Theme; 6] =
     [Theme::MirrorJournal, Theme::Journal, Theme::Bitmap, Theme::PartialLog, Theme::Filling, Theme::Members];
 
 impl Scenario {
-    /// The torture's run for a seed: every second one is aimed.
+    /// The torture's run for a seed: every second one is aimed, and every fourth one is a swarm run.
     #[must_use]
     pub fn of(seed: u64) -> Self {
-        match seed.is_multiple_of(2) {
-            true => Self::aimed(seed),
-            false => Self::draw(seed),
+        match seed % 4 {
+            0 | 2 => Self::aimed(seed),
+            1 => Self::draw(seed),
+            _ => Self::swarm(seed),
         }
     }
 

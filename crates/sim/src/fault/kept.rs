@@ -140,6 +140,15 @@ impl fmt::Display for Kept {
     }
 }
 
+/// The keys and values of all fields of a scenario except its steps, in the words of a file.
+#[must_use]
+pub fn value_of_each_field(scenario: &Scenario) -> Vec<(String, String)> {
+    let mut writer = Writer::default();
+    fields::all(&mut scenario.clone(), &mut writer);
+    let pair = |line: &str| line.split_once(" = ").map(|(key, value)| (key.to_owned(), value.to_owned()));
+    writer.text().lines().filter_map(pair).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,13 +21,14 @@ pub mod run;
 pub mod scenario;
 pub mod set;
 pub mod shrink;
+pub mod swarm;
 pub mod verdict;
 mod worded;
 pub mod words;
 
 pub use kept::{Condition, Kept};
 pub use phase::Phase;
-pub use planted::Bug;
+pub use planted::{Bug, Known};
 pub use report::report;
 pub use run::{run, Account};
 pub use scenario::{Mode, Scenario};

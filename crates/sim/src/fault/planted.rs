@@ -137,6 +137,15 @@ bugs! {
     ZeroesForgotten = "zeroes-forgotten", "zeroing is answered and not sent to the drives", 50;
 }
 
+/// A run that is known to find a bug: its kind and its seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// [`Scenario::aimed`](super::Scenario::aimed) of this seed.
+    Aimed(u64),
+    /// [`Scenario::swarm`](super::Scenario::swarm) of this seed.
+    Swarm(u64),
+}
+
 impl Bug {
     /// Whether this verdict shows the bug, and not a side effect of the planting. It does if the report is from the
     /// judge of bytes, of redundancy, of frames or of a patrol, or says that the array or the journal is refused.
@@ -160,10 +169,10 @@ impl Bug {
         }
     }
 
-    /// The seed of an aimed run that finds the bug, if the bug is in the engine.
+    /// A run that finds the bug, if the bug is in the engine.
     #[cfg(feature = "planted")]
     #[must_use]
-    pub const fn known_run(self) -> Option<u64> {
+    pub const fn known_run(self) -> Option<Known> {
         match self {
             Self::Engine(flaw) => Some(engine::known_run(flaw)),
             _ => None,

@@ -127,6 +127,30 @@ pub enum Action {
     CutAndBack(Option<u64>),
     /// Time passes until the engine reaches this phase. If true, hosts continue to make requests.
     Until(Phase, bool),
+    /// The next write to a member is refused once; the medium is good.
+    Refuse,
+    /// A drive refuses discards from now on, or takes them again.
+    RefuseDiscards,
+    /// The connection to a drive is away for this time. Its commands under way are repeated afterwards.
+    Reconnect(Nanos),
+    /// The background work of a set is held.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// A check or a repair is stopped.
+    StopScrub,
+    /// A set gets another name.
+    Rename,
+    /// The server stops, and the bitmap of a set is removed or made again before the next start.
+    Consistency,
+    /// The server stops, and starts without the drives and journal devices that this number chooses.
+    StartWithout(u64),
+    /// Bits flip in this number of places of a degraded set, and a check counts them.
+    CheckDegraded(u64),
+    /// A dropped device of the journal joins again while arrays run.
+    JournalJoin,
+    /// The journal is taken out of use and into use again.
+    JournalAgain,
     /// A device of the journal fails.
     JournalLose(Loss),
     /// The devices of the journal work again.
@@ -151,6 +175,17 @@ pub struct JournalSpec {
     pub block: BlockSize,
     /// Whether the devices lose unflushed writes.
     pub volatile: bool,
+}
+
+/// What only swarm runs have.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Extras {
+    /// Each drive has a kind of its own.
+    pub mixed: bool,
+    /// Distance between the metadata of members and their data, besides the usual one.
+    pub far: Sectors,
+    /// Whether a second array has the same journal, cache and pool.
+    pub beside: bool,
 }
 
 /// An action and its seed.
@@ -214,6 +249,8 @@ pub struct Scenario {
     pub load: Load,
     /// Whether the cuts are aimed: see `aim`.
     pub aimed: bool,
+    /// What only swarm runs have.
+    pub extras: Extras,
     /// The actions, in order.
     pub steps: Vec<Step>,
 }
@@ -261,6 +298,7 @@ impl Scenario {
             stable_reads: random.chance(1, 2),
             load: draw_load(&mut random),
             aimed: false,
+            extras: Extras::default(),
             steps: Vec::new(),
         };
         let count = random.between(STEPS_LEAST, STEPS_MOST);

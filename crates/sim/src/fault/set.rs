@@ -10,7 +10,7 @@ use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
 use openraid_core::array::assemble::{Assembly, Membership};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
-use openraid_format::{Role, Superblock, Uuid};
+use openraid_format::{Role, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 use super::rows::Rows;
@@ -69,6 +69,10 @@ pub struct Set {
     /// Drives that call themselves members and are not, each with the number of writes answered when it was first seen
     /// outside of the set.
     pub left: BTreeMap<DriveId, u64>,
+    /// The names that the set may have: the last one, and older ones until it is at rest.
+    pub names: Vec<SetName>,
+    /// The places of the bitmap on drives from which it was removed.
+    pub bitmaps: BTreeMap<DriveId, Option<i32>>,
     /// Whether the journal had all writes under way when the last controller ended.
     pub journalled: bool,
     /// The members by place, as of the last run of the set.
@@ -136,6 +140,8 @@ impl Set {
             whole: false,
             armed: false,
             left: BTreeMap::new(),
+            names: Vec::new(),
+            bitmaps: BTreeMap::new(),
             journalled: false,
             places: Vec::new(),
             starts: BTreeMap::new(),

@@ -124,6 +124,18 @@ worded! {
     Misread = "misdirected read";
     /// A read with a bit that flipped on the way.
     FlipOnTheWay = "bit flips on the way";
+    /// A drive refused one write.
+    Refused = "write refused once";
+    /// A drive refused discards.
+    DiscardRefused = "discards refused";
+    /// The connection to a drive was away, and commands were repeated.
+    Reconnected = "drive reconnected";
+    /// A start without some drives.
+    StartWithout = "start without some drives";
+    /// A check of a degraded array that can still compare.
+    CheckDegraded = "check of a degraded array";
+    /// A device of the journal joined again.
+    JournalJoined = "journal device joins";
     /// Power cut of all parts, and a member was lost for good.
     CutAndLoss = "power cut with a member";
     /// Power cut while a journal was replayed.
@@ -157,6 +169,10 @@ pub struct Counts {
     pub faults: BTreeMap<Fault, u64>,
     /// The number of each fault in each phase of the engine.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
+    /// The number of each fault during each kind of background task.
+    pub tasks: BTreeMap<(Fault, &'static str), u64>,
+    /// The number of each action while a member was in each state.
+    pub states: BTreeMap<(&'static str, &'static str), u64>,
     /// Kinds of the engine's decisions, as reported by its controllers after each step and before each end.
     pub reasons: BTreeSet<Reason>,
 }
@@ -240,6 +256,10 @@ pub struct Tally {
     pub lines: BTreeMap<Line, Ends>,
     /// The number of each fault in each phase of the engine.
     pub pairs: BTreeMap<(Fault, Phase), u64>,
+    /// The number of each fault during each kind of background task.
+    pub tasks: BTreeMap<(Fault, &'static str), u64>,
+    /// The number of each action while a member was in each state.
+    pub states: BTreeMap<(&'static str, &'static str), u64>,
     /// By settings and level: each run counts once.
     pub kinds: BTreeMap<Kind, Ends>,
     /// The reasons for which lost data was not promised.
@@ -269,6 +289,12 @@ impl Ends {
     }
 }
 
+fn add_counts<K: Copy + Ord>(sum: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+    for (key, count) in more {
+        *sum.entry(*key).or_default() += count;
+    }
+}
+
 impl Tally {
     /// Count a run.
     pub fn count(&mut self, scenario: &Scenario, report: &Report) {
@@ -278,9 +304,9 @@ impl Tally {
         self.requests += report.counts.requests;
         self.events += report.counts.events;
         self.switches += report.counts.switches;
-        for (pair, count) in &report.counts.pairs {
-            *self.pairs.entry(*pair).or_default() += count;
-        }
+        add_counts(&mut self.pairs, &report.counts.pairs);
+        add_counts(&mut self.tasks, &report.counts.tasks);
+        add_counts(&mut self.states, &report.counts.states);
         self.ends.count(&report.verdict);
         match &report.verdict {
             Verdict::NotPromised(excuse) => *self.excuses.entry(*excuse).or_default() += 1,
@@ -310,9 +336,9 @@ impl Tally {
         for (line, ends) in &other.lines {
             self.lines.entry(line.clone()).or_default().add(*ends);
         }
-        for (pair, count) in &other.pairs {
-            *self.pairs.entry(*pair).or_default() += count;
-        }
+        add_counts(&mut self.pairs, &other.pairs);
+        add_counts(&mut self.tasks, &other.tasks);
+        add_counts(&mut self.states, &other.states);
         for (excuse, count) in &other.excuses {
             *self.excuses.entry(*excuse).or_default() += count;
         }

@@ -42,6 +42,10 @@ fn again(f: &mut fmt::Formatter<'_>, events: Option<u64>) -> fmt::Result {
     }
 }
 
+fn places(number: u64) -> String {
+    count(number, "place", "places")
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -74,17 +78,12 @@ impl fmt::Display for Action {
             Self::Replace => f.write_str("a working member is replaced by a new drive"),
             Self::Scrub { repair: false } => f.write_str("a check is started"),
             Self::Scrub { repair: true } => f.write_str("a repair is started"),
-            Self::Latent(places) => {
-                write!(f, "{} of a member cannot be read until written", count(*places, "place", "places"))
-            }
-            Self::Dead(places) => {
-                write!(f, "{} of a member can neither be read nor written", count(*places, "place", "places"))
-            }
+            Self::Latent(number) => write!(f, "{} of a member cannot be read until written", places(*number)),
+            Self::Dead(number) => write!(f, "{} of a member can neither be read nor written", places(*number)),
             Self::Late => f.write_str("the answers of a drive begin to be late, or are in time again"),
             Self::Silence(time) => write!(f, "a drive answers nothing for {time}"),
-            Self::Patrol(places) => {
-                let places = count(*places, "place", "places");
-                write!(f, "bits flip in {places} while all is at rest, and a repair goes over the array")
+            Self::Patrol(number) => {
+                write!(f, "bits flip in {} while all is at rest, and a repair goes over the array", places(*number))
             }
             Self::Flip => f.write_str("bits flip on a member"),
             Self::LostWrite => f.write_str("the next write to a member will be lost without a word"),
@@ -93,6 +92,22 @@ impl fmt::Display for Action {
             Self::FlipOnTheWay => f.write_str("bits of what the next read of a member brings will flip on the way"),
             Self::FlipSuperblock => f.write_str("bits flip in the superblock of a member"),
             Self::Policy => f.write_str("the settings are changed"),
+            Self::Refuse => f.write_str("the next write to a member is refused, and the one after it is not"),
+            Self::RefuseDiscards => f.write_str("a drive begins to refuse discards, or takes them again"),
+            Self::Reconnect(time) => {
+                write!(f, "the connection to a drive is away for {time}, and its commands are repeated")
+            }
+            Self::Pause => f.write_str("the background work is held"),
+            Self::Resume => f.write_str("the background work goes on"),
+            Self::StopScrub => f.write_str("a check or repair is stopped"),
+            Self::Rename => f.write_str("the array gets another name"),
+            Self::Consistency => f.write_str("the server is stopped, and the bitmap is removed or made again"),
+            Self::StartWithout(_) => f.write_str("the server is stopped, and starts without some drives"),
+            Self::CheckDegraded(number) => {
+                write!(f, "bits flip in {} of a degraded array at rest, and a check goes over it", places(*number))
+            }
+            Self::JournalJoin => f.write_str("a dropped device of the journal joins again"),
+            Self::JournalAgain => f.write_str("the journal is taken out of use and into use again"),
             Self::JournalLose(how) => write!(f, "a device of the journal {how}"),
             Self::JournalReturn => f.write_str("the devices of the journal are good again"),
             Self::JournalHurt { silent: true } => f.write_str("bits flip on a device of the journal"),
@@ -137,6 +152,15 @@ impl fmt::Display for Scenario {
         if let Some(journal) = &self.journal {
             let devices = count(u64::from(journal.mirrors), "device", "devices");
             write!(f, ", a journal of {} on {devices}", journal.ring.bytes().readable())?;
+        }
+        if self.extras.beside {
+            f.write_str(", a second array beside it")?;
+        }
+        if self.extras.mixed {
+            f.write_str(", drives of different kinds")?;
+        }
+        if !self.extras.far.is_zero() {
+            f.write_str(", data behind the first 2 TiB of each drive")?;
         }
         if self.junk {
             f.write_str(", used drives")?;

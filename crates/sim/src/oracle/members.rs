@@ -144,6 +144,66 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// The sectors that do not match, each with the slot that has it: of parity, the parity. It is fast, so that it can
+    /// be asked for often, and shares its kernels with the engine.
+    #[must_use]
+    pub fn differing_rows(&self) -> Vec<(Slot, MemberLba)> {
+        match &self.geometry {
+            Geometry::Parity(parity) => self.differing_parity(parity),
+            Geometry::Mirror(mirror) => self.differing_copies(mirror),
+            Geometry::Passthrough(_) | Geometry::Linear(_) | Geometry::Striped(_) => Vec::new(),
+        }
+    }
+
+    fn differing_parity(&self, parity: &Parity) -> Vec<(Slot, MemberLba)> {
+        let (kernels, mut rows) = (Kernels::detect(), Vec::new());
+        let len = byte_count(parity.chunk());
+        let (mut p, mut q) = (vec![0; len], vec![0; len]);
+        for stripe in (0..parity.stripes()).map(StripeIndex) {
+            let at = parity.member_lba(stripe, Sectors(0));
+            let mut row = vec![vec![0; len]; usize::from(parity.members())];
+            let whole = (0..parity.data_columns()).all(|column| {
+                let bytes = self.read(parity.slot_of(stripe, column), at, parity.chunk());
+                bytes.map(|bytes| row[usize::from(parity.coefficient(stripe, column))] = bytes).is_some()
+            });
+            if !whole {
+                continue;
+            }
+            let data: Vec<&[u8]> = row.iter().map(Vec::as_slice).collect();
+            kernels.pq(&mut p, &mut q, &data);
+            let found_q = parity.q_slot(stripe).map(|slot| (slot, &q));
+            for (slot, expected) in [Some((parity.p_slot(stripe), &p)), found_q].into_iter().flatten() {
+                if let Some(found) = self.read(slot, at, parity.chunk()) {
+                    rows.extend(differing_sectors(&found, expected).map(|sector| (slot, at + Sectors(sector))));
+                }
+            }
+        }
+        rows
+    }
+
+    fn differing_copies(&self, mirror: &Mirror) -> Vec<(Slot, MemberLba)> {
+        const STEP: Sectors = Sectors::kib(64);
+        let (mut rows, mut at) = (Vec::new(), SetLba(0));
+        while at.offset() < mirror.capacity() {
+            let mut len = Sectors(STEP.get().min((mirror.capacity() - at.offset()).get()));
+            let copies: Vec<_> = mirror.copies(at).collect();
+            copies.iter().for_each(|copy| len = Sectors(len.get().min(copy.len.get())));
+            let mut first: Option<Vec<u8>> = None;
+            for copy in copies {
+                let Some(bytes) = self.read(copy.slot, copy.lba, len) else { continue };
+                match &first {
+                    None => first = Some(bytes),
+                    Some(expected) => {
+                        let sectors = differing_sectors(&bytes, expected);
+                        rows.extend(sectors.map(|sector| (copy.slot, copy.lba + Sectors(sector))));
+                    }
+                }
+            }
+            at += len;
+        }
+        rows
+    }
+
     fn parity_misfits(&self, parity: &Parity) -> Vec<Misfit> {
         let mut complaints = Vec::new();
         for stripe in (0..parity.stripes()).map(StripeIndex) {
@@ -238,6 +298,12 @@ impl<'a> Members<'a> {
         };
         (fragment.slot, fragment.lba, fragment.len)
     }
+}
+
+/// The numbers of the sectors in which two ranges differ.
+fn differing_sectors<'a>(one: &'a [u8], other: &'a [u8]) -> impl Iterator<Item = u64> + 'a {
+    let sectors = (0..).zip(one.chunks(512).zip(other.chunks(512)));
+    sectors.filter(|(_, (one, other))| one != other).map(|(sector, _)| sector)
 }
 
 /// The sector of a byte, counted from a sector.

@@ -72,6 +72,8 @@ pub struct Session {
     pub history: History,
     /// The content of a range after a trim that was answered.
     pub trimmed: Content,
+    /// The ranges of all trims.
+    pub trims: Vec<Range<u64>>,
 }
 
 impl Session {
@@ -95,6 +97,7 @@ impl Session {
             writes: 0,
             history: History::default(),
             trimmed: Content::Zeroes,
+            trims: Vec::new(),
         }
     }
 
@@ -138,6 +141,9 @@ impl Session {
             RequestKind::WriteZeroes { fua, .. } => begin(Content::Zeroes, fua, true),
             RequestKind::Trim { .. } => begin(self.trimmed.clone(), false, false),
         };
+        if matches!(kind, RequestKind::Trim { .. }) {
+            self.trims.push(range.clone());
+        }
         loop {
             match world.try_submit(self.array, kind, range.start, len, payload) {
                 Ok(token) => {
@@ -161,7 +167,7 @@ impl Session {
     /// # Panics
     /// A wrong answer; the message has the expected one.
     pub fn hear(&mut self, world: &mut World) {
-        let finished: Vec<_> = world.take_finished().collect();
+        let finished = world.take_finished_of(self.array);
         for (token, finished) in finished {
             self.judge(world, token, &finished);
         }

@@ -98,7 +98,8 @@ fields! {
         rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
         trace_entries, cache, dirty_max_percent, dirty_high_percent, dirty_low_percent, destage_delay,
         destage_units_max, queue_age_max, journal, journal_entries_max,
-        destage_beside_reads, destage_zones, destage_units_calm,
+        destage_beside_reads, destage_zones, destage_units_calm, background_unit_max, background_window_max,
+        background_skips_max, range_piece_bytes_max,
     }
 }
 

@@ -50,7 +50,7 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
     let seed = options.world.seed;
     let new = |(drive, capacity): &(DriveId, Sectors)| NewDrive {
         drive: *drive,
-        capacity: *capacity,
+        capacity: *capacity - options.far,
         uuid: identity(seed, 1 + u64::from(drive.0)),
     };
     let (members, spares) = drives.split_at(usize::from(shape.members));
@@ -70,6 +70,10 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
         bitmap: options.bitmap,
         ppl: options.ppl,
     })?;
+    for member in &mut plan.members {
+        member.superblock.data_offset += options.far;
+    }
+    plan.common.data_offset += options.far;
     if let (Some(bitmap), Some(chunk)) = (&mut plan.bitmap, options.bitmap_chunk) {
         let header = &bitmap.header;
         bitmap.header = BitmapHeader::new(header.set_uuid, header.events, header.sync_size, chunk);
@@ -201,9 +205,11 @@ impl World {
     /// The array has no superblock, or the drive has no room for a member.
     pub fn add_member(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let of_array = self.status(array).and_then(|status| status.superblock).expect("the array has a superblock");
-        let capacity = self.drive(drive).spec().capacity;
+        let capacity = self.drive(drive).spec().capacity - self.far;
         let new = NewDrive { drive, capacity, uuid: identity(self.spec.seed, 1 + u64::from(drive.0)) };
-        let superblock = create::superblock_for_new_member(&of_array, &new).unwrap_or_else(|error| panic!("{error}"));
+        let made = create::superblock_for_new_member(&of_array, &new);
+        let mut superblock = made.unwrap_or_else(|error| panic!("{error}"));
+        superblock.data_offset += self.far;
         self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: false } })
     }
 

@@ -1,5 +1,7 @@
 //! Host requests and their replies.
 
+use std::collections::VecDeque;
+
 use openraid_core::actions::ReplyStatus;
 use openraid_core::events::{BlockRequest, RequestKind};
 use openraid_units::{ArrayId, ArrayOffset, Instant, Token};
@@ -102,6 +104,17 @@ impl World {
     /// Take the requests that have ended, in the order of their ends.
     pub fn take_finished(&mut self) -> impl Iterator<Item = (Token, Finished)> + '_ {
         self.finished.drain(..)
+    }
+
+    /// Take the requests of one array that have ended, in the order of their ends.
+    pub fn take_finished_of(&mut self, array: ArrayId) -> Vec<(Token, Finished)> {
+        if self.finished.is_empty() {
+            return Vec::new();
+        }
+        let (own, others): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.finished).into_iter().partition(|(_, done)| done.request.array == array);
+        self.finished = others;
+        Vec::from(own)
     }
 
     /// Wait for the end of a request.

@@ -25,7 +25,7 @@ use openraid_core::events::Completion;
 use openraid_core::limits::Limits;
 use openraid_core::Controller;
 use openraid_parity::Kernels;
-use openraid_units::{ArrayId, DriveId, Instant, Nanos, Tag, Token};
+use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Tag, Token};
 
 use crate::claims::{Claims, Ticket};
 use crate::digest::Digest;
@@ -134,6 +134,8 @@ pub struct World {
     random: Random,
     digest: Digest,
     record: Option<Record>,
+    /// Distance between the metadata of new members and their data, besides the usual one.
+    pub far: Sectors,
     /// Whether the controller got an input since the last `advance`.
     stirred: bool,
     /// Number of events.
@@ -187,6 +189,7 @@ impl World {
             random: Random::derived(spec.seed, user::WORLD),
             digest: Digest::default(),
             record: spec.record.then(|| Record::new(spec.limits.clone())),
+            far: Sectors::ZERO,
             stirred: false,
             events: 0,
             planted: None,
@@ -319,6 +322,14 @@ impl World {
     pub fn release(&mut self, drive: DriveId) {
         let stuck = self.drive_mut(drive).release();
         self.soon(&stuck);
+    }
+    /// Lose the connection to a drive: see [`MemoryDrive::disconnect`].
+    pub fn disconnect(&mut self, drive: DriveId) {
+        let own = |action: &InFlight| matches!(action, InFlight::Drive(command) if command.drive == drive);
+        let tickets: BTreeSet<Ticket> =
+            self.in_flight.iter().filter(|(_, action)| own(action)).map(|(ticket, _)| *ticket).collect();
+        self.due.retain(|Reverse(due)| !tickets.contains(&due.ticket));
+        self.drive_mut(drive).disconnect();
     }
     pub(super) fn soon(&mut self, tags: &[Tag]) {
         let stuck = |action: &InFlight| matches!(action, InFlight::Drive(command) if tags.contains(&command.tag));

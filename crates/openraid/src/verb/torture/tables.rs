@@ -1,5 +1,8 @@
 //! The results of many runs, as text tables and as a document.
 
+use std::collections::BTreeSet;
+
+use openraid_sim::fault::scenario::Action;
 use openraid_sim::fault::verdict::{Ends, Kind, Line};
 use openraid_sim::fault::{Fault, Mode, Phase, Tally};
 use openraid_sim::words::count;
@@ -69,6 +72,30 @@ struct PairBody {
     times: u64,
 }
 
+/// Number of faults during a background task.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = FaultInTask)]
+struct TaskPairBody {
+    /// The kind of fault.
+    fault: String,
+    /// The background task that ran when the fault came.
+    task: &'static str,
+    /// Number of times that the fault came during this task.
+    times: u64,
+}
+
+/// Number of actions while a member was in a state.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = ActionInState)]
+struct StatePairBody {
+    /// The next action of the run.
+    action: &'static str,
+    /// The state of a member before it.
+    state: &'static str,
+    /// Number of times that this action came in this state.
+    times: u64,
+}
+
 /// A reason why no engine could keep the data of some runs.
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = NotPromised)]
@@ -120,6 +147,10 @@ pub(in crate::verb) struct Body {
     kinds: Vec<LineBody>,
     /// Faults by the phase of the engine.
     pairs: Vec<PairBody>,
+    /// Faults by the background task that ran.
+    task_pairs: Vec<TaskPairBody>,
+    /// Actions by the states of members.
+    state_pairs: Vec<StatePairBody>,
 }
 
 pub(super) fn body(many: &Many, first: u64) -> Body {
@@ -130,6 +161,16 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
     let pair = |((fault, phase), times): (&(Fault, Phase), &u64)| PairBody {
         fault: fault.to_string(),
         phase: phase.to_string(),
+        times: *times,
+    };
+    let task = |((fault, task), times): (&(Fault, &'static str), &u64)| TaskPairBody {
+        fault: fault.to_string(),
+        task,
+        times: *times,
+    };
+    let state = |((state, action), times): (&(&'static str, &'static str), &u64)| StatePairBody {
+        action,
+        state,
         times: *times,
     };
     let mut lost = many.lost.clone();
@@ -158,6 +199,8 @@ pub(super) fn body(many: &Many, first: u64) -> Body {
         table: tally.lines.iter().map(line).collect(),
         kinds: tally.kinds.iter().map(kind).collect(),
         pairs: tally.pairs.iter().map(pair).collect(),
+        task_pairs: tally.tasks.iter().map(task).collect(),
+        state_pairs: tally.states.iter().map(state).collect(),
     }
 }
 
@@ -184,6 +227,14 @@ pub(super) fn text(many: &Many, body: &Body, full: bool) -> String {
         lines.push("runs with a loss in each phase of the engine; several phases may hold at the same time.".into());
         lines.push(String::new());
         lines.push(by_phase(tally).trim_end().into());
+        lines.push(String::new());
+        lines.push("faults during each background task.".into());
+        lines.push(String::new());
+        lines.push(by_task(tally).trim_end().into());
+        lines.push(String::new());
+        lines.push("actions while a member was in each state.".into());
+        lines.push(String::new());
+        lines.push(by_state(tally).trim_end().into());
     }
     lines.push(String::new());
     lines.push(format!("survived: {}, not promised: {}, lost: {}", body.survived, body.not_promised, tally.ends.lost));
@@ -302,7 +353,7 @@ fn of_kinds(tally: &Tally, wanted: impl Fn(&Kind) -> bool) -> Ends {
 
 fn by_fault(tally: &Tally) -> String {
     let mut table = ByPolicy::new("FAULT", tally);
-    let faults: std::collections::BTreeSet<Fault> = tally.lines.keys().map(|line| line.fault).collect();
+    let faults: BTreeSet<Fault> = tally.lines.keys().map(|line| line.fault).collect();
     for fault in faults {
         let of = |policy: &str| {
             sum(tally.lines.iter().filter(|(own, _)| own.fault == fault && own.policy == policy).map(|(_, ends)| ends))
@@ -319,7 +370,7 @@ fn by_fault(tally: &Tally) -> String {
 
 fn by_level(tally: &Tally) -> String {
     let mut table = ByPolicy::new("LEVEL", tally);
-    let levels: std::collections::BTreeSet<&String> = tally.kinds.keys().map(|kind| &kind.level).collect();
+    let levels: BTreeSet<&String> = tally.kinds.keys().map(|kind| &kind.level).collect();
     for level in levels {
         table.row(level.clone(), |policy| of_kinds(tally, |kind| kind.policy == policy && kind.level == *level));
     }
@@ -351,6 +402,29 @@ fn by_phase(tally: &Tally) -> String {
         cells.extend(ENDS.iter().map(|(_, faults)| times(&|fault| faults.contains(&fault)).to_string()));
         cells.push(times(&|fault| !named(fault)).to_string());
         table.row(cells);
+    }
+    table.text()
+}
+
+/// Faults by the background task that ran.
+fn by_task(tally: &Tally) -> String {
+    let tasks: BTreeSet<&str> = tally.tasks.keys().map(|(_, task)| *task).collect();
+    let mut table = Table::new(&["FAULT"].into_iter().chain(tasks.iter().copied()).collect::<Vec<_>>());
+    for fault in Fault::ALL.iter().filter(|fault| **fault != Fault::None) {
+        let times = |task: &&str| tally.tasks.get(&(*fault, *task)).copied().unwrap_or(0).to_string();
+        table.row(std::iter::once(fault.to_string()).chain(tasks.iter().map(times)));
+    }
+    table.text()
+}
+
+/// Actions by the state of a member before them.
+fn by_state(tally: &Tally) -> String {
+    let states: BTreeSet<&str> = tally.states.keys().map(|(state, _)| *state).collect();
+    let mut table = Table::new(&["ACTION"].into_iter().chain(states.iter().copied()).collect::<Vec<_>>());
+    let actions: BTreeSet<&str> = Action::all_words().collect();
+    for action in actions {
+        let times = |state: &&str| tally.states.get(&(*state, action)).copied().unwrap_or(0).to_string();
+        table.row(std::iter::once(action.to_owned()).chain(states.iter().map(times)));
     }
     table.text()
 }
@@ -431,6 +505,23 @@ all runs  2        -        8/2/1    10/2/1
         let row = text.lines().find(|line| line.starts_with("some members have a newer")).expect("its row");
         let figures: Vec<&str> = row.split_whitespace().rev().take(6).collect();
         assert_eq!(figures, ["5", "3", "0", "0", "0", "3"], "{text}");
+    }
+
+    #[test]
+    fn every_fault_has_a_row_by_task_and_every_action_one_by_state() {
+        let mut tally = tally();
+        tally.tasks.insert((Fault::Cut, "rebuild"), 3);
+        tally.tasks.insert((Fault::Pulled, "check"), 2);
+        tally.states.insert(("spare", "patrol"), 5);
+        let text = by_task(&tally);
+        assert_eq!(text.lines().count(), Fault::ALL.len(), "{text}");
+        let row: Vec<&str> =
+            text.lines().find(|line| line.starts_with("drive pulled")).expect("its row").split_whitespace().collect();
+        assert_eq!(row, ["drive", "pulled", "2", "0"], "{text}");
+        let text = by_state(&tally);
+        let row = text.lines().find(|line| line.starts_with("patrol")).expect("its row");
+        assert_eq!(row.split_whitespace().last(), Some("5"), "{text}");
+        assert!(text.lines().any(|line| line.starts_with("start-without")), "{text}");
     }
 
     #[test]

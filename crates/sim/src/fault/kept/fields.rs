@@ -7,7 +7,7 @@ use openraid_units::{BlockSize, Sectors};
 
 use super::value::Value;
 use crate::drive::{DriveSpec, Latency};
-use crate::fault::scenario::{JournalSpec, Load, Mode, Scenario};
+use crate::fault::scenario::{Extras, JournalSpec, Load, Mode, Scenario};
 use crate::record::schema::policy_fields;
 use crate::shape::Shape;
 
@@ -97,6 +97,7 @@ impl Scenario {
             stable_reads: false,
             load: Load { depth: 1, len_max: 4096, align: 512, mix: [1; 5], span: u64::MAX },
             aimed: false,
+            extras: Extras::default(),
             steps: Vec::new(),
         }
     }
@@ -122,6 +123,7 @@ pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
         stable_reads,
         load,
         aimed,
+        extras: Extras { mixed, far, beside },
         steps: _,
     } = scenario;
     fields.field("seed", seed);
@@ -136,6 +138,9 @@ pub(super) fn all(scenario: &mut Scenario, fields: &mut impl Fields) {
     fields.field("ppl", ppl);
     fields.field("used_drives", junk);
     fields.field("stable_reads", stable_reads);
+    fields.field("mixed_drives", mixed);
+    fields.field("far_data", far);
+    fields.field("second_array", beside);
     drives(drive, fields);
     journal_devices(journal, fields);
     settings(policy, fields);
@@ -250,6 +255,10 @@ tables!(
     clean_delay,
     bitmap_clear_delay,
     checkpoint_interval,
+    background_unit_max,
+    background_window_max,
+    background_skips_max,
+    range_piece_bytes_max,
     media_errors_max,
     trace_entries
 );

@@ -27,6 +27,7 @@ impl fmt::Display for Line {
         }
         match action {
             Action::Wait(time) => write!(f, "wait {}", time.words()),
+            Action::Reconnect(time) => write!(f, "reconnect {}", time.words()),
             Action::Silence(time) => write!(f, "silence {}", time.words()),
             Action::Lose(how) => write!(f, "lose {}", how.words()),
             Action::JournalLose(how) => write!(f, "journal-lose {}", how.words()),
@@ -62,6 +63,15 @@ const PLAIN: &[(&str, Action)] = &[
     ("journal-return", Action::JournalReturn),
     ("journal-flip", Action::JournalHurt { silent: true }),
     ("journal-unreadable", Action::JournalHurt { silent: false }),
+    ("refuse", Action::Refuse),
+    ("refuse-discards", Action::RefuseDiscards),
+    ("pause", Action::Pause),
+    ("resume", Action::Resume),
+    ("stop-check", Action::StopScrub),
+    ("rename", Action::Rename),
+    ("consistency", Action::Consistency),
+    ("journal-join", Action::JournalJoin),
+    ("journal-again", Action::JournalAgain),
 ];
 
 /// Makes an action from its count.
@@ -74,11 +84,49 @@ const COUNTED: &[(&str, Counted)] = &[
     ("latent", Action::Latent),
     ("dead", Action::Dead),
     ("patrol", Action::Patrol),
+    ("start-without", Action::StartWithout),
+    ("check-degraded", Action::CheckDegraded),
 ];
+
+/// Actions with other details.
+const DETAILED: &[(&str, fn(Action) -> bool)] = &[
+    ("wait", |action| matches!(action, Action::Wait(_))),
+    ("silence", |action| matches!(action, Action::Silence(_))),
+    ("reconnect", |action| matches!(action, Action::Reconnect(_))),
+    ("lose", |action| matches!(action, Action::Lose(_))),
+    ("journal-lose", |action| matches!(action, Action::JournalLose(_))),
+    ("end", |action| matches!(action, Action::End(..))),
+    ("cut-and-lose", |action| matches!(action, Action::CutAndLose(_))),
+    ("cut-and-back", |action| matches!(action, Action::CutAndBack(_))),
+    ("until", |action| matches!(action, Action::Until(..))),
+];
+
+impl Action {
+    /// The word of the action, without its details.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        let plain = PLAIN.iter().find(|(_, plain)| *plain == self).map(|(word, _)| *word);
+        let counted = || number_of(self).and_then(|n| COUNTED.iter().find(|(_, make)| make(n) == self));
+        let detailed = || DETAILED.iter().find(|(_, is_it)| is_it(self)).map(|(word, _)| *word);
+        plain.or_else(|| counted().map(|(word, _)| *word)).or_else(detailed).expect("each action has a word")
+    }
+
+    /// The words of all actions.
+    pub fn all_words() -> impl Iterator<Item = &'static str> {
+        let plain = PLAIN.iter().map(|(word, _)| *word);
+        plain.chain(COUNTED.iter().map(|(word, _)| *word)).chain(DETAILED.iter().map(|(word, _)| *word))
+    }
+}
 
 fn number_of(action: Action) -> Option<u64> {
     match action {
-        Action::Ask(n) | Action::Happen(n) | Action::Latent(n) | Action::Dead(n) | Action::Patrol(n) => Some(n),
+        Action::Ask(n)
+        | Action::Happen(n)
+        | Action::Latent(n)
+        | Action::Dead(n)
+        | Action::Patrol(n)
+        | Action::StartWithout(n)
+        | Action::CheckDegraded(n) => Some(n),
         _ => None,
     }
 }
@@ -99,6 +147,7 @@ fn action(words: &str) -> Option<Action> {
     }
     match word {
         "wait" => Nanos::from_words(rest).map(Action::Wait),
+        "reconnect" => Nanos::from_words(rest).map(Action::Reconnect),
         "silence" => Nanos::from_words(rest).map(Action::Silence),
         "lose" => Loss::from_words(rest).map(Action::Lose),
         "journal-lose" => Loss::from_words(rest).map(Action::JournalLose),

@@ -2,25 +2,29 @@
 
 use openraid_core::planted::Flaw;
 
-use super::{ARRAY_REFUSED, MISFIT, WRONG_READ};
+use super::{Known, ARRAY_REFUSED, MISFIT, PATROL, REFUSED, WRONG_READ};
 
 /// A cut costs a complete array a member.
 const MEMBER_LOST: &str = "a cut alone has cost the array a member";
 /// A member that lacks a write has a superblock that is too new.
 const NOT_STALE: &str = "a member that lacks a write could be taken";
+/// The status contradicts the drives.
+const STATUS: &str = "the status is wrong";
+/// After a cut no mark, bitmap or log tells of a row that does not match.
+const UNCOVERED: &str = "a row in doubt is covered by nothing";
 /// Logged data must not need a resync.
 const RESYNC: &str = "a resync, although the journal had everything";
 /// A log, or its target, does not match what the members need.
 const NOT_STARTED: &str = "the array is not started";
 
-/// Number of aimed runs, from the known one on, within which the bug is found.
+/// Number of runs of one kind, from the known one on, within which the bug is found.
 pub(super) const fn found_within(_: Flaw) -> u64 {
     20
 }
 
-/// The seed of an aimed run that finds the bug.
-pub(super) const fn known_run(flaw: Flaw) -> u64 {
-    match flaw {
+/// A run that finds the bug.
+pub(super) const fn known_run(flaw: Flaw) -> Known {
+    Known::Aimed(match flaw {
         Flaw::TailUnflushed | Flaw::TaskEndsEarly => 1,
         Flaw::CleanUnflushed => 2,
         Flaw::ActiveMarkLate => 13,
@@ -38,7 +42,19 @@ pub(super) const fn known_run(flaw: Flaw) -> u64 {
         Flaw::BitClearedOverWrite => 961,
         Flaw::SessionMarkLate => 661,
         Flaw::WriteGateOpen => 4170,
-    }
+        Flaw::CheckpointAtNext => return Known::Swarm(3),
+        Flaw::ResumeSkipsUnit => return Known::Swarm(3),
+        Flaw::RefusalIgnored => return Known::Swarm(3),
+        Flaw::DiscardRefusalIgnored => return Known::Swarm(3),
+        Flaw::DiscardTrusted => return Known::Swarm(3),
+        Flaw::AddressCut => return Known::Swarm(3),
+        Flaw::RepairGuesses => return Known::Swarm(3),
+        Flaw::DegradedCheckBlind => return Known::Swarm(3),
+        Flaw::OptimalEarly => return Known::Swarm(3),
+        Flaw::RenameMarksClean => return Known::Swarm(3),
+        Flaw::JoinedEarly => return Known::Swarm(3),
+        Flaw::RoundOfOneSet => return Known::Swarm(3),
+    })
 }
 
 /// The words of a verdict that shows the bug.
@@ -48,6 +64,14 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         Flaw::LogNeverArmed => &[RESYNC, ARRAY_REFUSED, NOT_STARTED],
         Flaw::RebuiltBeforeRole | Flaw::CatchUpCounted => &[MEMBER_LOST, ARRAY_REFUSED],
         Flaw::SessionMarkLate => &[WRONG_READ, MISFIT, RESYNC, ARRAY_REFUSED],
+        Flaw::BitmapLate | Flaw::ActiveMarkLate | Flaw::CleanUnflushed | Flaw::RenameMarksClean => {
+            &[WRONG_READ, MISFIT, UNCOVERED]
+        }
+        Flaw::BitClearedOverWrite | Flaw::WriteGateOpen => &[WRONG_READ, MISFIT, UNCOVERED],
+        Flaw::AddressCut => &[WRONG_READ, MISFIT, ARRAY_REFUSED, STATUS],
+        Flaw::RepairGuesses | Flaw::DegradedCheckBlind => &[PATROL],
+        Flaw::OptimalEarly => &[STATUS],
+        Flaw::JoinedEarly => &[WRONG_READ, MISFIT, REFUSED, RESYNC],
         _ => &[WRONG_READ, MISFIT],
     }
 }

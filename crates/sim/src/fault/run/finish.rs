@@ -20,7 +20,9 @@ impl Run<'_> {
             self.world.release(drive);
             self.world.drive_mut(drive).faults.late = None;
         }
+        self.resume_all();
         self.drain()?;
+        self.drain_beside()?;
         if self.bounded() {
             for set in 0..self.sets.len() {
                 self.make_whole(set)?;
@@ -102,7 +104,7 @@ impl Run<'_> {
         if !self.bounded() && !self.sets[set].suspect.is_empty() {
             return Ok(());
         }
-        let misfits = self.sets[set].members(&self.world).misfits();
+        let misfits = self.misfits(set);
         match misfits.is_empty() {
             true => Ok(()),
             false => Err(self.lost_by_members(set, &misfits)),

@@ -163,7 +163,7 @@ impl Run<'_> {
             let holds = |set: &crate::fault::set::Set| {
                 run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
             };
-            run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds)
+            run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds) && !run.is_beside_in_session()
         };
         for _ in 0..DRAIN_STEPS {
             if kept(self) {
@@ -326,6 +326,54 @@ impl Run<'_> {
             Loss::Failed | Loss::Pulled => self.world.pull(drive),
         }
         self.note_journal();
+    }
+
+    /// Whether there are two devices, and both are complete.
+    pub(super) fn are_both_fresh(&self) -> bool {
+        self.journal.fresh.len() == 2 && !self.journal.hurt
+    }
+
+    /// A dropped device joins again.
+    pub(super) fn join_journal(&mut self) -> Done {
+        self.note_journal();
+        let Some(status) = self.world.journal().filter(|own| own.state == JournalState::Live) else { return Ok(()) };
+        let works = |drive: &DriveId| status.devices.iter().any(|(own, works)| own == drive && *works);
+        let Some(drive) = self.journal.devices.iter().copied().find(|drive| !works(drive)) else { return Ok(()) };
+        if self.bounded() && self.journal.hurt {
+            return Ok(());
+        }
+        self.log(|| format!("  {}", self.name(drive)));
+        self.world.release(drive);
+        let own = self.world.drive_mut(drive);
+        own.put_back();
+        own.faults.writes = None;
+        self.happen(RETURN_EVENTS)?;
+        if self.world.journal().is_none_or(|own| own.state != JournalState::Live) {
+            return Ok(());
+        }
+        match self.world.join_journal(drive) {
+            Ok(_) => self.count(Fault::JournalJoined),
+            Err(error) => self.log(|| format!("  refused: {error}")),
+        }
+        self.session.hear(&mut self.world);
+        Ok(())
+    }
+
+    /// The journal leaves, and is taken again.
+    pub(super) fn take_journal_again(&mut self) -> Done {
+        let live = self.world.journal().is_some_and(|own| own.state == JournalState::Live);
+        if !live || self.bounded() && self.journal.hurt || self.admin(AdminCommand::DetachJournal).is_err() {
+            return Ok(());
+        }
+        let events = self.random.below(60);
+        self.happen(events)?;
+        let there: Vec<DriveId> = self.journal.fresh.iter().copied().filter(|drive| self.works(*drive)).collect();
+        match self.world.attach_journal(&there) {
+            Ok(_) => self.count(Fault::JournalBack),
+            Err(fault) => self.log(|| format!("  the journal is not taken: {fault}")),
+        }
+        self.session.hear(&mut self.world);
+        Ok(())
     }
 
     fn working_devices(&self) -> Vec<DriveId> {

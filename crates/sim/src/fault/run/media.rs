@@ -4,7 +4,7 @@ use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, Health};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, Mirror};
-use openraid_core::scrub::{ScrubMode, ScrubOutcome};
+use openraid_core::scrub::ScrubMode;
 use openraid_format::superblock_lba;
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
@@ -19,6 +19,9 @@ use crate::random::Random;
 
 /// Limit of the tries to find a used place of a member.
 const TRIES: u32 = 32;
+
+/// A flipped sector: slot, drive, place on the drive, and the bytes with the flipped bits.
+pub(super) type Flipped = (Slot, DriveId, DriveLba, [u8; 512]);
 
 impl Run<'_> {
     pub(super) fn scrub(&mut self, repair: bool) -> Done {
@@ -127,18 +130,17 @@ impl Run<'_> {
         if !quiet {
             return Ok(());
         }
+        self.resume_all();
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;
         // The patrol is not judged by sectors that are wrong already, or that its own reads find wrong.
-        let wrong_already = (0..self.world.drives_len()).any(|number| {
-            let faults = &self.world.drive(super::drive_id(number)).faults;
-            !faults.wrong.is_empty() || faults.trap.is_some()
-        });
+        let wrong_already = self.is_anything_wrong() || self.may_copies_differ(set);
         // Dirty data that stays in the cache longer than the wait for rest may overwrite the flipped bits before the
         // patrol.
         if !self.whole(set) || self.sets[set].dirty || wrong_already || !self.world.is_idle() {
             return Ok(());
         }
+        let before = self.images(set);
         let flipped = self.flip_rows(set, places);
         let array = self.sets[set].array;
         if self.admin(AdminCommand::Scrub { array, mode: ScrubMode::Repair }).is_err() {
@@ -146,16 +148,12 @@ impl Run<'_> {
         }
         self.world.run_until_idle();
         let corrects = corrects(&self.sets[set].geometry);
-        let ended = self.world.status(array).and_then(|status| status.last_scrub);
-        let mismatches = ended.map_or(0, |ended| match ended.outcome {
-            ScrubOutcome::Mismatches { count, .. } => count,
-            ScrubOutcome::Clean | ScrubOutcome::Aborted { .. } | ScrubOutcome::NotComparable(_) => 0,
-        });
+        self.judge_count(set, flipped.len() as u64)?;
         let named = self.world.take_notices().iter().filter(|n| matches!(n.kind, NoticeKind::RowMismatch(_))).count();
-        if mismatches < flipped.len() as u64 || (!corrects && named == 0 && !flipped.is_empty()) {
-            let text = format!("a patrol found {mismatches} rows that do not fit, and there are {}", flipped.len());
-            return Err(Stop::Lost(text));
+        if !corrects && named == 0 && !flipped.is_empty() {
+            return Err(self.lost("a patrol found rows that do not fit, and no notice names one"));
         }
+        self.judge_repaired(set, &before, &flipped)?;
         for (slot, drive, lba, flipped) in flipped.iter().copied() {
             let mut found = [0; 512];
             self.world.drive(drive).peek(lba, &mut found);
@@ -187,7 +185,15 @@ impl Run<'_> {
             && status.members.iter().all(|member| member.bad_blocks == 0)
     }
 
-    fn flip_rows(&mut self, set: usize, places: u64) -> Vec<(Slot, DriveId, DriveLba, [u8; 512])> {
+    /// Whether a drive has returned wrong data, or is about to.
+    pub(super) fn is_anything_wrong(&self) -> bool {
+        (0..self.world.drives_len()).any(|number| {
+            let faults = &self.world.drive(super::drive_id(number)).faults;
+            !faults.wrong.is_empty() || faults.trap.is_some()
+        })
+    }
+
+    pub(super) fn flip_rows(&mut self, set: usize, places: u64) -> Vec<Flipped> {
         let (mut flipped, mut rows) = (Vec::new(), Rows::new(Sectors::mib(64)));
         self.sets[set].note_places(&self.world);
         let Some(status) = self.world.status(self.sets[set].array) else { return flipped };

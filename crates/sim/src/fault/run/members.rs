@@ -95,6 +95,7 @@ impl Run<'_> {
         drive.put_back();
         drive.faults.writes = None;
         drive.faults.flushes = false;
+        drive.faults.refuse_next = None;
         drive.faults.clear_defects();
     }
 
@@ -173,6 +174,62 @@ impl Run<'_> {
         let word = if faults.late.is_some() { "late" } else { "in time" };
         self.log(|| format!("  {} is {word} from now on", self.name(drive)));
         self.count(Fault::Late);
+    }
+
+    /// Let the next write to a member be refused once. A member that the array can do without fails. One that it needs
+    /// gets the write again.
+    pub(super) fn refuse(&mut self) {
+        let number = self.some_set();
+        let Some(status) = self.world.status(self.sets[number].array) else { return };
+        self.sets[number].note_places(&self.world);
+        let set = &self.sets[number];
+        let gone = set.absent(&self.world, &status);
+        let needed: Vec<Slot> = (0..set.geometry.members()).map(Slot).filter(|slot| !gone.contains(*slot)).collect();
+        let needed = needed.into_iter().filter(|slot| !set.geometry.survives(gone | SlotSet::one(*slot)));
+        let needed: Vec<Slot> = needed.collect();
+        // The engine does not know of sectors that it has not read yet.
+        let unscarred = set.scarred(&self.world).is_empty();
+        let settled =
+            unscarred && set.is_redundant() && !set.dirty && status.task.is_none() && !set.is_losing(&self.world);
+        let chosen = match self.victim() {
+            Some((set, slot, drive)) => {
+                self.open_hole(set, slot);
+                self.lost.push(drive);
+                Some(drive)
+            }
+            None if needed.is_empty() || !settled => None,
+            None => drive_of(&status, *self.random.pick(&needed)),
+        };
+        let Some(drive) = chosen else { return };
+        let Some(own) = crate::oracle::members::superblock_on(&self.world, drive) else { return };
+        self.log(|| format!("  {}", self.name(drive)));
+        self.count(Fault::Refused);
+        self.world.drive_mut(drive).faults.refuse_next = Some((own.data_offset, own.data_size));
+    }
+
+    /// Let some drive refuse discards from now on, or end that.
+    pub(super) fn refuse_discards(&mut self) {
+        let drive = super::drive_id(self.random.index(self.world.drives_len()));
+        let faults = &mut self.world.drive_mut(drive).faults;
+        faults.discards = if faults.discards.is_some() { None } else { Some(DriveError::Unsupported) };
+        let word = if faults.discards.is_some() { "refuses" } else { "takes" };
+        self.log(|| format!("  {} {word} discards from now on", self.name(drive)));
+        self.discards_refused = true;
+        self.count(Fault::DiscardRefused);
+    }
+
+    /// Let the connection to a drive be away for less time than the engine waits for an answer.
+    pub(super) fn reconnect(&mut self, time: Nanos) -> Done {
+        let drive = super::drive_id(self.random.index(self.world.drives_len()));
+        if self.world.drive(drive).faults.is_failing() {
+            return Ok(());
+        }
+        self.log(|| format!("  {}", self.name(drive)));
+        self.count(Fault::Reconnected);
+        self.world.disconnect(drive);
+        self.wait(time.min(SILENCE_BORNE))?;
+        self.world.release(drive);
+        Ok(())
     }
 
     /// Let a drive answer nothing for a while.

@@ -1,9 +1,13 @@
 //! A run: the steps of a scenario in order, and a judge that follows them.
 
+mod absent;
+mod beside;
 mod finish;
 mod journal;
+mod judges;
 mod media;
 mod members;
+mod orders;
 mod phase;
 mod power;
 mod read_again;
@@ -16,12 +20,14 @@ use std::rc::Rc;
 
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{
-    AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, Policy, Session as JournalSession, WriteCache,
+    AdminCommand, AdminError, AdminOutcome, ArrayStatus, Health, MemberState, MemberStatus, Policy,
+    Session as JournalSession, WriteCache,
 };
 use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
+use beside::Beside;
 use journal::Journal;
 
 use super::phase::Phase;
@@ -113,6 +119,9 @@ struct Run<'a> {
     excuses: BTreeSet<Excuse>,
     /// The aimed phase that was last reached, until another action happens.
     hit: Option<Phase>,
+    /// Whether a drive has refused discards.
+    discards_refused: bool,
+    beside: Option<Beside>,
     journal: Journal,
     random: Random,
     account: Rc<RefCell<Account>>,
@@ -125,6 +134,7 @@ impl<'a> Run<'a> {
             events_max: EVENTS_MAX,
             ..WorldSpec::new(scenario.seed)
         });
+        world.far = scenario.extras.far;
         let mut random = Random::derived(scenario.seed, 12);
         let mut sets = Vec::new();
         for span in 0..scenario.spans {
@@ -139,6 +149,7 @@ impl<'a> Run<'a> {
                 junk: scenario.junk,
                 spares: scenario.spares,
                 metadata: scenario.metadata,
+                far: scenario.extras.far,
                 ..RigOptions::new(seed)
             };
             let array = world.create(&scenario.shape, &drives, &options);
@@ -149,11 +160,15 @@ impl<'a> Run<'a> {
             world.drive_mut(drive).faults.written = Some(Vec::new());
         }
         let array = if scenario.spans > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
+        let beside = Beside::new(&mut world, scenario);
         let journal = Journal::new(&mut world, scenario);
         let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
         let mut session = Session::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
         session.tolerate_errors = scenario.mode == Mode::Unbounded;
         session.wrong = Some(Vec::new());
+        if scenario.extras.mixed {
+            session.trimmed = Content::Anything;
+        }
         if let Some(bug) = bug {
             world.plant(bug);
         }
@@ -169,6 +184,8 @@ impl<'a> Run<'a> {
             lost: Vec::new(),
             excuses: BTreeSet::new(),
             hit: None,
+            discards_refused: false,
+            beside,
             journal,
             random,
             account,
@@ -192,7 +209,11 @@ impl<'a> Run<'a> {
     fn count(&self, fault: Fault) {
         let phases = self.phases();
         self.note_reasons();
+        let tasks = self.task_names();
         let counts = &mut self.account.borrow_mut().counts;
+        for task in tasks {
+            *counts.tasks.entry((fault, task)).or_default() += 1;
+        }
         *counts.faults.entry(fault).or_default() += 1;
         for phase in phases.iter() {
             *counts.pairs.entry((fault, phase)).or_default() += 1;
@@ -207,6 +228,23 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// The kinds of the background tasks that run.
+    fn task_names(&self) -> BTreeSet<&'static str> {
+        let tasks = self.sets.iter().filter_map(|set| self.world.status(set.array)?.task);
+        tasks.map(|task| if task.paused { "task that is held" } else { task.kind.name() }).collect()
+    }
+
+    /// Count an action by the states of the members.
+    fn note_states(&self, action: Action) {
+        let statuses = self.sets.iter().filter_map(|set| self.world.status(set.array));
+        let states: BTreeSet<&'static str> =
+            statuses.flat_map(|status| status.members).map(|member| state_name(&member)).collect();
+        let counts = &mut self.account.borrow_mut().counts;
+        for state in states {
+            *counts.states.entry((state, action.word())).or_default() += 1;
+        }
+    }
+
     fn note_counts(&self) {
         let counts = &mut self.account.borrow_mut().counts;
         counts.requests = self.session.answers;
@@ -217,6 +255,7 @@ impl<'a> Run<'a> {
     fn step(&mut self, step: Step) -> Done {
         self.random = Random::new(step.seed);
         self.log(|| step.action.to_string());
+        self.note_states(step.action);
         let (lines, asked) = (self.account.borrow().story.len(), self.session.history.len());
         match step.action {
             Action::Ask(count) => self.ask(count, step.seed)?,
@@ -254,6 +293,16 @@ impl<'a> Run<'a> {
             Action::CutAndLose(again) => self.cut_and_lose(again)?,
             Action::CutAndBack(again) => self.cut_and_back(again)?,
             Action::Until(phase, busy) => self.until(phase, busy, step.seed)?,
+            Action::Refuse => self.refuse(),
+            Action::RefuseDiscards => self.refuse_discards(),
+            Action::Reconnect(time) => self.reconnect(time)?,
+            Action::Pause | Action::Resume | Action::StopScrub | Action::Rename | Action::Consistency => {
+                self.order(step.action)?;
+            }
+            Action::StartWithout(mask) => self.start_without(mask)?,
+            Action::CheckDegraded(places) => self.check_degraded(places)?,
+            Action::JournalJoin => self.join_journal()?,
+            Action::JournalAgain => self.take_journal_again()?,
             Action::JournalLose(how) => self.lose_journal_device(how),
             Action::JournalReturn => self.return_journal()?,
             Action::JournalHurt { silent } => self.hurt_journal(silent)?,
@@ -275,7 +324,10 @@ impl<'a> Run<'a> {
         if !self.bounded() {
             self.suspect();
         }
+        self.hear_beside();
         self.judge_reads()?;
+        self.judge_beside()?;
+        self.judge_claims()?;
         self.hear_notices()?;
         self.note_journal();
         self.settle();
@@ -433,6 +485,7 @@ impl<'a> Run<'a> {
                 self.event()?;
             }
             self.session.ask_random(&mut self.world, &load);
+            self.ask_beside();
             self.judge_reads()?;
             if self.random.chance(1, 3) {
                 self.event()?;
@@ -450,6 +503,7 @@ impl<'a> Run<'a> {
             return Ok(false);
         }
         self.session.hear(&mut self.world);
+        self.hear_beside();
         if self.session.errors != self.errors_seen {
             self.note_decides();
         }
@@ -479,14 +533,15 @@ impl<'a> Run<'a> {
             self.world.run_until_idle();
             self.after()?;
             self.note_armed();
-            return Ok(());
+            return self.judge_rest();
         }
         // Data that no member accepts is written again and again, so there is no rest.
         let end = self.world.now() + REST_MOST;
         while self.world.now() < end && !self.world.is_idle() {
             self.event()?;
         }
-        self.after()
+        self.after()?;
+        self.judge_rest()
     }
 
     fn wait(&mut self, time: Nanos) -> Done {
@@ -496,7 +551,8 @@ impl<'a> Run<'a> {
 
     fn look(&mut self) -> Done {
         self.session.look_at_all(&mut self.world);
-        self.judge_reads()
+        self.judge_reads()?;
+        self.look_at_beside()
     }
 
     fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, AdminError> {
@@ -512,7 +568,8 @@ impl<'a> Run<'a> {
 
     fn set_policy(&mut self) {
         self.cached |= self.policy.write_cache == WriteCache::Volatile;
-        for array in self.sets.iter().map(|set| set.array).collect::<Vec<_>>() {
+        let beside = self.beside.as_ref().map(|beside| beside.session.array);
+        for array in self.sets.iter().map(|set| set.array).chain(beside).collect::<Vec<_>>() {
             let policy = self.policy;
             let result = self.admin(AdminCommand::SetPolicy { array, policy });
             assert!(result.is_ok() || !self.bounded(), "the settings are refused: {result:?}");
@@ -561,13 +618,46 @@ fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random)
     let slot = number.min(shape.members - 1);
     let data = shape.member_data(slot);
     let log = if scenario.ppl { PPL_AREA } else { Sectors::ZERO };
-    let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + log + data };
+    let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + log + data + scenario.extras.far };
     let fresh = if junk { Fresh::Junk(random.bits()) } else { Fresh::Zeroes };
     // Some drives are slower than others.
     let slow = random.chance(1, 4);
     let latency = scenario.drive.latency;
     let latency = Latency { most: if slow { latency.most * 4 } else { latency.most }, ..latency };
-    DriveSpec { capacity, block: shape.block(slot), fresh, latency, ..scenario.drive }
+    let spec = DriveSpec { capacity, block: shape.block(slot), fresh, latency, ..scenario.drive };
+    match scenario.extras.mixed {
+        true => of_own_kind(spec, random),
+        false => spec,
+    }
+}
+
+/// A drive that draws each of its properties for itself.
+fn of_own_kind(spec: DriveSpec, random: &mut Random) -> DriveSpec {
+    let discard = random.chance(5, 6);
+    let spins = random.chance(1, 4);
+    DriveSpec {
+        latency: if spins { Latency::SPINDLE } else { spec.latency },
+        flush_times: *random.pick(&[1, 1, 4, 20]),
+        rotational: random.chance(1, 2),
+        discard,
+        discard_zeroes: discard && random.chance(3, 4),
+        write_zeroes: random.chance(1, 2),
+        volatile_cache: random.chance(3, 4),
+        ..spec
+    }
+}
+
+/// The state of a member in a word, for the table.
+fn state_name(member: &MemberStatus) -> &'static str {
+    match member.state {
+        MemberState::Rebuilding { .. } if member.replacement => "replacement",
+        MemberState::Missing => "missing",
+        MemberState::Spare => "spare",
+        MemberState::Rebuilding { .. } => "being filled",
+        MemberState::InSync => "in sync",
+        MemberState::Failing(_) => "failing",
+        MemberState::Faulty(_) => "faulty",
+    }
 }
 
 /// Make the outer stripe over the sets, durably.

@@ -54,7 +54,7 @@ impl Run<'_> {
         self.count(Fault::CutAndLoss);
         self.count_end(End::Cut);
         self.lost.push(drive);
-        self.go_down(End::Cut);
+        self.go_down(End::Cut)?;
         self.sets[set].whole = false;
         self.world.drive_mut(drive).faults.gone = true;
         self.boot(again)
@@ -71,7 +71,7 @@ impl Run<'_> {
         }
         self.give_up_beside_failures();
         self.count_end(End::Cut);
-        self.go_down(End::Cut);
+        self.go_down(End::Cut)?;
         for drive in std::mem::take(&mut self.lost) {
             self.log(|| format!("  {} is back", self.name(drive)));
             self.count(Fault::Stale);
@@ -112,6 +112,7 @@ impl Run<'_> {
         }
         if end == End::Stop {
             self.drain()?;
+            self.drain_beside()?;
             if self.stop() {
                 return self.boot(again);
             }
@@ -121,7 +122,7 @@ impl Run<'_> {
             return Ok(());
         }
         self.count_end(end);
-        self.go_down(end);
+        self.go_down(end)?;
         self.boot(again)
     }
 
@@ -215,7 +216,7 @@ impl Run<'_> {
         self.world.status(self.sets[set].array).is_some_and(|status| status.active)
     }
 
-    fn count_end(&mut self, end: End) {
+    pub(super) fn count_end(&mut self, end: End) {
         let fault = match end {
             End::Cut => Fault::Cut,
             End::CutInPart => Fault::CutInPart,
@@ -240,11 +241,12 @@ impl Run<'_> {
     }
 
     /// Stop regularly. Returns false if the arrays do not stop.
-    fn stop(&mut self) -> bool {
+    pub(super) fn stop(&mut self) -> bool {
         let begun = self.session.versions_mut().begin_flush();
         let outer = Some(self.session.array).filter(|_| self.sets.len() > 1);
         let arrays: Vec<ArrayId> = outer.into_iter().chain(self.sets.iter().map(|set| set.array)).collect();
-        for array in arrays {
+        let arrays = arrays.into_iter().chain(self.beside.as_ref().map(|beside| beside.session.array));
+        for array in arrays.collect::<Vec<_>>() {
             let result = self.admin(AdminCommand::Stop { array });
             if result.is_err() {
                 assert!(!self.bounded(), "array {array} does not stop: {result:?}\n{}", self.world.dump());
@@ -268,9 +270,11 @@ impl Run<'_> {
     }
 
     /// Remove the controller.
-    fn go_down(&mut self, end: End) {
+    pub(super) fn go_down(&mut self, end: End) -> Done {
         self.session.hear(&mut self.world);
+        self.hear_beside();
         self.note_journal();
+        let sound: Vec<_> = (0..self.sets.len()).map(|set| self.sound_members(set)).collect();
         if self.scenario.aimed {
             (0..self.sets.len()).for_each(|set| self.note_whole(set));
         }
@@ -313,9 +317,20 @@ impl Run<'_> {
                 }
             }
         }
-        for set in 0..self.sets.len() {
+        let cached = self.cached || self.has_dropped_writes() || end == End::CutInPart;
+        self.end_beside(end == End::Cut, cached);
+        for (set, sound) in sound.iter().enumerate() {
+            if !self.sets[set].journalled || self.is_recorded_by_log(set) {
+                self.judge_cover(set, sound)?;
+            }
             self.open_hole_of_defects(set);
         }
+        Ok(())
+    }
+
+    /// Whether partial parity logs, and no journal, have the rows of a set.
+    fn is_recorded_by_log(&self, set: usize) -> bool {
+        self.scenario.ppl && self.scenario.journal.is_none() && self.sets[set].has_parity()
     }
 
     /// Whether a flush has failed and dropped the writes that it covered. Until the other members record that, the next
@@ -329,7 +344,7 @@ impl Run<'_> {
     }
 
     /// Start a new controller on the content of the drives.
-    fn boot(&mut self, again: Option<u64>) -> Done {
+    pub(super) fn boot(&mut self, again: Option<u64>) -> Done {
         let mut cuts = again.map_or(0, |_| 1 + self.random.below(CUTS_IN_ASSEMBLY_MAX));
         self.journal.resyncs_cut = 0;
         loop {
@@ -347,8 +362,9 @@ impl Run<'_> {
             self.count(if replay { Fault::CutInReplay } else { Fault::CutInAssembly });
             self.account.borrow_mut().counts.cuts += 1;
             self.log(|| "  the power goes while the array is assembled".into());
-            self.go_down(End::Cut);
+            self.go_down(End::Cut)?;
         }
+        (0..self.sets.len()).try_for_each(|set| self.judge_name(set, true))?;
         self.judge_replay()?;
         self.judge_whole()?;
         for set in 0..self.sets.len() {
@@ -423,7 +439,7 @@ impl Run<'_> {
         };
         let Some(array) = array else { return Ok(false) };
         self.session.array = array;
-        Ok(true)
+        self.start_beside(&mut events)
     }
 
     fn assemble_outer(&mut self, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
