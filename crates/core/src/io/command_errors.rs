@@ -30,7 +30,7 @@ use crate::io::op::OpKind;
 use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
-use crate::limits::SEARCH_WAYS;
+use crate::limits::{SEARCH_WAYS, ZERO_SECTORS};
 use crate::planted::Flaw;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
@@ -326,6 +326,11 @@ impl OpIo<'_> {
                 self.note(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
                 let zeroing = DriveOp::WriteZeroes { may_discard: false };
                 self.push_op_command(index, Command { op: zeroing, ..*command });
+                None
+            }
+            CommandError::Drive(refused) if refused != DriveError::Gone && command.len <= ZERO_SECTORS => {
+                self.note(index, Reason::DiscardRefused, command.lba.get(), u32::from(command.slot.0));
+                self.write_zeroes_plainly(index, command);
                 None
             }
             CommandError::Timeout | CommandError::Drive(_) => self.write_failed(index, command, error),
