@@ -83,8 +83,6 @@ flaws! {
     DegradedCheckBlind = "degraded-check-blind", "a check compares nothing while a member is missing";
     /// A set is optimal when the superblocks say so.
     OptimalEarly = "optimal-early", "an array is called optimal while a member is being rebuilt";
-    /// A new name changes nothing else.
-    RenameMarksClean = "rename-marks-clean", "superblocks with a new name say that the array is clean";
     /// A device that joins counts when it has the whole log.
     JoinedEarly = "joined-early", "a journal device that joins counts before the log is copied";
     /// A round of the journal flushes every set in session.

@@ -107,15 +107,7 @@ impl Controller {
         let Some(metadata) = &mut self.sets.get_mut(id).metadata else {
             return Err(AdminError::NotPossible("a raw drive has no superblock for a name"));
         };
-        let is_new = metadata.rename(name);
-        if is_new && self.base.planted.has(Flaw::RenameMarksClean) {
-            let generation = metadata.request();
-            let mark = &mut self.sets.get_mut(id).mark;
-            if mark.is_active() {
-                mark.unmark_with(generation);
-            }
-        }
-        if is_new {
+        if metadata.rename(name) {
             self.sets.changed(id, Change::Marks);
         }
         Ok(AdminOutcome::Done)

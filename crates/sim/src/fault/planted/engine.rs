@@ -51,9 +51,8 @@ pub(super) const fn known_run(flaw: Flaw) -> Known {
         Flaw::RepairGuesses => return Known::Swarm(16),
         Flaw::DegradedCheckBlind => return Known::Swarm(8),
         Flaw::OptimalEarly => return Known::Swarm(8),
-        Flaw::RenameMarksClean => return Known::Swarm(3),
-        Flaw::JoinedEarly => return Known::Swarm(3),
-        Flaw::RoundOfOneSet => return Known::Swarm(3),
+        Flaw::JoinedEarly => return Known::Swarm(250),
+        Flaw::RoundOfOneSet => return Known::Swarm(52),
     })
 }
 
@@ -64,10 +63,12 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
         Flaw::LogNeverArmed => &[RESYNC, ARRAY_REFUSED, NOT_STARTED],
         Flaw::RebuiltBeforeRole | Flaw::CatchUpCounted => &[MEMBER_LOST, ARRAY_REFUSED],
         Flaw::SessionMarkLate => &[WRONG_READ, MISFIT, RESYNC, ARRAY_REFUSED],
-        Flaw::BitmapLate | Flaw::ActiveMarkLate | Flaw::CleanUnflushed | Flaw::RenameMarksClean => {
-            &[WRONG_READ, MISFIT, UNCOVERED]
-        }
-        Flaw::BitClearedOverWrite | Flaw::WriteGateOpen | Flaw::CheckpointAtNext => &[WRONG_READ, MISFIT, UNCOVERED],
+        Flaw::BitmapLate
+        | Flaw::ActiveMarkLate
+        | Flaw::CleanUnflushed
+        | Flaw::BitClearedOverWrite
+        | Flaw::WriteGateOpen
+        | Flaw::CheckpointAtNext => &[WRONG_READ, MISFIT, UNCOVERED],
         Flaw::AddressCut => &[WRONG_READ, MISFIT, ARRAY_REFUSED, STATUS],
         Flaw::RepairGuesses | Flaw::DegradedCheckBlind => &[PATROL],
         Flaw::OptimalEarly => &[STATUS],
