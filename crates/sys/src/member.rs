@@ -15,8 +15,9 @@
 use crate::buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 use crate::command::IoError;
 use crate::errno::{check, check_size, Errno, Note};
+use crate::holders::{lock_owner, opener, process_text, LockKind};
 use crate::member_error::{MemberError, NotAMember};
-use crate::member_facts::{holder_of_device, holder_of_file, lock_owner, Facts, Sysfs};
+use crate::member_facts::{holder_of_device, holder_of_file, Facts, Sysfs};
 use crate::process::is_ending;
 use openraid_units::{BlockSize, BlockSizeError, Bytes, DriveLba, Sectors};
 use std::fs::{File, Metadata, OpenOptions};
@@ -132,7 +133,7 @@ impl Member {
         }
         settle(&file).map_err(|e| refused(path, usage, "set the flags of this file", e))?;
         if let (true, Identity::File { device, inode }) = (claim.is_some(), identity) {
-            lock(&file, path, usage, device, inode)?;
+            lock(&file, Asked { path, resolved: &resolved, usage }, device, inode)?;
         }
         let mut notes = Vec::new();
         let facts = facts(&file, path, usage, &metadata, direct, &mut notes)?;
@@ -392,7 +393,9 @@ fn open(path: &Path, resolved: &Path, identity: Identity, usage: Use) -> Result<
         match opened.map_err(Errno::from) {
             Ok(file) => break file,
             Err(Errno(libc::EBUSY)) if tries < BUSY_TRIES => std::thread::sleep(BUSY_PAUSE),
-            Err(Errno(libc::EBUSY)) => return Err(MemberError::Busy { path: path.into() }),
+            Err(Errno(libc::EBUSY)) => {
+                return Err(MemberError::Busy { path: path.into(), owner: opener(resolved).map(process_text) })
+            }
             Err(error) => return Err(refused(path, usage, "open this", error)),
         }
         tries += 1;
@@ -420,17 +423,41 @@ fn flags(file: &File) -> Result<libc::c_int, Errno> {
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })
 }
 
-fn lock(file: &File, path: &Path, usage: Use, device: u64, inode: u64) -> Result<(), MemberError> {
+/// A member as it was asked for, and the file that it leads to.
+struct Asked<'a> {
+    path: &'a Path,
+    resolved: &'a Path,
+    usage: Use,
+}
+
+/// Locks the whole file. Programs that lock bytes of it (QEMU) do not meet this lock, so theirs are looked for first.
+fn lock(file: &File, asked: Asked<'_>, device: u64, inode: u64) -> Result<(), MemberError> {
+    let Asked { path, resolved, usage } = asked;
+    let locked = |kind| {
+        let owner = lock_owner(kind, device, inode, resolved);
+        let is_ending = owner.as_ref().is_some_and(|(process, _)| is_ending(*process));
+        MemberError::Locked { path: path.into(), owner: owner.map(|(_, name)| name), is_ending }
+    };
+    if has_locked_bytes(file) {
+        return Err(locked(LockKind::Bytes));
+    }
     // SAFETY: flock touches no memory of ours.
     match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {
         Ok(_) => Ok(()),
-        Err(Errno(libc::EWOULDBLOCK)) => {
-            let owner = lock_owner(device, inode);
-            let is_ending = owner.as_ref().is_some_and(|(process, _)| is_ending(*process));
-            Err(MemberError::Locked { path: path.into(), owner: owner.map(|(_, name)| name), is_ending })
-        }
+        Err(Errno(libc::EWOULDBLOCK)) => Err(locked(LockKind::Whole)),
         Err(error) => Err(refused(path, usage, "lock this file", error)),
     }
+}
+
+/// Has another program locked any byte of the file? If the file system cannot answer, the answer is no.
+fn has_locked_bytes(file: &File) -> bool {
+    let first = libc::c_short::try_from(libc::SEEK_SET).expect("a small number");
+    let kind = |kind: libc::c_int| libc::c_short::try_from(kind).expect("a small number");
+    // A length of 0 means all bytes.
+    let mut lock = libc::flock { l_type: kind(libc::F_WRLCK), l_whence: first, l_start: 0, l_len: 0, l_pid: 0 };
+    // SAFETY: F_OFD_GETLK reads and fills one `flock`.
+    let asked = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+    asked == 0 && lock.l_type != kind(libc::F_UNLCK)
 }
 
 // From linux/fs.h: _IO(0x12, n), and _IOR(0x12, 114, size_t) for the size.

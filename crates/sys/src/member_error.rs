@@ -75,10 +75,12 @@ pub enum MemberError {
         /// The user, in words.
         holder: String,
     },
-    /// Another process has the block device open exclusively, and the kernel does not say which.
+    /// Another process has the block device open exclusively.
     Busy {
         /// The path as the user gave it.
         path: PathBuf,
+        /// A process that has it open, if this user may see its files.
+        owner: Option<String>,
     },
     /// Another process, or another part of this process, holds the lock of the file.
     Locked {
@@ -150,7 +152,10 @@ impl fmt::Display for MemberError {
             Self::HeldByKernel { path, holder } => {
                 write!(f, "{}: in use: {holder}; release it there first", path.display())
             }
-            Self::Busy { path } => write!(
+            Self::Busy { path, owner: Some(owner) } => {
+                write!(f, "{}: {owner} has this device open for itself; stop that first", path.display())
+            }
+            Self::Busy { path, owner: None } => write!(
                 f,
                 "{}: another program has this device open for itself; find it with `fuser -v {}`",
                 path.display(),

@@ -218,18 +218,6 @@ fn looped_over(resolved: &Path) -> Option<String> {
     })
 }
 
-/// The process that holds a lock on the file, from `/proc/locks`: `1: FLOCK ADVISORY WRITE 42 08:01:1234 0 EOF`.
-pub(crate) fn lock_owner(device: u64, inode: u64) -> Option<(u32, String)> {
-    let wanted = format!("{:02x}:{:02x}:{inode}", libc::major(device), libc::minor(device));
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let line = locks.lines().find(|line| line.contains(" FLOCK ") && line.split(' ').any(|field| field == wanted))?;
-    let process: u32 = line.split_ascii_whitespace().nth(4)?.parse().ok()?;
-    match text(&PathBuf::from(format!("/proc/{process}/comm"))) {
-        Some(name) => Some((process, format!("process {process} ({name})"))),
-        None => Some((process, format!("process {process}"))),
-    }
-}
-
 fn device_number(path: &Path) -> Option<String> {
     let metadata = fs::metadata(path).ok()?;
     let device = metadata.file_type().is_block_device().then(|| metadata.rdev())?;
@@ -237,7 +225,7 @@ fn device_number(path: &Path) -> Option<String> {
 }
 
 /// The text of a one-line file in sysfs: trimmed, printable, with limited length. `None` if the file is empty.
-fn text(path: &Path) -> Option<String> {
+pub(crate) fn text(path: &Path) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     let printable: String = String::from_utf8_lossy(&bytes)
         .trim_matches(|c: char| c.is_whitespace() || c == '\0')

@@ -235,6 +235,27 @@ impl Listener {
         Ok(Self { fd, file: Some((path.into(), metadata.dev(), metadata.ino())) })
     }
 
+    /// Listens at an abstract name: it has no file, so it belongs to no folder and no user, and the kernel releases it
+    /// with the process. All programs in one network namespace share these names.
+    ///
+    /// # Errors
+    /// [`NetError::InUse`] without the process ([`holder_of_name`] asks for it), or the kernel's error.
+    pub(crate) fn abstract_name(name: &str) -> Result<Self, NetError> {
+        let fail = |attempt, error| NetError::Failed { address: name.into(), attempt, error };
+        let fd = socket(libc::AF_UNIX).map_err(|e| fail("make a socket", e))?;
+        let (raw, len) = sockaddr_abstract(name);
+        // SAFETY: `raw` holds `len` bytes of a valid address.
+        match check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const raw).cast(), len) }) {
+            Ok(_) => {}
+            Err(Errno(libc::EADDRINUSE)) => {
+                return Err(NetError::InUse { address: name.into(), holder: Holder::Unknown })
+            }
+            Err(error) => return Err(fail("bind", error)),
+        }
+        listen(&fd).map_err(|e| fail("listen", e))?;
+        Ok(Self { fd, file: None })
+    }
+
     /// The TCP address of the listener; `None` for a unix socket.
     #[must_use]
     pub fn tcp_address(&self) -> Option<SocketAddr> {
@@ -530,6 +551,18 @@ fn holder(socket: &Socket) -> Holder {
     }
 }
 
+/// The process that listens at an abstract name. Each question leaves an entry in the queue of that listener; when the queue
+/// is full, the answer is unknown.
+pub(crate) fn holder_of_name(name: &str) -> Holder {
+    let Ok(fd) = socket(libc::AF_UNIX) else { return Holder::Unknown };
+    let (raw, len) = sockaddr_abstract(name);
+    // SAFETY: `raw` holds `len` bytes of a valid address.
+    match check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const raw).cast(), len) }) {
+        Ok(_) => holder(&Socket::of(fd)),
+        Err(_) => Holder::Unknown,
+    }
+}
+
 /// Removes the socket at `path` if no server answers at it.
 fn clear_stale(path: &Path) -> Result<(), NetError> {
     let fail = |attempt, error| NetError::Failed { address: path.display().to_string(), attempt, error };
@@ -612,6 +645,17 @@ fn sockaddr_unix(path: &Path) -> Result<(libc::sockaddr_un, libc::socklen_t), Ne
         *target = libc::c_char::from_ne_bytes([byte]);
     }
     Ok((raw, socklen(size_of::<libc::sockaddr_un>())))
+}
+
+/// An abstract name: the byte after the family is zero, and the length of the address gives the end of the name.
+fn sockaddr_abstract(name: &str) -> (libc::sockaddr_un, libc::socklen_t) {
+    assert!(name.len() < UNIX_PATH_BYTES_MAX, "bug: the name {name} is too long");
+    let mut raw = libc::sockaddr_un { sun_family: sa_family(libc::AF_UNIX), sun_path: [0; 108] };
+    for (target, &byte) in raw.sun_path[1..].iter_mut().zip(name.as_bytes()) {
+        *target = libc::c_char::from_ne_bytes([byte]);
+    }
+    let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+    (raw, socklen(len))
 }
 
 type AskAddress = unsafe extern "C" fn(libc::c_int, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;

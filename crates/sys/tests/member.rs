@@ -6,7 +6,7 @@ use common::{allowed, has, must, pattern, run, Loop, TempDir};
 use openraid_sys::{Direct, Identity, IoError, Member, MemberError, NotAMember, Use};
 use openraid_units::{BlockSize, Bytes, DriveLba, Sectors};
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{symlink, MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -111,6 +111,36 @@ fn one_file_under_two_paths_is_used_once() {
     drop(member);
     drop(open(&hard).expect("free again"));
     drop(Member::open(&soft, Use::ReadExclusive, Direct::Try).expect("free again"));
+}
+
+/// QEMU locks bytes of its images, and locks of whole files do not meet these.
+#[test]
+fn a_lock_of_bytes_is_respected_and_a_process_that_has_the_file_open_is_named() {
+    let dir = TempDir::on_disk();
+    let path = dir.file("member", 8192);
+    let mut child = std::process::Command::new("sh");
+    child.args(["-c", "exec 3<\"$0\"; echo; exec cat"]).arg(&path);
+    let piped = std::process::Stdio::piped;
+    let mut child = child.stdin(piped()).stdout(piped()).spawn().expect("sh");
+    let mut ready = [0];
+    std::io::Read::read_exact(child.stdout.as_mut().expect("a pipe"), &mut ready).expect("it runs");
+    let file = File::open(&path).expect("file");
+    let set = |kind: libc::c_int| {
+        let short = |value: libc::c_int| libc::c_short::try_from(value).expect("small");
+        let lock = libc::flock { l_type: short(kind), l_whence: 0, l_start: 100, l_len: 1, l_pid: 0 };
+        // SAFETY: F_OFD_SETLK reads one `flock`.
+        let set = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+        assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+    };
+    drop(open(&path).expect("it is open elsewhere, and not locked"));
+    set(libc::F_RDLCK);
+    let error = refused(&path);
+    says(&error, &[&format!("locked by process {} (", child.id()), "stop that first"]);
+    drop(Member::open(&path, Use::Examine, Direct::Never).expect("looking is always possible"));
+    set(libc::F_UNLCK);
+    drop(open(&path).expect("free again"));
+    drop(child.stdin.take());
+    child.wait().expect("own child");
 }
 
 #[test]

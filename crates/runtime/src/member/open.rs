@@ -47,6 +47,14 @@ impl OpenOptions {
         let command_timeout = openraid_core::limits::Limits::default().command_timeout;
         Self { usage, direct: Direct::Try, without_flush: false, command_timeout, patience: PROBE_TIME_MAX }
     }
+
+    /// A time within the time for the whole opening, so that the reason can be reported: as long as it is by default,
+    /// or longer or shorter by the same factor as the whole.
+    #[must_use]
+    pub fn share_of(&self, time: Nanos) -> Nanos {
+        let share = u128::from(time.get()) * u128::from(self.patience.get()) / u128::from(PROBE_TIME_MAX.get());
+        Nanos(u64::try_from(share).unwrap_or(u64::MAX))
+    }
 }
 
 /// The store of a member.
@@ -182,6 +190,15 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// Does another program or the kernel hold the file or device?
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        use MemberError::{Busy, HeldByKernel, Locked};
+        matches!(self, Self::Local(Locked { .. } | Busy { .. } | HeldByKernel { .. }))
+    }
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -248,9 +265,7 @@ fn open_patiently(path: &Path, options: OpenOptions, tried: &dyn Fn()) -> Result
             Err(MemberError::Locked { .. } | MemberError::Busy { .. }) => HELD_TIME_MAX,
             _ => return result,
         };
-        // Shorter than the time for the whole opening, so that the reason can be reported.
-        let share = u128::from(patience.get()) * u128::from(options.patience.get()) / u128::from(PROBE_TIME_MAX.get());
-        if clock::now() >= begun + Nanos(u64::try_from(share).unwrap_or(u64::MAX)) {
+        if clock::now() >= begun + options.share_of(patience) {
             return result;
         }
         thread::sleep(Duration::from_nanos(HELD_PAUSE.get()));
