@@ -2,19 +2,26 @@
 //!
 //! An array is described by its members, not by this file: if the registry is lost or stale, the user must name the
 //! members once more, and the kept settings are lost. The file is JSON, replaced as a whole (written to a second file,
-//! flushed, renamed), under its own lock, so that two commands at the same time both take effect.
+//! flushed, renamed), under its own lock, so that two commands at the same time both take effect. The content before the last
+//! change stays next to it (`.old`) and is used if the file is damaged.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use openraid_format::Uuid;
 use openraid_runtime::service::journal::LastUse;
+use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
 use crate::kept::Kept;
+use crate::output;
+use crate::quantity::utc;
 
 const SCHEMA: &str = "openraid/registry/2";
 /// The form before settings were kept: it is read, and written as the one above with the next change.
@@ -76,16 +83,27 @@ impl Default for Content {
     }
 }
 
+/// Why a file is not used as the registry.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Fault {
+    /// It cannot be read, or is no registry.
+    Damaged(String),
+    /// A newer or unknown version wrote it. An older copy would hide its content.
+    OtherVersion(String),
+}
+
 /// The file.
 #[derive(Clone, Debug)]
 pub struct Registry {
     path: PathBuf,
+    /// Was the user told that it is damaged?
+    told: Arc<AtomicBool>,
 }
 
 impl Registry {
     /// The registry of this user, or the one that was named.
     pub fn at(asked: Option<&Path>) -> Self {
-        Self { path: asked.map_or_else(default_path, Path::to_path_buf) }
+        Self { path: asked.map_or_else(default_path, Path::to_path_buf), told: Arc::default() }
     }
 
     /// All arrays that are recorded.
@@ -94,6 +112,20 @@ impl Registry {
     /// The file is there and cannot be read, or is no registry.
     pub fn entries(&self) -> Result<Vec<Entry>, Failure> {
         self.read().map(|content| content.arrays)
+    }
+
+    /// The same for commands that do without them: if they cannot be read, the user is told once, and there are none.
+    pub fn entries_if_readable(&self) -> Vec<Entry> {
+        self.entries().unwrap_or_else(|failure| {
+            self.tell(&failure.text);
+            Vec::new()
+        })
+    }
+
+    fn tell(&self, text: &str) {
+        if !self.told.swap(true, Ordering::Relaxed) {
+            output::warn(text);
+        }
     }
 
     /// The array of this name.
@@ -217,35 +249,46 @@ impl Registry {
     }
 
     fn read(&self) -> Result<Content, Failure> {
-        let refuse = |why: String| {
+        self.read_any().map(|(content, _)| content)
+    }
+
+    /// The content, and whether it is that of the older copy because the file is damaged.
+    fn read_any(&self) -> Result<(Content, bool), Failure> {
+        let refuse = |why: &str| {
             Failure::failed(format!(
                 "the registry {} {why}; move it away (arrays are then found by naming their members), or name \
                  another one with --registry",
                 self.path.display()
             ))
         };
-        let size = match fs::metadata(&self.path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Err(refuse("is not a regular file".into())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Content::default()),
-            Err(error) => return Err(refuse(format!("cannot be read: {error}"))),
+        let old = self.beside("old");
+        let why = match read_file(&self.path) {
+            Ok(Some(content)) => return Ok((content, false)),
+            // Every registry that was written has content: this one was cut off, if it had content before.
+            Ok(None) if !self.path.exists() || !old.exists() => return Ok((Content::default(), false)),
+            Ok(None) => "is empty".into(),
+            Err(Fault::OtherVersion(why)) => return Err(refuse(&why)),
+            Err(Fault::Damaged(why)) => why,
         };
-        if size > FILE_BYTES_MAX {
-            return Err(refuse(format!("has {size} bytes, which no registry has")));
+        match read_file(&old) {
+            Ok(Some(content)) => {
+                let at = fs::metadata(&old).ok().and_then(|own| own.modified().ok());
+                let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |at| at.as_secs());
+                self.tell(&format!(
+                    "the registry {} {why}; its older copy {} of {} is used, which lacks the last change; with the next \
+                     change the damaged file is kept as {}",
+                    self.path.display(),
+                    old.display(),
+                    utc(at),
+                    self.beside("damaged").display()
+                ));
+                Ok((content, true))
+            }
+            Ok(None) => Err(refuse(&format!("{why} (there is no older copy)"))),
+            Err(Fault::Damaged(other) | Fault::OtherVersion(other)) => {
+                Err(refuse(&format!("{why} (the older copy {} {other})", old.display())))
+            }
         }
-        let text = fs::read_to_string(&self.path).map_err(|error| refuse(format!("cannot be read: {error}")))?;
-        if text.is_empty() {
-            return Ok(Content::default());
-        }
-        let mut content: Content =
-            serde_json::from_str(&text).map_err(|error| refuse(format!("is damaged: {error}")))?;
-        if content.schema == SCHEMA_BEFORE {
-            content.schema = SCHEMA.into();
-        }
-        if content.schema != SCHEMA {
-            return Err(refuse(format!("is of another version ({})", content.schema)));
-        }
-        Ok(content)
     }
 
     fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Failure> {
@@ -253,14 +296,9 @@ impl Registry {
     }
 
     fn change_all(&self, change: impl FnOnce(&mut Content)) -> Result<(), Failure> {
-        let write = |error: io::Error| {
-            Failure::failed(format!(
-                "the registry {} cannot be written: {error}; name another one with --registry",
-                self.path.display()
-            ))
-        };
+        let write = |error: io::Error| self.not_written(&error);
         let _lock = self.lock().map_err(write)?;
-        let before = self.read()?;
+        let (before, is_old) = self.read_any()?;
         let mut content = before.clone();
         change(&mut content);
         if content == before {
@@ -268,7 +306,47 @@ impl Registry {
         }
         content.arrays.sort_by(|a, b| a.name.cmp(&b.name));
         let text = serde_json::to_string_pretty(&content).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
+        if is_old {
+            fs::rename(&self.path, self.beside("damaged")).map_err(write)?;
+        } else {
+            self.keep_old().map_err(write)?;
+        }
         self.replace(&self.path, text.as_bytes()).map_err(write)
+    }
+
+    fn not_written(&self, error: &io::Error) -> Failure {
+        let path = self.path.display();
+        match error.kind() {
+            io::ErrorKind::WouldBlock => Failure::failed(format!("the registry {path} cannot be changed: {error}")),
+            _ => Failure::failed(format!(
+                "the registry {path} cannot be written: {error}; name another one with --registry"
+            )),
+        }
+    }
+
+    /// Refuse if another process keeps the lock, before a command changes anything that it could not record.
+    ///
+    /// # Errors
+    /// The lock is held; the text names the holder.
+    pub fn refuse_if_locked(&self) -> Result<(), Failure> {
+        match self.lock() {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Err(Failure::failed(format!("{}; nothing was changed", self.not_written(&error))))
+            }
+            // What else is wrong shows when it is written.
+            _ => Ok(()),
+        }
+    }
+
+    /// Keep the present content as the older copy. A registry that is not there yet has none.
+    fn keep_old(&self) -> io::Result<()> {
+        let fresh = self.beside("new");
+        match fs::copy(&self.path, &fresh) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            copied => copied?,
+        };
+        File::open(&fresh)?.sync_all()?;
+        fs::rename(&fresh, self.beside("old"))
     }
 
     /// A folder next to the registry; it may not be there yet.
@@ -303,7 +381,7 @@ impl Registry {
             fs::create_dir_all(folder)?;
         }
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.beside("lock"))?;
-        lock.lock()?;
+        lock_file(&lock, &self.beside("lock"), false)?;
         Ok(lock)
     }
 
@@ -326,6 +404,33 @@ impl Registry {
         name.push(suffix);
         name.into()
     }
+}
+
+/// The content of a file; none if it is empty or not there.
+fn read_file(path: &Path) -> Result<Option<Content>, Fault> {
+    let unreadable = |error: io::Error| Fault::Damaged(format!("cannot be read: {error}"));
+    let size = match fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        Ok(_) => return Err(Fault::Damaged("is not a regular file".into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    if size > FILE_BYTES_MAX {
+        return Err(Fault::Damaged(format!("has {size} bytes, which no registry has")));
+    }
+    let text = fs::read_to_string(path).map_err(unreadable)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let damaged = |error: serde_json::Error| Fault::Damaged(format!("is damaged: {error}"));
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
+    // The version comes first: the form of another one may be any.
+    match value["schema"].as_str() {
+        Some(SCHEMA | SCHEMA_BEFORE) | None => {}
+        Some(other) => return Err(Fault::OtherVersion(format!("is of another version ({other})"))),
+    }
+    let content: Content = serde_json::from_value(value).map_err(damaged)?;
+    Ok(Some(Content { schema: SCHEMA.into(), ..content }))
 }
 
 /// `$XDG_STATE_HOME/openraid/registry.json`; for root `/var/lib/openraid/registry.json`.
@@ -448,6 +553,63 @@ mod tests {
             assert!(registry.remember(entry("a", "1", &["/x"])).is_err(), "{text}");
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
+        assert!(registry.entries_if_readable().is_empty());
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn the_content_before_the_last_change_is_used_while_the_file_is_damaged() {
+        let folder = folder("old");
+        let path = folder.join("registry.json");
+        let registry = Registry::at(Some(&path));
+        let own = registry.controller().unwrap();
+        registry.remember(entry("a", "1", &["/x"])).unwrap();
+        registry.remember(entry("b", "2", &["/y"])).unwrap();
+        let names = |registry: &Registry| -> Vec<String> {
+            registry.entries().unwrap().into_iter().map(|entry| entry.name).collect()
+        };
+        let whole = fs::read_to_string(&path).unwrap();
+        let cut = &whole[..whole.len() / 2];
+        for damaged in ["", cut, "{}", "\u{0}\u{0}", &whole.replace('{', "[")] {
+            fs::write(&path, damaged).unwrap();
+            assert_eq!((names(&registry), registry.controller()), (vec!["a".to_owned()], Ok(own)), "{damaged:?}");
+        }
+        // A newer version has what no older copy has.
+        fs::write(&path, whole.replace("registry/2", "registry/3")).unwrap();
+        assert!(registry.entries().unwrap_err().text.contains("another version"));
+        fs::write(&path, cut).unwrap();
+        registry.remember(entry("c", "3", &["/z"])).unwrap();
+        assert_eq!(names(&registry), ["a", "c"]);
+        assert_eq!(fs::read_to_string(folder.join("registry.json.damaged")).unwrap(), cut, "it is kept");
+        fs::write(&path, "{").unwrap();
+        assert_eq!(names(&registry), ["a"], "the good copy was not replaced by the damaged file");
+        fs::write(folder.join("registry.json.old"), "[").unwrap();
+        let text = registry.entries().unwrap_err().text;
+        assert!(text.contains("registry.json is damaged") && text.contains("registry.json.old is damaged"), "{text}");
+        fs::remove_file(&path).unwrap();
+        assert_eq!(names(&registry), [""; 0], "a file that was moved away stays away");
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_lock_that_another_process_keeps_is_an_error_that_names_it() {
+        let folder = folder("locked");
+        let registry = Registry::at(Some(&folder.join("registry.json")));
+        registry.remember(entry("a", "1", &["/x"])).unwrap();
+        let path = folder.join("registry.json.lock");
+        let held = File::open(&path).unwrap();
+        held.lock().unwrap();
+        let text = registry.refuse_if_locked().unwrap_err().text;
+        let holder = format!("has been locked by process {} (", std::process::id());
+        assert!(
+            text.contains(&holder) && text.contains(" for 5 s; ") && text.ends_with("nothing was changed"),
+            "{text}"
+        );
+        assert!(registry.remember(entry("b", "2", &["/y"])).unwrap_err().text.contains(&holder));
+        assert_eq!(registry.entries().unwrap().len(), 1, "reading needs no lock");
+        held.unlock().unwrap();
+        registry.refuse_if_locked().unwrap();
+        registry.remember(entry("b", "2", &["/y"])).unwrap();
         let _ = fs::remove_dir_all(&folder);
     }
 }

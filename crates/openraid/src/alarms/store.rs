@@ -14,6 +14,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use openraid_format::crc32c;
+use openraid_sys::lock_file;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
@@ -47,7 +48,7 @@ impl Store {
     pub fn read<T: Default + DeserializeOwned>(&self) -> io::Result<T> {
         match File::open(&self.path) {
             Ok(file) => {
-                file.lock_shared()?;
+                lock_file(&file, &self.path, true)?;
                 Ok(value_of(&halves(&file)?))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
@@ -68,7 +69,7 @@ impl Store {
     /// The file cannot be made, read or written.
     pub fn change<T: Default + DeserializeOwned + Serialize>(&self, change: impl FnOnce(T) -> T) -> io::Result<()> {
         let file = self.open()?;
-        file.lock()?;
+        lock_file(&file, &self.path, false)?;
         let halves = halves(&file)?;
         let value = change(value_of(&halves));
         let json = serde_json::to_vec(&value).map_err(io::Error::other)?;

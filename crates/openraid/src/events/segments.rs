@@ -23,6 +23,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use openraid_sys::lock_file;
+
 use super::record::{Draft, Event, Level, Record};
 
 /// Size of a segment.
@@ -180,7 +182,7 @@ impl Log {
     pub fn append(&self, entries: &[Entry]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.path("lock"))?;
-        lock.lock()?;
+        lock_file(&lock, &self.path("lock"), false)?;
         let mut number = self.last_number()?;
         let (mut file, mut end) = match self.segments()?.pop() {
             Some((first, path)) => (open(&path)?, scan(first, &fs::read(&path)?).end),

@@ -37,6 +37,7 @@ impl Server {
             return self.done(format!("the name is {to} already"), name);
         }
         self.refuse_taken(to)?;
+        self.registry.refuse_if_locked()?;
         let host = started.superblock.set_name;
         let host = host.text().split_once(':').map(|(host, _)| host.to_owned());
         let label = SetName::new(host.as_deref(), to).map_err(Failure::usage)?;

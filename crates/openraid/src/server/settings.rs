@@ -43,6 +43,9 @@ impl Server {
                 return Err(unconfirmed(settings, self.has_journal(), never_protected(&status, &served)));
             }
         }
+        if !settings.is_empty() {
+            self.registry.refuse_if_locked()?;
+        }
         self.carry_out_change(&status, &served, &change, settings)?;
         let asked = settings.iter().any(|(key, _)| key == "write.cache");
         let journalled = asked || is_journalled(&before) != is_journalled(&policy);
