@@ -12,14 +12,26 @@ pub struct Failure {
     pub exit: Exit,
     /// In words.
     pub text: String,
-    /// The named thing exists, and another program or the kernel uses it.
-    pub in_use: bool,
+    /// What stood in the way of a member that could not be opened.
+    pub obstacle: Obstacle,
+}
+
+/// What stands in the way of opening a member. Commands act by it, not by the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Obstacle {
+    /// Anything else, or the failure is not about opening a member.
+    #[default]
+    Other,
+    /// Another program or the kernel uses it.
+    InUse,
+    /// This user or this machine may not write it.
+    WriteProtected,
 }
 
 impl Failure {
     /// With this exit code.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
-        Self { exit, text: text.to_string(), in_use: false }
+        Self { exit, text: text.to_string(), obstacle: Obstacle::Other }
     }
     /// The operation failed.
     pub fn failed(text: impl fmt::Display) -> Self {

@@ -24,6 +24,7 @@ mod desired;
 mod events;
 mod exit;
 mod halves;
+mod holding;
 #[cfg(test)]
 mod hostile;
 mod in_process;

@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 
 use openraid_core::limits::Limits;
 use openraid_format::Uuid;
+use openraid_runtime::member::remote::RemoteError;
 use openraid_runtime::member::{self, Medium, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
 use openraid_sys::{Direct, Facts, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Obstacle};
 use crate::registry::{Entry, Registry};
 
 /// The word for a slot without a member.
@@ -167,8 +168,10 @@ pub fn protected(
     opened: &[(OpenedMember, ProbedMember)],
     failed: &[(String, Failure)],
 ) -> Vec<(Uuid, Failure)> {
-    let again: Vec<MemberSpec> =
-        specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text)).cloned().collect();
+    let is_protected = |spec: &&MemberSpec| {
+        failed.iter().any(|(text, failure)| *text == spec.text && failure.obstacle == Obstacle::WriteProtected)
+    };
+    let again: Vec<MemberSpec> = specs.iter().filter(is_protected).cloned().collect();
     let set_of = |probed: &ProbedMember| probed.look.superblock.as_ref().map(|own| (own.set_uuid, own.set_name));
     let (protected, _) = open_some(&again, options(Use::ReadExclusive));
     let refusal = |(member, probed): &(OpenedMember, ProbedMember)| {
@@ -189,11 +192,13 @@ pub fn protected(
 /// A member that is missing at its path was moved in most cases.
 fn not_opened(error: OpenError) -> Failure {
     let is_missing = matches!(error, OpenError::Local(MemberError::Missing { .. }));
-    let in_use = matches!(
-        error,
-        OpenError::Local(MemberError::Locked { .. } | MemberError::HeldByKernel { .. } | MemberError::Busy { .. })
-    );
-    let failure = Failure { in_use, ..Failure::from(error) };
+    let obstacle = match &error {
+        error if error.is_in_use() => Obstacle::InUse,
+        OpenError::Local(MemberError::ReadOnly { .. } | MemberError::Denied { .. })
+        | OpenError::Remote { error: RemoteError::ReadOnly, .. } => Obstacle::WriteProtected,
+        _ => Obstacle::Other,
+    };
+    let failure = Failure { obstacle, ..Failure::from(error) };
     if is_missing {
         let text = failure.text
             + "; if it was moved, `openraid scan DIR` finds it, and `openraid assemble` remembers its new path";
@@ -243,7 +248,7 @@ pub fn none_opened(
 
 /// Are all of these members in use by another program or by the kernel?
 pub fn are_in_use(failed: &[(String, Failure)]) -> bool {
-    !failed.is_empty() && failed.iter().all(|(_, failure)| failure.in_use)
+    !failed.is_empty() && failed.iter().all(|(_, failure)| failure.obstacle == Obstacle::InUse)
 }
 
 /// The exit code if no member could be opened; see [`none_opened`].
@@ -304,13 +309,16 @@ fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
 }
 
 /// The array with this name in the registry, unless a file has the name. Any name: md accepts more names than `create`
-/// does.
+/// does. If the registry cannot be read, paths and addresses are still members.
 ///
 /// # Errors
-/// The registry cannot be read.
+/// The registry cannot be read, and this may be a name in it.
 pub fn remembered(name: &str, registry: &Registry) -> Result<Option<Entry>, Failure> {
     if Path::new(name).exists() {
         return Ok(None);
+    }
+    if !looks_like_a_name(name) || name.contains(':') {
+        return Ok(registry.entries_if_readable().into_iter().find(|entry| entry.name == name));
     }
     registry.find(name)
 }

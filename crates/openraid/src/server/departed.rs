@@ -87,6 +87,9 @@ impl Server {
             for member in entry.members.iter().filter(|member| !has(&array, member)) {
                 let verdict = taken.left_out.iter().find(|own| own.member.member == **member);
                 let (why, reason) = match verdict.map(|own| own.member.verdict) {
+                    None if taken.unopened.contains(member) => {
+                        (Why::Absent, "it could not be opened when the array was started")
+                    }
                     // A command that names members leaves the others out on purpose: half of a mirror, for example.
                     None if !self.stays && spec(member).is_ok_and(|own| is_at_path(&own)) => {
                         (Why::Unknown, "it was there when the array was started without it")

@@ -48,6 +48,7 @@ use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model::{self, ValueModel};
 use crate::events::{segments, Log};
 use crate::exit::Failure;
+use crate::holding::ArrayLocks;
 use crate::model::{ArrayModel, HealthWord};
 use crate::notify::Notifier;
 use crate::output;
@@ -76,6 +77,8 @@ pub struct Server {
     state: Mutex<State>,
     /// Held by the one command that changes arrays.
     changing: Mutex<()>,
+    /// The locks of the arrays that are served or being started.
+    locks: Mutex<ArrayLocks>,
     /// It continues when the last array is stopped.
     stays: bool,
     /// The service manager, if there is one.
@@ -240,6 +243,7 @@ impl Server {
             journal: OnceLock::new(),
             state: Mutex::new(state),
             changing: Mutex::default(),
+            locks: Mutex::default(),
             stays,
             notifier,
             chosen,
@@ -261,6 +265,10 @@ impl Server {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn locks(&self) -> MutexGuard<'_, ArrayLocks> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn status(&self) -> Result<ServiceStatus, Failure> {

@@ -12,7 +12,8 @@ use super::view::Served;
 use super::{Access, Server};
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure};
-use crate::members::{open_some, options, refuse_protected, spec};
+use crate::holding::Opening;
+use crate::members::{options, refuse_protected, spec};
 use crate::model::HealthWord;
 
 /// Maximum time for a member's failure to be recorded, or for a new member to be ready.
@@ -153,7 +154,7 @@ impl Server {
         specs.iter().try_for_each(|spec| self.refuse_own_export(spec))?;
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
-        let (opened, failed) = open_some(&specs, options);
+        let Opening { opened, failed, busy } = self.open_for_start(&specs, options);
         if !force {
             refuse_protected(&specs, &opened, &failed)?;
         }
@@ -169,6 +170,7 @@ impl Server {
         };
         let taken = self.take(opened, how)?;
         let mut failures: Vec<Failure> = failed.into_iter().map(|(_, failure)| failure).collect();
+        failures.extend(busy.into_iter().map(|(_, failure)| failure));
         failures.extend(taken.failed);
         if taken.served.is_empty() {
             return Err(Failure::joined(&failures, Exit::Refused));

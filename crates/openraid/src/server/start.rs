@@ -2,7 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_core::array::assemble::AssembleOptions;
-use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMember};
 use openraid_runtime::service::{AssembleRequest, Nesting, StartError, StartedArray};
 use openraid_units::ArrayId;
 
@@ -10,6 +10,7 @@ use super::view::Served;
 use super::{recovery, Access, Server};
 use crate::exit::Failure;
 use crate::halves::Halves;
+use crate::holding::{self, Opening};
 use crate::kept::Kept;
 use crate::model::StateWord;
 use crate::output;
@@ -29,6 +30,8 @@ pub struct Taken {
     pub recovered: Vec<String>,
     /// Members that are missing in started arrays: stale ones, copies, the other half of a split array.
     pub left_out: Vec<LeftOut>,
+    /// Members that were named and could not be opened.
+    pub unopened: Vec<String>,
 }
 
 /// The members without those of arrays of which both halves are there, and why those arrays are not started.
@@ -65,6 +68,17 @@ pub struct Taking {
 }
 
 impl Server {
+    /// Lock the arrays of these members, and open the members.
+    pub fn open_for_start(&self, specs: &[MemberSpec], open: OpenOptions) -> Opening {
+        holding::open_for_start(specs, open, &mut self.locks(), &self.registry)
+    }
+
+    /// Release the locks of arrays that are not served.
+    fn release_locks(&self) {
+        let state = self.state();
+        self.locks().keep_only(state.arrays.iter().filter_map(|served| served.started.as_ref()));
+    }
+
     /// Start and serve every array of these members.
     ///
     /// # Errors
@@ -105,7 +119,8 @@ impl Server {
                 Err(failure) => failed.push(failure),
             }
         }
-        Ok(Taken { served, failed, recovered, left_out })
+        self.release_locks();
+        Ok(Taken { served, failed, recovered, left_out, unopened: Vec::new() })
     }
 
     /// If no member is written, a rebuild or a resync would only fill memory.
@@ -136,6 +151,11 @@ impl Server {
         started: StartedArray,
         journalled: Option<bool>,
     ) -> Result<(String, Vec<String>), Failure> {
+        let locked = self.locks().take_started(&started);
+        if let Err(failure) = locked {
+            self.handle.stop_and_release(&started)?;
+            return Err(failure);
+        }
         let mut served = Served::of(started.clone());
         if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
             // Two arrays of one name can be distinguished by their identity.
@@ -216,6 +236,7 @@ impl Server {
             state.arrays.retain(|other| other.name != name);
             state.emptied = state.arrays.is_empty();
         }
+        self.release_locks();
         self.end_alarms(&served);
         Ok(())
     }

@@ -10,6 +10,7 @@ use super::Context;
 use crate::arguments::AssembleArguments;
 use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::holding::lacking_held;
 use crate::kept::Kept;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
@@ -51,6 +52,10 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     }
     let specs = specs(arguments, context)?;
     let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
+    let busy: Vec<Failure> = lacking_held(&specs, &opened, &failed).into_iter().map(|(_, failure)| failure).collect();
+    if !busy.is_empty() {
+        return Err(Failure::joined(&busy, Exit::Refused));
+    }
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     let (plans, strangers) = sets::plan(&probed, arguments.force);
     let verdicts: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();

@@ -20,7 +20,8 @@ use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
 use super::Context;
 use crate::arguments::CopyInArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::members::{named, none_opened, open_some, options};
+use crate::holding::{open_for_start, ArrayLocks, Opening};
+use crate::members::{named, none_opened, options};
 use crate::output::progress::Progress;
 use crate::quantity::human;
 use crate::server::members::named_in;
@@ -52,7 +53,13 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
         return Err(Failure::usage("standard input is a terminal; give it a file or a pipe: ... < image"));
     }
     let specs = named(&arguments.members, &context.registry)?;
-    let (opened, failed) = open_some(&specs, options(Use::Exclusive));
+    let mut locks = ArrayLocks::default();
+    let Opening { opened, failed, busy } =
+        open_for_start(&specs, options(Use::Exclusive), &mut locks, &context.registry);
+    if !busy.is_empty() {
+        let failures: Vec<Failure> = busy.into_iter().map(|(_, failure)| failure).collect();
+        return Err(Failure::joined(&failures, Exit::Refused));
+    }
     if opened.is_empty() {
         return Err(none_opened("", &arguments.members, &specs, &failed, &context.registry));
     }

@@ -190,7 +190,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
 /// # Errors
 /// The device is not a journal, or the log cannot be followed.
 pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalModel, Failure> {
-    let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(is_in_use);
+    let locked = |spec: &MemberSpec| open(spec, options(Use::ReadExclusive)).err().filter(OpenError::is_in_use);
     let holder = specs.iter().find_map(locked);
     // While a server writes to a device, the log can look damaged without being so.
     let wanted = LookFor { damaged: holder.is_none(), ..LookFor::default() };
@@ -204,12 +204,6 @@ pub fn of_devices(specs: &[MemberSpec], registry: &Registry) -> Result<JournalMo
     }
     name_arrays(&mut journal, registry);
     Ok(journal)
-}
-
-/// Does another program hold the device?
-fn is_in_use(error: &OpenError) -> bool {
-    use openraid_sys::MemberError::{Busy, HeldByKernel, Locked};
-    matches!(error, OpenError::Local(Locked { .. } | Busy { .. } | HeldByKernel { .. }))
 }
 
 /// Is the level that of a stripe over sets? The journal knows only its spans.

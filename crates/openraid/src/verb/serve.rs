@@ -34,8 +34,9 @@ use crate::control;
 use crate::desired;
 use crate::events::{Draft, Log, Writer};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::holding::Opening;
 use crate::making::{CreateOptions, Shape};
-use crate::members::{in_memory, is_memory, lasting_spec, open_every, open_some, options, protected};
+use crate::members::{in_memory, is_memory, lasting_spec, open_every, options, protected};
 use crate::notify::Notifier;
 use crate::output::array::{health_text, title};
 use crate::output::live::Live;
@@ -75,7 +76,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let wanted = wanted(arguments, context, file.as_ref())?;
     let names = wanted.names(context);
     let stays = is_service(arguments, file.as_ref());
-    let expected = if stays { expected(context)? } else { Vec::new() };
+    let expected = if stays { expected(context) } else { Vec::new() };
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let in_force = file.clone();
@@ -155,16 +156,17 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
     let store = Store::at(context.registry.folder_beside("alarms"));
     let process = || format!("process {}", std::process::id());
     let name = context.common.control.as_ref().map_or_else(process, |path| path.display().to_string());
-    let entries = context.registry.entries()?;
+    // Arrays that are named by their members are served without it.
+    let entries = context.registry.entries_if_readable();
     let is_known = |key: &str| entries.iter().any(|entry| entry.uuid.as_deref() == Some(key) || entry.name == key);
     let started = Keeper::start(store, name, openraid_sys::clock::wall_seconds(), is_known);
     started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
 }
 
-/// The arrays that a service must serve: name and UUID.
-fn expected(context: &Context) -> Result<Vec<(String, Option<String>)>, Failure> {
-    let entries = context.registry.entries()?.into_iter().filter(|entry| entry.uuid.is_some());
-    Ok(entries.map(|entry| (entry.name, entry.uuid)).collect())
+/// The arrays that a service must serve: name and UUID. Without the registry, those of the configuration file are served.
+fn expected(context: &Context) -> Vec<(String, Option<String>)> {
+    let entries = context.registry.entries_if_readable().into_iter().filter(|entry| entry.uuid.is_some());
+    entries.map(|entry| (entry.name, entry.uuid)).collect()
 }
 
 fn open_journal(
@@ -277,7 +279,7 @@ fn begin(
     let untouched = server.access() == Access::Untouched;
     let mut open = options(if untouched { Use::ReadExclusive } else { Use::Exclusive });
     open.without_flush = arguments.without_flush;
-    let (mut opened, failed) = open_some(&wanted.members, open);
+    let Opening { mut opened, failed, busy } = server.open_for_start(&wanted.members, open);
     if untouched {
         opened = opened.into_iter().map(in_memory).collect();
     } else if !arguments.degraded {
@@ -290,7 +292,10 @@ fn begin(
         opened.retain(|(_, probed)| !probed.look.superblock.as_ref().is_some_and(|own| sets.contains(&own.set_uuid)));
         reasons.extend(failures);
     }
+    let is_busy = !busy.is_empty();
+    let unopened = failed.iter().map(|(text, _)| text.clone()).collect();
     reasons.extend(failed.into_iter().map(|(_, failure)| failure));
+    reasons.extend(busy.into_iter().map(|(_, failure)| failure));
     // A folder may contain other files, but every named member should belong to an array.
     let named = arguments.scan.is_empty();
     let opened = opened
@@ -322,17 +327,25 @@ fn begin(
         }
     }
     if served == 0 && !stays {
-        if reasons.is_empty() {
-            reasons.push(Failure::refused("none of the files holds a member of an array"));
-        }
-        let why = Failure::joined(&reasons, Exit::Refused);
-        return Err(Failure { text: format!("nothing can be served:\n  {}", why.text), ..why });
+        return Err(nothing_served(reasons, is_busy));
     }
     // Arrays that are only in the file are recorded now, so that their settings can be stored.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
     taken.failed = reasons;
+    taken.unopened = unopened;
     Ok(taken)
+}
+
+/// The failure if no array is served.
+fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
+    if reasons.is_empty() {
+        reasons.push(Failure::refused("none of the files holds a member of an array"));
+    }
+    let why = Failure::joined(&reasons, Exit::Refused);
+    // A busy span makes the whole nested array impossible, and the array is still only refused.
+    let exit = if is_busy { Exit::Refused } else { why.exit };
+    Failure { exit, text: format!("nothing can be served:\n  {}", why.text), ..why }
 }
 
 /// Must all arrays use the journal, or none?

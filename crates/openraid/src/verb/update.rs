@@ -16,6 +16,7 @@ use super::Context;
 use crate::arguments::UpdateArguments;
 use crate::causes::Cause;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::holding::lock_arrays;
 use crate::kernels::{drives_block, logical_block};
 use crate::members::{is_memory, named, open_every, options};
 use crate::quantity::counted;
@@ -92,6 +93,7 @@ pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     if let Some(spec) = specs.iter().find(|spec| is_memory(spec)) {
         return Err(Failure::usage(format!("{spec}: memory has no superblock that outlives this command")));
     }
+    let _locks = lock_arrays(&specs)?;
     let plan = plan(&specs, arguments)?;
     let changes: Vec<Change> = plan.members.iter().chain(&plan.outer).cloned().collect();
     let mut lines = vec![headline(&plan, arguments)];

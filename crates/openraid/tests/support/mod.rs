@@ -306,7 +306,14 @@ impl Server {
     /// # Errors
     /// Its first line, if that does not say that it is ready.
     pub fn started(command: &mut Command) -> Result<Self, String> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts");
+        Self::of(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the program starts"))
+    }
+
+    /// The server that was started as this child.
+    ///
+    /// # Errors
+    /// As of [`Server::started`].
+    pub fn of(mut child: Child) -> Result<Self, String> {
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         out.read_line(&mut line).expect("a line");

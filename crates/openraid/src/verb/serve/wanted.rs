@@ -38,7 +38,7 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     }
     let arrays = file.map_or(&[][..], |file| &file.desired.arrays[..]);
     if is_service(arguments, file) {
-        wanted.add_all(&context.registry.entries()?, arrays);
+        wanted.add_all(&context.registry.entries_if_readable(), arrays);
         return Ok(wanted);
     }
     if arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none() {
@@ -97,7 +97,7 @@ pub fn served_already(failure: Failure, names: &[String], context: &Context) -> 
 impl Wanted {
     /// Names of the recorded arrays that have a requested member.
     pub fn names(&self, context: &Context) -> Vec<String> {
-        let entries = context.registry.entries().unwrap_or_default().into_iter();
+        let entries = context.registry.entries_if_readable().into_iter();
         let is_wanted = |text: &String| self.members.iter().any(|member| member.text == *text);
         entries.filter(|entry| entry.members.iter().any(is_wanted)).map(|entry| entry.name).collect()
     }

@@ -1,0 +1,197 @@
+//! Arrays that this process uses: members are opened for writing only by the one process that holds the lock of their
+//! array, and only if no other program holds another member of it
+//! ([decision 0172](../../../docs/decisions/0172-one-process-for-an-array.md)).
+//!
+//! ```text
+//!  look at the members --> lock the arrays --> open --> refuse arrays of which a member is held elsewhere
+//! ```
+//!
+//! The locks come first. Otherwise two processes that start one array together would each open some of its members and
+//! miss the others.
+
+use openraid_format::Uuid;
+use openraid_runtime::limits::HELD_TIME_MAX;
+use openraid_runtime::member::{self, MemberSpec, OpenedMember, ProbedMember};
+use openraid_runtime::service::StartedArray;
+use openraid_sys::{NameError, NameLock, Use};
+use openraid_units::Nanos;
+
+use crate::exit::{Failure, Obstacle};
+use crate::members::{is_memory, open_some, options, spec};
+use crate::registry::Registry;
+use crate::sets;
+
+/// Maximum time to look at members before their arrays are locked. An array whose members are slower is locked when they
+/// are open.
+const LOOK_TIME_MAX: Nanos = Nanos::from_secs(2);
+
+/// The locks of the arrays that this process uses.
+#[derive(Debug, Default)]
+pub struct ArrayLocks {
+    held: Vec<(Uuid, NameLock)>,
+}
+
+/// An array by its identity and its name.
+type Named = (Uuid, String);
+
+impl ArrayLocks {
+    /// Lock these arrays, in the order of their identities. Returns the arrays that another process uses, and why.
+    fn take(&mut self, mut arrays: Vec<Named>, patience: Nanos) -> Vec<(Uuid, Failure)> {
+        arrays.sort();
+        arrays.dedup_by_key(|(uuid, _)| *uuid);
+        arrays.retain(|(uuid, _)| self.held.iter().all(|(held, _)| held != uuid));
+        let mut refused = Vec::new();
+        for (uuid, name) in arrays {
+            match NameLock::take(&format!("openraid/array/{uuid}"), patience) {
+                Ok(lock) => self.held.push((uuid, lock)),
+                Err(error) => refused.push((uuid, not_locked(&name, &error))),
+            }
+        }
+        refused
+    }
+
+    /// Lock an array that was started, and its spans.
+    ///
+    /// # Errors
+    /// Another process uses it.
+    pub fn take_started(&mut self, started: &StartedArray) -> Result<(), Failure> {
+        let arrays = started.spans.iter().chain([started]);
+        let named = arrays.map(|own| (own.superblock.set_uuid, sets::array_name(&own.superblock)));
+        let refused = self.take(named.collect(), HELD_TIME_MAX);
+        refused.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
+    }
+
+    /// Release all locks but those of these arrays and their spans.
+    pub fn keep_only<'a>(&mut self, started: impl Iterator<Item = &'a StartedArray>) {
+        let used: Vec<Uuid> =
+            started.flat_map(|own| own.spans.iter().chain([own])).map(|own| own.superblock.set_uuid).collect();
+        self.held.retain(|(uuid, _)| used.contains(uuid));
+    }
+}
+
+fn not_locked(name: &str, error: &NameError) -> Failure {
+    match error {
+        NameError::Held { owner } => busy(format!(
+            "array {name}: busy: {owner} uses it; stop that first. One process at a time may use an array, whichever \
+             of its members are named"
+        )),
+        NameError::Failed { .. } => Failure::failed(format!("array {name}: it cannot be locked: {error}")),
+    }
+}
+
+fn busy(text: String) -> Failure {
+    Failure { obstacle: Obstacle::InUse, ..Failure::refused(text) }
+}
+
+/// Members that were opened for the start of their arrays.
+#[derive(Debug, Default)]
+pub struct Opening {
+    /// The members that are open.
+    pub opened: Vec<(OpenedMember, ProbedMember)>,
+    /// The other members of arrays that may start, and why each is not open.
+    pub failed: Vec<(String, Failure)>,
+    /// The arrays that may not start, because another program has them or a member of them. None of their members is
+    /// open.
+    pub busy: Vec<(Uuid, Failure)>,
+}
+
+/// A member that was looked at: its name, and the array in its superblock.
+struct Seen {
+    member: String,
+    array: Named,
+}
+
+/// Lock the arrays of these members and open the members. Members that the registry knows of these arrays and that are
+/// not named must not be in use either.
+pub fn open_for_start(
+    specs: &[MemberSpec],
+    open: member::OpenOptions,
+    locks: &mut ArrayLocks,
+    registry: &Registry,
+) -> Opening {
+    let patience = open.share_of(HELD_TIME_MAX);
+    let unnamed = unnamed(specs, registry);
+    let seen = look(specs.iter().chain(&unnamed));
+    let mut busy = locks.take(seen.iter().map(|own| own.array.clone()).collect(), patience);
+    let is_busy = |busy: &[(Uuid, Failure)], text: &str| {
+        seen.iter().any(|own| own.member == text && busy.iter().any(|(uuid, _)| *uuid == own.array.0))
+    };
+    let wanted: Vec<MemberSpec> = specs.iter().filter(|spec| !is_busy(&busy, &spec.text)).cloned().collect();
+    let (mut opened, mut failed) = open_some(&wanted, open);
+    // These were too slow for the first look, or are on another machine.
+    busy.extend(locks.take(opened.iter().filter_map(|(_, probed)| array_of(probed)).collect(), patience));
+    let quick: Vec<MemberSpec> =
+        unnamed.into_iter().filter(|spec| seen.iter().any(|own| own.member == spec.text)).collect();
+    let (_, of_unnamed) = open_some(&quick, options(Use::ReadExclusive));
+    busy.extend(held(&seen, &opened, failed.iter().chain(&of_unnamed)));
+    opened.retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(own, _)| *own != uuid)));
+    failed.retain(|(text, _)| !is_busy(&busy, text));
+    Opening { opened, failed, busy }
+}
+
+/// Lock the arrays of these members.
+///
+/// # Errors
+/// Another process uses one of them.
+pub fn lock_arrays(specs: &[MemberSpec]) -> Result<ArrayLocks, Failure> {
+    let mut locks = ArrayLocks::default();
+    let patience = options(Use::Exclusive).share_of(HELD_TIME_MAX);
+    let busy = locks.take(look(specs.iter()).into_iter().map(|own| own.array).collect(), patience);
+    busy.into_iter().next().map_or(Ok(locks), |(_, failure)| Err(failure))
+}
+
+/// The arrays of open members that lack a member because another program holds it, and why they may not start.
+pub fn lacking_held(
+    specs: &[MemberSpec],
+    opened: &[(OpenedMember, ProbedMember)],
+    failed: &[(String, Failure)],
+) -> Vec<(Uuid, Failure)> {
+    held(&look(specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text))), opened, failed.iter())
+}
+
+fn held<'a>(
+    seen: &[Seen],
+    opened: &[(OpenedMember, ProbedMember)],
+    failed: impl Iterator<Item = &'a (String, Failure)>,
+) -> Vec<(Uuid, Failure)> {
+    let is_open = |uuid| opened.iter().filter_map(|(_, probed)| array_of(probed)).any(|(own, _)| own == uuid);
+    let refusal = |(text, failure): &(String, Failure)| {
+        let Seen { array: (uuid, name), .. } = seen.iter().find(|own| own.member == *text)?;
+        (failure.obstacle == Obstacle::InUse && is_open(*uuid)).then(|| {
+            let why = format!(
+                "array {name}: busy: {}. Another program may write to this member, so the array does not start without it, \
+                 and --degraded does not change that",
+                failure.text
+            );
+            (*uuid, busy(why))
+        })
+    };
+    failed.filter_map(refusal).collect()
+}
+
+/// Look at files and devices, held or not. A remote member has no holder on this machine.
+fn look<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> Vec<Seen> {
+    let is_local = |spec: &&MemberSpec| !matches!(spec.place, member::Place::Remote(_)) && !is_memory(spec);
+    let local: Vec<MemberSpec> = specs.filter(is_local).cloned().collect();
+    let mut open = options(Use::Examine);
+    open.patience = open.patience.min(LOOK_TIME_MAX);
+    let (opened, _) = open_some(&local, open);
+    let seen = |(_, probed): &(OpenedMember, ProbedMember)| {
+        Some(Seen { member: probed.spec.text.clone(), array: array_of(probed)? })
+    };
+    opened.iter().filter_map(seen).collect()
+}
+
+fn array_of(probed: &ProbedMember) -> Option<Named> {
+    probed.look.superblock.as_ref().map(|own| (own.set_uuid, sets::array_name(own)))
+}
+
+/// The members that the registry has for the arrays of these members, and that are not among them.
+fn unnamed(specs: &[MemberSpec], registry: &Registry) -> Vec<MemberSpec> {
+    let is_named = |text: &String| specs.iter().any(|spec| spec.text == *text);
+    // Without the registry the named members are all that is known.
+    let entries = registry.entries_if_readable();
+    let of_arrays = entries.iter().filter(|entry| entry.members.iter().any(is_named));
+    let others = of_arrays.flat_map(|entry| &entry.members).filter(|text| !is_named(text));
+    others.filter_map(|text| spec(text).ok()).filter(|spec| !is_memory(spec)).collect()
+}

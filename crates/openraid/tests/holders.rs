@@ -1,0 +1,190 @@
+//! The use of an array: by one process at a time, whichever members are named, and not while another program holds a
+//! member.
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+
+use support::{Lab, Server};
+
+/// Starts of two servers at once. Before the lock on arrays, 1 of 20 was a split brain, 4 degraded, and 1 of 15 had no
+/// winner.
+const RACES: usize = 20;
+
+fn mirror(name: &str) -> Lab {
+    let lab = Lab::new(name);
+    lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
+    lab
+}
+
+fn serve(lab: &Lab, socket: &str, names: &[&str]) -> Command {
+    let socket = lab.path(socket);
+    let options = ["serve", "--json", "--open-seconds", "2", "--nbd-unix", socket.to_str().expect("UTF-8")];
+    lab.command(&[&options[..], names].concat())
+}
+
+/// The end of a server that did not become ready: its exit code, and what it said.
+fn end(mut command: Command) -> (Option<i32>, String) {
+    let output = command.stdin(Stdio::null()).output().expect("it runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Start two servers at once. Returns the one that serves. The other one must end with 65 and say "busy".
+#[track_caller]
+fn race(lab: &Lab, first: &[&str], second: &[&str]) -> Server {
+    let mut started: Vec<(Child, &str)> = Vec::new();
+    for (socket, names) in [("one.sock", first), ("two.sock", second)] {
+        let mut command = serve(lab, socket, names);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        started.push((child.expect("it starts"), socket));
+    }
+    // The loser ends by itself; the winner is the one that is left.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(120);
+    let loser = loop {
+        let ended = |(child, _): &mut (Child, &str)| child.try_wait().expect("own child").is_some();
+        if let Some(place) = started.iter_mut().position(ended) {
+            break place;
+        }
+        assert!(std::time::Instant::now() < until, "{first:?} and {second:?}: nobody loses");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    let (mut child, _) = started.remove(loser);
+    let mut said = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
+    assert_eq!(child.wait().expect("own child").code(), Some(65), "{first:?} and {second:?}: {said}");
+    assert!(said.contains("busy: process ") && said.contains("(openraid) uses it; stop that first"), "{said}");
+    let (winner, _) = started.remove(0);
+    Server::of(winner).unwrap_or_else(|line| panic!("{first:?} and {second:?}: nobody serves: {line}"))
+}
+
+#[test]
+fn of_two_servers_that_start_at_once_exactly_one_serves_the_whole_array() {
+    let lab = mirror("race");
+    let ways: [(&[&str], &[&str]); 4] = [
+        (&["d0", "d1"], &["d1", "d0"]),
+        (&["data"], &["data"]),
+        (&["d1", "d0"], &["data"]),
+        (&["--degraded", "d0", "d1"], &["--degraded", "data"]),
+    ];
+    for nth in 0..RACES {
+        let (first, second) = ways[nth % ways.len()];
+        let winner = race(&lab, first, second);
+        assert_eq!(winner.ready["arrays"][0]["health"], "optimal", "race {nth}: {:#}", winner.ready);
+        assert_eq!(winner.ready["left_out"].as_array().map(Vec::len), Some(0), "race {nth}");
+        winner.stop();
+    }
+    lab.line("doctor d0 d1").expect(0);
+}
+
+#[test]
+fn servers_that_name_different_members_of_one_array_exclude_each_other() {
+    let lab = mirror("halves");
+    for (first, second) in [(["d0"], ["d1"]), (["d1"], ["d0"])] {
+        race(&lab, &first, &second).kill();
+    }
+}
+
+#[test]
+fn the_other_half_of_a_served_array_is_refused_whatever_the_options() {
+    let lab = mirror("other-half");
+    let server = lab.serve(&["d0"]);
+    let before = lab.fingerprints(&["d1"]);
+    let holder = format!("array data: busy: process {} (openraid) uses it", server.pid());
+    for options in [&["d1"][..], &["--degraded", "d1"], &["--force", "--degraded", "d1"], &["--read-only", "d1"]] {
+        let (code, said) = end(serve(&lab, "two.sock", options));
+        assert_eq!(code, Some(65), "{options:?}: {said}");
+        assert!(said.contains(&holder), "{options:?}: {said}");
+    }
+    let elsewhere = Lab::new("other-state");
+    let (code, said) = end(serve(&elsewhere, "two.sock", &[lab.path("d1").to_str().expect("UTF-8")]));
+    assert!(code == Some(65) && said.contains(&holder), "another state folder: {said}");
+    lab.pipe(&["copy-in", "d1", "--open-seconds", "2"], b"x").refused(65, &[&holder]);
+    assert_eq!(lab.fingerprints(&["d1"]), before);
+    server.stop();
+    lab.serve(&["d0"]).stop();
+}
+
+#[test]
+fn an_array_with_a_member_that_another_program_holds_does_not_start_without_it() {
+    let lab = mirror("held");
+    let before = lab.fingerprints(&["d0", "d1"]);
+    let held = File::open(lab.path("d1")).expect("it is there");
+    held.lock().expect("nobody has it");
+    let (path, own) = (lab.path("d1"), std::process::id());
+    let words = [format!("array data: busy: {}: locked by process {own} (", path.display()), "stop that first".into()];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    for options in [&["data"][..], &["d0", "d1"], &["--degraded", "d1", "d0"], &["d0"], &["--read-only", "d0", "d1"]] {
+        let (code, said) = end(serve(&lab, "one.sock", options));
+        assert_eq!(code, Some(65), "{options:?}: {said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{options:?}: {said}");
+        assert!(!said.contains("write-protected"), "{said}");
+    }
+    lab.pipe(&["copy-in", "d0", "d1", "--open-seconds", "2"], b"x").refused(65, &words);
+    lab.line("assemble --no-serve d0 d1 --open-seconds 2").refused(65, &words);
+    assert_eq!(lab.fingerprints(&["d0", "d1"]), before);
+    held.unlock().expect("it is locked");
+    let server = lab.serve(&["data"]);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+#[test]
+fn a_service_starts_an_array_by_itself_when_its_member_is_released() {
+    let lab = mirror("released");
+    lab.configure("");
+    let held = File::open(lab.path("d1")).expect("it is there");
+    held.lock().expect("nobody has it");
+    let mut server = lab.serve_configured();
+    assert_eq!(server.ready["arrays"].as_array().map(Vec::len), Some(0));
+    held.unlock().expect("it is locked");
+    server.wait_for_news("NewArray", 1);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+#[test]
+fn a_member_that_could_not_be_opened_comes_back_by_itself() {
+    let lab = Lab::new("unopened");
+    lab.line("create data --level 1 --assume-clean --bitmap internal --file-size 8M d0 d1").expect(0);
+    fs::rename(lab.path("d1"), lab.path("away")).expect("it is there");
+    fs::write(lab.path("d1"), "").expect("room");
+    let mut server = lab.serve(&["data"]);
+    assert_eq!(lab.show("data")["health"], "degraded");
+    fs::rename(lab.path("away"), lab.path("d1")).expect("it is there");
+    server.wait_for_news("MemberReturned", 1);
+    lab.wait_for("data", |array| array["health"] == "optimal");
+    server.stop();
+}
+
+#[test]
+fn a_nested_array_is_used_by_one_process_and_not_without_a_held_member_of_a_span() {
+    let lab = Lab::new("nested");
+    lab.line("create data --level 50 --spans 2 --chunk 64K --assume-clean --file-size 8M e0 e1 e2 e3 e4 e5").expect(0);
+    for nth in 0..4 {
+        let all = ["e0", "e1", "e2", "e3", "e4", "e5"];
+        let (first, second): (&[&str], &[&str]) =
+            if nth % 2 == 0 { (&all, &["data"]) } else { (&["e5", "e3", "e0", "e1", "e2", "e4"], &all) };
+        let winner = race(&lab, first, second);
+        assert_eq!(winner.ready["arrays"][0]["health"], "optimal", "race {nth}");
+        winner.stop();
+    }
+    let held = File::open(lab.path("e4")).expect("it is there");
+    held.lock().expect("nobody has it");
+    let (code, said) = end(serve(&lab, "one.sock", &["--degraded", "data"]));
+    assert_eq!(code, Some(65), "{said}");
+    assert!(said.contains("busy: ") && said.contains("e4: locked by process"), "{said}");
+}
+
+#[test]
+fn a_successor_waits_for_a_killed_holder_of_the_array_and_not_for_one_that_runs() {
+    let lab = mirror("killed");
+    for _ in 0..4 {
+        let server = lab.serve(&["d0"]);
+        server.signal("-KILL");
+        let next = lab.serve(&["d1", "d0"]);
+        next.kill();
+        drop(server);
+    }
+}
