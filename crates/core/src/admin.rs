@@ -19,6 +19,7 @@ pub use crate::cache::CacheCounters;
 use crate::events::DriveInfo;
 pub use crate::journal::attach::{FoundEntry, FoundJournal, JournalArrayStatus, JournalStatus, KeptEntry};
 pub use crate::journal::join::JournalJoin;
+pub use crate::journal::position::OlderLog;
 pub use crate::journal::session::{Session, Unprotected};
 pub use crate::journal::{JournalCounters, JournalLoss, JournalState};
 use crate::reason::{FailReason, Reason};
@@ -320,6 +321,8 @@ pub enum AdminError {
     },
     /// The geometry or the set's description is refused; the text says why.
     Refused(String),
+    /// The journal is an older copy of the one that the array needs.
+    OlderLog(OlderLog),
     /// The drive's smallest write is larger than the array may need.
     LargerBlock {
         /// The drive's logical block.
@@ -384,6 +387,7 @@ impl core::fmt::Display for AdminError {
                 write!(f, "the drive has room for {}, the array needs {}", have.readable(), need.readable())
             }
             Self::Refused(why) => f.write_str(why),
+            Self::OlderLog(older) => write!(f, "{older}"),
             Self::LargerBlock { drive, array } => write!(
                 f,
                 "the drive's logical block is {} bytes, the array's {}: it cannot hold the array's writes; use a drive with \

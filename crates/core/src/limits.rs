@@ -122,6 +122,8 @@ pub struct Limits {
     pub background_skips_max: u32,
     /// Maximum size of a piece of a request that writes zeroes without a payload.
     pub range_piece_bytes_max: Bytes,
+    /// Maximum time until the superblocks of a set say how far its journal has come, while the journal grows.
+    pub position_interval: Nanos,
     /// Maximum number of media errors of one member that are repaired before the member fails.
     pub media_errors_max: u32,
     /// Number of entries of the ring of explained decisions.
@@ -172,6 +174,7 @@ impl Default for Limits {
             background_window_max: WINDOW_ROWS_MAX,
             background_skips_max: 65_536,
             range_piece_bytes_max: Bytes::mib(16),
+            position_interval: Nanos::from_secs(10),
             media_errors_max: 20,
             trace_entries: 4096,
         }
@@ -194,6 +197,8 @@ impl Limits {
             drive_depth_max: 8,
             drives_max: 32,
             rows_max: Sectors::kib(16),
+            // Simulations that want it choose an interval.
+            position_interval: Nanos::from_secs(1 << 30),
             trace_entries: 64,
             ..Self::default()
         }

@@ -49,7 +49,7 @@ pub enum SuperblockError {
     },
     /// Feature bits with unknown meaning are set.
     UnknownFeatures(FeatureMap),
-    /// Feature bits that exclude each other.
+    /// Feature bits that exclude each other, or that need one which is not set.
     ContradictingFeatures(FeatureMap),
     /// md does not have the level, or the level is not an array (container, multipath, faulty).
     UnknownLevel(i32),
@@ -161,7 +161,7 @@ impl fmt::Display for SuperblockError {
                 write!(f, "the array uses features that are not known here: {bits}; use the software that made it")
             }
             Self::ContradictingFeatures(bits) => {
-                write!(f, "damaged superblock: features that exclude each other: {bits}")
+                write!(f, "damaged superblock: features that do not go together: {bits}")
             }
             Self::UnknownLevel(level) => {
                 write!(f, "RAID level {level} is not supported (linear, 0, 1, 4, 5, 6, 10 are)")
@@ -256,6 +256,10 @@ fn features(sb: &Superblock) -> Result<(), SuperblockError> {
     let both = FeatureMap::BITMAP | log;
     if sb.features.contains(FeatureMap::BITMAP) && sb.features.intersects(log) {
         return Err(SuperblockError::ContradictingFeatures(sb.features & both));
+    }
+    let of_journal = FeatureMap::JOURNAL_BEHIND | FeatureMap::JOURNAL_REACHED;
+    if sb.features.intersects(of_journal) && !sb.features.contains(FeatureMap::CONTROLLER_JOURNAL) {
+        return Err(SuperblockError::ContradictingFeatures(sb.features & of_journal));
     }
     Ok(())
 }

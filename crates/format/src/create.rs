@@ -348,6 +348,7 @@ impl NewSet {
             logical_block_size: 0,
             roles,
             journal: None,
+            journal_reached: None,
             unassigned: Unassigned::default(),
         };
         let says_layout = self.level == MdLevel::Raid0 && self.layout != 0;

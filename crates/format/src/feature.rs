@@ -44,9 +44,12 @@ impl FeatureMap {
     /// Only with [`FeatureMap::CONTROLLER_JOURNAL`]: the journal was lost, and rows were written later without it. If
     /// the journal is found again, it is replayed, and a resync follows in any case.
     pub const JOURNAL_BEHIND: Self = Self(1 << 29);
+    /// Only with [`FeatureMap::CONTROLLER_JOURNAL`]: `journal_reached` says how far the journal had come. A program that does
+    /// not know the bit would replay an older copy of the journal, so it must refuse the member.
+    pub const JOURNAL_REACHED: Self = Self(1 << 28);
 
     /// All bits that have a meaning here.
-    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29);
+    pub const KNOWN: Self = Self(8191 | 1 << 30 | 1 << 29 | 1 << 28);
     /// Bits that this implementation supports. For any other bit the error names the bit, and the array is refused.
     pub const SUPPORTED: Self = Self(
         Self::BITMAP.0
@@ -58,10 +61,11 @@ impl FeatureMap {
             | Self::MULTIPLE_PPLS.0
             | Self::RAID0_LAYOUT.0
             | Self::CONTROLLER_JOURNAL.0
-            | Self::JOURNAL_BEHIND.0,
+            | Self::JOURNAL_BEHIND.0
+            | Self::JOURNAL_REACHED.0,
     );
 
-    const NAMES: [(Self, &'static str); 15] = [
+    const NAMES: [(Self, &'static str); 16] = [
         (Self::BITMAP, "bitmap"),
         (Self::RECOVERY_OFFSET, "recovery offset"),
         (Self::RESHAPE_ACTIVE, "reshape in progress"),
@@ -77,6 +81,7 @@ impl FeatureMap {
         (Self::RAID0_LAYOUT, "raid0 layout"),
         (Self::CONTROLLER_JOURNAL, "openraid journal"),
         (Self::JOURNAL_BEHIND, "openraid journal stale"),
+        (Self::JOURNAL_REACHED, "openraid journal position"),
     ];
 
     /// Are all bits of `other` set?
@@ -191,6 +196,6 @@ mod tests {
         assert_eq!(FeatureMap::JOURNAL.to_string(), "raid5 journal (512)");
         assert_eq!((FeatureMap::BITMAP | FeatureMap(1 << 31)).to_string(), "bitmap (1), unknown (2147483648)");
         assert_eq!(FeatureMap::NONE.to_string(), "none");
-        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x9fff_e000));
+        assert_eq!(FeatureMap(0xffff_ffff).unknown(), FeatureMap(0x8fff_e000));
     }
 }

@@ -64,6 +64,6 @@ pub use ppl::{
 pub use raid5_journal::{is_raid5_journal_block, RAID5_JOURNAL_MAGIC};
 pub use role::{Role, RoleTable, ROLES_MAX};
 pub use superblock::{
-    superblock_lba, BadBlockPlace, MinorVersion, PplPlace, Reshape, Superblock, Unassigned, SUPERBLOCK_BYTES_MAX,
-    SUPERBLOCK_MAGIC,
+    superblock_lba, BadBlockPlace, JournalReached, MinorVersion, PplPlace, Reshape, Superblock, Unassigned,
+    SUPERBLOCK_BYTES_MAX, SUPERBLOCK_MAGIC,
 };

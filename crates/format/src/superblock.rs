@@ -69,6 +69,10 @@ pub(crate) mod at {
     pub const LOGICAL_BLOCK_SIZE: usize = 224;
     /// A field of openraid; for md it is padding.
     pub const JOURNAL: usize = 228;
+    /// A field of openraid; for md it is padding.
+    pub const JOURNAL_REACHED: usize = 244;
+    /// A field of openraid; for md it is padding.
+    pub const JOURNAL_GENERATION: usize = 252;
     pub const PAD_228: usize = 228;
 }
 
@@ -154,12 +158,22 @@ pub struct PplPlace {
     pub size: u16,
 }
 
+/// How far a journal had come when a superblock was made. A copy of the journal that ends before that is older than the
+/// member.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct JournalReached {
+    /// This entry was durable, and all entries before it.
+    pub entry: u64,
+    /// The journal's superblock with this generation, or a later one, knows the set; `u32::MAX` for any above it.
+    pub generation: u32,
+}
+
 /// Fields without a known meaning. They are kept so that a later write does not lose them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Unassigned {
     /// Bytes 12 to 15.
     pub pad_12: [u8; 4],
-    /// Bytes 228 to 255, if they do not name a journal.
+    /// Bytes 228 to 255, if they do not name a journal and say how far it had come.
     pub pad_228: [u8; 28],
 }
 
@@ -224,6 +238,8 @@ pub struct Superblock {
     pub roles: RoleTable,
     /// The journal that may hold data of the set; present exactly if [`FeatureMap::CONTROLLER_JOURNAL`] is set.
     pub journal: Option<Uuid>,
+    /// How far that journal had come; present exactly if [`FeatureMap::JOURNAL_REACHED`] is set.
+    pub journal_reached: Option<JournalReached>,
     /// Bytes that have no meaning yet.
     pub unassigned: Unassigned,
 }
@@ -285,6 +301,10 @@ impl Superblock {
             logical_block_size: le::u32_at(header, at::LOGICAL_BLOCK_SIZE),
             roles: decode_roles(bytes),
             journal: features.contains(FeatureMap::CONTROLLER_JOURNAL).then(|| Uuid(le::array(header, at::JOURNAL))),
+            journal_reached: features.contains(FeatureMap::JOURNAL_REACHED).then(|| JournalReached {
+                entry: le::u64_at(header, at::JOURNAL_REACHED),
+                generation: le::u32_at(header, at::JOURNAL_GENERATION),
+            }),
             unassigned: Unassigned {
                 pad_12: le::array(header, at::PAD_12),
                 pad_228: unassigned_at_the_end(header, features),
@@ -366,14 +386,18 @@ impl Superblock {
         if let Some(journal) = self.journal {
             le::put(out, at::JOURNAL, &journal.0);
         }
+        if let Some(reached) = self.journal_reached {
+            le::put(out, at::JOURNAL_REACHED, &reached.entry.to_le_bytes());
+            le::put(out, at::JOURNAL_GENERATION, &reached.generation.to_le_bytes());
+        }
     }
 
-    /// Sets the journal that may hold data of the set, or none. `behind` says that rows were written without the
-    /// journal. The feature bits follow.
-    pub fn set_journal(&mut self, journal: Option<Uuid>, behind: bool) {
-        self.features.set(FeatureMap::CONTROLLER_JOURNAL, journal.is_some());
+    /// Sets the journal that may hold data of the set and how far it has come, or none. `behind` says that rows were
+    /// written without the journal. The feature bits follow.
+    pub fn set_journal(&mut self, journal: Option<(Uuid, JournalReached)>, behind: bool) {
+        self.features.set(FeatureMap::CONTROLLER_JOURNAL | FeatureMap::JOURNAL_REACHED, journal.is_some());
         self.features.set(FeatureMap::JOURNAL_BEHIND, behind);
-        self.journal = journal;
+        (self.journal, self.journal_reached) = journal.unzip();
     }
 
     /// Features in use that this implementation does not support. If there are any, the member must not be touched.
@@ -565,11 +589,14 @@ fn checksum(bytes: &[u8], entries: usize) -> u32 {
     u32::try_from(folded & 0xffff_ffff).expect("masked to 32 bits")
 }
 
-/// Bytes 228 to 255 without the journal's name. The name is removed if the journal holds no more data of the set.
+/// Bytes 228 to 255 without the journal's name and position. Both are removed if the journal holds no more data of the set.
 fn unassigned_at_the_end(header: &[u8], features: FeatureMap) -> [u8; 28] {
     let mut pad = le::array(header, at::PAD_228);
     if features.contains(FeatureMap::CONTROLLER_JOURNAL) {
         pad[..size_of::<Uuid>()].fill(0);
+    }
+    if features.contains(FeatureMap::JOURNAL_REACHED) {
+        pad[at::JOURNAL_REACHED - at::PAD_228..].fill(0);
     }
     pad
 }

@@ -5,7 +5,8 @@ mod common;
 
 use common::{golden, Member};
 use openraid_format::{
-    BadBlockPlace, DeviceFlags, FarSets, FeatureMap, LayoutWord, MdLevel, Raid10Layout, Role, Superblock,
+    BadBlockPlace, DeviceFlags, FarSets, FeatureMap, JournalReached, LayoutWord, MdLevel, Raid10Layout, Role,
+    Superblock, SuperblockError, Uuid,
 };
 
 #[test]
@@ -200,4 +201,49 @@ fn the_partial_parity_log_is_where_mdadm_puts_it() {
         assert_eq!(own.ppl(), placement.ppl);
         assert_eq!(own.data_offset, placement.data_offset);
     }
+}
+
+/// The drawing of docs/on-disk.md with all bytes different. The checksum was computed by a program of its own, from md's
+/// superblock of the case and these bytes.
+#[test]
+fn the_journal_and_how_far_it_had_come_are_at_the_end_of_the_header() {
+    let member = golden().into_iter().find(|member| member.case == "raid1" && member.index == 0).expect("a case");
+    let plain = member.superblock_bytes().to_vec();
+    let mut superblock = member.superblock().expect("md wrote it");
+    let journal = Uuid(core::array::from_fn(|at| 0x10 + u8::try_from(at).expect("few")));
+    let reached = JournalReached { entry: 0x0102_0304_0506_0708, generation: 0x0a0b_0c0d };
+    superblock.set_journal(Some((journal, reached)), false);
+    let mut out = [0; 4096];
+    let len = superblock.encode(&mut out);
+    assert_eq!(out[8..12], [0, 0, 0, 0x50], "features 2^30 and 2^28");
+    assert_eq!(out[216..220], [0xfc, 0x52, 0xfd, 0x71]);
+    assert_eq!(out[228..244], *b"\x10\x11\x12\x13\x14\x15\x16\x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f");
+    assert_eq!(out[244..256], [8, 7, 6, 5, 4, 3, 2, 1, 0xd, 0xc, 0xb, 0xa]);
+    let read = Superblock::decode(&out[..len], superblock.minor, member.size).expect("it is ours");
+    assert_eq!((read.journal, read.journal_reached), (Some(journal), Some(reached)));
+    assert_eq!(read, superblock);
+    // Without the session nothing of it stays: Linux md refuses padding that is not zero.
+    superblock.set_journal(None, false);
+    let len = superblock.encode(&mut out);
+    assert_eq!(out[..len], plain);
+}
+
+/// A superblock of a program that does not know the position: it is read and written as it is.
+#[test]
+fn a_journal_without_a_position_is_read_as_such() {
+    let member = golden().into_iter().find(|member| member.case == "raid1" && member.index == 0).expect("a case");
+    let mut superblock = member.superblock().expect("md wrote it");
+    superblock.set_journal(Some((Uuid([7; 16]), JournalReached::default())), true);
+    superblock.features.set(FeatureMap::JOURNAL_REACHED, false);
+    superblock.journal_reached = None;
+    let mut out = [0; 4096];
+    let len = superblock.encode(&mut out);
+    assert_eq!(Superblock::decode(&out[..len], superblock.minor, member.size), Ok(superblock.clone()));
+    // The position alone makes no sense.
+    superblock.set_journal(None, false);
+    superblock.features.set(FeatureMap::JOURNAL_REACHED, true);
+    superblock.journal_reached = Some(JournalReached::default());
+    let len = superblock.encode(&mut out);
+    let refused = Err(SuperblockError::ContradictingFeatures(FeatureMap::JOURNAL_REACHED));
+    assert_eq!(Superblock::decode(&out[..len], superblock.minor, member.size), refused);
 }

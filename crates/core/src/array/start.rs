@@ -184,6 +184,10 @@ impl Journal {
             }
             return Ok(());
         };
+        let seen = common.journal_reached.unwrap_or_default();
+        if self.is_working_as(named) {
+            self.check_position(index, named, seen).map_err(AdminError::OlderLog)?;
+        }
         // Another journal may know the set from earlier. Its data is older than that of the members.
         let (Some(index), true) = (index, self.is_working_as(named)) else {
             return Err(AdminError::Refused(format!(
@@ -207,7 +211,7 @@ impl Journal {
         let since = self.first_entry_of(index);
         let is_stale =
             set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
-        set.journal.begin_replay(Share::new(named, index, since), is_stale);
+        set.journal.begin_replay(Share::new(named, index, since), is_stale, seen);
         set.life = Life::Starting;
         let metadata = set.metadata.as_mut().expect("just seen");
         if metadata.steps() {

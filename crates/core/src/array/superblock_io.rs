@@ -187,6 +187,7 @@ impl Sets {
             let metadata = set.metadata.as_mut().expect("just seen");
             let step = metadata.begin();
             set.update_common(wall_clock, step);
+            set.journal.note_recorded(call.now());
             moved = true;
         }
         moved |= self.pump_bitmap_pages(id, call);

@@ -313,7 +313,8 @@ impl Set {
             .current()
             .filter(|t| !t.finishing && !self.tasks.has_flushes() && t.position > t.flushed)
             .map(|t| (t.next_checkpoint, Wake::Background));
-        [clean, bitmap, task, checkpoint].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let position = self.journal.position_due(limits.position_interval).map(|at| (at, Wake::Journal));
+        [clean, bitmap, task, checkpoint, position].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// Does the task have a unit to begin, apart from rate and tables?

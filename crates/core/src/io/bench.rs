@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use openraid_format::{
-    ArrayState, JournalArray, JournalRecord, JournalSuperblock, LogPlace, RingSector, Superblock, Uuid,
+    ArrayState, JournalArray, JournalReached, JournalRecord, JournalSuperblock, LogPlace, RingSector, Superblock, Uuid,
 };
 use openraid_units::{
     ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, Instant, MemberLba, Sectors, SetId, Slot, Token,
@@ -61,7 +61,9 @@ impl Drives {
         let (mut controller, actions, mut assembly) = three_drives(&with_cache(), false);
         attach_journal(&mut controller, redos.to_vec());
         assembly.newly_created = false;
-        let marked = |superblock: &mut Superblock| superblock.set_journal(Some(JOURNAL_UUID), false);
+        let marked = |superblock: &mut Superblock| {
+            superblock.set_journal(Some((JOURNAL_UUID, JournalReached::default())), false)
+        };
         marked(&mut assembly.common);
         assembly.members.iter_mut().for_each(|member| marked(&mut member.superblock));
         if let Some(slot) = left_out {

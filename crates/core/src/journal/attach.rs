@@ -10,6 +10,7 @@ use openraid_units::{DriveId, DriveLba, Sectors, SetId};
 use super::devices::{Device, DeviceState};
 use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
+use super::position::Positions;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
@@ -220,7 +221,8 @@ impl Journal {
         }
         self.replay.load(found);
         self.state = JournalState::Opening;
-        self.writing.attach(found.superblock.epoch);
+        self.writing.attach(found.superblock.epoch, found.superblock.generation);
+        self.positions = Positions::opened(self.position());
         self.request_superblock();
     }
 

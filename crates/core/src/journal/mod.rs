@@ -11,6 +11,7 @@
 //! - [`log`]: the entries from the tail to the head, and what still needs each of them.
 //! - [`session`]: a set uses the journal only while its superblocks say so. Linux md then does not start the set without
 //!   the journal.
+//! - [`position`]: the superblocks of a set say how far the log has come, so that an older copy of it is refused.
 //! - [`redo`]: the records of a write are durable in the journal before the write goes to members, so that a crash leaves no
 //!   stripe half written. A record never depends on what members hold.
 //! - [`redo_plan`]: which records these are, a pure function.
@@ -39,6 +40,7 @@ pub(crate) mod log;
 pub(crate) mod lost;
 pub mod mirror_resync;
 pub(crate) mod others;
+pub mod position;
 pub(crate) mod redo;
 pub(crate) mod redo_backlog;
 mod redo_plan;
@@ -62,6 +64,7 @@ use openraid_format::{
     journal_entry_sectors, JournalRing, JournalSuperblock, RingSector, Uuid, JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES,
 };
 use openraid_units::{DriveId, Instant, PoolOffset, Sectors};
+use position::Positions;
 use replay::Replay;
 use reservation::Reservation;
 use spill::Spill;
@@ -143,6 +146,7 @@ pub(crate) struct Journal {
     pub(in crate::journal) header: Vec<u8>,
     /// The last entry up to which all entries are durable.
     pub(in crate::journal) durable: u64,
+    pub(in crate::journal) positions: Positions,
     /// Which buffers of the pool are free.
     pub(in crate::journal) buffers: [bool; JOURNAL_BUFFERS],
     /// For each buffer, the commands that were given up and point at it: drives may still read it.
@@ -186,6 +190,7 @@ impl Journal {
             flying: Group::new(pieces, ops),
             header: alloc::vec![0; if on { JOURNAL_BLOCK_BYTES } else { 0 }],
             durable: 0,
+            positions: Positions::default(),
             buffers: [true; JOURNAL_BUFFERS],
             held: [0; JOURNAL_BUFFERS],
             window: Window::default(),

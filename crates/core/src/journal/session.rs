@@ -15,10 +15,11 @@
 //! data of the set: with the clean mark when the set is quiet, or because the journal is lost, switched off, or the set is
 //! stopped.
 
-use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
+use openraid_format::{ArrayState, JournalArray, JournalReached, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Instant, SetId};
 
 use super::others::Others;
+use super::position::Reached;
 use super::redo::is_protectable;
 use super::Journal;
 use crate::actions::NoticeKind;
@@ -139,11 +140,19 @@ pub(crate) struct SetJournal {
     pub(super) redoing: bool,
     /// Was the notice given that the journal's table has no place for the set?
     pub(super) full_noticed: bool,
+    /// How far the log has come.
+    pub(super) reached: Reached,
 }
 
 impl SetJournal {
-    pub(crate) const NONE: Self =
-        Self { state: SetState::Off(Demand::None), logged: 0, flushes: 0, redoing: false, full_noticed: false };
+    pub(crate) const NONE: Self = Self {
+        state: SetState::Off(Demand::None),
+        logged: 0,
+        flushes: 0,
+        redoing: false,
+        full_noticed: false,
+        reached: Reached::NONE,
+    };
 
     /// For tests: a session that a write asked for is on.
     #[cfg(test)]
@@ -252,9 +261,10 @@ impl SetJournal {
         self.share().expect("the set has a part in the journal").index
     }
 
-    /// The set will be started: the log is read first.
-    pub(crate) fn begin_replay(&mut self, share: Share, is_stale: bool) {
+    /// The set will be started: the log is read first. `seen` is what its superblocks say of it.
+    pub(crate) fn begin_replay(&mut self, share: Share, is_stale: bool, seen: JournalReached) {
         let stale = is_stale.then_some(0);
+        self.reached = Reached::from(seen);
         self.state = SetState::Marked(Marked { share, stage: Stage::Replaying, stale, asked: false, hurries: false });
     }
 
@@ -393,10 +403,11 @@ impl Set {
         self.mark.is_at_rest() && self.dirty.all() == 0
     }
 
-    /// The mark for the superblocks: the journal's UUID, and whether that journal is stale.
-    pub(crate) fn journal_mark(&self) -> (Option<Uuid>, bool) {
+    /// The mark for the superblocks: the journal's UUID, how far it has come, and whether that journal is stale.
+    pub(crate) fn journal_mark(&self) -> (Option<(Uuid, JournalReached)>, bool) {
         let own = self.journal.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
-        (own.map(|own| own.share.uuid), own.is_some_and(|own| own.stale.is_some()))
+        let reached = self.journal.reached.now();
+        (own.map(|own| (own.share.uuid, reached)), own.is_some_and(|own| own.stale.is_some()))
     }
 
     /// The clean mark will be written in this generation: the session ends with it.
@@ -465,8 +476,11 @@ impl Journal {
     /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
         let Others { sets, call, .. } = with;
+        self.tell_position(sets, id);
+        let recorded = sets.record_position(id, call.now(), call.limits().position_interval);
         let set = sets.get(id);
         let own = match set.journal.state {
+            _ if recorded => return true,
             _ if set.has_failed() => return false,
             SetState::Off(demand) => return self.begin_session(id, demand, with),
             SetState::Settling if set.journal.flushes == 0 => return self.enter_session(sets, id),
@@ -475,7 +489,9 @@ impl Journal {
             SetState::Entering(share, generation)
                 if self.writing.is_durable(generation) && !self.is_epoch_pending() =>
             {
-                return sets.mark_session(id, share, call.now())
+                sets.get_mut(id).journal.reached = Reached::from(self.position());
+                self.tell_position(sets, id);
+                return sets.mark_session(id, share, call.now());
             }
             SetState::Settling | SetState::Entering(..) => return false,
             SetState::Marked(own) => own,
@@ -717,7 +733,7 @@ mod tests {
         own.set_hurries(false);
         assert!(own.is_asked() && !own.hurries(), "the write still waits");
         // A write did not request this session: it began with a replay.
-        own.begin_replay(SHARE, true);
+        own.begin_replay(SHARE, true, JournalReached { entry: 7, generation: 2 });
         assert_eq!((own.is_asked(), own.is_replaying(), own.stale()), (false, true, Some(0)));
         assert!(own.ask() && own.is_asked());
         own.refuse("why");

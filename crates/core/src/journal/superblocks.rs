@@ -19,6 +19,8 @@ pub(crate) struct SuperblockWrite {
     durable: u64,
     /// The epoch that is durable with it.
     epoch: u64,
+    /// The number of the durable generation in the superblocks.
+    number: u64,
     /// The last copies are being written.
     is_last: bool,
     /// Commands under way.
@@ -37,9 +39,9 @@ pub(super) enum Written {
 }
 
 impl SuperblockWrite {
-    /// The journal was opened with this epoch.
-    pub(super) fn attach(&mut self, epoch: u64) {
-        self.epoch = epoch;
+    /// The journal was opened with this epoch and number of the generation.
+    pub(super) fn attach(&mut self, epoch: u64, number: u64) {
+        (self.epoch, self.number) = (epoch, number);
     }
 
     /// Request that the present superblock is written. Returns its generation.
@@ -73,8 +75,8 @@ impl SuperblockWrite {
         self.pending -= 1;
     }
 
-    /// Go on after a copy was written. `epoch` is that of the generation that is being written.
-    pub(super) fn advance(&mut self, epoch: u64) -> Written {
+    /// Go on after a copy was written. Epoch and number are those of the generation that is being written.
+    pub(super) fn advance(&mut self, epoch: u64, number: u64) -> Written {
         if self.pending > 0 {
             return Written::Waits;
         }
@@ -82,7 +84,7 @@ impl SuperblockWrite {
             self.is_last = true;
             return Written::Last;
         }
-        (self.durable, self.epoch) = (self.writing, epoch);
+        (self.durable, self.epoch, self.number) = (self.writing, epoch, number);
         Written::Durable
     }
 
@@ -104,6 +106,11 @@ impl SuperblockWrite {
     /// The epoch that is durable.
     pub(super) const fn epoch(&self) -> u64 {
         self.epoch
+    }
+
+    /// The number, in the superblocks, of the generation that is durable.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
     }
 }
 
@@ -144,7 +151,8 @@ impl Journal {
         if !self.has_working_device() {
             return false;
         }
-        match self.writing.advance(self.snapshot.as_ref().expect("it was written").epoch) {
+        let snapshot = self.snapshot.as_ref().expect("it was written");
+        match self.writing.advance(snapshot.epoch, snapshot.generation) {
             Written::Waits => return false,
             Written::Last => {
                 self.write_superblocks(SuperblockCopy::Last, call);
@@ -186,10 +194,10 @@ mod tests {
         for copy in [Written::Last, Written::Durable] {
             (0..2).for_each(|_| write.issued());
             write.ended();
-            assert_eq!(write.advance(5), Written::Waits);
+            assert_eq!(write.advance(5, 20), Written::Waits);
             assert!(write.is_out() && !write.is_durable(1));
             write.ended();
-            assert_eq!(write.advance(5), copy);
+            assert_eq!(write.advance(5, 20), copy);
         }
         assert_eq!((write.is_durable(1), write.is_durable(2), write.epoch(), write.is_out()), (true, false, 5, false));
     }
@@ -197,17 +205,18 @@ mod tests {
     #[test]
     fn a_change_during_a_write_is_in_the_next_generation() {
         let mut write = SuperblockWrite::default();
-        write.attach(3);
-        assert_eq!((write.request(), write.epoch()), (1, 3));
+        write.attach(3, 19);
+        assert_eq!((write.request(), write.epoch(), write.number()), (1, 3, 19));
         write.begin();
         write.issued();
         assert_eq!((write.request(), write.is_due()), (2, false), "one write at a time");
         write.ended();
-        assert_eq!(write.advance(4), Written::Last);
+        assert_eq!(write.advance(4, 21), Written::Last);
         write.issued();
         write.ended();
-        assert_eq!(write.advance(4), Written::Durable);
+        assert_eq!(write.advance(4, 21), Written::Durable);
         assert!(write.is_due() && write.is_durable(1) && !write.is_all_durable());
+        assert_eq!((write.epoch(), write.number()), (4, 21));
         write.begin();
         assert_eq!(write.writing(), 2);
     }

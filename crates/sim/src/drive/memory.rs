@@ -495,6 +495,14 @@ impl MemoryDrive {
         self.cached.push(written);
     }
 
+    /// The medium has this content from now on, as if another device were in the place of this one.
+    pub fn put_image(&mut self, image: &Image) {
+        assert!(self.issued.is_empty(), "a drive with commands in flight is not exchanged");
+        self.current = image.clone();
+        self.durable = image.clone();
+        self.cached.clear();
+    }
+
     /// Make all written data durable.
     pub fn settle(&mut self) {
         self.destage_below(self.sequence);

@@ -13,9 +13,9 @@ use openraid_core::ppl::plan::{PlannedPpl, PplRedo};
 use openraid_core::scrub::ScrubMode;
 use openraid_core::slots::SlotSet;
 use openraid_format::{
-    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalRecord, JournalSuperblock,
-    LogPlace, MdLevel, MinorVersion, Reshape, RingSector, Role, RoleTable, SetName, Superblock, SuperblockCopy,
-    Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
+    BadBlockPlace, BitmapHeader, BitmapState, BitmapVersion, DeviceFlags, FeatureMap, JournalReached, JournalRecord,
+    JournalSuperblock, LogPlace, MdLevel, MinorVersion, Reshape, RingSector, Role, RoleTable, SetName, Superblock,
+    SuperblockCopy, Timestamp, Unassigned, Uuid, JOURNAL_BLOCK_BYTES, ROLES_MAX,
 };
 use openraid_units::{
     ArrayId, ArrayOffset, BlockSize, Bytes, DriveId, DriveLba, Instant, MemberLba, Nanos, Sectors, SetLba, Slot,
@@ -83,6 +83,7 @@ fields! {
     BadBlockPlace { shift, size, offset }
     Reshape { new_level, position, delta_disks, new_layout, new_chunk, new_offset }
     Unassigned { pad_12, pad_228 }
+    JournalReached { entry, generation }
     BitmapHeader {
         version, set_uuid, events, events_cleared, sync_size, state, chunk, daemon_sleep, write_behind,
         sectors_reserved, nodes, cluster_name,
@@ -91,11 +92,12 @@ fields! {
         minor, features, set_uuid, set_name, created, level, layout, size, chunk, raid_disks, bitmap_or_ppl, reshape,
         data_offset, data_size, super_offset, recovery_or_tail, dev_number, corrected_reads, device_uuid,
         device_flags, bad_blocks, updated, events, resync_offset, logical_block_size, roles, journal,
-        unassigned,
+        journal_reached, unassigned,
     }
     Limits {
         pool, work, requests_max, pieces_max, piece_bytes_max, ops_max, commands_max, drive_depth_max, drives_max,
-        rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval, media_errors_max,
+        rows_max, command_timeout, clean_delay, bitmap_clear_delay, checkpoint_interval,
+        position_interval, media_errors_max,
         trace_entries, cache, dirty_max_percent, dirty_high_percent, dirty_low_percent, destage_delay,
         destage_units_max, queue_age_max, journal, journal_entries_max,
         destage_beside_reads, destage_zones, destage_units_calm, background_unit_max, background_window_max,

@@ -259,6 +259,7 @@ tables!(
     background_window_max,
     background_skips_max,
     range_piece_bytes_max,
+    position_interval,
     media_errors_max,
     trace_entries
 );
