@@ -161,7 +161,36 @@ pub struct CheckModel {
     pub more_ranges: u64,
 }
 
+/// Number of mismatched sectors of one member from which on the member as a whole is suspected, and not some blocks of it.
+const ODD_SECTORS_MIN: u64 = 16;
+/// The least percentage of all mismatches that are listed.
+const ODD_PERCENT_MIN: u64 = 90;
+
+/// A member that does not fit to the others.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OddMember {
+    /// Its slot.
+    pub slot: u16,
+    /// Number of mismatched sectors in which it is the one that disagrees.
+    pub mismatches: u64,
+    /// Number of all mismatched sectors that are listed.
+    pub of: u64,
+}
+
 impl CheckModel {
+    /// The member that disagrees with all others in nearly all mismatches. An older image of a member is such a one, if its
+    /// superblock was not old enough to be noticed.
+    #[must_use]
+    pub fn odd_member(&self) -> Option<OddMember> {
+        let count = |range: &MismatchModel| if range.mismatches > 0 { range.mismatches } else { range.sectors };
+        let of: u64 = self.ranges.iter().map(count).sum();
+        let of_slot = |slot| self.ranges.iter().filter(|range| range.slot == Some(slot)).map(count).sum::<u64>();
+        let slots = self.ranges.iter().filter_map(|range| range.slot);
+        let (mismatches, slot) = slots.map(|slot| (of_slot(slot), slot)).max()?;
+        let is_odd = mismatches >= ODD_SECTORS_MIN && mismatches * 100 >= of * ODD_PERCENT_MIN;
+        is_odd.then_some(OddMember { slot, mismatches, of })
+    }
+
     /// The end of a check as the engine reports it, seen at this time.
     pub fn of(status: &ScrubStatus, at_seconds: u64) -> Self {
         let outcome = match status.outcome {
@@ -223,5 +252,34 @@ impl CheckModel {
             OutcomeModel::Mismatches { mismatches, .. } => Some(mismatches),
             OutcomeModel::Aborted { .. } | OutcomeModel::NotComparable { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ranges: &[(Option<u16>, u64)]) -> CheckModel {
+        let range = |(nth, (slot, sectors)): (u64, &(Option<u16>, u64))| MismatchModel {
+            from_sector: nth * 1000,
+            sectors: *sectors,
+            mismatches: *sectors,
+            slot: *slot,
+            repaired: false,
+        };
+        let mut check = CheckModel::begun(CheckWord::Check, 0, 0, 0);
+        check.ranges = (0..).zip(ranges).map(range).collect();
+        check
+    }
+
+    #[test]
+    fn a_member_with_nearly_all_mismatches_is_named_and_some_blocks_of_one_are_not() {
+        let odd =
+            |ranges: &[(Option<u16>, u64)]| check(ranges).odd_member().map(|odd| (odd.slot, odd.mismatches, odd.of));
+        assert_eq!(odd(&[(Some(2), 40), (Some(2), 50), (None, 10)]), Some((2, 90, 100)));
+        assert_eq!(odd(&[(Some(2), 40), (Some(2), 50), (None, 11)]), None, "too many others");
+        assert_eq!(odd(&[(Some(2), 50), (Some(1), 50)]), None, "two members");
+        assert_eq!((odd(&[(Some(0), 15)]), odd(&[(Some(0), 16)])), (None, Some((0, 16, 16))));
+        assert_eq!((odd(&[]), odd(&[(None, 100)])), (None, None));
     }
 }

@@ -3,6 +3,7 @@
 use crate::events::Level;
 use crate::model::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord, TaskWord};
 use crate::output::array::{mismatches_text, state_line};
+use crate::output::checks::odd_member;
 use crate::quantity::counted;
 use openraid_status::alarm::Condition;
 use openraid_status::EventName;
@@ -24,7 +25,8 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         let next = format!("openraid alarms acknowledge {}", condition.id());
         found.push(with(next, condition));
     }
-    if let Some(text) = mismatches_text(array) {
+    if let Some(mut text) = mismatches_text(array) {
+        array.sets().into_iter().filter_map(odd_member).for_each(|odd| text.push_str(&format!("; {odd}")));
         let next = format!("openraid repair {name}");
         found.push(with(next, of(EventName::MismatchesFound, text)));
     }

@@ -32,6 +32,18 @@ pub fn outcome_text(check: &CheckModel, set: &ArrayModel) -> String {
     text
 }
 
+/// The member of a set that does not fit to the others, in words, if the last check found one.
+pub fn odd_member(set: &ArrayModel) -> Option<String> {
+    let odd = set.last_check.as_ref()?.odd_member()?;
+    let member = set.members.iter().find(|member| member.slot == Some(odd.slot));
+    let name = member.and_then(|member| member.member.as_deref()).map_or_else(String::new, |name| format!(" ({name})"));
+    Some(format!(
+        "slot {}{name} is the one that does not fit in {} of {} mismatched sectors: if it was replaced by an older image of \
+         itself, fail it and add it again",
+        odd.slot, odd.mismatches, odd.of
+    ))
+}
+
 fn aborted(reason: AbortWord, percent: Option<u8>) -> String {
     let place = percent.map_or_else(String::new, |percent| format!(" at {percent} %"));
     format!("aborted{place}: {}", reason.text())
@@ -63,6 +75,7 @@ pub fn last_check(check: &CheckModel, set: &ArrayModel) -> Vec<String> {
     // Seconds are not needed here.
     let when = when.get(..16).unwrap_or(&when);
     let mut lines = vec![format!("{when}, {kind}{}", outcome_text(check, set))];
+    lines.extend(odd_member(set).filter(|_| set.last_check.as_ref() == Some(check)));
     lines.extend(check.ranges.iter().filter(|range| !range.repaired).take(RANGES_SHOWN_MAX).map(range_text));
     let left = check.ranges.iter().filter(|range| !range.repaired).count();
     let more = left.saturating_sub(RANGES_SHOWN_MAX) as u64 + check.more_ranges;
