@@ -62,6 +62,9 @@ struct JournalUse {
     uuid: String,
     epoch: u64,
     devices: u8,
+    /// The last entry that is known to be durable.
+    #[serde(default)]
+    entry: u64,
 }
 
 /// The whole content.
@@ -228,7 +231,7 @@ impl Registry {
     /// The file cannot be read.
     pub fn last_uses(&self) -> Result<Vec<LastUse>, Failure> {
         let known = |own: &JournalUse| {
-            Some(LastUse { journal: own.uuid.parse().ok()?, epoch: own.epoch, devices: own.devices })
+            Some(LastUse { journal: own.uuid.parse().ok()?, epoch: own.epoch, devices: own.devices, entry: own.entry })
         };
         Ok(self.read()?.journals.iter().filter_map(known).collect())
     }
@@ -244,7 +247,21 @@ impl Registry {
             content.journals.retain(|own| own.uuid != uuid);
             let more = (content.journals.len() + 1).saturating_sub(JOURNALS_MAX);
             content.journals.drain(..more);
-            content.journals.push(JournalUse { uuid, epoch: used.epoch, devices: used.devices.max(before) });
+            let devices = used.devices.max(before);
+            content.journals.push(JournalUse { uuid, epoch: used.epoch, devices, entry: used.entry });
+        })
+    }
+
+    /// A journal that is in use has come to this entry.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn note_entry(&self, journal: Uuid, entry: u64) -> Result<(), Failure> {
+        let uuid = journal.to_string();
+        self.change_all(|content| {
+            for own in content.journals.iter_mut().filter(|own| own.uuid == uuid) {
+                own.entry = own.entry.max(entry);
+            }
         })
     }
 
@@ -530,11 +547,18 @@ mod tests {
     fn the_registry_keeps_the_last_use_and_the_devices_of_each_journal() {
         let folder = folder("journals");
         let registry = Registry::at(Some(&folder.join("registry.json")));
-        let used = |journal, epoch, devices| LastUse { journal: Uuid([journal; 16]), epoch, devices };
+        let used =
+            |journal, epoch, devices| LastUse { journal: Uuid([journal; 16]), epoch, devices, entry: epoch * 10 };
         for own in [used(1, 5, 2), used(2, 7, 1), used(1, 6, 1)] {
             registry.remember_use(own).unwrap();
         }
         assert_eq!(registry.last_uses(), Ok(vec![used(2, 7, 1), used(1, 6, 2)]));
+        for entry in [75, 74] {
+            registry.note_entry(Uuid([2; 16]), entry).unwrap();
+            registry.note_entry(Uuid([9; 16]), entry).unwrap();
+        }
+        let noted = LastUse { entry: 75, ..used(2, 7, 1) };
+        assert_eq!(registry.last_uses(), Ok(vec![noted, used(1, 6, 2)]), "never back, and none that was not used");
         (3..70).for_each(|journal| registry.remember_use(used(journal, 1, 1)).unwrap());
         let known = registry.last_uses().unwrap();
         assert_eq!((known.len(), known[0].journal, known[63].journal), (JOURNALS_MAX, Uuid([6; 16]), Uuid([69; 16])));

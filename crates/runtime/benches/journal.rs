@@ -67,7 +67,8 @@ fn started(limits: Limits) -> Service {
 fn attach(service: &Service, device: &str) {
     let devices = vec![device.parse().expect("a name")];
     let open = OpenOptions::new(Use::Exclusive);
-    let request = JournalRequest { devices, controller: CONTROLLER, alone: false, last_uses: Vec::new(), open };
+    let request =
+        JournalRequest { devices, controller: CONTROLLER, alone: false, last_uses: Vec::new(), seen: Vec::new(), open };
     service.handle().attach_journal(&request).expect("a journal");
     service.handle().wait_for_journal().expect("it works");
 }

@@ -58,13 +58,20 @@ impl Rig {
         let server = Server::with(name, impatient);
         let devices: Vec<MemberSpec> = names.iter().map(|name| name.parse().expect("a name")).collect();
         let open = OpenOptions::new(Use::Exclusive);
-        let wanted = JournalRequest { devices, controller: CONTROLLER, alone: false, last_uses: Vec::new(), open };
+        let wanted = JournalRequest {
+            devices,
+            controller: CONTROLLER,
+            alone: false,
+            last_uses: Vec::new(),
+            seen: Vec::new(),
+            open,
+        };
         let notes = server.handle.attach_journal(&wanted).expect("a journal").notes;
         server.handle.wait_for_journal().expect("it works");
         let keeper = JournalKeeper::start(server.handle.clone(), wanted.clone()).expect("a thread");
         let journal = server.handle.status().expect("it runs").journal.expect("just attached");
         let devices = u8::try_from(files.len()).expect("few");
-        keeper.remember_use(LastUse { journal: journal.uuid, epoch: journal.epoch, devices });
+        keeper.remember_use(LastUse { journal: journal.uuid, epoch: journal.epoch, devices, entry: journal.durable });
         let members = vec!["ram:32M".to_owned(), "ram:32M".to_owned()];
         let array = server.create(request(MdLevel::Raid1, Sectors(0), &members));
         let policy = Policy { write_cache: WriteCache::Journal, ..Policy::default() };

@@ -1,5 +1,8 @@
 //! The journal of a server: opened before arrays are started, watched, shown; its entries are discarded by array.
 
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
 use openraid_core::admin::{AdminCommand, Health, JournalLoss, JournalState, JournalStatus};
 use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::MemberSpec;
@@ -29,7 +32,12 @@ use openraid_status::EventName;
 #[derive(Debug)]
 pub struct OwnJournal {
     keeper: JournalKeeper,
+    /// When the registry was told last how far the journal has come, and the entry.
+    told: Mutex<(Instant, u64)>,
 }
+
+/// How often the registry is told how far the journal has come, while it is written.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// The begin of a note that an array does not use the journal.
 const NOT_ACTIVE: &str = "write journal not active: ";
@@ -51,7 +59,7 @@ impl Server {
         self.handle.wait_for_journal()?;
         // Before any write is acknowledged: only these devices have acknowledged data from now on.
         let keeper = JournalKeeper::start(self.handle(), request)?;
-        if self.journal.set(OwnJournal { keeper }).is_err() {
+        if self.journal.set(OwnJournal { keeper, told: Mutex::new((Instant::now(), 0)) }).is_err() {
             return Err(Failure::refused("the server has a journal already"));
         }
         started.notes.extend(self.remember_journal().err().map(|failure| failure.text));
@@ -62,11 +70,27 @@ impl Server {
     fn remember_journal(&self) -> Result<(), Failure> {
         let Some(journal) = self.status()?.journal else { return Ok(()) };
         let devices = u8::try_from(journal.devices.len()).unwrap_or(u8::MAX);
-        let used = LastUse { journal: journal.uuid, epoch: journal.epoch, devices };
+        let used = LastUse { journal: journal.uuid, epoch: journal.epoch, devices, entry: journal.durable };
         if let Some(own) = self.journal.get() {
             own.keeper.remember_use(used);
         }
         self.registry.remember_use(used)
+    }
+
+    /// Tell the registry from time to time how far the journal has come, so that an older copy is recognized at the next
+    /// start. A registry that cannot be written does not matter: the members say it, too.
+    pub fn tell_journal_position(&self) {
+        let Some(own) = self.journal.get() else { return };
+        let mut told = own.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.0.elapsed() < TOLD_EVERY {
+            return;
+        }
+        told.0 = Instant::now();
+        let journal = self.status().ok().and_then(|status| status.journal);
+        if let Some(journal) = journal.filter(|journal| journal.durable > told.1) {
+            told.1 = journal.durable;
+            let _ = self.registry.note_entry(journal.uuid, journal.durable);
+        }
     }
 
     /// Was the server started with a journal?

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use openraid_format::{MinorVersion, Uuid};
 use openraid_nbd::PORT_DEFAULT;
-use openraid_runtime::member::MemberSpec;
-use openraid_runtime::service::journal::JournalRequest;
+use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
+use openraid_runtime::service::journal::{JournalRequest, Seen};
 use openraid_runtime::service::{Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
@@ -96,8 +96,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         notifier: Notifier::from_environment(),
         alarms: alarms(context)?,
     });
-    open_journal(arguments, &chosen, context, &server)?;
-    let taken = begin(arguments, context, &server, wanted, stays).map_err(served_already)?;
+    let taken = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already)?;
     server.note_absent(&taken);
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     server.note_certificates(&certificates);
@@ -174,6 +173,7 @@ fn open_journal(
     chosen: &Chosen,
     context: &Context,
     server: &Server,
+    members: &[(OpenedMember, ProbedMember)],
 ) -> Result<(), Failure> {
     if chosen.journal.is_empty() {
         return Ok(());
@@ -182,7 +182,11 @@ fn open_journal(
     let controller = context.registry.controller()?;
     let open = options(Use::Exclusive);
     let last_uses = context.registry.last_uses()?;
-    let request = JournalRequest { devices, controller, alone: arguments.journal_alone, last_uses, open };
+    // Arrays that give their journal up do not need a newer one.
+    let members = members.iter().filter(|_| !arguments.journal_lost);
+    let of_member = |probed: &ProbedMember| Seen::by_member(&probed.spec.text, probed.look.superblock.as_ref()?);
+    let seen = members.filter_map(|(_, probed)| of_member(probed)).collect();
+    let request = JournalRequest { devices, controller, alone: arguments.journal_alone, last_uses, seen, open };
     server.open_journal(request)?.iter().for_each(|note| context.output.warn(note));
     Ok(())
 }
@@ -267,12 +271,14 @@ fn access(arguments: &ServeArguments, chosen: &Chosen) -> Access {
 /// Starts the requested arrays, and gives the reasons why others were not started.
 fn begin(
     arguments: &ServeArguments,
+    chosen: &Chosen,
     context: &Context,
     server: &Arc<Server>,
     wanted: Wanted,
     stays: bool,
 ) -> Result<Taken, Failure> {
     if let Some(level) = arguments.level {
+        open_journal(arguments, chosen, context, server, &[])?;
         return make(arguments, context, server, level, &wanted.members).map(|()| Taken::default());
     }
     let mut reasons: Vec<Failure> = wanted.notes.into_iter().map(Failure::refused).collect();
@@ -280,6 +286,7 @@ fn begin(
     let mut open = options(if untouched { Use::ReadExclusive } else { Use::Exclusive });
     open.without_flush = arguments.without_flush;
     let Opening { mut opened, failed, busy } = server.open_for_start(&wanted.members, open);
+    open_journal(arguments, chosen, context, server, &opened)?;
     if untouched {
         opened = opened.into_iter().map(in_memory).collect();
     } else if !arguments.degraded {

@@ -297,7 +297,14 @@ impl Journal {
             open_every(&self.specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
         make(&opened, random_uuid(), self.controller)?;
         let (devices, open) = (self.specs.clone(), options(Use::Exclusive));
-        Ok(JournalRequest { devices, controller: self.controller, alone: false, last_uses: Vec::new(), open })
+        Ok(JournalRequest {
+            devices,
+            controller: self.controller,
+            alone: false,
+            last_uses: Vec::new(),
+            seen: Vec::new(),
+            open,
+        })
     }
 }
 

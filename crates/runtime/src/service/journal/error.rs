@@ -2,10 +2,12 @@
 
 use std::fmt;
 
+use openraid_core::admin::OlderLog;
 use openraid_format::{JournalError, JournalSuperblock};
 use openraid_sys::MemberError;
 use openraid_units::{Bytes, Nanos, Sectors};
 
+use super::Witness;
 use crate::member::{MemberSpec, OpenError, OpenedMember};
 use crate::service::ServiceError;
 
@@ -75,6 +77,15 @@ pub enum JournalStartError {
     },
     /// The journal was used later without these devices.
     LeftBehind(String),
+    /// The journal is an older copy of the one that was used last.
+    OlderCopy {
+        /// The devices.
+        devices: String,
+        /// How far it has come, and how far it had come.
+        older: OlderLog,
+        /// Who knows that.
+        witness: Witness,
+    },
     /// A device did not answer for this long.
     Silent(String, Nanos),
     /// A device is still open here, because it has not answered an earlier command.
@@ -133,6 +144,14 @@ impl fmt::Display for JournalStartError {
                 "journal {devices}: the journal was used later on another device, which may hold acknowledged writes that this \
                  one lacks. Name that device. If it is lost for good, use this one with --journal-alone"
             ),
+            Self::OlderCopy { devices, older, witness: Witness::Registry } => write!(
+                f,
+                "journal {devices}: this log ends at entry {}, and the registry knows of entry {}: it is an older copy of the \
+                 journal, or the registry is of another time than the journal and the arrays. Name the device that was used last. \
+                 If no array is newer than this copy, use it with --journal-alone",
+                older.ends.entry, older.seen.entry
+            ),
+            Self::OlderCopy { devices, older, witness } => write!(f, "journal {devices}, compared with {witness}: {older}"),
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
             Self::JoinRefused { device, error } => write!(f, "journal {device}: {error}"),
             Self::Silent(device, limit) => {

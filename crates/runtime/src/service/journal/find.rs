@@ -38,9 +38,14 @@ impl FoundDevices {
         is_half(&self.superblocks)
     }
 
+    /// The names of the devices.
+    pub(super) fn names(&self) -> String {
+        names(self.devices.iter().map(|own| &own.spec))
+    }
+
     /// The error: the journal was used later without these devices.
     pub(super) fn left_behind(&self) -> JournalStartError {
-        JournalStartError::LeftBehind(names(self.devices.iter().map(|own| &own.spec)))
+        JournalStartError::LeftBehind(self.names())
     }
 
     /// The error: the other device is missing.

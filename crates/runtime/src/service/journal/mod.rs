@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  make           superblocks on one or two devices
+//!  age            a journal that is older than what others know of it is refused
 //!  find           superblocks and log are read, on threads that may be silent for a limited time; nothing is written
 //!  mirror_resync  the stale one of two devices gets the data of the other
 //!  attach         the devices go to the shard, the log to the engine (in this file)
@@ -16,6 +17,7 @@
 //! It must never use the journal of another controller, or one of two devices alone that may lack writes which the
 //! other one acknowledged.
 
+mod age;
 mod device_lease;
 mod error;
 mod find;
@@ -29,6 +31,7 @@ mod mirror_resync;
 mod pair;
 mod rejoin;
 
+pub use age::{Seen, Witness};
 pub use error::JournalStartError;
 pub use find::{look, sum, tally, FoundDevices, LookFor, Tally};
 pub(crate) use hanging::Hanging;
@@ -59,6 +62,8 @@ pub struct JournalRequest {
     pub alone: bool,
     /// The controller's last use of each journal.
     pub last_uses: Vec<LastUse>,
+    /// What others know of journals.
+    pub seen: Vec<Seen>,
     /// How to open the devices.
     pub open: OpenOptions,
 }
@@ -72,6 +77,8 @@ pub struct LastUse {
     pub epoch: u64,
     /// Maximum number of its devices.
     pub devices: u8,
+    /// The last entry of it that is known to be durable.
+    pub entry: u64,
 }
 
 impl JournalRequest {
@@ -121,6 +128,7 @@ impl ServiceHandle {
         if found.journal.epoch < known && !request.alone {
             return Err(found.left_behind());
         }
+        age::check(&found, request)?;
         let was_half = found.is_half();
         mirror_resync::resync(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
         if found.devices.len() == 1 && (was_half || last.is_some_and(|last| last.devices == 2)) {
@@ -179,8 +187,10 @@ impl ServiceHandle {
         if !wants_now()? {
             return Ok(None);
         }
+        let mut request = request.clone();
+        request.seen.extend(self.status()?.journal.as_ref().map(Seen::here));
         self.release_journal()?;
-        let started = self.attach_journal(request)?;
+        let started = self.attach_journal(&request)?;
         self.wait_for_journal()?;
         Ok(Some(started))
     }

@@ -44,7 +44,7 @@ impl Pair {
     }
 
     pub fn look(&self, held: &Held) -> Result<FoundDevices, JournalStartError> {
-        let last_uses = vec![LastUse { journal: JOURNAL, epoch: EPOCH, devices: 2 }];
+        let last_uses = vec![LastUse { journal: JOURNAL, epoch: EPOCH, devices: 2, entry: 0 }];
         look_beside(&self.specs, options(), &LookFor { last_uses, ..LookFor::default() }, held)
     }
 
