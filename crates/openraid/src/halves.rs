@@ -4,6 +4,7 @@
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
 use openraid_format::Superblock;
 use openraid_runtime::member::ProbedMember;
+use openraid_status::shell::command;
 
 use crate::quantity::utc;
 use crate::sets::{self, SetPlan};
@@ -49,8 +50,8 @@ impl<'a> Halves<'a> {
 
     /// The commands that choose a half.
     pub fn choice(&self, verb: &str) -> String {
-        let (newer, other) = (names(&self.newer), names(&self.other));
-        format!("serve one half: `openraid {verb} {newer}` or `openraid {verb} {other}`")
+        let serve = |half: &[&ProbedMember]| command(verb, half.iter().map(|own| &own.spec.text));
+        format!("serve one half: `{}` or `{}`", serve(&self.newer), serve(&self.other))
     }
 
     /// The state of both halves.

@@ -4,6 +4,7 @@
 //! and refuse the array ("does not have a valid v1.2 superblock").
 
 use openraid_runtime::member::ProbedMember;
+use openraid_status::shell::command;
 use openraid_units::BlockSize;
 
 use crate::sets::SetPlan;
@@ -30,13 +31,13 @@ pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
         named.bytes().get()
     );
     let names: Vec<&str> = set.members.iter().map(|place| members[*place].spec.text.as_str()).collect();
-    let names = names.join(" ");
+    let update = command("update --for-kernels-before 6.19", names);
     Some(if named <= drives {
-        format!("{what}; to use it with one of them: openraid update --for-kernels-before 6.19 {names}")
+        format!("{what}; to use it with one of them: {update}")
     } else {
         format!(
             "{what}; the drives have logical blocks of {} bytes, which is what those kernels would give the array: see \
-             `openraid update --for-kernels-before 6.19 {names}`",
+             `{update}`",
             drives.bytes().get()
         )
     })

@@ -8,6 +8,7 @@ use openraid_core::limits::Limits;
 use openraid_format::Uuid;
 use openraid_runtime::member::remote::RemoteError;
 use openraid_runtime::member::{self, Medium, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
+use openraid_status::shell::command;
 use openraid_sys::{Direct, Facts, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
@@ -95,7 +96,8 @@ pub fn lasting_spec(text: &str) -> Result<MemberSpec, Failure> {
     let spec = written_spec(text)?;
     if is_memory(&spec) {
         return Err(Failure::usage(format!(
-            "{text}: this memory ends with the command; use `openraid serve --level LEVEL --name NAME {text} ...`"
+            "{text}: this memory ends with the command; use `{} ...`",
+            command("serve --level LEVEL --name NAME", [text])
         )));
     }
     Ok(spec)

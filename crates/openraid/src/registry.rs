@@ -196,15 +196,20 @@ impl Registry {
     /// # Errors
     /// The file cannot be read or written.
     pub fn forget_members(&self, members: &[String]) -> Result<(), Failure> {
-        let known = self.entries()?.iter().any(|entry| entry.members.iter().any(|m| members.contains(m)));
-        if !known {
+        let resolved = |member: &String| Path::new(member).canonicalize().ok();
+        let places: Vec<PathBuf> = members.iter().filter_map(resolved).collect();
+        // A drive has several names in /dev/disk.
+        let is_one =
+            |member: &String| members.contains(member) || resolved(member).is_some_and(|place| places.contains(&place));
+        if !self.entries()?.iter().any(|entry| entry.members.iter().any(is_one)) {
             return Ok(());
         }
         self.change(|arrays| {
-            for entry in arrays.iter_mut() {
-                entry.members.retain(|member| !members.contains(member));
-            }
-            arrays.retain(|entry| !entry.members.is_empty());
+            arrays.retain_mut(|entry| {
+                let before = entry.members.len();
+                entry.members.retain(|member| !is_one(member));
+                before == entry.members.len() || !entry.members.is_empty()
+            });
         })
     }
 

@@ -136,6 +136,50 @@ fn what_a_served_array_refuses(lab: &Lab) {
 }
 
 #[test]
+fn an_array_that_was_asked_for_and_is_not_served_is_named_at_the_start_and_at_the_end() {
+    let lab = Lab::new("exit-asked");
+    lab.line("create aa --level 1 --assume-clean --file-size 8M a0 a1").expect(0);
+    lab.line("create bb --level 1 --assume-clean --file-size 8M b0 b1").expect(0);
+    let away = |from: &str, to: &str| fs::rename(lab.path(from), lab.path(to)).expect("it is there");
+    away("b0", "b0.away");
+    away("b1", "b1.away");
+    for words in [&["aa", "bb"][..], &[]] {
+        let server = lab.serve(words);
+        let offline = server.ready["offline"].as_array().expect("a list").clone();
+        assert_eq!((offline.len(), &offline[0]["name"]), (1, &"bb".into()), "{offline:?}");
+        let reason = offline[0]["reason"].as_str().expect("a text");
+        let path = lab.path("b0").display().to_string();
+        assert!(reason.contains("none of its 2 members could be opened") && reason.contains(&path), "{reason}");
+        lab.line("alarms").says(&["DeviceDisappeared", "bb: the array is not there", "openraid doctor bb"]);
+        server.signal("-TERM");
+        assert_eq!(server.end().0, 2, "it was never there");
+    }
+    let server = lab.serve(&["aa"]);
+    assert_eq!(server.ready["offline"], serde_json::json!([]));
+    server.stop();
+    away("b0.away", "b0");
+    let server = lab.serve(&["aa", "bb"]);
+    assert_eq!(server.ready["offline"], serde_json::json!([]), "a degraded one is served");
+    server.stop();
+}
+
+#[test]
+fn an_array_whose_members_are_overwritten_is_forgotten() {
+    let lab = Lab::new("exit-ghost");
+    lab.line("create old --level 5 --chunk 64K --assume-clean --file-size 8M a b c").expect(0);
+    let listed = || lab.line("list --json").json()["remembered"].clone();
+    let members = |nth: usize| listed()[nth]["members"].as_array().expect("a list").len();
+    symlink(lab.path("a"), lab.path("link")).expect("a link");
+    lab.drives(&["d"], 8);
+    lab.line("create new --level 1 link d --yes --overwrite --assume-clean").expect(0);
+    assert_eq!((listed()[0]["name"].clone(), members(0)), ("new".into(), 2));
+    assert_eq!((listed()[1]["name"].clone(), members(1)), ("old".into(), 2), "two of its members are left");
+    lab.line("create more --level 1 b c --yes --overwrite --assume-clean").expect(0);
+    let names: Vec<String> = listed().as_array().expect("a list").iter().map(|own| own["name"].to_string()).collect();
+    assert_eq!(names, ["\"more\"", "\"new\""]);
+}
+
+#[test]
 fn a_dry_run_ends_as_the_command_would() {
     let lab = Lab::new("exit-dry");
     lab.drives(&["a", "b", "c", "full"], 8);

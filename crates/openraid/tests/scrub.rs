@@ -73,7 +73,28 @@ fn a_check_that_ends_early_never_shows_the_result_of_the_one_before() {
     let text = String::from_utf8_lossy(&out.stdout).into_owned();
     assert_eq!(out.status.code(), Some(5), "{text}");
     assert!(text.contains("Last check: aborted at"), "{text}");
-    server.stop();
+    // The array is stopped, and then the server is killed, while one waits for the end of its check.
+    lab.line("create other --level 1 --file-size 8M --assume-clean o0 o1").expect(0);
+    lab.line("assemble o0 o1").expect(0);
+    for way in ["stop", "kill"] {
+        let follow =
+            lab.command(&["check", "data", "--follow"]).stderr(std::process::Stdio::piped()).spawn().expect("runs");
+        lab.wait_for("data", |array| array["task"]["kind"] == "check");
+        if way == "stop" {
+            lab.line("stop data").expect(0);
+        } else {
+            server.signal("-KILL");
+        }
+        let out = follow.wait_with_output().expect("it ends");
+        let text = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(5), "{way}: {text}");
+        assert!(text.contains("data: the check has not come to its end here: "), "{text}");
+        if way == "stop" {
+            lab.line("assemble d0 d9 d2 d3").expect(0);
+            lab.line("set data scrub.rate=1M").expect(0);
+        }
+    }
+    server.kill();
 }
 
 #[test]

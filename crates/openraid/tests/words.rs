@@ -253,6 +253,44 @@ fn rename(lab: &Lab, member: &str, name: &str) {
     write_at(&path, SUPERBLOCK, &bytes);
 }
 
+/// The words of the command at the end of a line, as bash reads them.
+fn words_after(text: &str, before: &str) -> Vec<String> {
+    let line = text.lines().find_map(|line| line.split_once(before)).unwrap_or_else(|| panic!("no {before:?}: {text}"));
+    let script = format!("printf '%s\\n' {}", line.1);
+    let ran = std::process::Command::new("bash").args(["-c", &script]).output().expect("bash");
+    assert!(ran.status.success() && ran.stderr.is_empty(), "{script}: {ran:?}");
+    String::from_utf8(ran.stdout).expect("UTF-8").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn hints_with_names_of_foreign_superblocks_are_pasted_without_harm() {
+    let lab = Lab::new("words;$(id) x");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    lab.line("forget data").expect(0);
+    for name in ["a;id", "$(id)", "my raid", "`id`", "it's", "-x", "--force", "*"] {
+        rename(&lab, "d0", name);
+        let dashes: &[&str] = if name.starts_with('-') { &["--"] } else { &[] };
+        let of = |verb: &'static str, more: &'static [&str]| [&["openraid", verb], dashes, &[name], more].concat();
+        let said = lab.line("assemble d0").expect(1).text();
+        assert_eq!(words_after(&said, "serve with: "), of("serve", &[]));
+        let shown = lab.run(&["show", "--", name]).expect(1).text();
+        assert_eq!(words_after(&shown, "Start it with: "), of("serve", &[]));
+        let shown = lab.run(&["show", "--json", "--", name]).expect(1).json();
+        let next = shown["array"]["alarms"][0]["next_step"].as_str().expect("a command");
+        assert_eq!(words_after(next, ""), of("add", &["DRIVE"]));
+        let doctor = lab.line("doctor d0").expect(1).text();
+        assert_eq!(words_after(&doctor, "that is missing: "), of("add", &["NEW"]));
+        lab.run(&["forget", "--", name]).expect(0);
+    }
+    // Paths too, and no name gives an order to a terminal.
+    let doctor = lab.line("doctor d0").expect(1).text();
+    let serve = doctor.lines().find_map(|line| line.split_once("next: ")?.1.split_once(", then")).expect("a command").0;
+    assert_eq!(words_after(serve, ""), ["openraid", "serve", &lab.path("d0").display().to_string()]);
+    fs::rename(lab.path("d0"), lab.path("\u{1b}[2Jd0")).expect("it is there");
+    let said = lab.run(&["doctor", "\u{1b}[2Jd0", "\u{9b}missing"]).text();
+    assert!(said.contains("\\033[2Jd0'") && !said.contains(['\u{1b}', '\u{9b}']), "{said}");
+}
+
 #[test]
 fn an_unknown_option_names_the_options_and_copy_in_without_members_is_refused() {
     let lab = Lab::new("words-options");

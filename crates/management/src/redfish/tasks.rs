@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use openraid_status::check::OutcomeModel;
+use openraid_status::shell::command;
 use openraid_status::{ArrayModel, Command, HealthWord, TaskWord};
 use serde_json::{json, Value};
 
@@ -133,7 +134,7 @@ fn document(task: &Seen) -> Value {
         "Message": format!("The task with Id '{id}' {text}."),
         "Severity": severity,
         "MessageSeverity": severity,
-        "Resolution": if is_exception { format!("See `openraid show {}`.", task.array) } else { "None.".into() },
+        "Resolution": if is_exception { format!("See `{}`.", command("show", [&task.array])) } else { "None.".into() },
     });
     let mut more = json!({
         "TaskState": state,
@@ -193,7 +194,8 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
     let task = named(request)?;
     if task.ended.is_none() {
         if !task.kind.is_check() {
-            let text = format!("a {} is not cancelled; `openraid pause {}` holds it", task.kind.text(), task.array);
+            let text =
+                format!("a {} is not cancelled; `{}` holds it", task.kind.text(), command("pause", [&task.array]));
             return Err(Problem::new(409, "refused", text));
         }
         let command = Command::StopCheck { array: task.array.clone() };

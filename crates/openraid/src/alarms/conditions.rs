@@ -6,6 +6,7 @@ use crate::output::array::{mismatches_text, state_line};
 use crate::output::checks::odd_member;
 use crate::quantity::counted;
 use openraid_status::alarm::Condition;
+use openraid_status::shell::{command, command_with};
 use openraid_status::EventName;
 
 /// All states of an array that need attention.
@@ -22,12 +23,12 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
     if let Some(forced) = &array.forced {
         let text = format!("started by force: {}", forced.trim_end_matches([';', ' ']));
         let condition = Condition { until_acknowledged: true, ..of(EventName::ForcedStart, text) };
-        let next = format!("openraid alarms acknowledge {}", condition.id());
+        let next = command("alarms acknowledge", [condition.id()]);
         found.push(with(next, condition));
     }
     if let Some(mut text) = mismatches_text(array) {
         array.sets().into_iter().filter_map(odd_member).for_each(|odd| text.push_str(&format!("; {odd}")));
-        let next = format!("openraid repair {name}");
+        let next = command("repair", [name]);
         found.push(with(next, of(EventName::MismatchesFound, text)));
     }
     if let Some(reason) = array.journal.as_ref().and_then(|journal| journal.reason.as_ref()) {
@@ -67,7 +68,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             };
             let paused = if task.paused { " is paused" } else { " runs" };
             let condition = of(event, format!("{place}{}{paused}", task.kind.text()));
-            Some(Condition { span, ..with(format!("openraid show {name} --follow"), condition) })
+            Some(Condition { span, ..with(command_with("show", [name], "--follow"), condition) })
         }));
     }
     found
@@ -79,14 +80,14 @@ fn health(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Op
         HealthWord::Optimal => None,
         HealthWord::Failed => {
             let text = "FAILED: its data cannot be read".into();
-            let next = format!("openraid doctor {name}");
+            let next = command("doctor", [name]);
             Some(Condition { next_step: Some(next), ..of(EventName::FailedArray, text) })
         }
         HealthWord::Degraded => {
             let level = Level::of_degraded(array.survives);
             let is_filled = array.tasks().any(|(_, task)| matches!(task.kind, TaskWord::Rebuild));
             let next =
-                if is_filled { format!("openraid show {name} --follow") } else { format!("openraid add {name} DRIVE") };
+                if is_filled { command_with("show", [name], "--follow") } else { command("add", [name, "DRIVE"]) };
             let mut text = state_line(array);
             if array.survives == 0 {
                 text.push_str("; the loss of one more member loses data");
@@ -108,7 +109,7 @@ fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, Strin
     // The event's level, until a spare has taken its slot.
     let level = if array.health == HealthWord::Optimal { Level::Warning } else { event.level() };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
-    let next = member.drive.map(|number| format!("openraid remove {} drive:{number}", array.name));
+    let next = member.drive.map(|number| command("remove", [&array.name, &format!("drive:{number}")]));
     Some(Condition { next_step: next, level, ..of(event, format!("{place} failed: {reason}")) })
 }
 

@@ -11,6 +11,7 @@ use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_
 use crate::exit::{unknown_array, Failure};
 use crate::model::ArrayModel;
 use crate::registry::Registry;
+use openraid_status::shell::command;
 
 /// Maximum time of an answer. Stopping an array waits for its members.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(120);
@@ -207,6 +208,6 @@ impl Servers {
         if self.registry.find(array)?.is_none() {
             return Err(unknown_array(array));
         }
-        Err(Failure::cannot_tell(format!("{array} is not served; start it with `openraid serve {array}`")))
+        Err(Failure::cannot_tell(format!("{array} is not served; start it with `{}`", command("serve", [array]))))
     }
 }

@@ -20,6 +20,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::exit::{Exit, Failure};
+use openraid_status::shell::seen;
 
 /// Forms that have changed: they have the number 2; all others have the number 1.
 const SECOND_FORMS: &[&str] = &[
@@ -112,7 +113,7 @@ impl Output {
     /// Answer on standard error, because standard output carries data.
     pub fn answer_aside<T: Serialize + ToSchema>(&self, exit: Exit, body: &T, text: &str) -> Exit {
         let document = Document { schema: self.schema(), body, exit: exit.code() };
-        let line = if self.json { json(&document) } else { text.to_owned() };
+        let line = if self.json { json(&document) } else { seen(text).into_owned() };
         let _ = writeln!(io::stderr().lock(), "{line}");
         exit
     }
@@ -148,7 +149,7 @@ impl Output {
     }
 
     fn complain(&self, failure: &Failure) -> Exit {
-        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, failure.text);
+        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, seen(&failure.text));
         failure.exit
     }
 }
@@ -160,24 +161,29 @@ pub fn schema_of(verb: &str) -> String {
 }
 
 fn print_json<T: Serialize>(value: &T) {
-    print(&json(value));
+    print_bytes(json(value).as_bytes());
 }
 
 fn json<T: Serialize>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|error| panic!("bug: a document that is not JSON: {error}"))
 }
 
-/// Print a text with a line end to standard output. A closed pipe does not stop the work.
+/// Print a text with a line end to standard output. Names and paths give no orders to a terminal.
 pub fn print(text: &str) {
+    print_bytes(seen(text.trim_end_matches('\n')).as_bytes());
+}
+
+/// A line on standard output. A closed pipe does not stop the work.
+fn print_bytes(line: &[u8]) {
     let mut out = io::stdout().lock();
-    let _ = out.write_all(text.trim_end_matches('\n').as_bytes());
+    let _ = out.write_all(line);
     let _ = out.write_all(b"\n");
     let _ = out.flush();
 }
 
 /// A warning on standard error.
 pub fn warn(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "openraid: {text}");
+    let _ = writeln!(io::stderr().lock(), "openraid: {}", seen(text));
 }
 
 /// Is standard output a terminal?

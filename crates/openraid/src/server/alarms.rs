@@ -17,6 +17,8 @@ use crate::exit::Failure;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
+use crate::registry::Entry;
+use openraid_status::shell::command;
 use openraid_status::EventName;
 
 /// Faults of a server that its status does not show.
@@ -138,20 +140,15 @@ impl Server {
             found.extend(certificates::conditions(&state.troubles.certificates, openraid_sys::clock::wall_seconds()));
             found.extend(super::care::of_server(&state));
             found.extend(spares_for_none(&state));
-            let missing = state
-                .troubles
-                .expected
-                .iter()
-                .filter(|(name, uuid)| !state.arrays.iter().any(|served| is_served(served, name, uuid.as_deref())));
-            found.extend(missing.map(|(name, uuid)| Condition {
+            found.extend(state.missing().map(|(name, uuid)| Condition {
                 array: Some(name.clone()),
                 uuid: uuid.clone(),
-                next_step: Some(format!("openraid doctor {name}")),
+                next_step: Some(command("doctor", [name])),
                 ..Condition::of_server(EventName::DeviceDisappeared, format!("{name}: the array is not there"))
             }));
         }
         found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {
-            next_step: Some(format!("openraid alarms test {sink}")),
+            next_step: Some(command("alarms test", [&sink])),
             member: Some(sink),
             ..Condition::of_server(EventName::SinkFailed, format!("alarms do not arrive: {why}"))
         }));
@@ -164,11 +161,22 @@ impl Server {
 
     /// Arrays that should be served and are not: name and UUID.
     pub(super) fn disappeared(&self) -> Vec<(String, Option<String>)> {
+        self.state().missing().cloned().collect()
+    }
+
+    /// Is this recorded array served? Raw drives are served under names of their own.
+    pub fn has_array(&self, entry: &Entry) -> bool {
         let state = self.state();
-        let is_missing = |(name, uuid): &&(String, Option<String>)| {
-            !state.arrays.iter().any(|served| is_served(served, name, uuid.as_deref()))
+        let is_own = |served: &Served| match &entry.uuid {
+            Some(_) => is_served(served, &entry.name, entry.uuid.as_deref()),
+            None => served.uuid().is_none() && served.name.starts_with(&entry.name),
         };
-        state.troubles.expected.iter().filter(is_missing).cloned().collect()
+        state.arrays.iter().any(is_own)
+    }
+
+    /// Was an array of this name requested, and never served?
+    pub fn is_missing(&self, name: &str) -> bool {
+        self.state().missing().any(|(own, _)| own == name)
     }
 
     /// Check all states, so that alarms begin and end without a query. Returns all arrays.
@@ -212,6 +220,14 @@ impl Server {
     }
 }
 
+impl State {
+    /// Arrays that should be served and are not: name and UUID.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &(String, Option<String>)> {
+        let is_there = |name: &str, uuid: Option<&str>| self.arrays.iter().any(|served| is_served(served, name, uuid));
+        self.troubles.expected.iter().filter(move |(name, uuid)| !is_there(name, uuid.as_deref()))
+    }
+}
+
 fn is_served(served: &Served, name: &str, uuid: Option<&str>) -> bool {
     match uuid {
         Some(uuid) => served.uuid().as_deref() == Some(uuid),
@@ -230,7 +246,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
     let members = || model.sets().into_iter().flat_map(|set| &set.members);
     let lacks = members().any(|member| member.state == StateWord::Missing);
     let has = |drive: &str| members().any(|member| member.member.as_deref() == Some(drive));
-    let own = |drive: &str| format!("openraid spare add {} {drive}", model.name);
+    let own = |drive: &str| command("spare add", [&model.name, drive]);
     let of = |drive: &str, next: String, text: String| Condition {
         array: Some(model.name.clone()),
         uuid: model.uuid.clone(),
@@ -249,7 +265,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
             openraid_config::SpareFor::All if lacks => {
                 // A drive of another array does not help here.
                 let is_used = |why: &str| why.contains(super::members::NAME_ANOTHER);
-                let next = |why| if is_used(why) { format!("openraid add {} DRIVE", model.name) } else { own(drive) };
+                let next = |why| if is_used(why) { command("add", [&model.name, "DRIVE"]) } else { own(drive) };
                 let refused = state.tried_spares.refused(drive);
                 found.extend(refused.map(|why| of(drive, next(why), format!("a member is missing, and {why}"))));
             }

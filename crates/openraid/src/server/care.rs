@@ -15,6 +15,7 @@ use openraid_core::limits::Limits;
 use openraid_runtime::member::{self, Place};
 use openraid_runtime::service::{DriveView, ServiceStatus};
 use openraid_status::care::SmartModel;
+use openraid_status::shell::{command, word};
 use openraid_sys::{Direct, Use};
 use openraid_units::DriveId;
 use serde::{Deserialize, Serialize};
@@ -369,7 +370,7 @@ pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &Sta
                 span,
                 slot: member.slot,
                 member: Some(name.clone()),
-                next_step: Some(format!("openraid replace {} {name}", model.name)),
+                next_step: Some(command("replace", [&model.name, name])),
                 level,
                 ..Condition::of_server(event, format!("{}: {name}: {text}", model.name))
             };
@@ -378,9 +379,9 @@ pub(super) fn conditions(model: &ArrayModel, status: &ServiceStatus, state: &Sta
                 // A spare is not copied, and a silent drive cannot be: add another drive instead.
                 let is_spare = member.state == StateWord::Spare || event == EventName::DriveSilent;
                 let next_step = if event == EventName::HealthUnknown {
-                    Some(format!("smartctl --all {name}"))
+                    Some(format!("smartctl --all {}", word(name)))
                 } else if is_spare {
-                    Some(format!("openraid show {}", model.name))
+                    Some(command("show", [&model.name]))
                 } else {
                     condition.next_step
                 };

@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use openraid_core::admin::{AdminCommand, AdminError, TaskKind};
 use openraid_runtime::service::{ArrayView, ServiceError, ServiceStatus};
+use openraid_status::shell::command_with;
 use openraid_units::{ArrayId, Instant};
 
 use super::Server;
@@ -97,7 +98,8 @@ impl Server {
             let why = left_out.first().map_or("", |(_, why)| why);
             return Err(Failure::new(Exit::NotComparable, format!("{name}: nothing compared: {why}")));
         }
-        let mut text = format!("the {what} of {name} runs; watch it with `openraid show {name} --follow`");
+        let mut text =
+            format!("the {what} of {name} runs; watch it with `{}`", command_with("show", [name], "--follow"));
         for (span, why) in left_out {
             text.push_str(&format!("\n  span {span} is left out: {why}"));
         }
@@ -129,10 +131,11 @@ impl Server {
 fn task_runs(name: &str, task: TaskKind) -> Failure {
     let what = task.name();
     let or_stop = match task {
-        TaskKind::Check | TaskKind::Repair => format!(", or stop it with `openraid {what} {name} --stop`"),
+        TaskKind::Check | TaskKind::Repair => format!(", or stop it with `{}`", command_with(what, [name], "--stop")),
         TaskKind::Rebuild | TaskKind::Replace | TaskKind::Resync => String::new(),
     };
-    Failure::refused(format!("{name}: a {what} runs; wait for its end with `openraid show {name} --follow`{or_stop}"))
+    let follow = command_with("show", [name], "--follow");
+    Failure::refused(format!("{name}: a {what} runs; wait for its end with `{follow}`{or_stop}"))
 }
 
 fn check_now(view: &ArrayView, at: u64) -> CheckModel {

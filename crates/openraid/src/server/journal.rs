@@ -26,6 +26,7 @@ use crate::model::{
 };
 use crate::output::loss::Loss;
 use crate::quantity::counted;
+use openraid_status::shell::command;
 use openraid_status::EventName;
 
 /// The journal that a server was started with.
@@ -224,7 +225,7 @@ impl Server {
         }
         let remedy = match never_protected(status, served) {
             Some(why) => unprotected(why).to_owned(),
-            None => format!("{BY_CHOICE}; to use it: openraid set {} write.cache=journal", served.name),
+            None => format!("{BY_CHOICE}; to use it: {}", command("set", [&served.name, "write.cache=journal"])),
         };
         Some(format!("{NOT_ACTIVE}{remedy}"))
     }

@@ -7,6 +7,7 @@ use super::Server;
 use crate::care::program;
 use crate::control::Answer;
 use crate::exit::Failure;
+use openraid_status::shell::command_with;
 
 /// Maximum time of the program.
 const LED_TIME_MAX: Duration = Duration::from_secs(10);
@@ -48,6 +49,7 @@ impl Server {
             self.forget_light(&drive);
             return self.done(format!("the light of {drive} is off"), name);
         }
-        self.done(format!("the light of {drive} is on; `openraid locate {name} {} --off` ends it", names.order), name)
+        let off = command_with("locate", [name, &names.order], "--off");
+        self.done(format!("the light of {drive} is on; `{off}` ends it"), name)
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use openraid_core::admin::{AdminCommand, AdminError, MemberState};
 use openraid_core::reason::FailReason;
 use openraid_runtime::service::ServiceError;
+use openraid_status::shell::command;
 use openraid_units::{ArrayId, DriveId, Slot};
 
 use super::members::{set_status, Joining};
@@ -68,7 +69,7 @@ impl Server {
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
         let (found, Names { described, placed, order }) = self.member(&served, member, device)?;
-        let remedy = format!("take it out with `openraid remove {name} {order}`");
+        let remedy = format!("take it out with `{}`", command("remove", [name, &order]));
         // The state is the requested one already, so nothing is done.
         match found.member.state {
             MemberState::Failing(FailReason::Replaced) | MemberState::Faulty(FailReason::Replaced) => {
@@ -147,7 +148,10 @@ impl Server {
         };
         let state = wait_while(state_now, |state| matches!(state, Some(MemberState::Failing(_))))?;
         if spare_only && state != Some(MemberState::Spare) {
-            return Err(Failure::refused(format!("{described} is not a spare of {name}; see `openraid show {name}`")));
+            return Err(Failure::refused(format!(
+                "{described} is not a spare of {name}; see `{}`",
+                command("show", [name])
+            )));
         }
         if matches!(state, Some(MemberState::InSync | MemberState::Rebuilding { .. })) {
             return Err(self.works(&served, &found, member)?);
@@ -178,8 +182,10 @@ impl Server {
         if !asked.starts_with("slot:") {
             let order = members.order_name(found);
             return Ok(Failure::refused(format!(
-                "{described} is a working member of {name}; to take it out, fail it first (`openraid fail {name} {order}`), or \
-                 copy it to another one (`openraid replace {name} {order}`)"
+                "{described} is a working member of {name}; to take it out, fail it first (`{}`), or \
+                 copy it to another one (`{}`)",
+                command("fail", [name, &order]),
+                command("replace", [name, &order])
             )));
         }
         let faulty = members.faulty();
@@ -207,7 +213,8 @@ impl Server {
         let (found, Names { described, .. }) = self.member(&served, member, device)?;
         let slot = found.member.slot.filter(|_| found.member.state == MemberState::InSync).ok_or_else(|| {
             Failure::refused(format!(
-                "{described} is not a working member of {name}; a failed one is replaced by `openraid add {name} NEW`"
+                "{described} is not a working member of {name}; a failed one is replaced by `{}`",
+                command("add", [name, "NEW"])
             ))
         })?;
         let (drive, joined) = match with {

@@ -19,6 +19,7 @@ use super::view::Served;
 use super::{Listening, Server};
 use crate::exit::Failure;
 use crate::members::{options, spec};
+use crate::output;
 use crate::sets::{self, split_text};
 
 /// The status of a set.
@@ -111,7 +112,13 @@ impl Server {
         {
             return Ok(Joining::Confirm { text: format!("{text}: {}", split_text(own, &array)) });
         }
-        self.attach_and_add(set, &array, returning, opened).map(Joining::Joined)
+        let is_new = returning.is_none();
+        let joined = self.attach_and_add(set, &array, returning, opened)?;
+        // What it was a member of before is overwritten.
+        if let Err(failure) = if is_new { self.registry.forget_members(&[spec.text]) } else { Ok(()) } {
+            output::warn(&failure.text);
+        }
+        Ok(Joining::Joined(joined))
     }
 
     /// Refuse a drive that this server uses already: the open would report that another program uses it.

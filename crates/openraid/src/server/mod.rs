@@ -313,7 +313,8 @@ impl Server {
             let health = view::health_of(&status, served)?;
             (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
         });
-        let bad: Vec<String> = bad.collect();
+        let missing = state.missing().map(|(name, _)| format!("{name} OFFLINE"));
+        let bad: Vec<String> = missing.chain(bad).collect();
         match bad.as_slice() {
             [] => format!("{count} served, all optimal"),
             bad => format!("{count} served; {}", bad.join(", ")),

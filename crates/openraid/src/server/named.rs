@@ -14,6 +14,7 @@ use std::path::Path;
 use openraid_core::admin::{MemberState, MemberStatus};
 use openraid_format::Uuid;
 use openraid_runtime::service::{DriveView, ServiceStatus};
+use openraid_status::shell::command;
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::set_status;
@@ -95,10 +96,10 @@ impl<'a> Members<'a> {
         let own = found.member.device.map(|device| device.to_string());
         if device.is_some() && device != own.as_deref() {
             return Err(Failure::refused(format!(
-                "{text} of array {} is {} now, not the member that was asked for; look again with `openraid show {}`",
+                "{text} of array {} is {} now, not the member that was asked for; look again with `{}`",
                 self.served.name,
                 self.described(&found, ""),
-                self.served.name
+                command("show", [&self.served.name])
             )));
         }
         Ok(found)
@@ -134,9 +135,10 @@ impl<'a> Members<'a> {
         let (described, name, order) = (self.described(found, ""), &self.served.name, self.order_name(found));
         match found.member.state {
             MemberState::Faulty(_) | MemberState::Failing(_) => format!(
-                "{described} is still listed in {name}; remove it first: `openraid remove {name} {order}`, then add it again"
+                "{described} is still listed in {name}; remove it first: `{}`, then add it again",
+                command("remove", [name, &order])
             ),
-            _ => format!("{described} is a member of {name} already; see `openraid show {name}`"),
+            _ => format!("{described} is a member of {name} already; see `{}`", command("show", [name])),
         }
     }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use openraid_core::admin::AdminCommand;
 use openraid_runtime::service::{Nesting, ServiceError};
+use openraid_status::shell;
 use openraid_units::ArrayId;
 
 use super::member_orders::Consent;
@@ -74,7 +75,10 @@ impl Server {
             Command::Pause { array } => {
                 self.each_set(&array, |array| AdminCommand::Pause { array })?;
                 self.done(
-                    format!("background work of {array} is paused; continue it with `openraid resume {array}`"),
+                    format!(
+                        "background work of {array} is paused; continue it with `{}`",
+                        shell::command("resume", [&array])
+                    ),
                     &array,
                 )
             }
@@ -125,7 +129,8 @@ impl Server {
         }
         let waits = format!(
             "; its entries stay in the journal until it is started again with its members, or until they are discarded \
-             with `openraid journal discard {name}`"
+             with `{}`",
+            shell::command("journal discard", [name])
         );
         let waits = if self.has_journal() { &waits } else { "" };
         Ok(format!("{name} is stopped; it had failed, so its members are not marked clean{waits}"))

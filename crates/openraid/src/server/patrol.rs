@@ -12,6 +12,7 @@ use std::time::Duration;
 use openraid_config::{DesiredSchedule, ScheduleTask};
 use openraid_runtime::member::{self, Place};
 use openraid_status::care::{PatrolMemberModel, PatrolModel};
+use openraid_status::shell::command;
 use openraid_sys::{Direct, Use};
 use openraid_units::Bytes;
 
@@ -217,7 +218,7 @@ pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
             uuid: model.uuid.clone(),
             slot: own.slot,
             member: Some(own.member.clone()),
-            next_step: Some(format!("openraid check {}", model.name)),
+            next_step: Some(command("check", [&model.name])),
             ..Condition::of_server(EventName::PatrolFound, text)
         }
     });

@@ -18,6 +18,7 @@ use super::news::{plain, News};
 use super::view::Served;
 use super::{Access, Server};
 use crate::quantity::counted;
+use openraid_status::shell::command;
 use openraid_status::EventName;
 
 /// A drive that could not be added is tried again after this time.
@@ -122,7 +123,7 @@ impl Server {
 
     fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), String> {
         if self.is_taken_out(member) {
-            let order = format!("openraid spare add {} {member}", served.name);
+            let order = command("spare add", [&served.name, member]);
             return Err(format!("spare {member}: it was removed by a command, and comes back by `{order}`"));
         }
         let consent = Consent { overwrite: false, split: false };

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use openraid_core::limits::STEPS_MAX;
 use openraid_core::steps::What;
 use openraid_runtime::service::ServiceStatus;
+use openraid_status::shell::command_with;
 
 use super::view::Served;
 use super::Server;
@@ -89,8 +90,9 @@ impl Server {
         }
         let Some((steps, recorded)) = self.handle.steps()? else {
             return Err(Failure::refused(format!(
-                "steps of requests are not recorded; begin with `openraid explain {name} --record on`, or watch with \
-                 `openraid explain {name} --follow`"
+                "steps of requests are not recorded; begin with `{}`, or watch with `{}`",
+                command_with("explain", [name], "--record on"),
+                command_with("explain", [name], "--follow")
             )));
         };
         let names = names(&self.status()?, &served);

@@ -3,6 +3,7 @@
 use openraid_core::array::assemble::AssembleOptions;
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::Nesting;
+use openraid_status::shell::command;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -157,7 +158,7 @@ fn finish(
     let [server] = servers.as_mut_slice() else {
         lines.push(match is_split {
             true => "remembered; of a split array name the half to serve, as above".into(),
-            false => format!("remembered; serve with: openraid serve {}", names.join(" ")),
+            false => format!("remembered; serve with: {}", command("serve", names)),
         });
         return Ok(None);
     };

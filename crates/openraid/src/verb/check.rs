@@ -97,6 +97,7 @@ pub fn begin(context: &Context, name: &str, kind: CheckWord, follow: bool) -> Ou
     if !follow {
         return ask(context, name, &command);
     }
-    context.servers.must_serve(name)?.ask(&command)?;
-    show::follow(context, name, Until::Checked)
+    let mut server = context.servers.must_serve(name)?;
+    server.ask(&command)?;
+    show::follow(context, server, name, Until::Checked)
 }

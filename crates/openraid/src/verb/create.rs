@@ -30,6 +30,7 @@ use crate::wiping;
 use crate::words::{self, layout_text};
 use openraid_core::slots::SlotSet;
 use openraid_models::ArrayLevel;
+use openraid_status::shell::{command, command_with};
 
 /// The new array, or the one that would be made.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -149,8 +150,8 @@ fn check_name(arguments: &CreateArguments, context: &Context) -> Result<(), Fail
     let name = &arguments.name;
     if context.registry.find(name)?.is_some() {
         return Err(Failure::refused(format!(
-            "an array named {name} is remembered already; choose another name, or forget that one with `openraid forget \
-             {name}`"
+            "an array named {name} is remembered already; choose another name, or forget that one with `{}`",
+            command("forget", [name])
         )));
     }
     Ok(())
@@ -339,9 +340,9 @@ fn print_body(context: &Context, body: &Body) -> Exit {
         lines.push("nothing was written".into());
     } else if body.journalled {
         lines.push("its writes go through the controller's journal".into());
-        lines.push(format!("serve it with: openraid serve {} --journal DEVICE", body.name));
+        lines.push(format!("serve it with: {}", command_with("serve", [&body.name], "--journal DEVICE")));
     } else {
-        lines.push(format!("serve it with: openraid serve {}", body.name));
+        lines.push(format!("serve it with: {}", command("serve", [&body.name])));
     }
     context.output.answer(Exit::Fine, body, &lines.join("\n"))
 }
@@ -354,7 +355,9 @@ fn remember(context: &Context, body: &Body) {
         members: body.members.clone(),
         kept: Kept { journalled: body.journalled, ..Kept::default() },
     };
-    if let Err(failure) = context.registry.remember(entry) {
+    // Arrays whose members were overwritten are no more. Raw drives keep what they hold.
+    let forgotten = if body.uuid.is_some() { context.registry.forget_members(&body.members) } else { Ok(()) };
+    if let Err(failure) = forgotten.and_then(|()| context.registry.remember(entry)) {
         context.output.warn(&format!("the array was created, but: {}; serve it by naming its members", failure.text));
     }
 }

@@ -5,6 +5,7 @@ mod served;
 
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::Nesting;
+use openraid_status::shell::{command, command_with};
 use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
@@ -124,8 +125,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
 /// The text if no member could be opened and nothing was tried. A server may hold the members.
 fn unopened_text(arguments: &DoctorArguments, context: &Context) -> String {
     let is_served = |name: &&String| matches!(context.servers.serving(name), Ok(Some(_)));
-    let served: Vec<String> =
-        arguments.members.iter().filter(is_served).map(|name| format!("openraid show {name}")).collect();
+    let served: Vec<String> = arguments.members.iter().filter(is_served).map(|name| command("show", [name])).collect();
     if served.is_empty() {
         return "nothing was tried: no member could be opened".into();
     }
@@ -172,19 +172,19 @@ fn try_out(
 
 /// The argument that `serve` needs for this array: its name if its members are at the paths in the registry, otherwise
 /// the paths.
-fn named_to_serve(array: &ArrayModel, context: &Context) -> String {
+fn named_to_serve(array: &ArrayModel, context: &Context) -> Vec<String> {
     let members = array.sets().into_iter().flat_map(|set| &set.members).filter_map(|member| member.member.clone());
     let members: Vec<String> = members.collect();
     let known = context.registry.find(&array.name).ok().flatten();
     let is_known = known.is_some_and(|entry| members.iter().all(|member| entry.members.contains(member)));
     if is_known {
-        array.name.clone()
+        vec![array.name.clone()]
     } else {
-        members.join(" ")
+        members
     }
 }
 
-fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
+fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &[String]) -> String {
     let array = &tried.array;
     let unsynced = if array.is_synced() { String::new() } else { format!(", {}", unsynced_text(array)) };
     let mut lines = vec![
@@ -204,15 +204,14 @@ fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &str) -> String {
     if lost > 0 {
         lines.push(format!("    but {lost} bytes of it cannot be read: see the bad-block logs above"));
     }
-    let force = if tried.by_force { " --force" } else { "" };
-    let serve = format!("openraid serve {to_serve}{force}");
+    let serve = command_with("serve", to_serve, if tried.by_force { "--force" } else { "" });
     let halves = split_off(array, sets);
     if !halves.is_empty() {
         lines.push(choice_text(array, &halves));
     } else if array.health == HealthWord::Degraded {
         lines.push(format!(
-            "    next: {serve}, then a new member for each that is missing: openraid add {} NEW",
-            array.name
+            "    next: {serve}, then a new member for each that is missing: {}",
+            command("add", [&array.name, "NEW"])
         ));
     } else if tried.by_force {
         lines.push(format!("    next: {serve}"));
@@ -233,8 +232,9 @@ fn split_off(array: &ArrayModel, sets: &[SetVerdict]) -> Vec<String> {
 }
 
 /// The commands that add members of another half again, over its own writes.
-fn add_over(array: &str, members: &[impl std::fmt::Display]) -> String {
-    let adds: Vec<String> = members.iter().map(|member| format!("openraid add {array} {member} --yes")).collect();
+fn add_over(array: &str, members: &[impl AsRef<str>]) -> String {
+    let add = |member: &_| command_with("add", [array, AsRef::as_ref(member)], "--yes");
+    let adds: Vec<String> = members.iter().map(add).collect();
     adds.join("; ")
 }
 
@@ -248,10 +248,13 @@ fn choice_text(array: &ArrayModel, halves: &[String]) -> String {
     let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>();
     let (newer, other) = (kept.join(" "), halves.join(" "));
     [
-        format!("    next: choose the half to keep. The other one is overwritten when it is added: `openraid copy-out {other}`"),
-        format!("      or `openraid serve --read-only {other}` shows what it holds"),
-        format!("      to keep {newer}: openraid serve {newer}; {}", add_over(name, halves)),
-        format!("      to keep {other}: openraid serve {other}; {}", add_over(name, &kept)),
+        format!(
+            "    next: choose the half to keep. The other one is overwritten when it is added: `{}`",
+            command("copy-out", halves)
+        ),
+        format!("      or `{}` shows what it holds", command("serve --read-only", halves)),
+        format!("      to keep {newer}: {}; {}", command("serve", &kept), add_over(name, halves)),
+        format!("      to keep {other}: {}; {}", command("serve", halves), add_over(name, &kept)),
     ]
     .join("\n")
 }

@@ -26,6 +26,7 @@ use crate::server::members::check_free;
 use crate::trial::quiet_service;
 use crate::wiping;
 use openraid_runtime::service::random_uuid;
+use openraid_status::shell::word;
 
 /// The new journal.
 #[derive(Serialize, utoipa::ToSchema)]
@@ -129,7 +130,10 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
         devices: specs.iter().map(|spec| spec.text.clone()).collect(),
         ring_bytes: superblocks[0].ring_sectors.bytes().get(),
     };
-    let uses: String = body.devices.iter().map(|device| format!(" --journal {device}")).collect();
+    if let Err(failure) = context.registry.forget_members(&body.devices) {
+        context.output.warn(&failure.text);
+    }
+    let uses: String = body.devices.iter().map(|device| format!(" --journal {}", word(device))).collect();
     let text = format!(
         "journal {} created: {} usable on {}\nuse it with: openraid serve NAME{uses}",
         body.uuid,

@@ -1,6 +1,7 @@
 //! `openraid scan`: finds arrays among the files of folders, among members, or among all block devices.
 
 use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_status::shell::{path, word};
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -85,13 +86,13 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
     }
     let place = |place: &std::path::PathBuf| {
         let option = if place.is_dir() { "--scan " } else { "" };
-        format!("{option}{}", place.display())
+        format!("{option}{}", path(&place.display().to_string()))
     };
     let mut words: Vec<String> = arguments.places.iter().map(place).collect();
     if words.is_empty() {
-        words = new.iter().flat_map(|set| &set.members).map(|member| member.member.clone()).collect();
+        words = new.iter().flat_map(|set| &set.members).map(|member| word(&member.member)).collect();
     }
-    words.extend(rest);
+    words.extend(rest.iter().map(|member| word(member)));
     Ok(Some(format!("next: `openraid assemble {}` remembers where the members are", words.join(" "))))
 }
 

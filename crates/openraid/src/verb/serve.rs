@@ -42,6 +42,7 @@ use crate::output::array::{health_text, title};
 use crate::output::live::Live;
 use crate::output::voice::Voice;
 use crate::quantity::human;
+use crate::registry::Entry;
 use crate::server::desired::InForce;
 use crate::server::news::plain;
 use crate::server::start::{Taken, Taking};
@@ -50,7 +51,7 @@ use attend::{Attendance, Line};
 use openraid_models::ArrayLevel;
 use openraid_status::EventName;
 use sizes::limits_of;
-use wanted::{is_service, wanted, Wanted};
+use wanted::{is_service, offline, wanted, Offline, Wanted};
 
 /// Settings that must be made before any thread: threads share heaps, and no thread receives a signal itself.
 fn before_threads() -> Result<Signals, Failure> {
@@ -76,7 +77,9 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let wanted = wanted(arguments, context, file.as_ref())?;
     let names = wanted.names(context);
     let stays = is_service(arguments, file.as_ref());
-    let expected = if stays { expected(context) } else { Vec::new() };
+    // With --flat, the spans are served and not the array over them.
+    let asked = wanted.asked.iter().filter(|entry| entry.uuid.is_some() && !arguments.flat);
+    let expected: Vec<(String, Option<String>)> = asked.map(|entry| (entry.name.clone(), entry.uuid.clone())).collect();
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let in_force = file.clone();
@@ -96,7 +99,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         notifier: Notifier::from_environment(),
         alarms: alarms(context)?,
     });
-    let taken = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already)?;
+    let (taken, offline) = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already)?;
     server.note_absent(&taken);
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     server.note_certificates(&certificates);
@@ -109,7 +112,8 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let web = http::start(arguments, in_force.as_ref(), &server)?;
     let tls = tls.run(context, &server)?;
     openraid_sys::memory::give_back();
-    announce_ready(context, &server, &socket, &taken, web.as_deref().map(http::announcement))?;
+    let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
+    announce_ready(context, &server, &socket, started)?;
     if let Some(mut file) = ready_fd {
         // The descriptor is closed after this, so the reader sees the end.
         let written = writeln!(file, "ready");
@@ -129,7 +133,9 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     }
     voice.say(stopped(context, exit));
     voice.end();
-    Ok(exit)
+    // A named array that was never there is a failure, although the others were served.
+    let is_missing = !stays && offline.iter().any(|own| server.is_missing(&own.name));
+    Ok(if exit == Exit::Fine && is_missing { Exit::Failed } else { exit })
 }
 
 /// The last line that a server prints.
@@ -160,12 +166,6 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
     let is_known = |key: &str| entries.iter().any(|entry| entry.uuid.as_deref() == Some(key) || entry.name == key);
     let started = Keeper::start(store, name, openraid_sys::clock::wall_seconds(), is_known);
     started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
-}
-
-/// The arrays that a service must serve: name and UUID. Without the registry, those of the configuration file are served.
-fn expected(context: &Context) -> Vec<(String, Option<String>)> {
-    let entries = context.registry.entries_if_readable().into_iter().filter(|entry| entry.uuid.is_some());
-    entries.map(|entry| (entry.name, entry.uuid)).collect()
 }
 
 fn open_journal(
@@ -276,10 +276,10 @@ fn begin(
     server: &Arc<Server>,
     wanted: Wanted,
     stays: bool,
-) -> Result<Taken, Failure> {
+) -> Result<(Taken, Vec<Offline>), Failure> {
     if let Some(level) = arguments.level {
         open_journal(arguments, chosen, context, server, &[])?;
-        return make(arguments, context, server, level, &wanted.members).map(|()| Taken::default());
+        return make(arguments, context, server, level, &wanted.members).map(|()| (Taken::default(), Vec::new()));
     }
     let mut reasons: Vec<Failure> = wanted.notes.into_iter().map(Failure::refused).collect();
     let untouched = server.access() == Access::Untouched;
@@ -301,7 +301,7 @@ fn begin(
     }
     let is_busy = !busy.is_empty();
     let unopened = failed.iter().map(|(text, _)| text.clone()).collect();
-    reasons.extend(failed.into_iter().map(|(_, failure)| failure));
+    reasons.extend(failed.iter().map(|(_, failure)| failure.clone()));
     reasons.extend(busy.into_iter().map(|(_, failure)| failure));
     // A folder may contain other files, but every named member should belong to an array.
     let named = arguments.scan.is_empty();
@@ -330,18 +330,26 @@ fn begin(
         let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
         match raw {
             Ok(()) => served += 1,
-            Err(failure) => reasons.push(failure),
+            Err(failure) => reasons.push(failure.of(format_args!("array {name}"))),
         }
     }
     if served == 0 && !stays {
         return Err(nothing_served(reasons, is_busy));
+    }
+    let is_served = |entry: &Entry| arguments.flat || server.has_array(entry);
+    let offline = offline(&wanted.asked, is_served, &failed, &reasons);
+    for Offline { name, reason } in &offline {
+        let text = format!("array {name}: {reason}");
+        if !reasons.iter().any(|own| own.text == text) {
+            reasons.push(Failure::refused(text));
+        }
     }
     // Arrays that are only in the file are recorded now, so that their settings can be stored.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
     taken.failed = reasons;
     taken.unopened = unopened;
-    Ok(taken)
+    Ok((taken, offline))
 }
 
 /// The failure if no array is served.
@@ -410,21 +418,24 @@ fn make(
     Ok(())
 }
 
-fn announce_ready(
-    context: &Context,
-    server: &Server,
-    socket: &Path,
-    taken: &Taken,
+/// What a server has to say at its start.
+struct Began<'a> {
+    taken: &'a Taken,
+    offline: &'a [Offline],
+    /// The address of the console, and a link that signs in.
     web: Option<(String, Option<String>)>,
-) -> Result<(), Failure> {
+}
+
+fn announce_ready(context: &Context, server: &Server, socket: &Path, began: Began<'_>) -> Result<(), Failure> {
     let arrays = server.arrays()?;
-    let Taken { recovered, left_out, .. } = taken;
+    let Began { taken: Taken { recovered, left_out, .. }, offline, web } = began;
     if context.output.json {
         let control = socket.display().to_string();
         let (console, login) = web.map_or((None, None), |(console, login)| (Some(console), login));
-        context
-            .output
-            .document(Exit::Fine, &Line::Ready { arrays: &arrays, control, recovered, left_out, console, login });
+        context.output.document(
+            Exit::Fine,
+            &Line::Ready { arrays: &arrays, offline, control, recovered, left_out, console, login },
+        );
         return Ok(());
     }
     for note in server.describe()?.notes {
@@ -439,6 +450,9 @@ fn announce_ready(
         for address in &array.addresses {
             context.output.say(&format!("  {address}"));
         }
+    }
+    for Offline { name, reason } in offline {
+        context.output.say(&format!("{name}: OFFLINE, not served: {reason}"));
     }
     for member in left_out {
         context.output.warn(&member.to_string());

@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use openraid_runtime::service::Nesting;
+use openraid_status::shell::command;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -47,7 +48,8 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
         context.servers.wait_for(&arguments.array, Duration::from_secs(seconds))?;
     }
     if arguments.follow {
-        return follow(context, &arguments.array, Until::Idle);
+        let server = context.servers.must_serve(&arguments.array)?;
+        return follow(context, server, &arguments.array, Until::Idle);
     }
     let (array, served) = match context.servers.serving(&arguments.array)? {
         Some(mut server) => (server.show(&arguments.array)?, true),
@@ -62,8 +64,8 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     let mut human = if arguments.mdstat { mdstat(&[&array]) } else { text(&array) };
     if !served && !arguments.mdstat {
         human.push_str(&format!(
-            "\n  offline (read from the members' metadata). Start it with: openraid serve {}",
-            array.name
+            "\n  offline (read from the members' metadata). Start it with: {}",
+            command("serve", [&array.name])
         ));
     }
     Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
@@ -108,7 +110,10 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
         return Err(unknown_array(name));
     };
     if entry.uuid.is_none() {
-        return Err(Failure::cannot_tell(format!("{name} is not served; start it with `openraid serve {name}`")));
+        return Err(Failure::cannot_tell(format!(
+            "{name} is not served; start it with `{}`",
+            command("serve", [name])
+        )));
     }
     let specs = members::named(&entry.members, &context.registry)?;
     let (opened, failed) = open_some(&specs, options(Use::ReadExclusive));
@@ -151,12 +156,14 @@ pub enum Until {
 /// Follows the tasks of an array to their end.
 ///
 /// # Errors
-/// No server serves the array.
-pub fn follow(context: &Context, name: &str, until: Until) -> Outcome {
-    let mut server = context.servers.must_serve(name)?;
+/// The array is stopped, or its server ends, before the tasks have ended.
+pub fn follow(context: &Context, mut server: Connection, name: &str, until: Until) -> Outcome {
     let mut last = String::new();
     let mut bar: Option<(TaskWord, Progress)> = None;
-    let mut array = server.show(name)?;
+    let mut array = match until {
+        Until::Idle => server.show(name)?,
+        Until::Checked => server.show(name).map_err(|why| unfinished(name, "check", &why))?,
+    };
     loop {
         let is_followed = |task: &TaskModel| until == Until::Idle || task.kind.is_check();
         let Some((_, task)) = array.tasks().find(|(_, task)| is_followed(task)) else { break };
@@ -173,10 +180,22 @@ pub fn follow(context: &Context, name: &str, until: Until) -> Outcome {
             }
         }
         thread::sleep(FOLLOW_INTERVAL);
-        array = server.show(name)?;
+        array = again(&mut server, &array).map_err(|why| unfinished(name, task.kind.text(), &why))?;
     }
     drop(bar);
-    finished(context, &mut server, name, until)
+    Ok(finished(context, &array, until))
+}
+
+/// The array as it is now, by whatever name.
+fn again(server: &mut Connection, before: &ArrayModel) -> Result<ArrayModel, Failure> {
+    let same = |own: &ArrayModel| own.uuid.is_some() && own.uuid == before.uuid;
+    server.show(&before.name).or_else(|why| server.list()?.into_iter().find(same).ok_or(why))
+}
+
+/// The end of what was followed was not met.
+fn unfinished(name: &str, what: &str, why: &Failure) -> Failure {
+    let text = format!("{name}: the {what} has not come to its end here: {}", why.text);
+    Failure::new(Exit::Aborted, text)
 }
 
 fn show_bar(bar: &mut Option<(TaskWord, Progress)>, name: &str, task: &TaskModel) {
@@ -192,19 +211,18 @@ fn show_bar(bar: &mut Option<(TaskWord, Progress)>, name: &str, task: &TaskModel
     }
 }
 
-fn finished(context: &Context, server: &mut Connection, name: &str, until: Until) -> Outcome {
-    let array = server.show(name)?;
+fn finished(context: &Context, array: &ArrayModel, until: Until) -> Exit {
     let mut text = format!("{}: {}, ", array.name, health_text(array.health));
     match array.tasks().next() {
         None => text.push_str("idle"),
         Some((_, task)) => text.push_str(&task_line(task)),
     }
-    if let Some(found) = summary(&array) {
+    if let Some(found) = summary(array) {
         text.push_str(&format!(". Last check: {found}"));
     }
     let exit = match until {
         Until::Idle => array.exit(),
         Until::Checked => array.check_exit(),
     };
-    Ok(context.output.answer(exit, &Body { served: true, array: &array }, &text))
+    context.output.answer(exit, &Body { served: true, array }, &text)
 }

@@ -5,6 +5,7 @@ use lettre::transport::smtp::authentication::Credentials;
 use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::{Message, SmtpTransport, Transport};
 use openraid_config::{MailTls, SinkKind};
+use openraid_status::shell::command;
 
 use super::{line, Batch, SEND_TIME_MAX};
 use crate::quantity::utc;
@@ -48,7 +49,7 @@ fn text(batch: &Batch) -> String {
         if let (Some(next), None) = (&alarm.what.next_step, alarm.until_seconds) {
             lines.push(format!("  next step: {next}"));
         }
-        lines.push(format!("  acknowledge: openraid alarms acknowledge {}", alarm.id));
+        lines.push(format!("  acknowledge: {}", command("alarms acknowledge", [&alarm.id])));
         lines.push(String::new());
     }
     lines.join("\n")

@@ -6,6 +6,7 @@ use openraid_lab::cell::Subject;
 use openraid_lab::method::{find, methods};
 use openraid_management::lab::{ChoiceModel, ChoicesModel, ComparisonInput, JobInput, PlanInput, ReviewInput};
 use openraid_models::{DriveKind, Library};
+use openraid_status::shell::words;
 
 use super::folder::{check_name, Folder};
 use crate::exit::Failure;
@@ -55,7 +56,7 @@ pub fn arguments(input: &JobInput, folder: &Folder) -> Result<Vec<String>, Failu
 
 /// The command line as a user would type it.
 pub fn command(arguments: &[String]) -> String {
-    format!("openraid {}", arguments.join(" "))
+    format!("openraid {}", words(arguments))
 }
 
 fn text(word: &str) -> String {

@@ -5,6 +5,7 @@ use openraid_core::slots::SlotSet;
 use openraid_format::MinorVersion;
 use openraid_management::{Creation, Done, OfferModel, PlanModel};
 use openraid_runtime::member::{OpenedMember, ProbedMember};
+use openraid_status::shell::{self, word};
 use openraid_sys::Use;
 use openraid_units::Sectors;
 
@@ -87,14 +88,16 @@ impl Server {
         }
         if self.registry.find(&creation.name)?.is_some() {
             return Err(Failure::refused(format!(
-                "an array named {0} is remembered already; choose another name, or forget that one with `openraid forget {0}`",
-                creation.name
+                "an array named {} is remembered already; choose another name, or forget that one with `{}`",
+                creation.name,
+                shell::command("forget", [&creation.name])
             )));
         }
         let Planned { shape, plans, mut members, holds } = planned(creation, Use::Exclusive)?;
         for (_, probed) in &members {
             check_free(probed, creation.overwrite)?;
         }
+        let places: Vec<String> = members.iter().map(|(_, probed)| probed.spec.text.clone()).collect();
         if !holds.is_empty() {
             let mut specs = Vec::new();
             for (opened, probed) in members {
@@ -108,6 +111,7 @@ impl Server {
         let size = self.size_of(started.array)?;
         forget_what_was_inside(&self.handle, &started, size, false)?;
         let name = self.serve_started(started)?;
+        self.registry.forget_members(&places)?;
         self.remember(&name)?;
         let array = self.array(&name)?;
         Ok(Done { text: format!("array {name} created, and served"), array: Some(Box::new(array)) })
@@ -122,19 +126,12 @@ impl Server {
 
 /// The command line that does the same.
 fn command(creation: &Creation) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/:=,@%+".contains(&byte);
-    let quoted = |text: &str| match text.bytes().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', "'\\''")),
-    };
-    let mut words =
-        vec!["openraid create".to_owned(), quoted(&creation.name), "--level".into(), quoted(&creation.level)];
-    words.extend(creation.chunk.iter().map(|chunk| format!("--chunk {}", quoted(chunk))));
-    words.extend(creation.spans.iter().map(|spans| format!("--spans {spans}")));
-    words.extend(creation.spares.iter().map(|spare| format!("--spare {}", quoted(spare))));
-    words.extend(creation.overwrite.then(|| "--yes --overwrite".to_owned()));
-    words.extend(creation.members.iter().map(|member| quoted(member)));
-    words.join(" ")
+    let mut options = vec![format!("create --level {}", word(&creation.level))];
+    options.extend(creation.chunk.iter().map(|chunk| format!("--chunk {}", word(chunk))));
+    options.extend(creation.spans.iter().map(|spans| format!("--spans {spans}")));
+    options.extend(creation.spares.iter().map(|spare| format!("--spare {}", word(spare))));
+    options.extend(creation.overwrite.then(|| "--yes --overwrite".to_owned()));
+    shell::command(&options.join(" "), std::iter::once(&creation.name).chain(&creation.members))
 }
 
 #[cfg(test)]

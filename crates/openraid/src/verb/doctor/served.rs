@@ -1,6 +1,7 @@
 //! Members of a served array that the server does not use: half of a split mirror, or a member that was left out.
 
 use openraid_runtime::member::ProbedMember;
+use openraid_status::shell::command;
 use openraid_sys::Use;
 use serde::Serialize;
 
@@ -83,12 +84,13 @@ impl ServedArray {
         }
         lines.extend(others.iter().map(|member| match member.verdict {
             "duplicate" => {
-                format!("    next: openraid show {name}: it has the member itself; {} is a copy", member.member)
+                format!("    next: {}: it has the member itself; {} is a copy", command("show", [name]), member.member)
             }
             _ if self.listed.contains(&member.member) => {
-                format!("    next: openraid remove {name} {0}, then openraid add {name} {0}", member.member)
+                let both = [name, &member.member];
+                format!("    next: {}, then {}", command("remove", both), command("add", both))
             }
-            _ => format!("    next: openraid add {name} {}", member.member),
+            _ => format!("    next: {}", command("add", [name, &member.member])),
         }));
         lines.join("\n")
     }
@@ -97,10 +99,15 @@ impl ServedArray {
     fn choice_text(&self, halves: &[&str]) -> String {
         let (name, served, other) = (&self.array, self.used.join(" "), halves.join(" "));
         [
-            format!("    next: choose the half to keep. `openraid copy-out {other}` reads the half that is not served"),
+            format!(
+                "    next: choose the half to keep. `{}` reads the half that is not served",
+                command("copy-out", halves)
+            ),
             format!("      to keep {served}: {}; this overwrites {other}", super::add_over(name, halves)),
             format!(
-                "      to keep {other}: openraid stop {name}; openraid serve {other}; {}; this overwrites {served}",
+                "      to keep {other}: {}; {}; {}; this overwrites {served}",
+                command("stop", [name]),
+                command("serve", halves),
                 super::add_over(name, &self.used)
             ),
         ]

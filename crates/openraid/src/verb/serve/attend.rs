@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::super::Context;
 use super::lost::Lost;
 use super::unnamed::Unnamed;
+use super::wanted::Offline;
 use crate::control::{Answerer, Command};
 use crate::events::{Draft, Writer};
 use crate::exit::Exit;
@@ -34,6 +35,8 @@ pub enum Line<'a> {
     Ready {
         /// The arrays that are served.
         arrays: &'a [ArrayModel],
+        /// Requested arrays that are not served, and why.
+        offline: &'a [Offline],
         /// Path of the control socket.
         control: String,
         /// Arrays that were not clean at the start, a sentence each.

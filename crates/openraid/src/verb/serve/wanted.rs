@@ -2,11 +2,15 @@
 
 use openraid_config::{ArrayId, DesiredArray};
 use openraid_runtime::member::MemberSpec;
+use openraid_status::shell::command;
+
+use serde::Serialize;
 
 use super::super::Context;
 use crate::arguments::ServeArguments;
 use crate::exit::Failure;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
+use crate::quantity::counted;
 use crate::registry::Entry;
 use crate::server::desired::InForce;
 use crate::server::reload::unknown;
@@ -20,6 +24,42 @@ pub struct Wanted {
     pub raw: Vec<(String, MemberSpec)>,
     /// Requested arrays that cannot be served, one line each.
     pub notes: Vec<String>,
+    /// Recorded arrays among them.
+    pub asked: Vec<Entry>,
+}
+
+/// A requested array that is not served.
+#[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
+pub struct Offline {
+    /// Name of the array.
+    pub name: String,
+    /// The reason.
+    pub reason: String,
+}
+
+/// The requested arrays that are not served, and why. `reasons` are those of the start; `failed` are members that could not be opened.
+pub fn offline(
+    asked: &[Entry],
+    is_served: impl Fn(&Entry) -> bool,
+    failed: &[(String, Failure)],
+    reasons: &[Failure],
+) -> Vec<Offline> {
+    let of = |entry: &Entry| {
+        let start = format!("array {}: ", entry.name);
+        let known = reasons.iter().find_map(|own| own.text.strip_prefix(&start)).map(str::to_owned);
+        let reason = known.unwrap_or_else(|| {
+            let own: Vec<_> = failed.iter().filter(|(member, _)| entry.members.contains(member)).collect();
+            match own.first() {
+                Some((_, first)) if own.len() == entry.members.len() => {
+                    let count = counted(own.len() as u64, "member", "members");
+                    format!("none of its {count} could be opened: {}", first.text)
+                }
+                _ => format!("its members do not make it; `{}` says what they are", command("doctor", [&entry.name])),
+            }
+        });
+        Offline { name: entry.name.clone(), reason }
+    };
+    asked.iter().filter(|entry| !is_served(entry)).map(of).collect()
 }
 
 /// Is this a service? Then nothing is named, and a file says what it serves.
@@ -38,7 +78,8 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     }
     let arrays = file.map_or(&[][..], |file| &file.desired.arrays[..]);
     if is_service(arguments, file) {
-        wanted.add_all(&context.registry.entries_if_readable(), arrays);
+        wanted.asked = context.registry.entries_if_readable();
+        wanted.add_all(arrays);
         return Ok(wanted);
     }
     if arguments.names.is_empty() && arguments.scan.is_empty() && arguments.level.is_none() {
@@ -51,11 +92,15 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
         for entry in &entries {
             wanted.add(entry, None)?;
         }
+        wanted.asked = entries;
     }
     for name in &arguments.names {
         let by_name = arrays.iter().find(|desired| desired.id == ArrayId::Name(name.clone()));
         match remembered(name, &context.registry)? {
-            Some(entry) => wanted.add(&entry, desired_of(&entry, arrays))?,
+            Some(entry) => {
+                wanted.add(&entry, desired_of(&entry, arrays))?;
+                wanted.asked.push(entry);
+            }
             None if by_name.is_some_and(|desired| !desired.members.is_empty()) => {
                 by_name.into_iter().try_for_each(|desired| wanted.add_members(&desired.members))?;
             }
@@ -85,7 +130,8 @@ pub fn served_already(failure: Failure, names: &[String], context: &Context) -> 
     let served = names.iter().filter(|name| matches!(context.servers.serving(name), Ok(Some(_))));
     let lines: Vec<String> = served
         .map(|name| {
-            format!("{name} is served already: `openraid show {name}` shows where, `openraid stop {name}` ends that")
+            let (show, stop) = (command("show", [name]), command("stop", [name]));
+            format!("{name} is served already: `{show}` shows where, `{stop}` ends that")
         })
         .collect();
     if lines.is_empty() {
@@ -103,9 +149,9 @@ impl Wanted {
     }
 
     /// Adds everything that is recorded or in the file. If one array cannot be found, the others are still served.
-    fn add_all(&mut self, entries: &[Entry], arrays: &[DesiredArray]) {
+    fn add_all(&mut self, arrays: &[DesiredArray]) {
         let mut known = Vec::new();
-        for entry in entries {
+        for entry in &self.asked.clone() {
             let desired = desired_of(entry, arrays);
             known.extend(desired.map(|desired| &desired.id));
             if let Err(failure) = self.add(entry, desired) {
