@@ -1,6 +1,6 @@
 import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get } from "./api.js";
-import { className, CRASH, errors, level, members, named, percent, sentenceCase, stateKind, tasks, WRITES } from "./words.js";
+import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
 import { historyPanel } from "./history.js";
 import { explainPanel, storyPanel } from "./explain.js";
@@ -73,14 +73,14 @@ function memberTable(array) {
 
 function failMember(array, member) {
   const drive = member.member || target(member);
-  ask({ title: `Fail ${drive}`, risk: true, name: array.name, button: "Fail this member", cli: `openraid fail ${array.name} ${drive}`,
+  ask({ title: `Fail ${drive}`, risk: true, name: array.name, button: "Fail this member", cli: command("fail", [array.name, drive]),
     text: array.survives > 0 ? `The array works without it and survives ${array.survives - 1} more after that.` : "The array has no redundancy left: it would lose data.",
     act: async (typed) => done(await change(array.name, "POST", "/fail", { member: target(member), device: member.device, confirm: typed })) });
 }
 
 function locateMember(array, member, off = false) {
   ask({ title: `Locate ${member.member}`, text: off ? "The light of its bay is on." : "The light of its bay is switched on, by the program that the table [care] of the configuration file names.", button: off ? "Light off" : "Light on",
-    cli: `openraid locate ${array.name} ${member.member}${off ? " --off" : ""}`,
+    cli: command("locate", [array.name, member.member], off ? "--off" : ""),
     act: async () => {
       done(await change(array.name, "POST", "/locate", { member: target(member), off }));
       if (!off) setTimeout(() => locateMember(array, member, true));
@@ -88,20 +88,20 @@ function locateMember(array, member, off = false) {
 }
 
 function removeMember(array, member) {
-  ask({ title: `Remove ${member.member}`, text: "It leaves the list; nothing is written to it.", button: "Remove", cli: `openraid remove ${array.name} ${member.member}`,
+  ask({ title: `Remove ${member.member}`, text: "It leaves the list; nothing is written to it.", button: "Remove", cli: command("remove", [array.name, member.member]),
     act: async () => done(await change(array.name, "POST", "/remove", { member: target(member), spare: member.state === "spare", device: member.device })) });
 }
 
 function addDrive(array, span = null) {
   const drive = h("input", { placeholder: "/dev/disk/by-id/\u2026", required: true, spellcheck: false });
-  ask({ title: `Add a drive to ${array.name}`, text: "It fills a missing slot at once; otherwise it waits as a spare. A drive that holds something is refused.", button: "Add", cli: `openraid add ${array.name} DRIVE`,
+  ask({ title: `Add a drive to ${array.name}`, text: "It fills a missing slot at once; otherwise it waits as a spare. A drive that holds something is refused.", button: "Add", cli: command("add", [array.name, "DRIVE"]),
     fields: field("Path of the drive", drive), act: async () => done(await change(array.name, "POST", "/add", { member: drive.value.trim(), span })) });
 }
 
 function replaceMember(array, member) {
   const drive = h("input", { placeholder: "empty: a spare", spellcheck: false });
   ask({ title: `Replace ${member.member}`, text: "Its content is copied to the other drive, which then takes its slot. The array keeps its redundancy meanwhile.", button: "Replace",
-    cli: `openraid replace ${array.name} ${member.member} --with DRIVE`, fields: field("Path of the new drive", drive),
+    cli: command("replace", [array.name, member.member], "--with DRIVE"), fields: field("Path of the new drive", drive),
     act: async () => done(await change(array.name, "POST", "/replace", { member: target(member), with: drive.value.trim() || null, device: member.device })) });
 }
 
@@ -134,7 +134,7 @@ function policy(array) {
 
 function renameArray(array) {
   const name = h("input", { value: array.name, required: true, spellcheck: false, autocomplete: "off" });
-  ask({ title: `Rename ${array.name}`, text: "Clients that are connected stay; new ones use the new name. Settings, alarms and history stay.", button: "Rename", cli: `openraid rename ${array.name} NEW`, fields: field("New name", name),
+  ask({ title: `Rename ${array.name}`, text: "Clients that are connected stay; new ones use the new name. Settings, alarms and history stay.", button: "Rename", cli: command("rename", [array.name, "NEW"]), fields: field("New name", name),
     act: async () => { const value = await change(array.name, "POST", "/rename", { name: name.value.trim() }); done(value); if (value.array) location.hash = `#/array/${encodeURIComponent(value.array.name)}`; } });
 }
 
@@ -155,7 +155,7 @@ function asDisk(array) {
 
 function stopArray(array) {
   const forget = h("input", { type: "checkbox", id: "forget" });
-  ask({ title: `Stop ${array.name}`, risk: true, name: array.name, text: "Its clients are disconnected. The members keep their data.", button: "Stop", cli: `openraid stop ${array.name}`,
+  ask({ title: `Stop ${array.name}`, risk: true, name: array.name, text: "Its clients are disconnected. The members keep their data.", button: "Stop", cli: command("stop", [array.name]),
     fields: h("label", { className: "check", htmlFor: "forget" }, forget, "Delete it too: its name is forgotten, and its members can be used for another array (openraid forget)"),
     act: async (typed) => { done(await change(array.name, "DELETE", "", { confirm: typed, forget: forget.checked })); location.hash = "#/"; } });
 }
@@ -184,7 +184,7 @@ async function setPolicy(array) {
   const fill = () => suiting.forEach((offer) => inputs.filter((one) => one.own.name === offer.setting).forEach(({ input }) => { input.value = offer.value; }));
   const suits = [h("p", { id: "class" }, classes.size !== 1 ? "The drives are of several classes." : kind ? `The drives are ${className(kind, true)}.` : "The class of the drives is not known."),
     suiting.length ? [h("ul", {}, suiting.map((offer) => h("li", {}, h("code", {}, `${offer.setting}=${offer.value}`), ` ${offer.why}.`))), h("p", {}, h("button", { type: "button", id: "fill-class", onclick: fill }, `Fill in the values for ${className(kind, true)}`))] : null];
-  ask({ title: `Settings of ${array.name}`, button: "Apply", cli: `openraid set ${array.name} KEY=VALUE \u2026`,
+  ask({ title: `Settings of ${array.name}`, button: "Apply", cli: command("set", [array.name], "KEY=VALUE \u2026"),
     fields: [suits, inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
     act: async () => {
       const settings = Object.fromEntries(inputs.filter(({ input, before }) => input.value !== before).map(({ own, input }) => [own.name, input.value.trim()]));

@@ -2,7 +2,7 @@
 
 import { h, bytes, facts, field, say, select, table, tag } from "./ui.js";
 import { call, get, state } from "./api.js";
-import { className, count, hours, speed } from "./words.js";
+import { className, command, count, hours, speed } from "./words.js";
 
 const LEVELS = [["6", "RAID 6: any two members may fail"], ["5", "RAID 5: any one member may fail"], ["10", "RAID 10: copies, striped"], ["1", "RAID 1: copies"], ["0", "RAID 0: fast, no redundancy"], ["50", "RAID 50: a stripe over RAID 5"], ["60", "RAID 60: a stripe over RAID 6"], ["single", "Single: one drive"]];
 const ASK_AGAIN_MS = 1000;
@@ -52,7 +52,7 @@ export function page(main) {
     out.replaceChildren(h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of ${survives(value.survives)}` : "no loss of a member"], ["Level", value.level], ["Drives", className(value.class, true)], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"], ["Spares", count(own.spares.length, "spare")]]),
       h("p", { className: "hint" }, "This was a dry run: nothing is written. The same on the command line (", h("code", {}, "--dry-run"), " shows it there):"), h("pre", { id: "cli" }, value.command),
       risky ? [h("p", { className: "error" }, "These drives hold something that would be overwritten:"), h("ul", {}, value.holds.map((line) => h("li", {}, line))), overwrite.checked ? null : h("p", {}, "Tick \u201cThe content of the drives may be lost\u201d and press Preview again."), field(`Type ${own.name} to confirm`, typed)] : "",
-      value.offers.length ? [h("ul", {}, value.offers.map((offer) => h("li", {}, h("code", {}, `openraid set ${own.name} ${offer.setting}=${offer.value}`), ` ${offer.why}`))), h("label", { className: "check", htmlFor: "suit-class" }, suit, `Set these values for ${className(value.class, true)} too`)] : "", go);
+      value.offers.length ? [h("ul", {}, value.offers.map((offer) => h("li", {}, h("code", {}, command("set", [own.name, `${offer.setting}=${offer.value}`])), ` ${offer.why}`))), h("label", { className: "check", htmlFor: "suit-class" }, suit, `Set these values for ${className(value.class, true)} too`)] : "", go);
   };
   /** Levels side by side: what they are at once, and what they would do as soon as it is computed. */
   const predict = async (turn, own, plans) => {

@@ -2,7 +2,7 @@
 
 import { h, bytes, keyed, table } from "./ui.js";
 import { get } from "./api.js";
-import { count, millis, sentenceCase } from "./words.js";
+import { command, count, millis, sentenceCase } from "./words.js";
 
 const STORIES = 5;
 const at = (name) => `/arrays/${encodeURIComponent(name)}`;
@@ -51,7 +51,7 @@ export function storyPanel(name) {
       keyed(list, found.stories.map((own) => [own.request, own.took_ns]), () => found.stories.length ? found.stories.map(story) : h("p", {}, "No request has ended since then."));
     } catch (problem) { list.replaceChildren(h("p", { className: "error" }, problem.message)); }
   };
-  return { element: h("section", { className: "card" }, h("h2", {}, "Stories of slow requests"), h("p", {}, button, " ", h("code", {}, `openraid explain ${name} --slowest ${STORIES}`)), list), read: () => (watches ? read() : null) };
+  return { element: h("section", { className: "card" }, h("h2", {}, "Stories of slow requests"), h("p", {}, button, " ", h("code", {}, command("explain", [name], `--slowest ${STORIES}`))), list), read: () => (watches ? read() : null) };
 }
 
 /** One request: what happened, when, and how long it took, with a bar from its beginning to its end. */

@@ -2,7 +2,7 @@
 
 import { h, bytes, table, time } from "./ui.js";
 import { get } from "./api.js";
-import { count } from "./words.js";
+import { command, count } from "./words.js";
 
 export function historyPanel(name) {
   const list = h("div", {});
@@ -13,7 +13,7 @@ export function historyPanel(name) {
       const checks = found.sets.flatMap((set) => set.checks.map((own) => ({ set: set.name, ...own }))).sort((a, b) => b.at_seconds - a.at_seconds);
       list.replaceChildren(checks.length ? table("Checks", ["Ended", "Of", "Kind", "Outcome", "Members with findings"], checks.map((own) => [time(own.at_seconds), own.set, own.kind, outcome(own), findings(own)])) : h("p", {}, "No check or repair has ended yet."),
         found.patrols.length ? table("Patrol reads", ["Begun", "Ended", "Schedule", "Drives"], [...found.patrols].reverse().map((own) => [time(own.at_seconds), own.ended_seconds ? time(own.ended_seconds) : "not ended", own.schedule, own.members.map((drive) => h("span", { className: "line" }, patrolled(drive)))])) : h("p", {}, "No patrol read is known."),
-        h("p", {}, h("code", {}, `openraid check ${name} --history`)));
+        h("p", {}, h("code", {}, command("check", [name], "--history"))));
     } catch (problem) { list.replaceChildren(h("p", { className: "error" }, problem.message)); }
   };
   return element;

@@ -2,7 +2,7 @@
 
 import { h, ask, bytes, facts, field, keyed, say, select, table, tag, time } from "./ui.js";
 import { call, get } from "./api.js";
-import { count, hours, percentText, speed, STATES } from "./words.js";
+import { command, count, hours, percentText, speed, STATES } from "./words.js";
 
 const list = (input) => input.value.split(/[\s,]+/).filter(Boolean);
 const file = (report, name) => `/api/v1/lab/reports/${encodeURIComponent(report)}/${name}`;
@@ -58,7 +58,7 @@ function remove(name, load) {
 
 function compareTwo(a, b, load) {
   const name = h("input", { required: true, value: `${a}-${b}`.slice(0, 60), spellcheck: false });
-  ask({ title: `Compare ${a} with ${b}`, text: "Cells in both are shown side by side.", button: "Compare", fields: field("Name of the report", name), cli: `openraid compare ${a} ${b}`,
+  ask({ title: `Compare ${a} with ${b}`, text: "Cells in both are shown side by side.", button: "Compare", fields: field("Name of the report", name), cli: command("compare", [a, b]),
     act: async () => { await call("POST", "/lab/comparisons", { name: name.value.trim(), a, b }); load(); } });
 }
 

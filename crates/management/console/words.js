@@ -38,3 +38,16 @@ export function named(m) {
   return parts.filter(Boolean).join(", ") || "\u2013";
 }
 export const errors = (own) => (own.media_errors || own.bad_ranges ? `${count(own.media_errors, "media error")}, ${count(own.bad_ranges, "bad range")}` : "none");
+
+/** A word as a shell must read it, and a command line with such words: what the server writes is the same. */
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+const octal = (text) => [...new TextEncoder().encode(text)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
+const word = (text) => {
+  if (/^[A-Za-z0-9._/:=,@%+-]+$/.test(text)) return text;
+  if (text.search(UNSEEN) < 0) return `'${text.replaceAll("'", "'\\''")}'`;
+  return `$'${text.replace(/[\\']/g, "\\$&").replace(UNSEEN, octal)}'`;
+};
+export const command = (verb, words, options = "") => {
+  const [space, all] = [options ? " " : "", words.map((own) => word(String(own))).join(" ")];
+  return words.some((own) => String(own).startsWith("-")) ? `openraid ${verb}${space}${options} -- ${all}` : `openraid ${verb} ${all}${space}${options}`;
+};

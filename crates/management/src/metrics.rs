@@ -193,6 +193,8 @@ fn members(page: &mut Page, arrays: &[ArrayModel]) {
     each(page, "openraid_member_media_errors_total", &|member| vec![("", member.media_errors.into())]);
     page.family("openraid_member_bad_ranges", "gauge", "Ranges that are known to be bad.");
     each(page, "openraid_member_bad_ranges", &|member| vec![("", member.bad_ranges.into())]);
+    page.family("openraid_member_displaced", "gauge", "1 if the member is not at its path any more.");
+    each(page, "openraid_member_displaced", &|member| vec![("", member.displaced.is_some().into())]);
     page.family("openraid_member_outstanding", "gauge", "Commands that the member works on.");
     each(page, "openraid_member_outstanding", &|member| vec![("", member.outstanding.into())]);
 }

@@ -3,6 +3,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 use support::Lab;
@@ -34,6 +35,56 @@ fn staying_out(lab: &Lab) -> Value {
         .find(|own| own["event"] == "MemberStaysOut")
         .expect("just seen")
         .clone()
+}
+
+#[test]
+fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is_back() {
+    let lab = array("displaced");
+    lab.line("journal create --size 16M j0").expect(0);
+    let server = lab.serve(&["data", "--journal", "j0"]);
+    let open = || {
+        let all = lab.line("alarms --json").json()["alarms"].clone();
+        let all = all.as_array().expect("a list").clone().into_iter();
+        all.filter(|own| own["event"] == "MemberDisplaced" && own["until_seconds"].is_null()).collect::<Vec<_>>()
+    };
+    let wait = |count: usize, words: &str| {
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        loop {
+            let all = open();
+            if all.len() == count && all.iter().all(|own| own["text"].as_str().is_some_and(|text| text.contains(words))) {
+                return all;
+            }
+            assert!(std::time::Instant::now() < until, "not {count} of {words}: {all:#?}");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    };
+    away(&lab, &["d1"]);
+    let alarm = wait(1, "nothing is at its path any more: its data lives only while the server runs: copy it out").remove(0);
+    let next = alarm["next_step"].as_str().expect("a command");
+    assert!(next.starts_with("openraid replace data drive:") && next.ends_with(" --with DRIVE"), "{next}");
+    fs::copy(lab.path("d1.away"), lab.path("d1")).expect("room");
+    wait(1, "another file or device is at its path");
+    fs::remove_file(lab.path("d1")).and_then(|()| fs::create_dir(lab.path("d1"))).expect("room");
+    wait(1, "a directory is at its path");
+    fs::remove_dir(lab.path("d1")).and_then(|()| symlink(lab.path("d2"), lab.path("d1"))).expect("a link");
+    wait(1, "another file or device is at its path");
+    fs::remove_file(lab.path("d1")).expect("it is there");
+    back(&lab, &["d1"]);
+    wait(0, "");
+    away(&lab, &["j0"]);
+    let alarm = wait(1, "the journal device").remove(0);
+    assert_eq!(alarm["next_step"], "openraid journal attach DEVICE");
+    back(&lab, &["j0"]);
+    wait(0, "");
+    // What the alarm says helps: the copy is at a path that lasts.
+    away(&lab, &["d1"]);
+    let alarm = wait(1, "nothing is at its path").remove(0);
+    let next = alarm["next_step"].as_str().expect("a command").replace("DRIVE", "d3").replacen("openraid ", "", 1);
+    lab.drives(&["d3"], 16);
+    lab.line(&next).expect(0);
+    lab.wait_for("data", |array| array["task"].is_null() && array["members"][1]["member"].as_str().is_some_and(|own| own.ends_with("d3")));
+    wait(0, "");
+    server.stop();
 }
 
 #[test]

@@ -24,7 +24,7 @@ macro_rules! events {
             }
 
             /// Its level, if the state has no other one: `CertificateExpires`, `DegradedArray`, `Fail`,
-            /// `DrivePredictiveFailure` and `DriveWorn` may have another one.
+            /// `DrivePredictiveFailure`, `DriveWorn` and `MemberDisplaced` may have another one.
             #[must_use]
             pub const fn level(self) -> Level {
                 match self {
@@ -82,6 +82,7 @@ events! {
     JournalUnreadable Warning "A part of the journal cannot be read."
     LeftOut Warning "An array was started without a member."
     LightFailed Info "The light of a drive's bay could not be set."
+    MemberDisplaced Critical "A drive that is served is not at its path any more: it was deleted, replaced or unmounted. A warning for a spare."
     MemberReturned Info "A former member was plugged in again and was added."
     MemberStaysOut Warning "A former member has returned and is not added automatically."
     MismatchesFound Warning "The last check has left mismatches."

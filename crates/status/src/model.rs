@@ -127,6 +127,9 @@ pub struct MemberModel {
     pub text: String,
     /// Why the member failed, in words.
     pub reason: Option<String>,
+    /// What is at its path instead of it, in words: it was deleted, replaced or unmounted, and lives only while the server runs.
+    #[serde(default)]
+    pub displaced: Option<String>,
     /// Is it being filled while the member that it replaces still works?
     pub replacement: bool,
     /// The flags in its superblock, by mdadm's names: `write-mostly`, `failfast`.

@@ -24,6 +24,7 @@ mod buffer;
 pub mod clock;
 mod command;
 mod descriptors;
+mod displaced;
 mod drive_cache;
 mod engine;
 mod epoll;
@@ -50,6 +51,7 @@ mod threads;
 pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
 pub use descriptors::{raise_descriptor_limit, take_descriptor};
+pub use displaced::Displaced;
 pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
     Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, Waiting,

@@ -355,7 +355,7 @@ fn look(path: &Path, resolved: &Path, usage: Use) -> Result<Identity, MemberErro
     identify(&metadata).map_err(|kind| MemberError::NotAMember { path: path.into(), kind })
 }
 
-fn identify(metadata: &Metadata) -> Result<Identity, NotAMember> {
+pub(crate) fn identify(metadata: &Metadata) -> Result<Identity, NotAMember> {
     let kind = metadata.file_type();
     if kind.is_file() {
         Ok(Identity::File { device: metadata.dev(), inode: metadata.ino() })

@@ -4,6 +4,7 @@
 //! read is absent and never an error: facts are helpful, but do not decide whether a member can be used. The only
 //! exception is the holder, which is the second of two checks (the first is `O_EXCL`).
 
+use crate::member::Identity;
 use openraid_units::{BlockSize, Bytes, Sectors};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -44,7 +45,7 @@ pub struct Facts {
     pub bay: Option<String>,
 }
 
-/// The kernel's information about a device besides its size; none for files, memory and remote members.
+/// The kernel's information about a device besides its size. A file has only an identity; memory and remote members have nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeviceNames {
     /// The model's name.
@@ -57,6 +58,8 @@ pub struct DeviceNames {
     pub bay: Option<String>,
     /// Does it rotate? Known for block devices, and for drives that a profile models.
     pub rotates: Option<bool>,
+    /// Which file or device is open.
+    pub identity: Option<Identity>,
 }
 
 impl DeviceNames {
@@ -72,6 +75,7 @@ impl DeviceNames {
             zoned: sysfs.zoned(),
             bay: sysfs.bay(),
             rotates: sysfs.rotational(),
+            identity: None,
         }
     }
 }

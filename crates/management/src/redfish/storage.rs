@@ -232,6 +232,9 @@ pub fn drive(request: &Request) -> Result<Reply, Problem> {
         return Ok(found(&with(document, more)));
     };
     let (health, state, indicator) = match member.state {
+        StateWord::InSync | StateWord::Spare | StateWord::Rebuilding if member.displaced.is_some() => {
+            ("Critical", "Enabled", "PredictiveFailureAnalysis")
+        }
         StateWord::InSync => ("OK", "Enabled", "OK"),
         StateWord::Spare => ("OK", "StandbySpare", "Hotspare"),
         StateWord::Rebuilding => ("Warning", "Updating", "Rebuild"),

@@ -159,6 +159,11 @@ pub fn task_line(task: &TaskModel) -> String {
 
 /// The state of a member, in words.
 pub fn state_text(member: &MemberModel) -> String {
+    let displaced = member.displaced.as_ref().map_or_else(String::new, |why| format!("; {}", why.to_uppercase()));
+    state_alone(member) + &displaced
+}
+
+fn state_alone(member: &MemberModel) -> String {
     let reason = member.reason.as_deref().unwrap_or_default();
     match member.state {
         StateWord::Missing => "missing".into(),

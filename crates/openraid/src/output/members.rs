@@ -284,6 +284,7 @@ mod tests {
             zoned: None,
             bay: text("7"),
             rotates: None,
+            ..DeviceNames::default()
         };
         let found = stranger(&probed);
         assert_eq!((&found.serial, &found.model, &found.bay), (&text("S1"), &text("ST8000DM004-2CX188"), &text("7")));

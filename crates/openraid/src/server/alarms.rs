@@ -109,6 +109,7 @@ impl Server {
         found.extend(super::departed::staying_out(model, served, state));
         found.extend(super::care::conditions(model, status, state));
         found.extend(super::patrol::conditions(model, state));
+        found.extend(super::displaced::conditions(model));
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 
@@ -126,9 +127,11 @@ impl Server {
 
     /// Alarms of the server itself.
     pub(super) fn server_alarms(&self) -> Vec<AlarmModel> {
-        let mut found = self.journal_model().ok().flatten().map(|own| conditions::of_journal(&own)).unwrap_or_default();
+        let journal = self.journal_model().ok().flatten();
+        let mut found = journal.as_ref().map(conditions::of_journal).unwrap_or_default();
         {
             let state = self.state();
+            found.extend(journal.iter().flat_map(|own| super::displaced::of_journal(own, &state)));
             found.extend(state.troubles.start.iter().map(|why| Condition {
                 member: Some(why.split_once(": ").map_or(why.as_str(), |(what, _)| what).to_owned()),
                 ..Condition::of_server(EventName::StartProblem, why.clone())

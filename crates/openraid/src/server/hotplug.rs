@@ -1,6 +1,6 @@
 //! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
 //!
-//! A thread checks the paths every [`LOOK_EVERY`]. That works for files, for devices without udev, and for names below
+//! A thread checks the paths every [`LOOK_EVERY`], also those of drives that are served. That works for files, for devices without udev, and for names below
 //! `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not used. Only
 //! drives in the registry or the configuration are opened.
 
@@ -99,14 +99,17 @@ impl Server {
     /// Search for missing drives in another thread, if it is due.
     pub fn begin_looking_for_drives(self: &Arc<Self>) {
         let is_time = self.state().plugs.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
-        if !is_time || self.access != Access::ReadWrite || self.looking.swap(true, Ordering::Relaxed) {
+        if !is_time || self.looking.swap(true, Ordering::Relaxed) {
             return;
         }
         self.state().plugs.looked = Some(Instant::now());
         let server = Arc::clone(self);
         let look = move || {
-            let news = server.look_for_drives();
-            server.add_news(news);
+            server.look_at_paths();
+            if server.access == Access::ReadWrite {
+                let news = server.look_for_drives();
+                server.add_news(news);
+            }
             server.looking.store(false, Ordering::Relaxed);
         };
         if thread::Builder::new().name("hot-plug".into()).spawn(look).is_err() {

@@ -6,6 +6,7 @@ mod certificates;
 pub mod checks;
 mod departed;
 pub mod desired;
+mod displaced;
 mod drive_cache;
 mod hotplug;
 mod journal;
@@ -172,6 +173,8 @@ struct State {
     plugs: hotplug::Plugs,
     /// Facts about drives that the engine does not know.
     care: care::Care,
+    /// Drives that are not at their paths any more.
+    displaced: displaced::AllDisplaced,
     /// The last patrol read of each array.
     patrols: patrol::LastPatrols,
     /// Checks that schedules began.
@@ -377,9 +380,10 @@ impl Server {
         self.add_drive_caches(&mut model, state.drive_caches.option(&served.name));
         add_readd(&mut model, served);
         care::add_health(&mut model, state);
-        self.add_alarms(&mut model, served, status, state);
+        displaced::add_displaced(&mut model, state);
         model.addresses =
             model.exports.iter().flat_map(|name| self.listens.iter().map(move |at| at.uri(name))).collect();
+        self.add_alarms(&mut model, served, status, state);
         output::sentence::add_texts(&mut model);
         Some(model)
     }

@@ -400,6 +400,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         read_bytes: Sectors(member.sectors_read).bytes().get(),
         written_bytes: Sectors(member.sectors_written).bytes().get(),
         drive_cache: None,
+        displaced: None,
         notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).chain(mostly).collect(),
     }
 }

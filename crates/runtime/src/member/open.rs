@@ -80,10 +80,16 @@ impl Medium {
             Self::Disk(member) => {
                 let facts = member.facts().clone();
                 let rotates = facts.rotational.filter(|_| facts.block_device);
-                DeviceNames { model: facts.model, serial: facts.serial, zoned: facts.zoned, bay: facts.bay, rotates }
+                let identity = Some(member.identity());
+                let (model, serial) = (facts.model, facts.serial);
+                DeviceNames { model, serial, zoned: facts.zoned, bay: facts.bay, rotates, identity }
             }
             Self::Overlaid(medium) => medium.names(),
-            Self::Paced(member) => DeviceNames { rotates: Some(member.info().rotational), ..DeviceNames::default() },
+            Self::Paced(member) => DeviceNames {
+                rotates: Some(member.info().rotational),
+                identity: member.file().map(|file| file.identity()),
+                ..DeviceNames::default()
+            },
             Self::Ram(_) | Self::Remote(_) => DeviceNames::default(),
         }
     }

@@ -113,6 +113,15 @@ impl PacedMember {
         }
     }
 
+    /// The file with its content, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Member> {
+        match &self.store {
+            Store::Memory(_) => None,
+            Store::File(file) => Some(file),
+        }
+    }
+
     /// Notes for the administrator.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {

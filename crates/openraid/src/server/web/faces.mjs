@@ -25,7 +25,7 @@ class Element {
 }
 class Cell extends Element {}
 
-const { arrays } = JSON.parse(readFileSync(0, "utf8"));
+const { arrays, words } = JSON.parse(readFileSync(0, "utf8"));
 const fixed = { main: new Element("main"), top: new Element("header"), say: new Element("div") };
 const heard = {};
 /** Changes that the pages have asked for. */
@@ -72,4 +72,7 @@ for (let nth = 1; nth <= 2; nth += 1) {
   while (orders.length < nth && Date.now() < until) await new Promise((then) => { setTimeout(then, 1); });
 }
 found.orders = orders;
+// Command lines with words that a shell would take for something else.
+const { command } = await import(pathToFileURL(`${process.argv[2]}/words.js`).href);
+found.commands = words.map((word) => command("show", [word, "d 1"], "--follow"));
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

@@ -62,6 +62,8 @@ sixty-f   | 60 8 0     | fail:1.0                     | degraded 1 | 7 0 0 1 1 |
 pair-r    | 1 2 0      | fail:0 remove                | degraded 0 | 1 0 0 1 0 | -
 six-r     | 6 4 0      | fail:0 remove fail:1         | degraded 0 | 2 0 0 2 1 | -
 ten-r     | 10 4 0     | fail:3 remove                | degraded 0 | 3 0 0 1 0 | -
+pair-u    | 1 2 0      | unlink:1                     | optimal 1  | 2 0 0 0 0 | -
+five-u    | 5 3 0      | unlink:0 unlink:2            | optimal 1  | 3 0 0 0 0 | -
 pair-s    | 1 2 1      |                              | optimal 1  | 2 0 1 0 0 | -
 five-s    | 5 3 1      |                              | optimal 1  | 3 0 1 0 0 | -
 five-ss   | 5 3 2      |                              | optimal 1  | 3 0 2 0 0 | -
@@ -86,6 +88,9 @@ dead      | 0 2 0      | lose:1                       | failed 0   | 1 0 0 0 1 |
 dead5     | 5 3 0      | fail:0 lose:1                | failed 0   | 1 0 0 1 2 | -
 dead50    | 50 6 0     | fail:0.0 lose:1              | failed 0   | 4 0 0 1 2 | -
 ";
+
+/// Names of arrays that a shell would take for something else.
+const HOSTILE: [&str; 8] = ["data", "a;id", "$(id)", "it's", "-x", "a\\b\u{1b}[2J'", "\u{202e}\u{e9}", ""];
 
 /// A row.
 struct Case {
@@ -141,7 +146,7 @@ impl Lab {
     }
 
     fn make(&mut self, case: &Case) {
-        let in_file = case.orders.iter().any(|order| order.starts_with("lose:"));
+        let in_file = case.orders.iter().any(|order| order.starts_with("lose:") || order.starts_with("unlink:"));
         let names: Vec<String> = (0..case.members + case.spares).map(|_| self.member(in_file)).collect();
         let (members, spares) = names.split_at(case.members);
         let level = words::level(case.level).expect("a level");
@@ -193,6 +198,7 @@ impl Lab {
                 device: None,
                 split: false,
             }],
+            Some(("unlink", at)) => return self.unlink(name, at.parse().expect("a number")),
             Some(("lose", at)) => return self.lose(name, at.parse().expect("a number")),
             Some((key, value)) => vec![set(key, value)],
             None => match order {
@@ -216,6 +222,13 @@ impl Lab {
         for command in commands {
             self.host.server.answer(command).unwrap_or_else(|failure| panic!("{name}, {order}: {}", failure.text));
         }
+    }
+
+    /// The file of this member is deleted while it is served.
+    fn unlink(&self, name: &str, nth: usize) {
+        let array = self.host.server.array(name).expect("it is served");
+        fs::remove_file(array.members[nth].member.as_ref().expect("a file")).expect("it is ours");
+        self.host.server.look_at_paths();
     }
 
     /// The file of this member ends: what reads it learns that the drive is gone.
@@ -296,6 +309,27 @@ fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
     let open = |event: &str| array.alarms.iter().filter(|own| own.what.event == event && own.is_open()).count();
     wrong.same(&format!("{name}, alarm of degradation"), open("DegradedArray"), usize::from(case.health == "degraded"));
     wrong.same(&format!("{name}, alarm of failure"), open("FailedArray"), usize::from(case.health == "failed"));
+}
+
+/// A file that is deleted while it is served is named everywhere.
+fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Option<&Value>, of_drives: (u64, u64)) {
+    let wanted = case.orders.iter().filter(|order| order.starts_with("unlink:")).count();
+    let words = "NOTHING IS AT ITS PATH ANY MORE";
+    let name = case.name;
+    let alarms = array.alarms.iter().filter(|own| own.what.event == "MemberDisplaced" && own.is_open());
+    let copies = alarms.filter(|own| {
+        let next = own.what.next_step.as_deref().unwrap_or_default();
+        own.what.text.contains("copy it out") && next.starts_with(&format!("openraid replace {name} drive:"))
+    });
+    wrong.same(&format!("{name}, alarms of deleted files"), copies.count(), wanted);
+    let texts = array.members.iter().filter(|own| own.text.contains(words)).count();
+    wrong.same(&format!("{name}, members of the API"), texts, wanted);
+    wrong.same(&format!("{name}, show"), text(array).matches(words).count(), wanted);
+    if let Some(shown) = shown {
+        let cells = shown["members"].as_array().expect("cells").iter().filter_map(Value::as_str);
+        wrong.same(&format!("{name}, the console"), cells.filter(|cell| cell.contains(words)).count(), wanted);
+    }
+    wrong.same(&format!("{name}, metrics and Redfish"), of_drives, (wanted as u64, wanted as u64));
 }
 
 fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str) {
@@ -480,6 +514,10 @@ fn every_interface_reports_the_same_of_fifty_states() {
     assert!(wrong.0.is_empty(), "{}", wrong.0.join("\n"));
 }
 
+fn of_api(arrays: &[ArrayModel], name: &str) -> ArrayModel {
+    arrays.iter().find(|own| own.name == name).cloned().expect("it is there")
+}
+
 /// All arrays, once no failure is still being recorded.
 fn arrays_after_failures(server: &Server) -> Vec<ArrayModel> {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
@@ -510,7 +548,9 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     let listed = crate::verb::list::text(&arrays, &[]);
     let document = json(&format!("{url}api/v1/arrays"), &token);
     let by_api: Vec<ArrayModel> = serde_json::from_value(document["arrays"].clone()).expect("arrays");
-    let by_console = console(&document);
+    let mut given = document.clone();
+    given["words"] = HOSTILE.into();
+    let by_console = console(&given);
     let figures = figures(&get(&format!("{url}metrics"), &token));
     for case in cases {
         let of = |arrays: &[ArrayModel]| arrays.iter().find(|own| own.name == case.name).cloned().expect("it is there");
@@ -525,9 +565,20 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         check_metrics(&mut wrong, case, &array, &figures);
         let volume = json(&format!("{url}redfish/v1/Systems/1/Storage/openraid/Volumes/{}", case.name), &token);
         check_redfish(&mut wrong, case, &volume);
+        if case.orders.iter().any(|order| order.starts_with("unlink:")) {
+            let of = format!("openraid_member_displaced{{array=\"{}\",", case.name);
+            let by_metrics = figures.iter().filter(|(own, _)| own.starts_with(&of)).map(|(_, value)| value).sum();
+            let drives = volume["Links"]["Drives"].as_array().expect("a list").iter().filter_map(|own| own["@odata.id"].as_str());
+            let drives = drives.map(|path| json(&format!("{}{path}", url.trim_end_matches('/')), &token));
+            let by_redfish = drives.filter(|own| own["Status"]["Health"] == "Critical").count() as u64;
+            let shown = by_console.as_ref().map(|shown| &shown[case.name]);
+            check_displaced(&mut wrong, case, &of_api(&by_api, case.name), shown, (by_metrics, by_redfish));
+        }
     }
     if let Some(shown) = &by_console {
         check_light(&mut wrong, &by_api, &shown["orders"]);
+        let commands = HOSTILE.map(|own| openraid_status::shell::command_with("show", [own, "d 1"], "--follow"));
+        wrong.same("commands of the console", &shown["commands"], &commands.to_vec().into());
     }
     wrong
 }
