@@ -328,8 +328,13 @@ fn spares_of_the_file_are_taken_in_when_they_are_needed() {
     });
     server.kill();
     // It is a member now: the next server has it, and it is not given twice.
-    let (server, _) = serve(&lab, &[]);
+    let (mut server, _) = serve(&lab, &[]);
     assert_eq!(lab.show("data")["health"], "optimal");
+    // When the next member fails, no alarm advises to add a working member as a spare.
+    lab.line("fail data d0").expect(0);
+    server.wait_for_news("SpareRefused", 1);
+    let told = lab.line("alarms --json --array data").expect(0).json()["alarms"].to_string();
+    assert!(told.contains("DegradedArray") && !told.contains(&format!("spare add data {all}")), "{told}");
     assert!(lab.line("spare list other").expect(0).text().contains("/own"));
     // A spare that an order took out stays out, also after a restart, until an order adds it.
     lab.line("spare remove other own").expect(0);

@@ -51,7 +51,8 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
             let all = open();
-            if all.len() == count && all.iter().all(|own| own["text"].as_str().is_some_and(|text| text.contains(words))) {
+            if all.len() == count && all.iter().all(|own| own["text"].as_str().is_some_and(|text| text.contains(words)))
+            {
                 return all;
             }
             assert!(std::time::Instant::now() < until, "not {count} of {words}: {all:#?}");
@@ -59,7 +60,8 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
         }
     };
     away(&lab, &["d1"]);
-    let alarm = wait(1, "nothing is at its path any more: its data lives only while the server runs: copy it out").remove(0);
+    let alarm =
+        wait(1, "nothing is at its path any more: its data lives only while the server runs: copy it out").remove(0);
     let next = alarm["next_step"].as_str().expect("a command");
     assert!(next.starts_with("openraid replace data drive:") && next.ends_with(" --with DRIVE"), "{next}");
     fs::copy(lab.path("d1.away"), lab.path("d1")).expect("room");
@@ -82,7 +84,9 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
     let next = alarm["next_step"].as_str().expect("a command").replace("DRIVE", "d3").replacen("openraid ", "", 1);
     lab.drives(&["d3"], 16);
     lab.line(&next).expect(0);
-    lab.wait_for("data", |array| array["task"].is_null() && array["members"][1]["member"].as_str().is_some_and(|own| own.ends_with("d3")));
+    lab.wait_for("data", |array| {
+        array["task"].is_null() && array["members"][1]["member"].as_str().is_some_and(|own| own.ends_with("d3"))
+    });
     wait(0, "");
     server.stop();
 }

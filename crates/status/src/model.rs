@@ -127,7 +127,7 @@ pub struct MemberModel {
     pub text: String,
     /// Why the member failed, in words.
     pub reason: Option<String>,
-    /// What is at its path instead of it, in words: it was deleted, replaced or unmounted, and lives only while the server runs.
+    /// The finding at its path, in words, if it is not there any more: it was deleted, replaced or unmounted, and lives only while the server runs.
     #[serde(default)]
     pub displaced: Option<String>,
     /// Is it being filled while the member that it replaces still works?

@@ -33,7 +33,7 @@ impl fmt::Display for Displaced {
 }
 
 impl Identity {
-    /// What is at this path instead of it; none if it is there.
+    /// The finding at this path; none if it is there.
     #[must_use]
     pub fn displaced_from(self, path: &Path) -> Option<Displaced> {
         match fs::metadata(path) {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_at_a_path_is_told_from_what_was_opened_there() {
+    fn a_path_that_leads_elsewhere_is_told_from_one_that_does_not() {
         let folder = std::env::temp_dir().join(format!("openraid-displaced-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("room");
         let [own, other, link] = ["own", "other", "link"].map(|name| folder.join(name));
@@ -75,7 +75,10 @@ mod tests {
         assert_eq!(identity.displaced_from(&own), Some(Displaced::NotAMember(NotAMember::Directory)));
         fs::remove_dir(&own).and_then(|()| fs::rename(&aside, &own)).expect("it is there");
         assert_eq!(identity.displaced_from(&own), None);
-        assert_eq!(identity.displaced_from(Path::new("/dev/null")), Some(Displaced::NotAMember(NotAMember::CharacterDevice)));
+        assert_eq!(
+            identity.displaced_from(Path::new("/dev/null")),
+            Some(Displaced::NotAMember(NotAMember::CharacterDevice))
+        );
         fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

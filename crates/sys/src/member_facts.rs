@@ -119,7 +119,11 @@ impl Sysfs {
     }
 
     pub(crate) fn serial(&self) -> Option<String> {
-        ["device/serial", "serial", "device/wwid", "wwid"].iter().find_map(|name| text(&self.disk.join(name)))
+        let udev = || {
+            let number = text(&self.disk.join("dev"))?;
+            fs::read_to_string(format!("/run/udev/data/b{number}")).ok()
+        };
+        serial_of(&self.disk, udev)
     }
 
     pub(crate) fn zoned(&self) -> Option<String> {
@@ -228,10 +232,36 @@ fn device_number(path: &Path) -> Option<String> {
     Some(format!("{}:{}", libc::major(device), libc::minor(device)))
 }
 
+/// The serial number that is on the drive's label: from the kernel, or from what udev knows. A world wide name is none.
+fn serial_of(disk: &Path, udev: impl FnOnce() -> Option<String>) -> Option<String> {
+    let plain = ["device/serial", "serial"].iter().find_map(|name| text(&disk.join(name)));
+    let by_page = || fs::read(disk.join("device/vpd_pg80")).ok().and_then(|page| unit_serial(&page));
+    plain.or_else(by_page).or_else(|| {
+        let known = udev()?;
+        let value = |key: &str| {
+            let line = known.lines().find_map(|line| line.strip_prefix("E:")?.strip_prefix(key)?.strip_prefix('='))?;
+            printable(line.as_bytes())
+        };
+        // For SCSI, the short serial of udev is the world wide name.
+        let short = || value("ID_SERIAL_SHORT").filter(|_| value("ID_BUS").as_deref() != Some("scsi"));
+        value("ID_SCSI_SERIAL").or_else(short)
+    })
+}
+
+/// The text of SCSI's page 80, the unit serial number: four bytes with the page's number and the length, and ASCII.
+fn unit_serial(page: &[u8]) -> Option<String> {
+    let [_, 0x80, high, low, rest @ ..] = page else { return None };
+    printable(rest.get(..usize::from(u16::from_be_bytes([*high, *low])))?)
+}
+
 /// The text of a one-line file in sysfs: trimmed, printable, with limited length. `None` if the file is empty.
 pub(crate) fn text(path: &Path) -> Option<String> {
-    let bytes = fs::read(path).ok()?;
-    let printable: String = String::from_utf8_lossy(&bytes)
+    printable(&fs::read(path).ok()?)
+}
+
+/// The same of bytes.
+fn printable(bytes: &[u8]) -> Option<String> {
+    let printable: String = String::from_utf8_lossy(bytes)
         .trim_matches(|c: char| c.is_whitespace() || c == '\0')
         .chars()
         .map(|c| if c.is_control() { '?' } else { c })
@@ -269,6 +299,34 @@ mod tests {
         assert_eq!(unescape(r"/mnt/my\040disk\134"), r"/mnt/my disk\");
         assert_eq!(unescape(r"\04"), r"\04");
         assert_eq!(unescape(r"\999x\"), r"\999x\");
+    }
+
+    #[test]
+    fn the_serial_number_is_the_one_on_the_label_and_no_world_wide_name() {
+        let folder = std::env::temp_dir().join(format!("openraid-serial-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(folder.join("device")).expect("room");
+        let put = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).expect("room");
+        put("wwid", b"naa.5000c500a1b2c3d4\n");
+        put("device/wwid", b"t10.ATA     ST4000  WXYZ\n");
+        assert_eq!(serial_of(&folder, || None), None);
+        // As udev has a SAS drive, and a SATA drive.
+        let sas = "S:disk/x\nE:ID_BUS=scsi\nE:ID_SERIAL_SHORT=5000c500a1b2c3d4\nE:ID_SCSI_SERIAL=ZC1B2C3D\n";
+        assert_eq!(serial_of(&folder, || Some(sas.into())).as_deref(), Some("ZC1B2C3D"));
+        let without = sas.replace("E:ID_SCSI_SERIAL=ZC1B2C3D\n", "");
+        assert_eq!(serial_of(&folder, || Some(without)), None);
+        let sata = "E:ID_BUS=ata\nE:ID_SERIAL=ST4000_ZDH1ABCD\nE:ID_SERIAL_SHORT=ZDH1ABCD\n";
+        assert_eq!(serial_of(&folder, || Some(sata.into())).as_deref(), Some("ZDH1ABCD"));
+        // The page of a drive of QEMU with serial=drive-1, and pages that are cut.
+        put("device/vpd_pg80", b"\x00\x80\x00\x0c    drive-1 ");
+        assert_eq!(serial_of(&folder, || Some(sata.into())).as_deref(), Some("drive-1"));
+        for page in [&b"\x00\x80\x00\x0cabc"[..], b"\x00\x83\x00\x03abc", b"\x00\x80", b"\x00\x80\x00\x04    "] {
+            assert_eq!(unit_serial(page), None);
+        }
+        // NVMe.
+        put("device/serial", b"S4EWNX0R1 \n");
+        assert_eq!(serial_of(&folder, || None).as_deref(), Some("S4EWNX0R1"));
+        fs::remove_dir_all(&folder).expect("it is ours");
     }
 
     #[test]

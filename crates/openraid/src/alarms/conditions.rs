@@ -109,7 +109,11 @@ fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, Strin
     // The event's level, until a spare has taken its slot.
     let level = if array.health == HealthWord::Optimal { Level::Warning } else { event.level() };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
-    let next = member.drive.map(|number| command("remove", [&array.name, &format!("drive:{number}")]));
+    // All that is left of a failed array is needed: `doctor` looks at it.
+    let next = match array.health {
+        HealthWord::Failed => Some(command("doctor", [&array.name])),
+        _ => member.drive.map(|number| command("remove", [&array.name, &format!("drive:{number}")])),
+    };
     Some(Condition { next_step: next, level, ..of(event, format!("{place} failed: {reason}")) })
 }
 

@@ -265,7 +265,8 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
                 let text = format!("the spare {drive} of the configuration file is not in the array");
                 found.push(of(drive, own(drive), text));
             }
-            openraid_config::SpareFor::All if lacks => {
+            // A spare that has taken over is a member.
+            openraid_config::SpareFor::All if lacks && !has(drive) => {
                 // A drive of another array does not help here.
                 let is_used = |why: &str| why.contains(super::members::NAME_ANOTHER);
                 let next = |why| if is_used(why) { command("add", [&model.name, "DRIVE"]) } else { own(drive) };

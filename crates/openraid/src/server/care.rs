@@ -354,6 +354,8 @@ pub(super) fn add_health(model: &mut ArrayModel, state: &State) {
     for member in sets {
         let known = member.member.as_ref().and_then(|name| state.care.health.get(name));
         member.smart = known.and_then(|own| own.now.clone()).map(Box::new);
+        let by_smart = || member.smart.as_ref().and_then(|own| own.serial.clone());
+        member.serial = member.serial.take().or_else(by_smart);
     }
 }
 

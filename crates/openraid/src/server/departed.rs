@@ -12,7 +12,7 @@ use super::{Server, State};
 use crate::alarms::Condition;
 use crate::departed::{note, Departed, Why};
 use crate::members::spec;
-use crate::model::{ArrayModel, StateWord};
+use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output;
 use openraid_status::shell::command;
 use openraid_status::EventName;
@@ -137,7 +137,10 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
             array: Some(model.name.clone()),
             uuid: model.uuid.clone(),
             member: Some(own.member.clone()),
-            next_step: Some(command("add", [&model.name, &own.member])),
+            next_step: Some(match model.health {
+                HealthWord::Failed => command("doctor", [&model.name]),
+                _ => command("add", [&model.name, &own.member]),
+            }),
             ..Condition::of_server(
                 EventName::MemberStaysOut,
                 format!("{}: the former member {} has returned, and stays out: {why}", model.name, own.member),

@@ -1,8 +1,8 @@
 //! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
 //!
-//! A thread checks the paths every [`LOOK_EVERY`], also those of drives that are served. That works for files, for devices without udev, and for names below
-//! `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not used. Only
-//! drives in the registry or the configuration are opened.
+//! A thread checks the paths every [`LOOK_EVERY`], also those of drives that are served. That works for files, for devices
+//! without udev, and for names below `/dev/disk/by-id`. A drive is opened when its path appears, and again after
+//! [`RETRY_AFTER`] if it was not used. Only drives in the registry or the configuration are opened.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -12,6 +12,7 @@ use openraid_config::{DesiredSpare, SpareFor};
 use openraid_core::admin::MemberState;
 use openraid_units::ArrayId;
 
+use super::departed::has;
 use super::member_orders::Consent;
 use super::members::{set_status, Joining};
 use super::news::{plain, News};
@@ -163,8 +164,10 @@ impl Server {
         // A command that changes arrays has priority: the next tick tries again.
         let Ok(_one_at_a_time) = self.changing.try_lock() else { return Vec::new() };
         let Some((served, set)) = self.needy() else { return Vec::new() };
+        let Ok(array) = self.array(&served.name) else { return Vec::new() };
         let mut news = Vec::new();
-        for spare in pool {
+        // One that has taken over here is a member.
+        for spare in pool.into_iter().filter(|spare| !has(&array, &spare.member)) {
             if !self.state().tried_spares.is_due(&spare.member) {
                 continue;
             }

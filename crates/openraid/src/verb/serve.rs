@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use openraid_format::{MinorVersion, Uuid};
 use openraid_nbd::PORT_DEFAULT;
-use openraid_runtime::member::{MemberSpec, OpenedMember, ProbedMember};
+use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMember};
 use openraid_runtime::service::journal::{JournalRequest, Seen};
 use openraid_runtime::service::{Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
@@ -77,9 +77,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let wanted = wanted(arguments, context, file.as_ref())?;
     let names = wanted.names(context);
     let stays = is_service(arguments, file.as_ref());
-    // With --flat, the spans are served and not the array over them.
-    let asked = wanted.asked.iter().filter(|entry| entry.uuid.is_some() && !arguments.flat);
-    let expected: Vec<(String, Option<String>)> = asked.map(|entry| (entry.name.clone(), entry.uuid.clone())).collect();
+    let expected = expected(arguments, &wanted);
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let in_force = file.clone();
@@ -114,11 +112,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     openraid_sys::memory::give_back();
     let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
     announce_ready(context, &server, &socket, started)?;
-    if let Some(mut file) = ready_fd {
-        // The descriptor is closed after this, so the reader sees the end.
-        let written = writeln!(file, "ready");
-        written.map_err(|error| Failure::failed(format!("--ready-fd: it cannot be written: {error}")))?;
-    }
+    ready_fd.map_or(Ok(()), write_ready)?;
     server.notifier().ready(&server.summary());
     warn_of_open_doors(context, service.addresses());
     let voice = Voice::start(arguments.status.then(Live::new))
@@ -133,9 +127,13 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     }
     voice.say(stopped(context, exit));
     voice.end();
-    // A named array that was never there is a failure, although the others were served.
-    let is_missing = !stays && offline.iter().any(|own| server.is_missing(&own.name));
-    Ok(if exit == Exit::Fine && is_missing { Exit::Failed } else { exit })
+    Ok(exit_of(exit, !stays && offline.iter().any(|own| server.is_missing(&own.name))))
+}
+
+/// Say that clients can connect. The descriptor is closed after this, so the reader sees the end.
+fn write_ready(mut file: File) -> Result<(), Failure> {
+    let written = writeln!(file, "ready");
+    written.map_err(|error| Failure::failed(format!("--ready-fd: it cannot be written: {error}")))
 }
 
 /// The last line that a server prints.
@@ -166,6 +164,20 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
     let is_known = |key: &str| entries.iter().any(|entry| entry.uuid.as_deref() == Some(key) || entry.name == key);
     let started = Keeper::start(store, name, openraid_sys::clock::wall_seconds(), is_known);
     started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
+}
+
+/// The arrays that must be served: name and UUID. With --flat, the spans are served and not the array over them.
+fn expected(arguments: &ServeArguments, wanted: &Wanted) -> Vec<(String, Option<String>)> {
+    let asked = wanted.asked.iter().filter(|entry| entry.uuid.is_some() && !arguments.flat);
+    asked.map(|entry| (entry.name.clone(), entry.uuid.clone())).collect()
+}
+
+/// The exit code of a server. A named array that was never there is a failure, although the others were served.
+fn exit_of(exit: Exit, is_missing: bool) -> Exit {
+    if exit == Exit::Fine && is_missing {
+        return Exit::Failed;
+    }
+    exit
 }
 
 fn open_journal(
@@ -324,15 +336,7 @@ fn begin(
     };
     let mut taken = server.take(opened, how)?;
     reasons.append(&mut taken.failed);
-    let mut served = taken.served.len();
-    for (name, spec) in wanted.raw {
-        let raw = open_every(std::slice::from_ref(&spec), open);
-        let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
-        match raw {
-            Ok(()) => served += 1,
-            Err(failure) => reasons.push(failure.of(format_args!("array {name}"))),
-        }
-    }
+    let served = taken.served.len() + take_raw(server, wanted.raw, open, &mut reasons);
     if served == 0 && !stays {
         return Err(nothing_served(reasons, is_busy));
     }
@@ -361,6 +365,20 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
     // A busy span makes the whole nested array impossible, and the array is still only refused.
     let exit = if is_busy { Exit::Refused } else { why.exit };
     Failure { exit, text: format!("nothing can be served:\n  {}", why.text), ..why }
+}
+
+/// Serves raw drives. Returns their number.
+fn take_raw(server: &Server, raw: Vec<(String, MemberSpec)>, open: OpenOptions, reasons: &mut Vec<Failure>) -> usize {
+    let mut served = 0;
+    for (name, spec) in raw {
+        let raw = open_every(std::slice::from_ref(&spec), open);
+        let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
+        match raw {
+            Ok(()) => served += 1,
+            Err(failure) => reasons.push(failure.of(format_args!("array {name}"))),
+        }
+    }
+    served
 }
 
 /// Must all arrays use the journal, or none?

@@ -309,6 +309,10 @@ fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
     let open = |event: &str| array.alarms.iter().filter(|own| own.what.event == event && own.is_open()).count();
     wrong.same(&format!("{name}, alarm of degradation"), open("DegradedArray"), usize::from(case.health == "degraded"));
     wrong.same(&format!("{name}, alarm of failure"), open("FailedArray"), usize::from(case.health == "failed"));
+    let takes_away = array.alarms.iter().filter_map(|own| own.what.next_step.as_deref());
+    let takes_away = takes_away.filter(|next| next.starts_with("openraid remove") || next.starts_with("openraid add"));
+    let count = if case.health == "failed" { takes_away.count() } else { 0 };
+    wrong.same(&format!("{name}, advice that a failed array must not get"), count, 0);
 }
 
 /// A file that is deleted while it is served is named everywhere.
@@ -568,7 +572,11 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         if case.orders.iter().any(|order| order.starts_with("unlink:")) {
             let of = format!("openraid_member_displaced{{array=\"{}\",", case.name);
             let by_metrics = figures.iter().filter(|(own, _)| own.starts_with(&of)).map(|(_, value)| value).sum();
-            let drives = volume["Links"]["Drives"].as_array().expect("a list").iter().filter_map(|own| own["@odata.id"].as_str());
+            let drives = volume["Links"]["Drives"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(|own| own["@odata.id"].as_str());
             let drives = drives.map(|path| json(&format!("{}{path}", url.trim_end_matches('/')), &token));
             let by_redfish = drives.filter(|own| own["Status"]["Health"] == "Critical").count() as u64;
             let shown = by_console.as_ref().map(|shown| &shown[case.name]);
