@@ -9,6 +9,7 @@ use openraid_core::geometry::{Geometry, Mirror, Parity, StripeRole};
 use openraid_core::slots::SlotSet;
 use openraid_format::FeatureMap;
 use openraid_runtime::member::ProbedMember;
+use openraid_status::shell::command;
 use openraid_units::{Bytes, MemberLba, Sectors, SetLba, Slot};
 
 use crate::sets::SetPlan;
@@ -125,11 +126,12 @@ pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
             names(equal).join(" and ")
         ));
     }
-    let all = names(set.members.iter().map(|place| &members[*place]).collect()).join(" ");
+    let all = names(set.members.iter().map(|place| &members[*place]).collect());
     Some(format!(
-        "bad-block logs: {}; to read past them: openraid copy-out --ignore-bad-blocks {all}; to read those ranges again and \
-         clear the entries that are good: openraid update --recheck-bad-blocks {all}",
-        parts.join("; ")
+        "bad-block logs: {}; to read past them: {}; to read those ranges again and clear the entries that are good: {}",
+        parts.join("; "),
+        command("copy-out --ignore-bad-blocks", &all),
+        command("update --recheck-bad-blocks", &all)
     ))
 }
 

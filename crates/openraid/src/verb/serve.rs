@@ -342,12 +342,7 @@ fn begin(
     }
     let is_served = |entry: &Entry| arguments.flat || server.has_array(entry);
     let offline = offline(&wanted.asked, is_served, &failed, &reasons);
-    for Offline { name, reason } in &offline {
-        let text = format!("array {name}: {reason}");
-        if !reasons.iter().any(|own| own.text == text) {
-            reasons.push(Failure::refused(text));
-        }
-    }
+    name_offline(&offline, &mut reasons);
     // Arrays that are only in the file are recorded now, so that their settings can be stored.
     reasons.extend(taken.served.iter().filter_map(|name| server.remember_of_file(name).err()));
     reasons.iter().for_each(|reason| context.output.warn(&reason.text));
@@ -365,6 +360,16 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
     // A busy span makes the whole nested array impossible, and the array is still only refused.
     let exit = if is_busy { Exit::Refused } else { why.exit };
     Failure { exit, text: format!("nothing can be served:\n  {}", why.text), ..why }
+}
+
+/// Adds the reasons for arrays that no other reason names.
+fn name_offline(offline: &[Offline], reasons: &mut Vec<Failure>) {
+    for Offline { name, reason } in offline {
+        let text = format!("array {name}: {reason}");
+        if !reasons.iter().any(|own| own.text == text) {
+            reasons.push(Failure::refused(text));
+        }
+    }
 }
 
 /// Serves raw drives. Returns their number.
