@@ -1,7 +1,7 @@
 //! Parts that the verbs of the laboratory share: profiles, loads by name or from files, efforts, places for results.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -10,7 +10,9 @@ use openraid_lab::cell::{
     TraceName, ZoneChoice,
 };
 use openraid_lab::load::{used_for, AccessSpec};
-use openraid_lab::reader::{is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, Trace, TraceFormat};
+use openraid_lab::reader::{
+    is_iostat, read_fio_job, read_icf, read_iostat, read_trace, FioJob, FioSection, Trace, TraceFormat,
+};
 use openraid_lab::report::{is_report, MARK_BYTES_MAX};
 use openraid_models::{DriveKind, Library};
 use openraid_units::Nanos;
@@ -20,6 +22,9 @@ use crate::arguments::{
 };
 use crate::exit::Failure;
 use crate::output::progress::Progress;
+
+/// The part of a file in which its kind is looked for; comments may stand before the first line that shows it.
+const HEAD_BYTES_MAX: u64 = 64 << 10;
 
 /// The built-in profiles, and those of a folder.
 ///
@@ -109,7 +114,7 @@ pub fn load(word: &str, job: Option<&str>, mut axes: Axes) -> Result<Load, Failu
     if !path.exists() {
         return Err(Failure::usage(format!(
             "{word:?} is neither a load nor a file; loads are {}; files are a fio job, an Iometer .icf, the output of \
-             iostat -x, a trace (blkparse, fio iolog, MSR CSV, SPC)",
+             iostat -x, a trace (blkparse, fio iolog, CSV of MSR, SPC, Alibaba, SYSTOR '17)",
             load_names()
         )));
     }
@@ -131,9 +136,11 @@ fn named(word: &str) -> Option<(Pattern, Option<Direction>)> {
 pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, String> {
     let unreadable = |error: std::io::Error| format!("it cannot be read: {error}");
     let open = || File::open(path).map(BufReader::new).map_err(unreadable);
-    let mut first = Vec::new();
-    open()?.take(4096).read_until(b'\n', &mut first).map_err(unreadable)?;
-    let first = String::from_utf8_lossy(&first).trim().to_owned();
+    let mut head = Vec::new();
+    open()?.take(HEAD_BYTES_MAX).read_to_end(&mut head).map_err(unreadable)?;
+    let head = String::from_utf8_lossy(&head);
+    let is_comment = |line: &str| line.is_empty() || line.starts_with(['#', ';']);
+    let first = head.lines().map(str::trim).find(|line| !is_comment(line)).unwrap_or_default();
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
     if extension.as_deref() == Some("icf") || first.starts_with("Version ") {
         let file = read_icf(open()?).map_err(|error| error.to_string())?;
@@ -146,7 +153,7 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, Str
         };
         return Ok(Load { pattern: Pattern::Custom(spec), axes: axes.or(&own), trace: None });
     }
-    if let Some(format) = TraceFormat::of(&first).filter(|_| !first.starts_with(['[', '#', ';'])) {
+    if let Some(format) = TraceFormat::of(first) {
         if job.is_some() {
             return Err("a trace has no jobs; leave --job out".into());
         }
@@ -155,14 +162,14 @@ pub fn from_file(path: &Path, job: Option<&str>, axes: Axes) -> Result<Load, Str
         let pattern = Pattern::Trace(TraceName { name, digest: format!("{:016x}", trace.digest()) });
         return Ok(Load { pattern, axes, trace: Some(trace) });
     }
-    if is_iostat(&first) {
+    if is_iostat(first) {
         let devices = read_iostat(open()?).map_err(|error| error.to_string())?;
         let device = one(devices, job, |device| &device.name)?;
         let own = Axes { qd: Some(device.depth), ..Axes::default() };
         return Ok(Load { pattern: Pattern::Custom(device.spec), axes: axes.or(&own), trace: None });
     }
     let jobs = read_fio_job(open()?).map_err(|error| error.to_string())?;
-    let job: FioJob = one(jobs, job, |job| &job.name)?;
+    let job = fio_job(jobs, job)?;
     let own = Axes {
         qd: Some(job.depth),
         workers: Some(job.workers),
@@ -185,6 +192,19 @@ fn one<T>(mut all: Vec<T>, wanted: Option<&str>, name: impl Fn(&T) -> &str) -> R
         (None, Some(wanted)) => Err(format!("it holds no load {wanted:?}; there are {}", names.join(", "))),
         (None, None) => Err(format!("it holds {} loads; name one with --job: {}", all.len(), names.join(", "))),
     }
+}
+
+/// The wanted job of a fio job file, or its only one. Only this job has to be understood.
+fn fio_job(sections: Vec<FioSection>, wanted: Option<&str>) -> Result<FioJob, String> {
+    if wanted.is_none() && sections.len() > 1 {
+        let shown = |section: &FioSection| match &section.job {
+            Ok(_) => format!("{:?}", section.name),
+            Err(error) => format!("{:?} (not understood: {error})", section.name),
+        };
+        let names: Vec<String> = sections.iter().map(shown).collect();
+        return Err(format!("it holds {} loads; name one with --job: {}", names.len(), names.join(", ")));
+    }
+    one(sections, wanted, |section| &section.name)?.job.map_err(|error| error.to_string())
 }
 
 /// A time of a file in whole seconds; `None` if it is zero.

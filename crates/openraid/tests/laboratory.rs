@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use support::Lab;
 
 const SIMULATE: &str = "simulate raid5x4 --system 3ware-9650se --effort quick --json";
-const JOBS: &str = "[global]\nioengine=libaio\nrw=randread\nbs=4k\n[plain]\niodepth=4\n\
+const JOBS: &str = "[global]\nioengine=libaio\ndirect=1\nrw=randread\nbs=4k\n[plain]\niodepth=4\n\
                     [paced]\nrate_iops=10\nruntime=60\nramp_time=5\n[part]\noffset=1g\nsize=1g\nthinktime=100000\n";
 
 #[test]
@@ -31,6 +31,23 @@ fn a_load_file_decides_the_load() {
     lab.line(&format!("{SIMULATE} --load database --job x")).refused(64, &["--job", "is not a file"]);
     lab.line(&format!("{SIMULATE} --load jobs.fio --job part --first-32-gb")).refused(64, &["--first-32-gb", "part"]);
     lab.line(&format!("{SIMULATE} --load jobs.fio --job paced --workers 2")).refused(64, &["--workers", "one worker"]);
+}
+
+#[test]
+fn only_the_wanted_job_of_a_file_has_to_be_understood() {
+    let lab = Lab::new("other-job");
+    let jobs =
+        "# published\n[global]\nioengine=libaio\ndirect=1\n[fill]\nrw=write\nloops=2\n[test]\nrw=randread\niodepth=8\n";
+    fs::write(lab.path("jobs.fio"), jobs).expect("written");
+    let ran = lab.line(&format!("{SIMULATE} --load jobs.fio --job test")).expect(0).json();
+    assert_eq!(ran["result"]["spec"]["axes"]["qd"], 8);
+    let why = "line 7: loops=\"2\" changes the load";
+    lab.line(&format!("{SIMULATE} --load jobs.fio --job fill")).refused(64, &[why]);
+    let listed = format!("name one with --job: \"fill\" (not understood: {why}");
+    lab.line(&format!("{SIMULATE} --load jobs.fio")).refused(64, &[&listed, "\"test\""]);
+    // A comment before the first line of a trace does not make it a job file.
+    fs::write(lab.path("t.csv"), "# recorded\n419,W,8192,16384,1577808144360767\n").expect("written");
+    assert_eq!(lab.line(&format!("{SIMULATE} --load t.csv")).expect(0).json()["result"]["requests"], 1);
 }
 
 #[test]
@@ -520,7 +537,8 @@ fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
     lab.line(&format!("{simulate} --load iostat.txt")).refused(64, &["holds 2 loads", "--job"]);
     assert_eq!(lab.line(&format!("{simulate} --load b.txt")).expect(0).json()["result"]["requests"], 2);
     // One write at a time, and a flush after each: the pace is that of both, and only one of them has a latency.
-    fs::write(lab.path("sync.fio"), "[log]\nrw=randwrite\nbs=4k\niodepth=1\nfsync=1\nsize=1g\n").expect("written");
+    fs::write(lab.path("sync.fio"), "[log]\nrw=randwrite\nbs=4k\ndirect=1\niodepth=1\nfsync=1\nsize=1g\n")
+        .expect("written");
     let synced = lab.line("simulate raid1x2 --drive wd740gd --effort quick --load sync.fio").expect(0).text();
     let line = synced.lines().find(|line| line.contains("flushes: ")).unwrap_or_else(|| panic!("{synced}"));
     assert!(line.ends_with("each second; their time is in the requests/s, and not in the latency"), "{line}");

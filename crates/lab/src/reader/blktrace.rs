@@ -1,5 +1,5 @@
 //! Reads the text that blkparse writes for a recording of blktrace, in its usual form: `MAJOR,MINOR CPU SEQUENCE
-//! SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`.
+//! SECONDS PID ACTION RWBS SECTOR + SECTORS [PROCESS]`. All requests have their process at the end, or none has.
 //!
 //! A request passes several stages, with one line for each. Only the first stage, `Q`, counts: the request before the
 //! kernel merged and reordered it. If a recording has no such lines, `D` counts: the command to the drive. The events
@@ -31,7 +31,9 @@ pub(super) fn is_event(line: &str) -> bool {
 pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
     let (mut asked, mut given) = (Trace::default(), Trace::default());
     let (mut zero, mut device): (Option<u64>, Option<String>) = (None, None);
-    while let Some((line, text)) = lines.next()? {
+    // Does the first request end with its process?
+    let mut named = None;
+    while let Some((line, text, has_end)) = lines.next_marked()? {
         if text.trim().is_empty() {
             continue;
         }
@@ -61,12 +63,14 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
             _ => None,
         };
         let (kind, place) = request(line, text, flags, place)?;
-        // Only the name at the end shows that the numbers before it are whole.
-        if !text.trim_end().ends_with(']') {
+        // Only the name, or the end of the line, shows that the numbers before it are whole.
+        let has_name = text.trim_end().ends_with(']');
+        if !has_name && (*named.get_or_insert(false) || !has_end) {
             let reason =
                 format!("{} does not end with its process in brackets: it was cut off; {FORM}", shown(text.trim()));
             return Err(ReadError::at(line, reason));
         }
+        named.get_or_insert(true);
         let bytes = |sectors: u64| sectors.saturating_mul(SECTOR_BYTES);
         trace.push(line, at, kind, bytes(place.0), bytes(place.1))?;
     }
@@ -128,6 +132,23 @@ CPU3 (sda):
         // If there are no request lines, the commands to the drive count.
         let given: String = TEXT.lines().filter(|line| !line.contains(" Q ")).map(|line| format!("{line}\n")).collect();
         assert_eq!(read_trace(TraceFormat::Blkparse, given.as_bytes()).unwrap().records().len(), 1);
+    }
+
+    #[test]
+    fn a_recording_without_processes_is_read_and_a_line_without_its_end_is_refused() {
+        let bare: String = TEXT
+            .lines()
+            .take_while(|line| !line.starts_with("CPU"))
+            .map(|line| format!("{}\n", line.split('[').next().unwrap_or_default().trim_end()))
+            .collect();
+        let read = |text: &str| read_trace(TraceFormat::Blkparse, text.as_bytes());
+        let (plain, found) = (read(TEXT).unwrap(), read(&bare).unwrap());
+        assert_eq!(found.digest(), plain.digest());
+        let line = "8,0 3 7 0.4 697 Q W 8 + 8";
+        assert_eq!(read(&format!("{bare}{line}\n")).unwrap().records().len(), 4);
+        for text in [format!("{bare}{line}"), format!("{TEXT}").replace("CPU3", &format!("{line}\nCPU3"))] {
+            assert!(read(&text).unwrap_err().to_string().contains("it was cut off"), "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! which a load is made.
 //!
 //! The output has the rates of reads and writes, their bytes and the mean queue, but no addresses. The addresses are
-//! assumed to be random, which is the harder case for disks. The first report covers the time since the start of the
-//! machine. If there are further reports, the first is left out and the others are averaged.
+//! assumed to be random, which is the harder case for disks. Flushes and discards are left out. The first report of a
+//! recording covers the time since the start of the machine. If there are further reports, the first is left out and the
+//! others are averaged. A device that such a report does not name did nothing in its time (`-z`).
 
 use super::{shown, Lines, ReadError};
 use crate::load::{AccessLine, AccessSpec, REQUEST_BYTES_MAX};
@@ -40,18 +41,36 @@ struct Sample {
     queue: f64,
 }
 
-/// The lines of all reports about one device, and the index of the last one.
+/// What the reports say about one device.
 #[derive(Default)]
 struct Seen {
-    samples: Vec<Sample>,
+    /// The mean since the start of the machine, from the last report of that kind.
+    since_start: Sample,
+    /// The sum over all reports of a time.
+    sum: Sample,
+    /// The last line about the device, and the number of its report.
     line: u64,
+    report: u64,
+}
+
+/// All reports of a file.
+#[derive(Default)]
+struct Reports {
+    devices: BTreeMap<String, Seen>,
+    /// Number of reports so far; the last is the present one.
+    count: u64,
+    /// Number of those that cover the time since the start of the machine.
+    since_start: u64,
+    /// Does the present one?
+    is_since_start: bool,
 }
 
 /// Does the first line of a file look like iostat's output?
 #[must_use]
 pub fn is_iostat(first_line: &str) -> bool {
-    let line = first_line.trim_start();
-    line.starts_with("Linux ") || line.starts_with("Device") || line.starts_with('{')
+    let line = first_line.trim();
+    let begins = ["Linux ", "Device", "avg-cpu", "{"].iter().any(|word| line.starts_with(word));
+    begins || (line.starts_with("r/s") && line.ends_with("Device"))
 }
 
 /// Reads the output of `iostat -x`.
@@ -62,42 +81,125 @@ pub fn is_iostat(first_line: &str) -> bool {
 pub fn read_iostat(mut from: impl BufRead) -> Result<Vec<IostatDevice>, ReadError> {
     let first = from.fill_buf().map_err(|error| ReadError::at(0, format!("it cannot be read: {error}")))?;
     let json = first.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    let seen = if json { from_json(from)? } else { from_text(Lines::new(from))? };
-    let mut devices = Vec::new();
-    for (name, seen) in seen {
-        devices.extend(device(name, &seen)?);
+    let reports = if json { from_json(from)? } else { from_text(Lines::new(from))? };
+    if reports.count == 0 {
+        let reason = "no table of devices in it (Device, r/s, ...); record it with LC_ALL=C iostat -x 10";
+        return Err(ReadError::at(0, reason));
     }
+    let devices = reports.devices()?;
     if devices.is_empty() {
-        return Err(ReadError::at(0, "no device in it has done anything; record it while the load runs: iostat -x 10"));
+        let reason =
+            "no device has done anything in it, apart from the first report, which covers the time since the start \
+                      of the machine if others follow; record it while the load runs: iostat -x 10";
+        return Err(ReadError::at(0, reason));
     }
     Ok(devices)
 }
 
+impl Reports {
+    /// A report begins. The first of a recording covers the time since the start of the machine.
+    fn begin(&mut self, is_first: bool) {
+        self.count += 1;
+        self.is_since_start = is_first;
+        self.since_start += u64::from(is_first);
+    }
+
+    fn note(&mut self, line: u64, name: &str, sample: Sample) -> Result<(), ReadError> {
+        if self.devices.len() == DEVICES_MAX && !self.devices.contains_key(name) {
+            let reason = format!("more than {DEVICES_MAX} devices; name only the interesting ones to iostat");
+            return Err(ReadError::at(line, reason));
+        }
+        let device = self.devices.entry(name.to_owned()).or_default();
+        if device.report == self.count {
+            let reason = format!("a second line about {} in one report; record it again, whole", shown(name));
+            return Err(ReadError::at(line, reason));
+        }
+        (device.line, device.report) = (line, self.count);
+        if self.is_since_start {
+            device.since_start = sample;
+        } else {
+            device.sum = device.sum.plus(sample);
+        }
+        Ok(())
+    }
+
+    /// The file ends without the empty line after a report. Is a device missing that the report before has?
+    fn check_end(&self, line: u64) -> Result<(), ReadError> {
+        match self.devices.iter().find(|(_, seen)| self.count > 1 && seen.report == self.count - 1) {
+            Some((name, _)) => {
+                let name = shown(name);
+                let reason = format!(
+                    "the file ends here without an empty line, and its last report has no {name}, so it may \
+                                      have been cut off; remove the last report, or end it with an empty line"
+                );
+                Err(ReadError::at(line, reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn devices(self) -> Result<Vec<IostatDevice>, ReadError> {
+        let times = self.count - self.since_start;
+        if times == 0 && self.since_start > 1 {
+            let reason = format!(
+                "each of its {} reports covers the time since the start of the machine; record it with an interval: \
+                 iostat -x 10",
+                self.since_start
+            );
+            return Err(ReadError::at(0, reason));
+        }
+        let mean = |seen: &Seen| if times == 0 { seen.since_start } else { seen.sum.divided(times) };
+        self.devices.into_iter().filter_map(|(name, seen)| device(name, seen.line, mean(&seen)).transpose()).collect()
+    }
+}
+
+impl Sample {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            reads: self.reads + other.reads,
+            writes: self.writes + other.writes,
+            read_bytes: self.read_bytes + other.read_bytes,
+            written_bytes: self.written_bytes + other.written_bytes,
+            queue: self.queue + other.queue,
+        }
+    }
+
+    fn divided(self, by: u64) -> Self {
+        #[allow(clippy::cast_precision_loss)] // a number of reports
+        let by = by as f64;
+        Self {
+            reads: self.reads / by,
+            writes: self.writes / by,
+            read_bytes: self.read_bytes / by,
+            written_bytes: self.written_bytes / by,
+            queue: self.queue / by,
+        }
+    }
+}
+
 /// The load of one device; none if it had no requests.
-fn device(name: String, seen: &Seen) -> Result<Option<IostatDevice>, ReadError> {
-    let later = if seen.samples.len() > 1 { &seen.samples[1..] } else { &seen.samples[..] };
-    let mean = |of: fn(&Sample) -> f64| later.iter().map(of).sum::<f64>() / later.len() as f64;
-    let (reads, writes) = (mean(|one| one.reads), mean(|one| one.writes));
+fn device(name: String, line: u64, mean: Sample) -> Result<Option<IostatDevice>, ReadError> {
+    let Sample { reads, writes, .. } = mean;
     if reads + writes <= 0.0 {
         return Ok(None);
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // from 0 to 100
     let share = (reads / (reads + writes) * 100.0).round() as u8;
-    let line = |share: u8, read: u8, bytes: f64, requests: f64| {
+    let of = |share: u8, read: u8, bytes: f64, requests: f64| {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // within the bounds of a request
         let bytes = ((bytes / requests / SECTOR).round().max(1.0) * SECTOR).min(f64::from(REQUEST_BYTES_MAX)) as u32;
         AccessLine { bytes, share, read, random: 100, align: None }
     };
     let mut lines = Vec::new();
     if share > 0 {
-        lines.push(line(share, 100, mean(|one| one.read_bytes), reads));
+        lines.push(of(share, 100, mean.read_bytes, reads));
     }
     if share < 100 {
-        lines.push(line(100 - share, 0, mean(|one| one.written_bytes), writes));
+        lines.push(of(100 - share, 0, mean.written_bytes, writes));
     }
-    let spec = AccessSpec::new(&name, lines).map_err(|error| ReadError::at(seen.line, format!("{name}: {error}")))?;
+    let spec = AccessSpec::new(&name, lines).map_err(|error| ReadError::at(line, format!("{name}: {error}")))?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // cut off at most
-    let depth = mean(|one| one.queue).round().clamp(1.0, DEPTH_MAX) as u32;
+    let depth = mean.queue.round().clamp(1.0, DEPTH_MAX) as u32;
     Ok(Some(IostatDevice { name, spec, depth }))
 }
 
@@ -123,52 +225,73 @@ fn sample(value: impl Fn(&str) -> Option<f64>) -> Result<Sample, &'static str> {
     })
 }
 
-fn note(seen: &mut BTreeMap<String, Seen>, line: u64, name: &str, sample: Sample) -> Result<(), ReadError> {
-    if seen.len() == DEVICES_MAX && !seen.contains_key(name) {
-        return Err(ReadError::at(
-            line,
-            format!("more than {DEVICES_MAX} devices; name only the interesting ones to iostat"),
-        ));
+/// The columns of a table that begins in this line, the name of the device left out.
+fn columns(number: u64, line: &str) -> Result<Vec<String>, ReadError> {
+    let mut names: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    if names.last().is_some_and(|name| name == "Device") {
+        let reason =
+            "the names of the devices stand in the last column: recorded with -h, which rounds the values, or \
+                      with --pretty; record it without: iostat -x 10";
+        return Err(ReadError::at(number, reason));
     }
-    let device = seen.entry(name.to_owned()).or_default();
-    device.samples.push(sample);
-    device.line = line;
-    Ok(())
+    names.remove(0);
+    for wanted in [READS, WRITES, READ_BYTES, WRITTEN_BYTES, QUEUE] {
+        if !names.iter().any(|name| wanted.iter().any(|(known, _)| known == name)) {
+            let reason = format!("this table has no {}; record it with iostat -x, and not with -s", wanted[0].0);
+            return Err(ReadError::at(number, reason));
+        }
+    }
+    Ok(names)
 }
 
-fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<BTreeMap<String, Seen>, ReadError> {
-    let mut seen = BTreeMap::new();
+/// A value of a table. Some languages use a decimal comma.
+fn value(word: &str) -> Option<f64> {
+    word.replace(',', ".").parse().ok()
+}
+
+fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<Reports, ReadError> {
+    let mut reports = Reports::default();
     // The columns after the name of the device; none outside a table.
-    let mut columns: Option<Vec<String>> = None;
+    let mut table: Option<Vec<String>> = None;
+    let mut is_first = true;
+    let mut last = 0;
     while let Some((number, line)) = lines.next()? {
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next() else {
-            columns = None;
+        last = number;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(first) = words.first() else {
+            table = None;
             continue;
         };
-        if first.trim_end_matches(':') == "Device" {
-            let names: Vec<String> = words.map(str::to_owned).collect();
-            if !names.iter().any(|name| name == QUEUE[0].0 || name == QUEUE[1].0) {
-                let reason = "this table has no queue (aqu-sz); record it with iostat -x, and not with -s";
-                return Err(ReadError::at(number, reason));
-            }
-            columns = Some(names);
+        if first.trim_end_matches(':') == "Device" || (words.len() > 1 && words.last() == Some(&"Device")) {
+            table = Some(columns(number, line)?);
+            reports.begin(std::mem::take(&mut is_first));
             continue;
         }
-        let Some(names) = &columns else { continue };
-        // Some languages use a decimal comma.
-        let values: Vec<Option<f64>> = words.map(|word| word.replace(',', ".").parse().ok()).collect();
+        let Some(names) = &table else {
+            // Each recording has a first report of its own.
+            is_first |= *first == "Linux";
+            continue;
+        };
+        let values = &words[1..];
         if values.len() != names.len() {
             let reason = format!("{} has {} values, and the table {} columns", shown(line), values.len(), names.len());
             return Err(ReadError::at(number, reason + "; record it again, whole"));
         }
-        let value = |name: &str| names.iter().position(|known| known == name).and_then(|at| values[at]);
-        let sample = sample(value).map_err(|name| {
-            ReadError::at(number, format!("{}: {name} is not a number from 0 on, or not there", shown(first)))
+        let of = |name: &str| names.iter().position(|known| known == name).and_then(|at| value(values[at]));
+        let sample = sample(of).map_err(|name| {
+            let is_rounded = |word: &&str| value(word).is_none() && word.ends_with(['k', 'M', 'G', 'T', '%']);
+            let why = match values.iter().find(|word| is_rounded(word)) {
+                Some(word) => format!("{} is rounded: recorded with --human; record it without", shown(word)),
+                None => format!("{name} is not a number from 0 on, or not there"),
+            };
+            ReadError::at(number, format!("{}: {why}", shown(first)))
         })?;
-        note(&mut seen, number, first, sample)?;
+        reports.note(number, first, sample)?;
     }
-    Ok(seen)
+    if table.is_some() {
+        reports.check_end(last)?;
+    }
+    Ok(reports)
 }
 
 #[derive(Deserialize)]
@@ -188,29 +311,31 @@ struct Host {
 
 #[derive(Deserialize)]
 struct Report {
-    #[serde(default)]
-    disk: Vec<BTreeMap<String, serde_json::Value>>,
+    disk: Option<Vec<BTreeMap<String, serde_json::Value>>>,
 }
 
-fn from_json(from: impl BufRead) -> Result<BTreeMap<String, Seen>, ReadError> {
+fn from_json(from: impl BufRead) -> Result<Reports, ReadError> {
     let root: Root = serde_json::from_reader(from.take(JSON_BYTES_MAX)).map_err(|error| {
         let line = u64::try_from(error.line()).unwrap_or(0);
-        ReadError::at(line, format!("no output of iostat -x -o JSON: {error}"))
+        ReadError::at(line, format!("no output of iostat -x -o JSON: {error}; record it again, whole"))
     })?;
-    let mut seen = BTreeMap::new();
-    for disk in root.sysstat.hosts.iter().flat_map(|host| &host.statistics).flat_map(|report| &report.disk) {
-        let name = disk.get("disk_device").and_then(serde_json::Value::as_str);
-        let name = name.ok_or_else(|| ReadError::at(0, "a disk without its name (disk_device)"))?;
-        let value = |key: &str| disk.get(key).and_then(serde_json::Value::as_f64);
-        let sample = sample(value).map_err(|key| {
-            ReadError::at(
-                0,
-                format!("{}: {key} is not a number from 0 on, or not there; record it with iostat -x", shown(name)),
-            )
-        })?;
-        note(&mut seen, 0, name, sample)?;
+    let mut reports = Reports::default();
+    for host in root.sysstat.hosts {
+        for (number, disks) in host.statistics.into_iter().filter_map(|report| report.disk).enumerate() {
+            reports.begin(number == 0);
+            for disk in disks {
+                let name = disk.get("disk_device").and_then(serde_json::Value::as_str);
+                let name = name.ok_or_else(|| ReadError::at(0, "a disk without its name (disk_device)"))?;
+                let value = |key: &str| disk.get(key).and_then(serde_json::Value::as_f64);
+                let sample = sample(value).map_err(|key| {
+                    let reason = "is not a number from 0 on, or not there; record it with iostat -x, and not with -s";
+                    ReadError::at(0, format!("{}: {key} {reason}", shown(name)))
+                })?;
+                reports.note(0, name, sample)?;
+            }
+        }
     }
-    Ok(seen)
+    Ok(reports)
 }
 
 #[cfg(test)]
@@ -250,6 +375,63 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
         assert_eq!((devices[0].depth, devices[0].spec.lines()), (1, &[line(4096, 100, 100)][..]));
     }
 
+    /// A recording of these reports, each the lines of its table, with the options that other output needs.
+    fn recording(head: &str, reports: &[&str]) -> String {
+        let report = |lines: &&str| format!("avg-cpu:  %user\n          1.00\n\n{head}\n{lines}\n\n");
+        format!("Linux 6.1 (host) \t11/24/2026\n\n{}", reports.iter().map(report).collect::<String>())
+    }
+
+    #[test]
+    fn a_device_that_a_report_leaves_out_did_nothing_in_its_time() {
+        let head = "Device r/s rkB/s w/s wkB/s aqu-sz";
+        let read = |reports: &[&str]| read_iostat(recording(head, reports).as_bytes()).unwrap();
+        let idle = "sda 0 0 0 0 0\n";
+        // One report in which the device worked, then nine in which it did not: with -z, and without.
+        let work = "sda 1000 4000 0 0 32\n";
+        let short = read(&[&["sda 1 4 0 0 1\n", work][..], &[""; 9]].concat());
+        assert_eq!(short, read(&[&["sda 1 4 0 0 1\n", work][..], &[idle; 9]].concat()));
+        assert_eq!((short[0].depth, short[0].spec.lines()), (3, &[line(4096, 100, 100)][..]));
+        // One that appears later did nothing before, and one that only worked before the recording is no load.
+        let later = read(&["sda 1 4 0 0 1\nsdb 9 9 9 9 9\n", "", "sdc 8 64 24 96 12\n", "sda 1 4 0 0 4\n"]);
+        let found: Vec<_> = later.iter().map(|one| (one.name.as_str(), one.depth, one.spec.lines().to_vec())).collect();
+        let expected =
+            [("sda", 1, vec![line(4096, 100, 100)]), ("sdc", 4, vec![line(8192, 25, 100), line(4096, 75, 0)])];
+        assert_eq!(found, expected);
+        // Each recording of a file begins with the time since the start of the machine.
+        let twice = recording(head, &["sda 1 4 0 0 99\n", "sda 10 40 0 0 4\n"]).repeat(2);
+        assert_eq!(read_iostat(twice.as_bytes()).unwrap()[0].depth, 4);
+    }
+
+    #[test]
+    fn options_and_versions_of_iostat_that_say_the_same_are_the_same_load() {
+        // From sysstat 12.6.1 and 11.7: -t in three forms, -m, --dec, -d, -p, -N, discards and flushes, decimal commas.
+        let full = "Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz d/s dkB/s \
+                    drqm/s %drqm d_await dareq-sz f/s f_await aqu-sz %util";
+        let values = "140.00 1120.00 0.00 0.00 9.00 8.00 60.00 960.00 0.00 0.00 12.00 16.00 5.00 99.00 1.00 2.00 3.00 \
+                      4.00 7.00 0.10 2.60 98.00";
+        let plain = recording(full, &["vda 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n", &format!("vda {values}\n")]);
+        let expected = read_iostat(plain.as_bytes()).unwrap();
+        assert_eq!((expected[0].depth, expected[0].spec.lines()), (3, &[line(8192, 70, 100), line(16_384, 30, 0)][..]));
+        let same = |text: &str| assert_eq!(read_iostat(text.as_bytes()).as_ref(), Ok(&expected), "{text}");
+        for stamp in ["11/28/26 16:55:51", "11/28/2026 04:55:51 PM", "2026-11-28T16:55:51+0000"] {
+            same(&plain.replace("avg-cpu: ", &format!("{stamp}\navg-cpu: ")));
+        }
+        same(&plain.replace("avg-cpu:  %user\n          1.00\n\n", ""));
+        same(&plain.replace(&values[..], &values.replace('.', ",")));
+        same(&plain.replace(&values[..], &values.replace(".00", "")));
+        same(&plain.trim_end().replace('\n', "\r\n"));
+        // -y: the first report is left out by iostat, and a blank line more begins the output.
+        same(&recording(full, &[&format!("vda {values}\n")]).replace("\n\navg", "\n\n\navg"));
+        let mega = plain.replace("rkB/s", "rMB/s").replace("wkB/s", "wMB/s");
+        same(&mega.replace("1120.00", "1.09375").replace("960.00", "0.9375"));
+        let partitions = format!("vda {values}\nvda1 {}\n", values.replace("140.00", "70.00"));
+        let partitions = recording(full, &["vda 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1\n", &partitions]);
+        assert_eq!(read_iostat(partitions.as_bytes()).unwrap().len(), 2);
+        let old = "Device: rrqm/s wrqm/s r/s w/s rsec/s wsec/s avgrq-sz avgqu-sz await svctm %util";
+        let old = recording(old, &["vda 0 0 1 1 1 1 1 1 1 1 1\n", "vda 0 0 140 60 2240 1920 20.80 2.60 9 1 98\n"]);
+        same(&old);
+    }
+
     #[test]
     fn json_says_the_same() {
         let disk = |reads: f64, queue: f64| {
@@ -274,7 +456,22 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
             (format!("{head}sda 1 x 3 4 5\n"), 2, "rkB/s is not a number"),
             (format!("{head}sda 1 -2 3 4 5\n"), 2, "rkB/s is not a number"),
             ("Device tps kB_read/s kB_wrtn/s\nsda 1 2 3\n".into(), 1, "record it with iostat -x"),
-            (format!("{head}sda 0 0 0 0 0\n"), 0, "no device in it has done anything"),
+            (
+                "Device tps kB/s rqm/s await areq-sz aqu-sz %util\n".into(),
+                1,
+                "no r/s; record it with iostat -x, and not",
+            ),
+            (format!("{head}sda 0 0 0 0 0\n"), 0, "no device has done anything in it"),
+            ("Linux 6.1 (host)\n\navg-cpu: %user\n 1.0\n".into(), 0, "no table of devices in it"),
+            (
+                "r/s rkB/s Device\n1.00 1.1M sda\n".into(),
+                1,
+                "recorded with -h, which rounds the values, or with --pretty",
+            ),
+            (format!("{head}sda 1 1.1M 3 4 5\n"), 2, "\"1.1M\" is rounded: recorded with --human"),
+            (format!("{head}sda 1 2 3 4 5\nsda 1 2 3 4 5\n"), 3, "a second line about \"sda\" in one report"),
+            (format!("{head}sda 1 2 3 4 5\nsdb 1 2 3 4 5\n\n{head}sda 1 2 3 4 5\n"), 6, "has no \"sdb\", so it may"),
+            (format!("Linux\n{head}sda 1 2 3 4 5\n\n").repeat(3), 0, "each of its 3 reports covers the time since"),
         ] {
             let error = read_iostat(text.as_bytes()).unwrap_err();
             assert_eq!((error.line, error.reason.contains(words)), (line, true), "{text}: {error}");

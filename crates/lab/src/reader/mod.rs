@@ -4,16 +4,16 @@
 //! nothing without an error. Memory grows with the input, up to named limits.
 
 mod blktrace;
+mod csv;
 mod fio_job;
 mod icf;
 mod iolog;
 mod iostat;
-mod msr;
 mod spc;
 mod trace;
 mod words;
 
-pub use fio_job::{read_fio_job, FioJob};
+pub use fio_job::{read_fio_job, FioJob, FioSection};
 pub use icf::{read_icf, IometerFile};
 pub use iostat::{is_iostat, read_iostat, IostatDevice};
 pub use trace::{read_trace, Trace, TraceFormat, TraceRecord, LENGTH_MAX, RECORDS_MAX};
@@ -72,11 +72,16 @@ impl<R: BufRead> Lines<R> {
 
     /// The next line without its end.
     pub fn next(&mut self) -> Result<Option<(u64, &str)>, ReadError> {
-        if self.fill()? {
-            self.text().map(Some)
-        } else {
-            Ok(None)
+        Ok(self.next_marked()?.map(|(number, text, _)| (number, text)))
+    }
+
+    /// The next line without its end, and whether it had one.
+    pub fn next_marked(&mut self) -> Result<Option<(u64, &str, bool)>, ReadError> {
+        if !self.fill()? {
+            return Ok(None);
         }
+        let has_end = self.buffer.last() == Some(&b'\n');
+        self.text().map(|(number, text)| Some((number, text, has_end)))
     }
 
     /// The next line without its end. A line that has no end is an error: the file may have been cut off inside a number,

@@ -1,6 +1,6 @@
 //! Reads the text format of the Storage Performance Council: `ASU,LBA,Size,Opcode,Timestamp[,...]`, with addresses in
 //! sectors of 512 bytes and times in seconds. The units (ASUs) of a trace are placed one after the other; each begins
-//! at a whole MiB.
+//! at a whole MiB. A line that begins with # is a comment.
 
 use super::trace::Trace;
 use super::words::seconds;
@@ -13,13 +13,20 @@ const MIB: u64 = 1 << 20;
 /// The form of a line, for errors.
 const FORM: &str = "correct the line to ASU,LBA,Size,R or W,seconds, or remove it";
 
+/// Does a line have numbers, and after them R or W?
+pub(super) fn is_line(line: &str) -> bool {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let are_numbers = fields.iter().take(3).all(|field| field.parse::<u64>().is_ok());
+    are_numbers && fields.get(3).is_some_and(|word| ["R", "r", "W", "w"].contains(word))
+}
+
 pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> {
     let mut trace = Trace::default();
     let mut zero = None;
     let mut units: Vec<u16> = Vec::new();
     let mut ends: BTreeMap<u16, u64> = BTreeMap::new();
     while let Some((line, text)) = lines.next_whole()? {
-        if text.trim().is_empty() {
+        if text.trim().is_empty() || text.starts_with('#') {
             continue;
         }
         let fields: Vec<&str> = text.split(',').map(str::trim).collect();

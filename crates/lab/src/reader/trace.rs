@@ -1,6 +1,7 @@
 //! Traces: requests with their times, from recordings of real systems.
 
-use super::{blktrace, iolog, msr, spc, Lines, ReadError};
+use super::csv::{ALIBABA, MSR, SYSTOR};
+use super::{blktrace, iolog, shown, spc, Lines, ReadError};
 use crate::load::{Arrivals, Request, Source, Step, REQUEST_BYTES_MAX};
 use crate::target::IoKind;
 use openraid_sim::random::mix;
@@ -22,6 +23,10 @@ pub enum TraceFormat {
     FioIolog,
     /// The CSV of the traces of Microsoft Research Cambridge.
     MsrCsv,
+    /// The CSV of the traces of Alibaba's cloud disks.
+    AlibabaCsv,
+    /// The CSV of the traces of virtual desktops that were published at SYSTOR '17.
+    SystorCsv,
     /// The text of the Storage Performance Council.
     Spc,
     /// The text that blkparse writes for a recording of blktrace.
@@ -57,7 +62,9 @@ pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, Read
     let lines = Lines::new(from);
     let trace = match format {
         TraceFormat::FioIolog => iolog::read(lines)?,
-        TraceFormat::MsrCsv => msr::read(lines)?,
+        TraceFormat::MsrCsv => MSR.read(lines)?,
+        TraceFormat::AlibabaCsv => ALIBABA.read(lines)?,
+        TraceFormat::SystorCsv => SYSTOR.read(lines)?,
         TraceFormat::Spc => spc::read(lines)?,
         TraceFormat::Blkparse => blktrace::read(lines)?,
     };
@@ -68,7 +75,7 @@ pub fn read_trace(format: TraceFormat, from: impl BufRead) -> Result<Trace, Read
 }
 
 impl TraceFormat {
-    /// The format, recognised from the first line of a file.
+    /// The format, recognised from the first line of a file that is neither empty nor a comment.
     #[must_use]
     pub fn of(first_line: &str) -> Option<Self> {
         if first_line.starts_with("fio version") {
@@ -77,17 +84,40 @@ impl TraceFormat {
         if blktrace::is_event(first_line) {
             return Some(Self::Blkparse);
         }
-        // A line of SPC may have as many fields as one of MSR, and either may be cut short. The form of the direction
-        // distinguishes them.
-        let fields: Vec<&str> = first_line.split(',').map(str::trim).collect();
-        match (fields.get(3).copied().unwrap_or_default(), fields.len()) {
-            ("Read" | "read" | "Write" | "write", _) => Some(Self::MsrCsv),
-            ("R" | "r" | "W" | "w", 5..) => Some(Self::Spc),
-            (_, 7) => Some(Self::MsrCsv),
-            (_, 5..) => Some(Self::Spc),
-            _ => None,
-        }
+        // Lines of several forms have equally many fields, and any may be cut short. The place and the form of the
+        // direction distinguish them.
+        let forms = [(&MSR, Self::MsrCsv), (&ALIBABA, Self::AlibabaCsv), (&SYSTOR, Self::SystorCsv)];
+        let known = forms.into_iter().find(|(form, _)| form.is_line(first_line)).map(|(_, format)| format);
+        known.or_else(|| spc::is_line(first_line).then_some(Self::Spc))
     }
+}
+
+/// Why a line that begins no file of a known kind is not understood.
+pub(super) fn unknown_kind(line: &str) -> String {
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let is_number = |field: &&str| field.parse::<f64>().is_ok();
+    // Seconds, sector, sectors, 0 or 1, volume: the traces of Tencent's cloud disks.
+    if fields.len() == 5 && fields.iter().all(is_number) && ["0", "1"].contains(&fields[3]) {
+        return format!(
+            "{} has its time in whole seconds, as a trace of Tencent's cloud disks has, so the times of its requests are \
+             not known; use a trace with finer times",
+            shown(line)
+        );
+    }
+    if fields.len() > 2 {
+        return format!(
+            "{} begins no trace of a known form; convert it to one: SPC (ASU,LBA,Size,R or W,seconds), MSR \
+             (Timestamp,Hostname,DiskNumber,Read or Write,Offset,Size,ResponseTime), Alibaba (device,R or W,offset,\
+             length,microseconds), SYSTOR '17 (Timestamp,Response,R or W,LUN,Offset,Size), or a fio iolog",
+            shown(line)
+        );
+    }
+    format!(
+        "{} stands before any [section], so this is not a fio job; known are a fio job ([job1] and options), an Iometer .icf \
+         (Version ...), iostat -x (Linux ...), a fio iolog (fio version 2 or 3 iolog), the text of blkparse, traces in CSV \
+         (SPC, MSR, Alibaba, SYSTOR '17)",
+        shown(line)
+    )
 }
 
 impl Trace {
@@ -257,6 +287,35 @@ mod tests {
         assert_eq!(digest(TraceFormat::Spc, long), digest(TraceFormat::MsrCsv, msr));
         assert_eq!(digest(TraceFormat::Spc, long), digest(TraceFormat::FioIolog, iolog));
         assert_ne!(digest(TraceFormat::Spc, long), digest(TraceFormat::FioIolog, &iolog.replace("1768", "1769")));
+    }
+
+    #[test]
+    fn published_forms_are_read_or_refused_with_the_right_reason() {
+        let expected = vec![(0, IoKind::Read, 8192, 8192), (1_000_000, IoKind::Write, 16_384, 4096)];
+        let alibaba = "419,R,8192,8192,1577808144360767\n419,W,16384,4096,1577808144361767\n";
+        let rows = "1456096441.000000000,0.000100,R,1,8192,8192\n1456096441.001000000,0.000200,W,1,16384,4096\n";
+        let systor = format!("Timestamp,Response,IOType,LUN,Offset,Size\n{rows}");
+        let spc = "# recorded on a Monday\n0,16,8192,R,0.5\n# later\n0,32,4096,W,0.501\n";
+        for (text, format) in [
+            (alibaba, TraceFormat::AlibabaCsv),
+            (rows, TraceFormat::SystorCsv),
+            (&systor, TraceFormat::SystorCsv),
+            (spc, TraceFormat::Spc),
+        ] {
+            let first = text.lines().find(|line| !line.starts_with('#')).unwrap();
+            assert_eq!((TraceFormat::of(first), all(format, text)), (Some(format), expected.clone()), "{text}");
+        }
+        let two = format!("{alibaba}7,W,0,4096,1577808144361768\n");
+        assert!(error(TraceFormat::AlibabaCsv, &two).starts_with("line 3: \"7\" is a second disk; make one trace"));
+        for (line, words) in [
+            ("1538323200,12910952,128,0,1063", "has its time in whole seconds, as a trace of Tencent's"),
+            ("1,2,3,4,5", "begins no trace of a known form; convert it to one: SPC"),
+            ("10,h,0,Seek,0,512,1", "begins no trace of a known form"),
+            ("rubbish", "stands before any [section]"),
+        ] {
+            assert_eq!(TraceFormat::of(line), None, "{line}");
+            assert!(unknown_kind(line).contains(words), "{line}: {}", unknown_kind(line));
+        }
     }
 
     #[test]

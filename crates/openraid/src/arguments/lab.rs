@@ -100,7 +100,7 @@ pub struct MachineArguments {
 pub struct LoadArguments {
     /// The load: database, sequential, random, file-server, web-server, workstation, multi-threaded, response-time,
     /// latency, streaming; by use: vm, video, backup, home; or a file: a fio job, an Iometer .icf, the output of iostat
-    /// -x (text or JSON), a trace (blkparse, fio iolog, MSR CSV, SPC)
+    /// -x (text or JSON), a trace (blkparse, fio iolog, CSV of MSR, SPC, Alibaba, SYSTOR '17)
     #[arg(long, value_name = "LOAD|FILE", default_value = "database")]
     pub load: String,
     /// Job, access specification or device to use, if the file holds several
@@ -446,8 +446,8 @@ pub struct PlanArguments {
     /// Levels, separated by commas [default: all that this controller offers for this number of drives, but not RAID 4]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub levels: Vec<String>,
-    /// Own load: a trace (openraid record, blkparse, fio iolog, MSR CSV, SPC), a fio job, an Iometer .icf, the
-    /// output of iostat -x
+    /// Own load: a trace (openraid record, blkparse, fio iolog, CSV of MSR, SPC, Alibaba, SYSTOR '17), a fio job, an
+    /// Iometer .icf, the output of iostat -x
     #[arg(long, value_name = "FILE", conflicts_with = "load")]
     pub from: Option<PathBuf>,
     /// Only part I of N of the machines, for runs on several computers; write the answer of each to a file with --json,
