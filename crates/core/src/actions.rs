@@ -198,6 +198,8 @@ pub enum ReplyStatus {
     OutOfRange,
     /// The array refuses writes.
     ReadOnly,
+    /// The storage of a member is full. What was written before is still there.
+    NoSpace,
     /// The array is stopped or stopping, or does not exist.
     Offline,
 }
@@ -307,6 +309,10 @@ pub enum NoticeKind {
     /// A flush of a member, or a write of its metadata, failed, and the array cannot do without the member: no flush
     /// succeeds until the array is assembled again.
     FlushFailed,
+    /// The storage of a member is full: writes that need room there are refused.
+    NoRoom,
+    /// There is room on this member again.
+    RoomAgain,
 }
 
 /// A notice with its place and time.

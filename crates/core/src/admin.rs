@@ -463,6 +463,8 @@ pub struct MemberStatus {
     pub replacement: bool,
     /// The flags in its superblock.
     pub flags: DeviceFlags,
+    /// Its storage is full, so that writes that need room there are refused.
+    pub is_full: bool,
     /// Media errors so far: places that could not be read, repaired or not.
     pub media_errors: u32,
     /// Known bad ranges.

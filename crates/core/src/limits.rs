@@ -51,6 +51,10 @@ pub const JOURNAL_BUFFERS: usize = 3;
 pub const STEPS_MAX: u32 = 32_768;
 /// Maximum number of units that a rebuild, resync or scrub works on at once; the width of its window mask.
 pub const WINDOW_ROWS_MAX: u32 = 64;
+/// Pause before a member whose storage was full is tried again.
+pub const ROOM_PAUSE: Nanos = Nanos::from_secs(10);
+/// Maximum length of the write that tries it.
+pub const ROOM_PROBE: Sectors = Sectors(128);
 
 /// Sizes of the controller's tables, chosen at start.
 #[derive(Clone, Debug, PartialEq, Eq)]

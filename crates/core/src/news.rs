@@ -71,6 +71,8 @@ impl NoticeKind {
             Self::JournalTableFull => "JournalTableFull",
             Self::AdaptiveSwitched { .. } | Self::PolicyChanged { .. } => "PolicyChanged",
             Self::FlushFailed => "FlushFailed",
+            Self::NoRoom => "NoRoom",
+            Self::RoomAgain => "RoomAgain",
         }
     }
 
@@ -121,6 +123,11 @@ impl NoticeKind {
                 "the journal's table of arrays is full: writes are acknowledged when they are on the members; discard \
                  the entries of an array that does not come back (openraid journal discard)"
             }
+            Self::NoRoom => {
+                "no room: the storage of this member is full. Writes that need room there are refused, reads continue; \
+                 make room, and writing continues by itself"
+            }
+            Self::RoomAgain => "there is room on this member again",
             Self::Fail(_)
             | Self::Degraded { .. }
             | Self::RebuildStarted(_)

@@ -72,6 +72,11 @@ reasons! {
     RecoverThenWrite = "missing columns recovered, then written",
     /// No parity member is there: only data is written.
     WriteNoParity = "data only: no parity member is there",
+    /// Parity is written before data: a member may refuse the write, and columns that are known only through parity must
+    /// stay readable.
+    ParityFirst = "parity written before data: a member is full, or data is known only through parity",
+    /// A member refused its write: parity was made to fit what the members hold.
+    ParityFitted = "a member refused its write: parity made to fit the old data",
     /// Written to every copy.
     Mirrored = "written to every copy",
     /// Written to the only copy.

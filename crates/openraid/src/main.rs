@@ -40,6 +40,7 @@ mod output;
 mod patrol_history;
 mod quantity;
 mod registry;
+mod room;
 mod server;
 mod sets;
 mod settings;

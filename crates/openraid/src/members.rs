@@ -403,9 +403,9 @@ impl NewFiles {
     ///
     /// # Errors
     /// As [`NewFiles::make`], or there is no room.
-    pub fn make_filled(specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
+    pub fn make_filled(option: &str, specs: &[MemberSpec], size: Bytes) -> Result<Self, Failure> {
         use std::io::Write;
-        let files = Self::make_for("--size", specs, size)?;
+        let files = Self::make_for(option, specs, size)?;
         let zeroes = vec![0; FILL_BYTES];
         for path in &files.paths {
             let fill = || {

@@ -159,6 +159,9 @@ pub struct MemberModel {
     /// Is the drive's own write cache on? None if that is unknown: files, remote members, memory.
     #[serde(default)]
     pub drive_cache: Option<String>,
+    /// Its storage is full: the refused writes, and the place where room must be made, in words. Null if there is room.
+    #[serde(default)]
+    pub full: Option<String>,
     /// Fallbacks in the use of this member, and trouble with a remote one; a sentence each.
     pub notes: Vec<String>,
 }

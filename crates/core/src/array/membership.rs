@@ -71,6 +71,7 @@ pub(crate) fn new_member(
         state,
         data_offset,
         bad: BadList::new(superblock.as_ref(), known_bad),
+        lacks_room: None,
         superblock: superblock.map(Box::new),
         // Data that was written before this start may still be in the drive's cache.
         unflushed: true,

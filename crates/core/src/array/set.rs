@@ -8,11 +8,12 @@ use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, MemberLba, Sectors, 
 use crate::adaptive::Tuning;
 use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::active_mark::ActiveMark;
-use crate::array::bad::BadList;
+use crate::array::bad::{BadList, BadRange};
 use crate::array::bitmap::Bitmap;
 use crate::array::consistency::Consistency;
 use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
+use crate::array::room::Room;
 use crate::array::sets::Changes;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
@@ -38,6 +39,8 @@ pub(crate) struct Member {
     /// Its own superblock fields; the common ones are in the set's [`Metadata`].
     pub(super) superblock: Option<Box<Superblock>>,
     pub(super) bad: BadList,
+    /// The end of a write for which it had no room, if it has none.
+    pub(super) lacks_room: Option<BadRange>,
     /// Written since its last flush was issued.
     pub(super) unflushed: bool,
     /// Number of flushes under way.
@@ -209,6 +212,8 @@ pub(crate) struct Set {
     pub(super) write_mostly: SlotSet,
     /// Has any member an entry in its bad-block log?
     pub(super) has_bad: bool,
+    /// Is the storage of any member full?
+    pub(super) room: Room,
     /// Since the start a member had a failed flush or stale metadata. Only then all members must be examined for this.
     pub(super) suspect: bool,
     pub metadata: Option<Metadata>,
@@ -263,6 +268,7 @@ impl Set {
             inherited: SlotSet::EMPTY,
             write_mostly: SlotSet::EMPTY,
             has_bad: false,
+            room: Room::Enough,
             suspect: false,
             metadata: None,
             mark: ActiveMark::new(),

@@ -213,6 +213,7 @@ impl Sets {
         }
         self.notice_finished(id, call);
         self.pump_bitmap_age(id, call);
+        self.pump_room(id, call.now());
         moved |= self.start_task(id, call);
         moved |= self.pump_task(id, ops, call);
         moved | self.pump_repairs(ops, id)
@@ -314,7 +315,8 @@ impl Set {
             .filter(|t| !t.finishing && !self.tasks.has_flushes() && t.position > t.flushed)
             .map(|t| (t.next_checkpoint, Wake::Background));
         let position = self.journal.position_due(limits.position_interval).map(|at| (at, Wake::Journal));
-        [clean, bitmap, task, checkpoint, position].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let room = self.room_look().map(|at| (at, Wake::Background));
+        [clean, bitmap, task, checkpoint, position, room].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// Does the task have a unit to begin, apart from rate and tables?

@@ -15,9 +15,17 @@ use crate::slots::SlotSet;
 impl Sets {
     /// A read of this range failed: rewrite it when there is time.
     pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
+        self.want(id, Repair { slot, at, len, is_rewrite: false });
+    }
+
+    /// The member had no room for a write of this range: write what it holds there.
+    pub(crate) fn want_rewrite(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
+        self.want(id, Repair { slot, at, len, is_rewrite: true });
+    }
+
+    fn want(&mut self, id: SetId, repair: Repair) {
         let set = self.get_mut(id);
-        let repair = Repair { slot, at, len };
-        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync().contains(slot);
+        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync().contains(repair.slot);
         if useful && set.tasks.want_repair(repair) {
             self.look();
         }
@@ -30,6 +38,7 @@ impl Sets {
             return None;
         }
         let data = BackgroundData::new(SlotSet::one(repair.slot), None, false);
+        let data = if repair.is_rewrite { data.rewriting() } else { data };
         let (range, len) = match set.geometry() {
             Geometry::Parity(parity) => {
                 let (stripe, within) = parity.stripe_at(repair.at)?;

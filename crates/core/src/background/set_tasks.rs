@@ -15,9 +15,11 @@ const REPAIRS_MAX: usize = 64;
 /// Maximum number of repairs of one set at once.
 const REPAIRS_IN_WORK_MAX: u32 = 4;
 
-/// A range of a member that could not be read.
+/// A range of a member that could not be read, or that is rewritten as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Repair {
+    /// Its own content is written back: does the member have room there?
+    pub(super) is_rewrite: bool,
     pub(super) slot: Slot,
     pub(super) at: MemberLba,
     pub(super) len: Sectors,
@@ -247,7 +249,7 @@ mod tests {
     use super::*;
 
     fn repair(at: u64) -> Repair {
-        Repair { slot: Slot(1), at: MemberLba(at), len: Sectors(64) }
+        Repair { is_rewrite: false, slot: Slot(1), at: MemberLba(at), len: Sectors(64) }
     }
 
     #[test]

@@ -24,9 +24,14 @@ use crate::slots::SlotSet;
 impl Sets {
     /// A plan for the rows in work that avoids the parts that are known to be unreadable.
     pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
-        // A failed large read does not show where the defect is: only the parts that fail again are rewritten.
+        if op.background().is_rewrite {
+            let remade = op.background().remade.minus(op.excluded);
+            return Some(Plan { read: remade, write: remade, ..Plan::default() });
+        }
+        // A failed large read does not show where the defect is: only the parts that fail again are rewritten, and the ones
+        // that are recorded as bad.
         let (lo, hi) = op.part().range();
-        let is_large = hi - lo > self.get(op.set).rows_max();
+        let is_large = hi - lo > self.get(op.set).rows_max() && !self.is_recorded_bad(op);
         if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
             return Some(Plan { read: op.background().remade, ..Plan::default() });
         }
@@ -36,6 +41,13 @@ impl Sets {
             let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
             untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
         })
+    }
+
+    /// Is a part of the rows in work recorded as bad on a member that is restored?
+    fn is_recorded_bad(&self, op: &Op) -> bool {
+        let (set, len) = (self.get(op.set), Sectors(u64::from(op.rows())));
+        let is_bad = |slot| set.member_of(slot).is_some_and(|m| m.is_bad(self.member_place(op, slot), len));
+        set.has_bad() && op.background().remade.iter().any(is_bad)
     }
 
     /// The members to be restored are gone, or the set is stopping or has failed.
@@ -488,7 +500,7 @@ impl OpIo<'_> {
             }
             _ => {}
         }
-        if op.is_repair() && !op.plan.write.is_empty() && !op.has_failed() {
+        if op.is_repair() && !op.background().is_rewrite && !op.plan.write.is_empty() && !op.has_failed() {
             for slot in op.background().remade {
                 let set = self.sets.get(op.set);
                 if let Some(place) = set.place(slot).member() {

@@ -6,8 +6,9 @@
 //!                                       too many it fails
 //!  read     timeout, gone, protocol     fails                       another copy, recovery, or an error
 //!  write    any, member not needed      fails                       continues; the reply waits for the record
-//!  write    media, member needed        stays                       repeated once; then an error, bad-block log
-//!  write    other, member needed        see `Sets::fail_member`     an error, bad-block log
+//!  write    no space                    stays, see `room.rs`        parity fits again (`refit.rs`), an error
+//!  write    media, member needed        stays                       repeated once; then the same
+//!  write    other, member needed        see `Sets::fail_member`     the same
 //!  flush    any                         fails, or no later flush    continues, or an error
 //!                                       succeeds
 //!  discard  refused, must read zeroes   gets zeroes                 continues
@@ -18,6 +19,8 @@
 use openraid_units::{Bytes, DriveId, MemberLba, PoolOffset, Sectors, SetLba, Slot, Tag};
 
 use crate::actions::{Data, DriveOp, NoticeKind, ReplyStatus};
+use crate::admin::MemberState;
+use crate::array::bad::BadRange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::controller::CommandError;
@@ -49,8 +52,8 @@ pub(crate) struct MemberRange {
 pub(crate) enum Failure {
     /// The operation lacks the data of the read.
     Unread(CommandError),
-    /// A member that the array needs lacks the write.
-    Unwritten,
+    /// A member that stays in the array lacks the write. The operation ends with this error.
+    Unwritten(ReplyStatus),
     /// A member that the array needs was not flushed.
     Unflushed,
 }
@@ -66,6 +69,11 @@ impl Sets {
     fn member_lba_of(&self, command: &Command) -> MemberLba {
         let member = self.get(command.set).member(command.member());
         member.in_data(command.lba)
+    }
+
+    /// The sectors of a command in the data area of its member.
+    fn range_of(&self, command: &Command) -> BadRange {
+        BadRange { at: self.member_lba_of(command), len: command.len }
     }
 
     /// Is the member of this command still in its slot?
@@ -223,11 +231,11 @@ impl OpIo<'_> {
         let Some(command) = call.channels().asked_by(tag) else { return false };
         let Owner::Op(index) = command.owner else { return false };
         let set = sets.get_mut(command.set);
-        let has_bad = set.has_bad();
+        let (has_bad, is_short) = (set.has_bad(), set.is_short_of_room());
         let member = set.member_mut(command.member());
         let is_plain = match command.op {
             DriveOp::Read => member.is_active(),
-            DriveOp::Write { .. } => !has_bad,
+            DriveOp::Write { .. } => !has_bad && !is_short,
             DriveOp::Flush | DriveOp::Discard | DriveOp::WriteZeroes { .. } => false,
         };
         if !is_plain || call.keeps_steps() {
@@ -270,9 +278,14 @@ impl OpIo<'_> {
                 // A flush that was issued during the write may not cover the write. A write that ended with an error
                 // may have been executed.
                 member.note_written();
-                if result.is_ok() && has_bad && command.op == (DriveOp::Write { fua: true }) {
+                // A range that is written back as it was is not better than before.
+                let is_new = !self.ops[index].is_rewrite();
+                if result.is_ok() && has_bad && is_new && command.op == (DriveOp::Write { fua: true }) {
                     let at = member.in_data(command.lba);
                     self.sets.clear_bad(command.set, command.member(), at, command.len);
+                }
+                if result.is_ok() && command.op != DriveOp::Discard {
+                    self.note_room(command);
                 }
                 result
             }
@@ -285,9 +298,14 @@ impl OpIo<'_> {
         match failure {
             None => {}
             Some(Failure::Unread(error)) => self.unread(index, command, error),
-            Some(Failure::Unwritten) => {
-                self.ops[index].fail(ReplyStatus::IoError);
-                self.distrust_unwritten(index, command);
+            Some(Failure::Unwritten(status)) if self.ops[index].refits() => {
+                self.ops[index].refuse(command.slot, status);
+            }
+            Some(Failure::Unwritten(status)) => {
+                self.ops[index].fail(status);
+                if !self.ops[index].is_rewrite() {
+                    self.distrust_unwritten(index, command);
+                }
             }
             Some(Failure::Unflushed) => self.ops[index].fail(ReplyStatus::IoError),
         }
@@ -425,6 +443,17 @@ impl OpIo<'_> {
         if media && (self.call.planted().has(Flaw::RefusalIgnored) || self.write_again(index, command)) {
             return None;
         }
+        let status = match error {
+            CommandError::Drive(DriveError::NoSpace) => ReplyStatus::NoSpace,
+            CommandError::Timeout | CommandError::Drive(_) => ReplyStatus::IoError,
+        };
+        if status == ReplyStatus::NoSpace && self.stays_without_room(index, command) {
+            return Some(Failure::Unwritten(status));
+        }
+        if error == CommandError::Timeout {
+            // Its drive may still read the frames.
+            self.ops[index].frames_abandoned = true;
+        }
         let reason = match error {
             CommandError::Timeout => FailReason::Timeout,
             CommandError::Drive(DriveError::Gone) => FailReason::Gone,
@@ -435,7 +464,41 @@ impl OpIo<'_> {
             CommandError::Drive(DriveError::Protocol | DriveError::Unsupported) => FailReason::Protocol,
         };
         let failed = self.fail_member((command.set, command.member()), reason);
-        (!redundant || !failed).then_some(Failure::Unwritten)
+        (!redundant || !failed).then_some(Failure::Unwritten(status))
+    }
+
+    /// Its storage is full: does it stay in the array, and the operation refit that? What it holds is intact. A member
+    /// that is being filled leaves: no host has read from it yet.
+    fn stays_without_room(&mut self, index: u32, command: &Command) -> bool {
+        let (op, set) = (&self.ops[index], self.sets.get(command.set));
+        let member = set.member(command.member());
+        if set.has_failed() || member.state() != MemberState::InSync || member.is_replacement() {
+            return false;
+        }
+        let stays = match op.kind {
+            OpKind::RowWrite | OpKind::RowDestage | OpKind::Scrub => true,
+            OpKind::Write | OpKind::Destage => !set.is_redundant(),
+            OpKind::Rebuild => op.is_repair(),
+            OpKind::Resync => {
+                // The rest is made to agree, and this range is repaired when there is room.
+                let at = member.in_data(command.lba);
+                self.sets.record_bad(command.set, command.member(), at, command.len, &mut self.call)
+            }
+            OpKind::Read | OpKind::RowRead | OpKind::Discard | OpKind::Flush | OpKind::Redo | OpKind::Reparity => false,
+        };
+        if stays {
+            let range = self.sets.range_of(command);
+            self.sets.note_no_room((command.set, command.member()), range, &mut self.call);
+        }
+        stays
+    }
+
+    /// A write has succeeded: there may be room again.
+    fn note_room(&mut self, command: &Command) {
+        if self.sets.get(command.set).is_short_of_room() {
+            let range = self.sets.range_of(command);
+            self.sets.note_room((command.set, command.member()), range, &mut self.call);
+        }
     }
 
     /// Repeat a failed write once if the array needs the member, because a missing part would make the parts on other

@@ -86,8 +86,12 @@ pub(crate) enum Phase {
     Computing(Computation),
     /// Waits until the intent to write is durable.
     Logging,
+    /// Writes parity, and data only after that: see [`refit`](crate::io::refit).
+    WritingParity,
     /// Writes.
     Writing,
+    /// A member refused its write: parity is made to fit what the members hold.
+    Refitting(Refitting),
     /// Waits until the failure of a member is durable on the others.
     Recording,
 }
@@ -107,6 +111,21 @@ pub(crate) enum Computation {
     Partial,
     /// Compute the checksum of that parity.
     PartialSum,
+}
+
+/// What an operation waits for while it makes parity fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Refitting {
+    /// The columns that were not written are read.
+    Reading,
+    /// The parity that fits is computed.
+    Computing,
+    /// It is written.
+    Writing,
+    /// A parity whose member refused it is read back.
+    ReadingBack,
+    /// It is compared with the one that fits.
+    Comparing,
 }
 
 /// The place of an operation's payload.
@@ -365,13 +384,33 @@ impl Op {
     pub(super) fn fail(&mut self, error: ReplyStatus) {
         self.outcome = match self.outcome {
             Outcome::Fine | Outcome::Failed(_) => Outcome::Failed(error),
+            Outcome::Unwritten(_, slots) => Outcome::Unwritten(error, slots),
             Outcome::Torn(_) => Outcome::Torn(error),
         };
     }
 
+    /// The member of this slot refused a write of its rows, and stays.
+    pub(super) fn refuse(&mut self, slot: Slot, error: ReplyStatus) {
+        let before = self.refused();
+        self.outcome = Outcome::Unwritten(error, before.with(slot));
+    }
+
+    /// The slots whose members refused a write of its rows.
+    pub(super) const fn refused(&self) -> SlotSet {
+        match self.outcome {
+            Outcome::Unwritten(_, slots) => slots,
+            Outcome::Fine | Outcome::Failed(_) | Outcome::Torn(_) => SlotSet::EMPTY,
+        }
+    }
+
+    /// Does it make parity fit after a member refused its write?
+    pub(super) fn refits(&self) -> bool {
+        matches!(self.kind, OpKind::RowWrite | OpKind::RowDestage)
+    }
+
     /// One of its writes failed on a member that the array cannot do without.
     pub(super) fn tear(&mut self) {
-        self.outcome = Outcome::Torn(ReplyStatus::IoError);
+        self.outcome = Outcome::Torn(self.error().unwrap_or(ReplyStatus::IoError));
     }
 
     /// Did one of its writes fail on a member that the array cannot do without?
@@ -493,6 +532,11 @@ impl Op {
     /// Does it rewrite a range that could not be read?
     pub(crate) fn is_repair(&self) -> bool {
         self.kind == OpKind::Rebuild && self.background().task.is_none()
+    }
+
+    /// Does it write back what a member holds, to see whether there is room?
+    pub(super) fn is_rewrite(&self) -> bool {
+        matches!(&self.data, KindData::Background(data) if data.is_rewrite)
     }
 
     /// Data of a destage. Panics for any other kind.

@@ -3,7 +3,6 @@
 use openraid_units::{PoolOffset, Sectors, Slot, StripeIndex};
 
 use crate::actions::{JobColumn, JobKind, ReplyStatus};
-use crate::array::set::SlotMembers;
 use crate::array::sets::Sets;
 use crate::frames::Run;
 use crate::geometry::{Geometry, StripeRole};
@@ -16,7 +15,7 @@ use crate::io::op_io::OpIo;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::io::step::CacheStep;
 use crate::ppl::Partial;
-use crate::reason::{FailReason, Reason};
+use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
@@ -113,7 +112,7 @@ impl RowFrames {
 
     /// In the payload if the request names the slot's column, otherwise in its work buffer.
     #[inline(always)]
-    fn read_at(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
+    pub(super) fn read_at(&self, geometry: &Geometry, slot: Slot) -> PoolOffset {
         if self.buffers.contains(slot) {
             self.buffer(slot)
         } else {
@@ -188,7 +187,7 @@ impl OpIo<'_> {
 
     /// Parities that are not written stay old. Members that are being filled are filled again from here; on others the
     /// range is recorded as bad. False if that is impossible.
-    fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet) -> bool {
+    pub(super) fn leave_parities_out(&mut self, index: u32, view: &StripeView, written: SlotSet) -> bool {
         let left_out = (view.parities() & view.writable).minus(written);
         if left_out.is_empty() {
             return true;
@@ -220,11 +219,7 @@ impl OpIo<'_> {
             return;
         }
         let view = op.stripe_view(self.sets.get(op.set));
-        if !self.leave_parities_out(index, &view, SlotSet::EMPTY) {
-            let place = (view.parities() & view.writable).first().map(|slot| self.sets.get(op.set).place(slot));
-            let member = place.and_then(SlotMembers::member).expect("it has parity, in a member");
-            self.sets.lose_array((op.set, member), FailReason::BadBlockLogFull, &mut self.call);
-        }
+        self.distrust_rows(index, &view, SlotSet::EMPTY);
     }
 
     /// A command was given up while it pointed into the work frames: plan again with other frames. If it pointed into
@@ -369,7 +364,11 @@ impl OpIo<'_> {
                 self.log_row_write(index)
             }
             Phase::Computing(_) | Phase::Logging => self.log_row_write(index),
-            Phase::Writing | Phase::Recording => self.row_written(index),
+            Phase::WritingParity | Phase::Writing | Phase::Recording => self.row_written(index),
+            Phase::Refitting(step) => {
+                self.step_refit(index, step);
+                Rows::Held
+            }
             phase => unreachable!("a row write is never in {phase:?}"),
         }
     }
@@ -402,7 +401,8 @@ impl OpIo<'_> {
         }
         let (partial, partial_parity) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
-        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
+        let spare = self.ops[index].spare_buffers(plan.write);
+        if !self.take_buffers(index, plan.read | plan.lost | plan.parity | spare) {
             return Rows::Held;
         }
         self.call.trace().note(self.sets, set, plan.reason, stripe.0, plan.rejected_reads);
@@ -515,15 +515,11 @@ impl OpIo<'_> {
         if self.pass_write_gate(index).is_err() {
             return Rows::Held;
         }
+        let first = self.parity_that_goes_first(index);
         let op = &mut self.ops[index];
-        op.phase = Phase::Writing;
-        let write = op.plan.write;
-        let op = &self.ops[index];
-        let ((lba, to), frames, parities) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(op), op.plan.parity);
-        let len = to - lba;
-        let range_of =
-            |geometry: &Geometry, slot| MemberRange { slot, lba, len, at: frames.written(geometry, parities, slot) };
-        self.issue_writes(index, write.iter(), range_of);
+        op.phase = if first.is_empty() { Phase::Writing } else { Phase::WritingParity };
+        let slots = if first.is_empty() { op.plan.write } else { first };
+        self.write_rows(index, slots);
         if self.ops[index].pending == 0 {
             self.row_written(index)
         } else {
@@ -532,14 +528,19 @@ impl OpIo<'_> {
     }
 
     fn row_written(&mut self, index: u32) -> Rows {
+        if !self.ops[index].has_failed() && self.ops[index].phase == Phase::WritingParity {
+            self.write_data_after_parity(index);
+            if self.ops[index].pending > 0 {
+                return Rows::Held;
+            }
+        }
         if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
             return Rows::Held;
         }
         if !self.ops[index].has_failed() {
             return Rows::Written;
         }
-        self.distrust_parity(index);
-        self.finish_op(index);
+        self.end_failed_rows(index);
         Rows::Held
     }
 }

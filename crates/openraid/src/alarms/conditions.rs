@@ -60,6 +60,10 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             let condition = of(EventName::SectorLost, text);
             Condition { span, slot: member.slot, member: member.member.clone(), ..condition }
         }));
+        found.extend(set.members.iter().filter_map(|member| {
+            let condition = of(EventName::NoRoom, format!("{place}{}", member.full.as_ref()?));
+            Some(Condition { span, slot: member.slot, member: member.member.clone(), ..condition })
+        }));
         found.extend(set.task.as_ref().and_then(|task| {
             let event = match task.kind {
                 TaskWord::Rebuild | TaskWord::Replace => EventName::RebuildStarted,

@@ -69,9 +69,13 @@ pub struct CreateArguments {
     /// Place of the superblock: 1.2 (4 KiB from the start), 1.1 (at the start), 1.0 (at the end)
     #[arg(long, value_name = "VERSION", default_value = "1.2", value_parser = metadata)]
     pub metadata: MinorVersion,
-    /// Create the members as sparse files of this size; they must not exist
+    /// Create the members as sparse files of this size; they must not exist. Sparse files take space as they are written:
+    /// if their file system becomes full, the array refuses writes
     #[arg(long, value_name = "SIZE", value_parser = quantity::size)]
     pub file_size: Option<Bytes>,
+    /// Let the files of --file-size have all of their space from the start
+    #[arg(long, requires = "file_size")]
+    pub allocate: bool,
     /// Print what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,

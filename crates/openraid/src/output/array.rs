@@ -76,7 +76,10 @@ pub fn state_line(array: &ArrayModel) -> String {
     if array.stopping {
         return format!("{health}, being stopped");
     }
-    let state = running_state(array, health);
+    let mut state = running_state(array, health);
+    if array.sets().iter().any(|set| set.members.iter().any(|member| member.full.is_some())) {
+        state.push_str(", no room for new data");
+    }
     match mismatches_text(array).filter(|_| array.health != HealthWord::Failed) {
         Some(found) => format!("{state}, {found}"),
         None => state,
@@ -361,6 +364,9 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
     for member in set.members.iter().filter(|member| member.smart.is_some()) {
         let (name, health) = (member.member.as_deref().unwrap_or("-"), member.smart.as_deref().map(smart_text));
         text.push_str(&format!("\n{}health: {name}: {}", " ".repeat(indent), health.unwrap_or_default()));
+    }
+    for full in set.members.iter().filter_map(|member| member.full.as_ref()) {
+        text.push_str(&format!("\n{}note: {full}", " ".repeat(indent)));
     }
     for (member, note) in set.members.iter().flat_map(|member| member.notes.iter().map(move |note| (member, note))) {
         let name = member.member.as_deref().unwrap_or("-");

@@ -28,6 +28,7 @@ pub fn status_word(status: ReplyStatus) -> &'static str {
         ReplyStatus::Ok => "ok",
         ReplyStatus::IoError => "I/O error",
         ReplyStatus::OutOfRange => "does not fit the array",
+        ReplyStatus::NoSpace => "a member is full",
         ReplyStatus::ReadOnly => "the array takes no writes",
         ReplyStatus::Offline => "the array is stopped, or the client went away",
     }

@@ -99,7 +99,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
         }
     }
     let files = match arguments.file_size {
-        Some(size) => Some(NewFiles::make(&specs, size)?),
+        Some(size) => Some(new_files(arguments, &specs, size)?),
         None => None,
     };
     check_there(&specs)?;
@@ -362,6 +362,14 @@ fn remember(context: &Context, body: &Body) {
     }
 }
 
+/// New files for the members: sparse ones, or with all of their space.
+fn new_files(arguments: &CreateArguments, specs: &[MemberSpec], size: Bytes) -> Result<NewFiles, Failure> {
+    if arguments.allocate {
+        return NewFiles::make_filled("--file-size", specs, size);
+    }
+    NewFiles::make(specs, size)
+}
+
 /// Raw drives have no metadata. They are opened to check that this is possible, and are recorded.
 fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberSpec]) -> Outcome {
     let only_for_arrays = [
@@ -378,7 +386,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
     }
     let (files, members) = match arguments.file_size {
         Some(size) if arguments.dry_run => (NewFiles::check(specs, size).map(|()| None)?, Vec::new()),
-        Some(size) => (Some(NewFiles::make(specs, size)?), open_every(specs, options(Use::ReadExclusive))?),
+        Some(size) => (Some(new_files(arguments, specs, size)?), open_every(specs, options(Use::ReadExclusive))?),
         None => {
             check_there(specs)?;
             (None, open_every(specs, options(Use::ReadExclusive))?)

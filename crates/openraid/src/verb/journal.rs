@@ -96,7 +96,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
     let specs = specs(&arguments.devices)?;
     let controller = context.registry.controller()?;
     let files = match arguments.size {
-        Some(size) => Some(NewFiles::make_filled(&specs, size)?),
+        Some(size) => Some(NewFiles::make_filled("--size", &specs, size)?),
         None => None,
     };
     let members = open_every(&specs, options(Use::Exclusive))?;

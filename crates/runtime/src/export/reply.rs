@@ -117,6 +117,7 @@ impl Exports {
             ReplyStatus::IoError => (NbdError::InputOutput, "the array has lost these data, or cannot reach them"),
             ReplyStatus::OutOfRange if request.command.is_write() => (NbdError::NoSpace, "beyond the end of the array"),
             ReplyStatus::OutOfRange => (NbdError::Invalid, "beyond the end of the array"),
+            ReplyStatus::NoSpace => (NbdError::NoSpace, "the storage of a member is full"),
             ReplyStatus::ReadOnly => (NbdError::NotPermitted, "the array does not take writes"),
             ReplyStatus::Offline => (NbdError::ShuttingDown, "the array is stopped"),
         };

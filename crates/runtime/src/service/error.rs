@@ -42,6 +42,7 @@ impl fmt::Display for ServiceError {
             Self::Request(ReplyStatus::Ok) => write!(f, "the request succeeded"),
             Self::Request(ReplyStatus::IoError) => write!(f, "the array has lost these data, or cannot reach them"),
             Self::Request(ReplyStatus::OutOfRange) => write!(f, "the request reaches beyond the end of the array"),
+            Self::Request(ReplyStatus::NoSpace) => write!(f, "the storage of a member is full"),
             Self::Request(ReplyStatus::ReadOnly) => write!(f, "the array does not take writes"),
             Self::Request(ReplyStatus::Offline) => write!(f, "the array is stopped"),
         }

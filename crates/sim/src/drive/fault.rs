@@ -97,6 +97,8 @@ pub struct Faults {
     /// There is no space left for these sectors, as in a sparse file on a full file system: a write to any of them is
     /// refused.
     pub no_space: Option<(DriveLba, Sectors)>,
+    /// There is not room for everything.
+    pub room: Option<super::Room>,
     /// Every discard ends with this error, carried out in part or not at all.
     pub discards: Option<DriveError>,
     /// Every flush fails, and unflushed writes are in doubt from then on.

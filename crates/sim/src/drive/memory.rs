@@ -349,6 +349,17 @@ impl MemoryDrive {
         if self.faults.no_space.is_some_and(overlaps) {
             return Err(DriveError::NoSpace);
         }
+        let grows = command.op != DriveOp::Discard;
+        let room = self.faults.room.as_mut().filter(|_| grows);
+        if let Some(parts) = room.and_then(|room| room.refuse(command.lba, command.len)) {
+            let whole = Cached { sequence: 0, lba: command.lba, len: command.len, content };
+            let room = self.faults.room.take();
+            let written = parts.into_iter().try_for_each(|(lba, len)| {
+                self.write(&DriveCommand { lba, len, ..*command }, whole.part(lba, len).content, fua)
+            });
+            self.faults.room = room;
+            return written.and(Err(DriveError::NoSpace));
+        }
         // A write that fails may still have changed the medium.
         let refused = self.faults.write_over(command.lba, command.len);
         let mut written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };

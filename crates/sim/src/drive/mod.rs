@@ -4,6 +4,7 @@ pub mod fault;
 pub mod image;
 pub mod memory;
 pub mod null;
+pub mod room;
 
 use openraid_core::events::DriveInfo;
 use openraid_units::{BlockSize, Nanos, Sectors};
@@ -12,6 +13,7 @@ use crate::random::Random;
 pub use fault::{Defect, Faults, Late, Silent, Trap, Wrong};
 pub use image::{Fresh, Image};
 pub use memory::MemoryDrive;
+pub use room::Room;
 
 /// The answer time of a drive: a uniform random value, so that commands overtake each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

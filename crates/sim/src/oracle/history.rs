@@ -171,6 +171,7 @@ const fn why(status: ReplyStatus) -> &'static str {
         ReplyStatus::Ok => "well",
         ReplyStatus::IoError => "its data are not to be had",
         ReplyStatus::OutOfRange => "beyond the array's end",
+        ReplyStatus::NoSpace => "a member is full",
         ReplyStatus::ReadOnly => "the array takes no writes",
         ReplyStatus::Offline => "the array is not there",
     }

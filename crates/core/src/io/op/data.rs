@@ -134,6 +134,8 @@ pub(crate) enum Outcome {
     Fine,
     /// With this error.
     Failed(ReplyStatus),
+    /// With this error. The members of these slots refused a write of its rows, and stay in the array.
+    Unwritten(ReplyStatus, SlotSet),
     /// With this error, and one of its writes failed on a member that the array cannot do without.
     Torn(ReplyStatus),
 }
@@ -144,7 +146,7 @@ impl Outcome {
     pub(crate) const fn error(self) -> Option<ReplyStatus> {
         match self {
             Self::Fine => None,
-            Self::Failed(error) | Self::Torn(error) => Some(error),
+            Self::Failed(error) | Self::Unwritten(error, _) | Self::Torn(error) => Some(error),
         }
     }
 }
@@ -172,6 +174,8 @@ pub(crate) struct BackgroundData {
     pub(in crate::io) task: Option<TaskUnit>,
     /// Is the replacement of that slot filled, not its member?
     pub(in crate::io) replace: bool,
+    /// A repair that writes back what its member holds.
+    pub(in crate::io) is_rewrite: bool,
     /// The sector of the rows in work that is checked singly, counted from the first; `None` while the rows are checked
     /// as a whole.
     pub(in crate::io) sector: Option<u32>,
@@ -188,7 +192,12 @@ pub(crate) struct TaskUnit {
 
 impl BackgroundData {
     pub(crate) const fn new(remade: SlotSet, task: Option<TaskUnit>, replace: bool) -> Self {
-        Self { remade, task, replace, sector: None, corrected: 0 }
+        Self { remade, task, replace, is_rewrite: false, sector: None, corrected: 0 }
+    }
+
+    /// The same for a repair that writes back what its member holds.
+    pub(crate) const fn rewriting(self) -> Self {
+        Self { is_rewrite: true, ..self }
     }
 
     /// Sectors of the rows in work that a check or repair corrected.

@@ -1,0 +1,162 @@
+//! Members whose storage is full: a thin volume, or a sparse file on a full file system.
+//!
+//! ```text
+//!               a write is refused                    that place was written
+//!   Enough --------------------------> Short -----------------------------------> Healing --> Enough
+//!                                      | ^ every ROOM_PAUSE that place                |
+//!                                      +-+ is written again as it is                  +--> ranges recorded as bad
+//!                                                                                         are repaired
+//! ```
+//!
+//! Such a member keeps its place, because all that was written to it is there. Writes that need room end with an error, and
+//! others continue. Meanwhile parity is written before data (`io/refit.rs`). There is room again when a write over the end
+//! of the refused one succeeds: one of a host, or one of a repair that rewrites what the member holds there.
+
+use openraid_units::{Instant, Sectors, SetId};
+
+use super::bad::BadRange;
+use super::set::{Member, Set};
+use super::sets::Sets;
+use crate::actions::NoticeKind;
+use crate::admin::MemberState;
+use crate::call::Call;
+use crate::controller::Wake;
+use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
+use crate::slots::SlotSet;
+
+/// See the module header.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Room {
+    Enough,
+    /// Some member is full. At `look` its place is tried again.
+    Short {
+        look: Instant,
+    },
+    /// Ranges that were recorded as bad are repaired. At `look` the next ones are, if fewer than `entries` are left.
+    Healing {
+        look: Instant,
+        entries: usize,
+    },
+}
+
+impl Member {
+    /// Is its storage full?
+    pub(crate) const fn is_full(&self) -> bool {
+        self.lacks_room.is_some()
+    }
+}
+
+impl Set {
+    /// Is the storage of a member full?
+    #[inline(always)]
+    pub(crate) const fn is_short_of_room(&self) -> bool {
+        matches!(self.room, Room::Short { .. })
+    }
+
+    /// Can every row be read without parity, and has every member room as far as is known?
+    #[inline(always)]
+    pub(crate) fn writes_rows_at_once(&self) -> bool {
+        !self.has_bad && !self.is_short_of_room() && self.in_sync == SlotSet::first_n(self.slots())
+    }
+
+    /// The time at which members are tried again.
+    pub(crate) const fn room_look(&self) -> Option<Instant> {
+        match self.room {
+            Room::Enough => None,
+            Room::Short { look } | Room::Healing { look, .. } => Some(look),
+        }
+    }
+
+    fn bad_entries(&self) -> usize {
+        self.members.iter().filter(|member| member.state == MemberState::InSync).map(|m| m.bad.ranges().len()).sum()
+    }
+}
+
+impl Sets {
+    /// A working member has no room for a write of this range. It stays.
+    pub(crate) fn note_no_room(&mut self, (id, index): (SetId, u32), refused: BadRange, call: &mut Call) {
+        let now = call.now();
+        let set = self.get_mut(id);
+        let most = ROOM_PROBE.min(Sectors(u64::from(set.rows_max)));
+        let member = set.member_mut(index);
+        let (slot, drive, is_new) = (member.slot(), member.drive, !member.is_full());
+        let len = refused.len.min(most);
+        let at = refused.at + (refused.len - len);
+        member.lacks_room = Some(BadRange { at, len });
+        if !set.is_short_of_room() {
+            set.room = Room::Short { look: now + ROOM_PAUSE };
+            self.look_at(now + ROOM_PAUSE, Wake::Background);
+        }
+        if is_new {
+            call.notice(self, (id, slot), Some(drive), NoticeKind::NoRoom);
+        }
+    }
+
+    /// A write of this range has succeeded: if its member had no room there, it has room again.
+    pub(crate) fn note_room(&mut self, (id, index): (SetId, u32), written: BadRange, call: &mut Call) {
+        let now = call.now();
+        let set = self.get_mut(id);
+        let member = set.member_mut(index);
+        let (slot, drive) = (member.slot(), member.drive);
+        let is_over = |place: BadRange| written.at <= place.at && place.at + place.len <= written.at + written.len;
+        if !member.lacks_room.is_some_and(is_over) {
+            return;
+        }
+        member.lacks_room = None;
+        set.end_shortage(now);
+        self.look();
+        call.notice(self, (id, slot), Some(drive), NoticeKind::RoomAgain);
+    }
+
+    /// Try the members that had no room, and repair what was recorded as bad meanwhile.
+    pub(crate) fn pump_room(&mut self, id: SetId, now: Instant) {
+        let set = self.get_mut(id);
+        match set.room {
+            Room::Short { look } if look <= now => {
+                set.forget_full_leavers(now);
+                if !set.is_short_of_room() {
+                    return;
+                }
+                set.room = Room::Short { look: now + ROOM_PAUSE };
+                for index in 0..set.members.len() {
+                    let member = &self.get(id).members[index];
+                    if let (Some(place), Some(slot)) = (member.lacks_room, member.slot()) {
+                        self.want_rewrite(id, slot, place.at, place.len);
+                    }
+                }
+            }
+            Room::Healing { look, entries } if look <= now => {
+                let left = set.bad_entries();
+                let goes_on = left > 0 && left < entries;
+                set.room = if goes_on { Room::Healing { look: now + ROOM_PAUSE, entries: left } } else { Room::Enough };
+                for index in (0..set.members.len()).filter(|_| goes_on) {
+                    let Some(slot) = self.get(id).members[index].slot() else { continue };
+                    for number in 0..self.get(id).members[index].bad.ranges().len() {
+                        let range = self.get(id).members[index].bad.ranges()[number];
+                        self.want_repair(id, slot, range.at, range.len);
+                    }
+                }
+            }
+            Room::Enough | Room::Short { .. } | Room::Healing { .. } => {}
+        }
+    }
+}
+
+impl Set {
+    /// Members that have left the array need no room.
+    fn forget_full_leavers(&mut self, now: Instant) {
+        for member in &mut self.members {
+            if member.state != MemberState::InSync {
+                member.lacks_room = None;
+            }
+        }
+        self.end_shortage(now);
+    }
+
+    /// If no member is full any more, what was recorded as bad is repaired.
+    fn end_shortage(&mut self, now: Instant) {
+        if self.members.iter().all(|member| !member.is_full()) {
+            self.room = Room::Healing { look: now, entries: usize::MAX };
+        }
+    }
+}

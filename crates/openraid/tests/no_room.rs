@@ -1,0 +1,93 @@
+//! Sparse members on a file system that becomes full while hosts write: nothing that was acknowledged is lost, no member
+//! fails, and everything works again when there is room.
+
+mod support;
+
+use std::fs;
+
+use support::client::Client;
+use support::guest::Small;
+use support::{Lab, FLUSH, READ, WRITE};
+
+const CHUNK: u64 = 64 << 10;
+/// Two blocks of data are in each of these rows, or one copy of each.
+const ROWS: u64 = 30;
+/// NBD's number for a lack of room.
+const NO_SPACE: u32 = 28;
+
+/// An array of sparse files, half of which is written before the file system becomes full. False if the test ran in a guest.
+fn fill_and_make_room(name: &str, test: &str, create: &str, members: &[&str]) -> bool {
+    let lab = Lab::new(name);
+    let Some(small) = Small::mount(&lab.folder, "32M", test) else { return false };
+    lab.drives(members, 64);
+    lab.line(&format!("create data {create} --chunk 64K --assume-clean {}", members.join(" "))).expect(0);
+    let mut server = lab.serve(&["data"]);
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    let (first, second) = (|row: u64| row * 2 * CHUNK, |row: u64| (row * 2 + 1) * CHUNK);
+    for row in 0..ROWS {
+        assert_eq!(client.ask(WRITE, first(row), &[b'A'; 4096]), 0);
+    }
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    small.fill();
+    let ends: Vec<u32> = (0..ROWS).map(|row| client.ask(WRITE, second(row), &[b'B'; 4096])).collect();
+    assert!(ends.iter().all(|end| [0, NO_SPACE].contains(end)), "{create}: {ends:?}");
+    let refused = ends.iter().filter(|end| **end == NO_SPACE).count();
+    assert!(refused > 0, "{create}: nothing was refused");
+    for row in 0..ROWS {
+        assert_eq!(client.ask(READ, first(row), &[0; 4096]), 0, "{create}: block {row} is there");
+    }
+    let full = lab.show("data");
+    assert_eq!(full["health"], "optimal", "{create}");
+    let text = full["members"].as_array().expect("members").iter().find_map(|member| member["full"].as_str());
+    let mount = lab.folder.canonicalize().expect("a folder");
+    assert!(text.expect("one is full").ends_with(&format!("at {}", mount.display())), "{text:?}");
+    server.wait_for_news("NoRoom", 1);
+    fs::remove_file(lab.path("filler")).expect("it filled the file system");
+    let is_well = |member: &serde_json::Value| member["full"].is_null() && member["bad_ranges"] == 0;
+    lab.wait_for("data", |array| array["members"].as_array().expect("members").iter().all(is_well));
+    for row in 0..ROWS {
+        assert_eq!(client.ask(WRITE, second(row), &[b'B'; 4096]), 0, "{create}: there is room");
+    }
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0, "{create}");
+    lab.line("check data --follow").expect(0);
+    server.wait_for_news("RoomAgain", 1);
+    server.stop();
+    let image = lab.line("copy-out data").expect(0).out;
+    for (place, byte) in (0..ROWS).flat_map(|row| [(first(row), b'A'), (second(row), b'B')]) {
+        let at = usize::try_from(place).expect("a small array");
+        assert!(image[at..at + 4096].iter().all(|own| *own == byte), "{create}: at {place}");
+    }
+    true
+}
+
+#[test]
+fn a_raid_5_of_sparse_files_loses_nothing_on_a_full_file_system() {
+    let test = "a_raid_5_of_sparse_files_loses_nothing_on_a_full_file_system";
+    for (number, policy) in ["resync", "bitmap", "ppl"].into_iter().enumerate() {
+        let create = format!("--level 5 --consistency-policy {policy}");
+        if !fill_and_make_room(&format!("no-room-{number}"), test, &create, &["a", "b", "c"]) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_raid_6_of_sparse_files_loses_nothing_on_a_full_file_system() {
+    let test = "a_raid_6_of_sparse_files_loses_nothing_on_a_full_file_system";
+    fill_and_make_room("no-room-double", test, "--level 6", &["a", "b", "c", "d"]);
+}
+
+#[test]
+fn allocated_members_take_every_write_on_a_full_file_system() {
+    let lab = Lab::new("allocated-members");
+    let test = "allocated_members_take_every_write_on_a_full_file_system";
+    let Some(small) = Small::mount(&lab.folder, "48M", test) else { return };
+    lab.line("create data --level 5 --assume-clean --file-size 8M --allocate a b c").expect(0);
+    small.fill();
+    let server = lab.serve(&["data"]);
+    let mut client = Client::open(&lab.path("nbd.sock"), "data");
+    for number in 0..7_u64 {
+        assert_eq!(client.ask(WRITE, number << 20, &vec![7; 1 << 20]), 0, "all of it has room");
+    }
+    server.stop();
+}
