@@ -60,6 +60,7 @@ const CONSTANT: &[(&str, &str)] = &[
     ("limits.ops_max", "small, so that it is full in every run"),
     ("limits.commands_max", "the least table of commands that the engine accepts"),
     ("limits.drives_max", "a run has fewer drives"),
+    ("limits.position_interval", "a run does not last long enough: journal_older.rs has short ones"),
     ("limits.trace_entries", "the engine never reads them"),
 ];
 
