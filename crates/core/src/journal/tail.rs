@@ -408,7 +408,7 @@ mod tests {
         assert_eq!((tail.sequence, tail.position), (4, RingSector(3 * 1024)));
         assert!(!own.end_round() && own.log.used == 5 * 1024, "the superblocks are not durable");
         own.writing.begin();
-        (0..2).for_each(|_| _ = own.writing.advance(1));
+        (0..2).for_each(|_| _ = own.writing.advance(1, 1));
         assert!(own.end_round() && own.round.is_idle() && !own.end_round());
         assert_eq!((own.log.first, own.log.used, own.is_short(), own.counters.rounds), (4, 2 * 1024, false, 1));
         assert_eq!(own.plan_round(u64::MAX), None, "entry 4 is needed");

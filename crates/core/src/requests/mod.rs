@@ -172,7 +172,7 @@ impl Requests {
             (self.admit(request), if request.kind == RequestKind::Read { Way::READ } else { Way::WRITE });
         let len = request.len;
         let cut = Cut { start: request.offset.get(), offset: self.table[index].cut_piece(len), len };
-        self.pieces.put(Piece::cut(index, cut, openraid_units::Bytes(512), run, way)).index
+        self.pieces.put(Piece::cut(index, cut, Bytes(512), run, way)).index
     }
 
     /// The pieces that are in work, at most `max` of them, for a list of all that is in work.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use openraid_format::{ForeignKind, JournalSuperblock, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES};
 use openraid_lab::run::write_atomically;
 use openraid_lab::target::Choice;
-use openraid_runtime::member::{MemberSpec, Place, ProbedMember};
+use openraid_runtime::member::{Look, MemberSpec, Place, ProbedMember};
 use openraid_runtime::service::random_uuid;
 use openraid_sys::next_data;
 use serde::{Deserialize, Serialize};
@@ -206,7 +206,9 @@ fn of_another_journal(probed: &ProbedMember, controller: Uuid) -> Option<String>
 
 /// The contents of a device: a known signature, or any byte other than zero at the positions that are read.
 fn not_blank(probed: &ProbedMember) -> Result<Option<String>, Failure> {
-    if !probed.look.is_blank() {
+    // Data without a name is looked for below, which says its exact place.
+    let Look { foreign, superblock, superblock_error, .. } = &probed.look;
+    if !foreign.signatures.is_empty() || superblock_error.is_some() || superblock.is_some() {
         return Ok(Some(format!("it holds {}", contents(probed))));
     }
     if matches!(probed.spec.place, Place::Remote(_)) {
