@@ -77,8 +77,8 @@ flaws! {
     DiscardTrusted = "discard-trusted", "a stripe is discarded although a member promises no zeroes";
     /// Addresses have 64 bits.
     AddressCut = "address-cut", "commands of operations go to the lower 32 bits of their address";
-    /// A repair changes what is known to be wrong.
-    RepairGuesses = "repair-guesses", "a repair that knows no wrong member writes parity or copies anew";
+    /// A repair changes sectors although no member is known to be wrong.
+    RepairGuesses = "repair-guesses", "a repair that knows no wrong member writes parity or copies again";
     /// A check of a degraded double parity compares the parity that is left.
     DegradedCheckBlind = "degraded-check-blind", "a check compares nothing while a member is missing";
     /// A set is optimal when the superblocks say so.

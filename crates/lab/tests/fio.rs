@@ -110,7 +110,7 @@ struct Kind {
     sizes: BTreeMap<u64, f64>,
     /// The largest number that divides all positions.
     unit: u64,
-    /// Share of those that begin where the one before ended.
+    /// Share of requests that begin where the request before ended.
     sequential: f64,
     first: u64,
     end: u64,
@@ -243,7 +243,7 @@ fn the_depth_is_the_one_that_fio_keeps() {
         let json: serde_json::Value =
             serde_json::from_str(text_out.find('{').map_or("", |at| &text_out[at..])).expect("JSON");
         let levels = json["jobs"][0]["iodepth_level"].as_object().expect("levels");
-        // Percent of the requests that were sent when so many were outstanding.
+        // Percent of the requests that were sent at that number of outstanding requests.
         let deepest = levels.iter().filter(|(_, share)| share.as_f64().is_some_and(|share| share > 50.0));
         let deepest: Vec<&str> = deepest.map(|(level, _)| level.as_str()).collect();
         match job(&text, "a") {

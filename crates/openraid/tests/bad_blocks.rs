@@ -56,7 +56,7 @@ fn equal_logs_on_two_members_are_named_read_past_and_cleared() {
         let copy = lab.line("copy-out --skip-bad pb").expect(7);
         copy.out.chunks(512).zip(data.chunks(512)).filter(|(ours, right)| ours != right).count() * 512
     };
-    // Of two members in a row of three, one or two hold data: 136 sectors at least.
+    // One or two of two members in a row of three hold data: 136 sectors at least.
     assert!(lost >= 136 * 512, "{lost}");
     let doctor = lab.line("doctor m0 m1 m2").expect(2);
     let [m0, m1, m2] = ["m0", "m1", "m2"].map(|name| lab.path(name).display().to_string());

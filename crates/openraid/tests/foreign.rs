@@ -67,7 +67,7 @@ fn has_wipefs() -> bool {
     found
 }
 
-/// `create` names what is on `f0`, and changes nothing.
+/// `create` names the content of `f0`, and changes nothing.
 fn is_refused(lab: &Lab, name: &str, maker: &str) {
     let before = lab.fingerprints(&["f0"]);
     let ran = lab.line("create x --level 1 f0 missing");
@@ -127,7 +127,7 @@ fn what_real_tools_made_is_named_as_wipefs_names_it_and_gone_after_an_overwritin
 
 /// Bytes without a name are no free space, for no verb that would write over them.
 #[test]
-fn data_that_nobody_knows_is_not_overwritten_by_any_verb() {
+fn data_without_a_name_is_not_overwritten_by_any_verb() {
     let lab = Lab::new("foreign-unknown");
     let unknown = "data that openraid does not know";
     for at in [700, 3 * MIB + 5, DRIVE - 1] {

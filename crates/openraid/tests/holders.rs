@@ -47,7 +47,7 @@ fn race(lab: &Lab, first: &[&str], second: &[&str]) -> Server {
         if let Some(place) = started.iter_mut().position(ended) {
             break place;
         }
-        assert!(std::time::Instant::now() < until, "{first:?} and {second:?}: nobody loses");
+        assert!(std::time::Instant::now() < until, "{first:?} and {second:?}: no server loses");
         std::thread::sleep(std::time::Duration::from_millis(10));
     };
     let (mut child, _) = started.remove(loser);
@@ -56,7 +56,7 @@ fn race(lab: &Lab, first: &[&str], second: &[&str]) -> Server {
     assert_eq!(child.wait().expect("own child").code(), Some(65), "{first:?} and {second:?}: {said}");
     assert!(said.contains("busy: process ") && said.contains("(openraid) uses it; stop that first"), "{said}");
     let (winner, _) = started.remove(0);
-    Server::of(winner).unwrap_or_else(|line| panic!("{first:?} and {second:?}: nobody serves: {line}"))
+    Server::of(winner).unwrap_or_else(|line| panic!("{first:?} and {second:?}: no server serves: {line}"))
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn an_array_with_a_member_that_another_program_holds_does_not_start_without_it()
     let lab = mirror("held");
     let before = lab.fingerprints(&["d0", "d1"]);
     let held = File::open(lab.path("d1")).expect("it is there");
-    held.lock().expect("nobody has it");
+    held.lock().expect("it is free");
     let (path, own) = (lab.path("d1"), std::process::id());
     let words = [format!("array data: busy: {}: locked by process {own} (", path.display()), "stop that first".into()];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -135,7 +135,7 @@ fn a_service_starts_an_array_by_itself_when_its_member_is_released() {
     let lab = mirror("released");
     lab.configure("");
     let held = File::open(lab.path("d1")).expect("it is there");
-    held.lock().expect("nobody has it");
+    held.lock().expect("it is free");
     let mut server = lab.serve_configured();
     assert_eq!(server.ready["arrays"].as_array().map(Vec::len), Some(0));
     held.unlock().expect("it is locked");
@@ -171,7 +171,7 @@ fn a_nested_array_is_used_by_one_process_and_not_without_a_held_member_of_a_span
         winner.stop();
     }
     let held = File::open(lab.path("e4")).expect("it is there");
-    held.lock().expect("nobody has it");
+    held.lock().expect("it is free");
     let (code, said) = end(serve(&lab, "one.sock", &["--degraded", "data"]));
     assert_eq!(code, Some(65), "{said}");
     assert!(said.contains("busy: ") && said.contains("e4: locked by process"), "{said}");

@@ -81,7 +81,7 @@ fn a_write_mostly_member_is_read_only_where_no_other_copy_can_be() {
     assert_eq!(shares(&lab, "wm", &["a0"]), [READS]);
     server.stop();
     assert!(superblock(&lab, "a0").device_flags == DeviceFlags::WRITE_MOSTLY, "the flag is lost");
-    assert!(superblock(&lab, "a0").events > 2, "it was written anew");
+    assert!(superblock(&lab, "a0").events > 2, "it was written again");
 }
 
 #[test]

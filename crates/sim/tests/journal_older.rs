@@ -96,10 +96,10 @@ fn an_older_copy_of_the_journal_is_refused_by_name_and_the_right_one_is_taken_af
             let right = images(&machine, &machine.devices);
             let seen = seen(&machine).expect("a session is on");
             let seen = seen.entry;
-            assert!(seen <= copies.last().expect("many").0 + 64, "only what is durable");
+            assert!(seen <= copies.last().expect("many").0 + 64, "only durable entries");
             let members = bytes(&machine);
             for (end, copy) in &copies {
-                // What is lost in the power cut may have been the last entry of the copy.
+                // The entry that the power cut loses may have been the last entry of the copy.
                 if *end >= seen {
                     within += 1;
                     continue;

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_name_has_one_holder_until_it_is_dropped_and_the_holder_is_named() {
         let name = format!("openraid-test-{}", std::process::id());
-        let first = NameLock::take(&name, Nanos::ZERO).expect("nobody has it");
+        let first = NameLock::take(&name, Nanos::ZERO).expect("it is free");
         let refused = NameLock::take(&name, Nanos::ZERO).expect_err("it is held");
         let NameError::Held { owner } = &refused else { panic!("{refused}") };
         assert!(owner.starts_with(&format!("process {} (", std::process::id())), "{owner}");
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn many_questions_fill_the_queue_of_the_holder_and_change_nothing_else() {
         let name = format!("openraid-asked-{}", std::process::id());
-        let _first = NameLock::take(&name, Nanos::ZERO).expect("nobody has it");
+        let _first = NameLock::take(&name, Nanos::ZERO).expect("it is free");
         let mut unnamed = 0;
         for _ in 0..1100 {
             let refused = NameLock::take(&name, Nanos::ZERO).expect_err("it is held");

@@ -26,7 +26,7 @@ pub fn memory_file(bytes: u64) -> io::Result<File> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and belongs to nobody else.
+    // SAFETY: the descriptor is new and has no other owner.
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(bytes)?;
     Ok(file)

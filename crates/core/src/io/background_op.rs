@@ -148,7 +148,7 @@ impl Sets {
                 let source = if op.background().replace && write.minus(readable).is_empty() {
                     write.first()
                 } else if set.is_consistent(at.get(), (at + rows).get()) {
-                    // Of equal copies, the one of a member that is not write-mostly.
+                    // The copy of a member that is not write-mostly, if copies are equal.
                     let preferred = mirror.copies(at).map(|copy| copy.slot);
                     let mut preferred = preferred.filter(|slot| readable.minus(set.write_mostly()).contains(*slot));
                     preferred.next().or(first)

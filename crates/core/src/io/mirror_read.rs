@@ -4,7 +4,7 @@
 //! first 0. Background work is ignored, because it gives way. With long queues the present position does not predict
 //! where the head will be at a read's turn. Then each copy keeps to a region of its own, the one that it read recently.
 //!
-//! A member that is write-mostly in md's superblock is read only where no other copy can be. Where copies may differ, the
+//! A member that is write-mostly in md's superblock is read only if no other copy can be read. If copies may differ, the
 //! first copy is read in any case, because a resync takes it for the right one.
 //!
 //! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are

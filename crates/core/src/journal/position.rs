@@ -139,7 +139,7 @@ impl Journal {
     }
 
     /// Tell a set how far the log has come, for its next superblocks.
-    pub(super) fn tell_position(&mut self, sets: &mut Sets, id: SetId) {
+    pub(super) fn trace_position(&mut self, sets: &mut Sets, id: SetId) {
         let set = sets.get_mut(id);
         let Some(share) = set.journal.share() else { return };
         if self.superblock.as_ref().is_some_and(|own| own.journal == share.uuid) {

@@ -476,7 +476,7 @@ impl Journal {
     /// Advance the session of a set; true if something has changed.
     pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
         let Others { sets, call, .. } = with;
-        self.tell_position(sets, id);
+        self.trace_position(sets, id);
         let recorded = sets.record_position(id, call.now(), call.limits().position_interval);
         let set = sets.get(id);
         let own = match set.journal.state {
@@ -490,7 +490,7 @@ impl Journal {
                 if self.writing.is_durable(generation) && !self.is_epoch_pending() =>
             {
                 sets.get_mut(id).journal.reached = Reached::from(self.position());
-                self.tell_position(sets, id);
+                self.trace_position(sets, id);
                 return sets.mark_session(id, share, call.now());
             }
             SetState::Settling | SetState::Entering(..) => return false,

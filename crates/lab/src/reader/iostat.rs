@@ -59,7 +59,7 @@ struct Reports {
     devices: BTreeMap<String, Seen>,
     /// Number of reports so far; the last is the present one.
     count: u64,
-    /// Number of those that cover the time since the start of the machine.
+    /// Number of reports that cover the time since the start of the machine.
     since_start: u64,
     /// Does the present one?
     is_since_start: bool,

@@ -1,4 +1,4 @@
-//! What else is on a drive: signatures of other software, or bytes that nobody names. Never writes.
+//! What else is on a drive: signatures of other software, or bytes without a name. Never writes.
 //!
 //! libblkid names the signatures. It is asked by `wipefs`, a program of every Linux with util-linux, in a process of its own:
 //! what it makes of hostile bytes cannot harm this one. It sees a sparse copy of the drive's ends in memory, so that
@@ -17,7 +17,7 @@ use openraid_units::{Bytes, DriveLba, Sectors};
 
 use super::probe::{read_range, ProbeError, Read, ALIGN};
 
-/// Where `wipefs` is. Users have no sbin in their path.
+/// The places of `wipefs`. Users have no sbin in their path.
 const PROGRAMS: [&str; 3] = ["/usr/sbin/wipefs", "/sbin/wipefs", "wipefs"];
 /// Maximum number of signatures in the list of one drive. A ZFS label alone has more than a hundred.
 const SIGNATURES_MAX: usize = 512;

@@ -154,13 +154,13 @@ impl fmt::Display for Scenario {
             write!(f, ", a journal of {} on {devices}", journal.ring.bytes().readable())?;
         }
         if self.extras.beside {
-            f.write_str(", a second array beside it")?;
+            f.write_str(", a second array next to it")?;
         }
         if self.extras.mixed {
             f.write_str(", drives of different kinds")?;
         }
         if !self.extras.far.is_zero() {
-            f.write_str(", data behind the first 2 TiB of each drive")?;
+            f.write_str(", data after the first 2 TiB of each drive")?;
         }
         if self.junk {
             f.write_str(", used drives")?;

@@ -152,7 +152,7 @@ impl Sections {
         Ok(())
     }
 
-    /// All jobs. Of jobs with the same name none can be chosen.
+    /// All jobs. Jobs with the same name cannot be chosen.
     fn all(mut self) -> Vec<FioSection> {
         for at in 0..self.done.len() {
             let name = &self.done[at].name;

@@ -11,7 +11,7 @@ use openraid_format::{ArrayState, JournalReached, Superblock, Uuid};
 use super::find::FoundDevices;
 use super::{JournalRequest, JournalStartError};
 
-/// Who knows of a journal.
+/// The places that know of a journal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Witness {
     /// The superblock of this member.
@@ -32,7 +32,7 @@ impl fmt::Display for Witness {
     }
 }
 
-/// How far a journal had come, as somebody knows.
+/// How far a journal had come, as one of these places knows.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Seen {
     /// The journal.
@@ -41,7 +41,7 @@ pub struct Seen {
     pub set: Option<Uuid>,
     /// How far.
     pub reached: JournalReached,
-    /// Who knows it.
+    /// The place that knows it.
     pub witness: Witness,
 }
 

@@ -83,7 +83,7 @@ pub enum JournalStartError {
         devices: String,
         /// How far it has come, and how far it had come.
         older: OlderLog,
-        /// Who knows that.
+        /// The place that knows that.
         witness: Witness,
     },
     /// A device did not answer for this long.
@@ -127,31 +127,9 @@ impl fmt::Display for JournalStartError {
                 write_remedy(f, device, whole, *is_alone)
             }
             Self::Mirrors { devices, error } => write!(f, "journal on {devices}: {error}"),
-            Self::OtherMissing { device, mirror } => write!(
-                f,
-                "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing. It may hold \
-                 acknowledged writes that this one lacks. Name both (--journal twice). If the other device is lost for good, \
-                 and was not used alone before that, use this one with --journal-alone"
-            ),
-            Self::NotTheOther { device, unfinished } => write!(
-                f,
-                "journal {device}: {unfinished} did not finish joining it. The journal was used with another device last, which \
-                 may hold acknowledged writes that {device} lacks. Name that device in place of {unfinished}. If it is lost for \
-                 good, and was not used alone before that, use {device} with --journal-alone"
-            ),
-            Self::LeftBehind(devices) => write!(
-                f,
-                "journal {devices}: the journal was used later on another device, which may hold acknowledged writes that this \
-                 one lacks. Name that device. If it is lost for good, use this one with --journal-alone"
-            ),
-            Self::OlderCopy { devices, older, witness: Witness::Registry } => write!(
-                f,
-                "journal {devices}: this log ends at entry {}, and the registry knows of entry {}: it is an older copy of the \
-                 journal, or the registry is of another time than the journal and the arrays. Name the device that was used last. \
-                 If no array is newer than this copy, use it with --journal-alone",
-                older.ends.entry, older.seen.entry
-            ),
-            Self::OlderCopy { devices, older, witness } => write!(f, "journal {devices}, compared with {witness}: {older}"),
+            Self::OtherMissing { .. } | Self::NotTheOther { .. } | Self::LeftBehind(_) | Self::OlderCopy { .. } => {
+                self.write_newer(f)
+            }
             Self::Io { device, why } => write!(f, "journal {device}: {why}"),
             Self::JoinRefused { device, error } => write!(f, "journal {device}: {error}"),
             Self::Silent(device, limit) => {
@@ -188,6 +166,40 @@ impl fmt::Display for JournalStartError {
     }
 }
 impl std::error::Error for JournalStartError {}
+
+impl JournalStartError {
+    /// A journal that is newer is or may be elsewhere.
+    fn write_newer(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherMissing { device, mirror } => write!(
+                f,
+                "journal {device}: this is copy {mirror} of a journal on two devices, and the other one is missing. It may hold \
+                 acknowledged writes that this one lacks. Name both (--journal twice). If the other device is lost for good, \
+                 and was not used alone before that, use this one with --journal-alone"
+            ),
+            Self::NotTheOther { device, unfinished } => write!(
+                f,
+                "journal {device}: {unfinished} did not finish joining it. The journal was used with another device last, which \
+                 may hold acknowledged writes that {device} lacks. Name that device in place of {unfinished}. If it is lost for \
+                 good, and was not used alone before that, use {device} with --journal-alone"
+            ),
+            Self::LeftBehind(devices) => write!(
+                f,
+                "journal {devices}: the journal was used later on another device, which may hold acknowledged writes that this \
+                 one lacks. Name that device. If it is lost for good, use this one with --journal-alone"
+            ),
+            Self::OlderCopy { devices, older, witness: Witness::Registry } => write!(
+                f,
+                "journal {devices}: this log ends at entry {}, and the registry knows of entry {}: it is an older copy of the \
+                 journal, or the registry is of another time than the journal and the arrays. Name the device that was used last. \
+                 If no array is newer than this copy, use it with --journal-alone",
+                older.ends.entry, older.seen.entry
+            ),
+            Self::OlderCopy { devices, older, witness } => write!(f, "journal {devices}, compared with {witness}: {older}"),
+            _ => unreachable!("the caller has asked for these variants"),
+        }
+    }
+}
 
 fn write_remedy(f: &mut fmt::Formatter<'_>, device: &str, whole: &str, is_alone: bool) -> fmt::Result {
     if is_alone {

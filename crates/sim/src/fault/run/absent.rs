@@ -69,7 +69,7 @@ impl Run<'_> {
         let plan = assemble::plan(&candidates, AssembleOptions::default());
         let names: Vec<String> = chosen.iter().map(|(_, drive)| self.name(*drive)).collect();
         self.log(|| format!("  not there: {}", names.join(", ")));
-        // A drive that was out of the set may call itself a member of an older one, and nobody contradicts it.
+        // A drive that was out of the set may call itself a member of an older one, and no other drive contradicts it.
         let is_full = |drive: DriveId| full.iter().any(|(_, own)| *own == drive);
         let others = candidates.iter().any(|candidate| !is_full(candidate.drive));
         let is_taken = plan.is_ok();

@@ -1,4 +1,4 @@
-//! A second array beside the array of the run: it has the same journal, the same cache and the same pool. No drive of
+//! A second array next to the array of the run: it has the same journal, the same cache and the same pool. No drive of
 //! it fails, so nothing of it may ever be lost, whatever becomes of the other array.
 
 use openraid_core::admin::{AdminCommand, Session as JournalSession};

@@ -25,7 +25,7 @@ impl Run<'_> {
     pub(super) fn judge_rest(&mut self) -> Done {
         for set in 0..self.sets.len() {
             self.judge_name(set, false)?;
-            if !self.is_claimed_consistent(set) {
+            if !self.claims_consistency(set) {
                 continue;
             }
             let misfits = self.misfits(set);
@@ -36,7 +36,7 @@ impl Run<'_> {
         self.judge_beside_members()
     }
 
-    fn is_claimed_consistent(&mut self, number: usize) -> bool {
+    fn claims_consistency(&mut self, number: usize) -> bool {
         let set = &mut self.sets[number];
         set.suspect_what_went_wrong(&self.world);
         let set = &self.sets[number];
@@ -246,7 +246,7 @@ impl Run<'_> {
             _ => set.has_parity(),
         };
         let fits = compares
-            && self.is_claimed_consistent(number)
+            && self.claims_consistency(number)
             && !missing.is_empty()
             && self.sets[number].geometry.is_redundant_without(missing)
             && !self.is_anything_wrong()

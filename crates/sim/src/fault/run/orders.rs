@@ -71,7 +71,7 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            false => Err(self.lost(format!("the array has a name that nobody gave it: {:?}", superblock.set_name))),
+            false => Err(self.lost(format!("the array has a name that no command gave it: {:?}", superblock.set_name))),
         }
     }
 
