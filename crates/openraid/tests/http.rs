@@ -141,7 +141,7 @@ fn an_array_is_planned_and_made_and_the_stripe_map_tells_where_a_byte_is() {
     web.post("/api/v1/arrays", &input.to_string()).expect(201);
     let made = lab.wait_for("more", |array| array["survives"] == 2);
     assert_eq!(plan["size_bytes"], made["size_bytes"]);
-    assert!(plan["command"].as_str().expect("a line").starts_with("openraid create more --level 6 --chunk 64K"));
+    assert!(plan["command"].as_str().expect("a line").starts_with("openraid create --level 6 --chunk 64K more "));
     // What stands on the members now is not overwritten without a word.
     let again = json!({"name": "third", "level": "6", "chunk": "64K", "members": members});
     let status = web.post("/api/v1/arrays", &again.to_string()).status;

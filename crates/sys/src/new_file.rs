@@ -93,7 +93,7 @@ mod tests {
     fn a_file_system_that_takes_no_files_answers_as_it_does_to_the_file_itself() {
         for folder in ["/proc", "/proc/self", "/sys", "/dev/pts"] {
             let folder = Path::new(folder);
-            let made = std::fs::File::create_new(folder.join("openraid-new-file"));
+            let made = File::create_new(folder.join("openraid-new-file"));
             let wanted = made.expect_err("no file can be made there").raw_os_error();
             assert_eq!(check_new_file(folder, 1).unwrap_err().raw_os_error(), wanted, "{}", folder.display());
         }

@@ -88,8 +88,11 @@ const COUNTED: &[(&str, Counted)] = &[
     ("check-degraded", Action::CheckDegraded),
 ];
 
+/// The word of an action that has details, and whether an action is of that kind.
+type Detailed = (&'static str, fn(Action) -> bool);
+
 /// Actions with other details.
-const DETAILED: &[(&str, fn(Action) -> bool)] = &[
+const DETAILED: &[Detailed] = &[
     ("wait", |action| matches!(action, Action::Wait(_))),
     ("silence", |action| matches!(action, Action::Silence(_))),
     ("reconnect", |action| matches!(action, Action::Reconnect(_))),
