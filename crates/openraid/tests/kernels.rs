@@ -136,7 +136,7 @@ fn the_field_stays_where_hosts_would_see_smaller_blocks_or_a_member_would_keep_i
     lab.line("update --for-kernels-before 6.18 d0").refused(64, &["6.19"]);
     lab.line("update --for-kernels-before 6.19 ram:16M").refused(64, &["memory"]);
     let server = lab.serve(&["data"]);
-    lab.line(&format!("{PLAN} --yes")).refused(65, &["locked by process"]);
+    lab.line(&format!("{PLAN} --yes")).refused(65, &["busy: process", "stop that first"]);
     server.stop();
     assert_eq!(blocks(&lab, &MEMBERS), [512; 4]);
     lab.line("update --for-kernels-before 6.19 d0 d1 d2 --yes --degraded").expect(0);

@@ -146,7 +146,7 @@ CPU3 (sda):
         assert_eq!(found.digest(), plain.digest());
         let line = "8,0 3 7 0.4 697 Q W 8 + 8";
         assert_eq!(read(&format!("{bare}{line}\n")).unwrap().records().len(), 4);
-        for text in [format!("{bare}{line}"), format!("{TEXT}").replace("CPU3", &format!("{line}\nCPU3"))] {
+        for text in [format!("{bare}{line}"), TEXT.replace("CPU3", &format!("{line}\nCPU3"))] {
             assert!(read(&text).unwrap_err().to_string().contains("it was cut off"), "{text}");
         }
     }

@@ -417,8 +417,8 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
             same(&plain.replace("avg-cpu: ", &format!("{stamp}\navg-cpu: ")));
         }
         same(&plain.replace("avg-cpu:  %user\n          1.00\n\n", ""));
-        same(&plain.replace(&values[..], &values.replace('.', ",")));
-        same(&plain.replace(&values[..], &values.replace(".00", "")));
+        same(&plain.replace(values, &values.replace('.', ",")));
+        same(&plain.replace(values, &values.replace(".00", "")));
         same(&plain.trim_end().replace('\n', "\r\n"));
         // -y: the first report is left out by iostat, and a blank line more begins the output.
         same(&recording(full, &[&format!("vda {values}\n")]).replace("\n\navg", "\n\n\navg"));
