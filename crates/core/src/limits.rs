@@ -126,7 +126,7 @@ pub struct Limits {
     pub background_skips_max: u32,
     /// Maximum size of a piece of a request that writes zeroes without a payload.
     pub range_piece_bytes_max: Bytes,
-    /// Maximum time until the superblocks of a set say how far its journal has come, while the journal grows.
+    /// Maximum time until the superblocks of a set say how far its journal has come, while the journal grows. `Nanos(u64::MAX)`: no limit.
     pub position_interval: Nanos,
     /// Maximum number of media errors of one member that are repaired before the member fails.
     pub media_errors_max: u32,
@@ -202,7 +202,7 @@ impl Limits {
             drives_max: 32,
             rows_max: Sectors::kib(16),
             // Simulations that want it choose an interval.
-            position_interval: Nanos::from_secs(1 << 30),
+            position_interval: Nanos(u64::MAX),
             trace_entries: 64,
             ..Self::default()
         }

@@ -375,7 +375,7 @@ fn an_array_that_is_served_already_is_said_to_be() {
     for names in [&["data"][..], &["d0", "d1"]] {
         let socket = lab.path("other.sock").display().to_string();
         let line = [&["serve", "--nbd-unix", &socket][..], names].concat();
-        lab.run(&line).refused(65, &["data is served already: `openraid show data`", "locked by"]);
+        lab.run(&line).refused(65, &["data is served already: `openraid show data`", "busy: process"]);
     }
     assert_eq!(lab.show("data")["health"], "optimal");
     server.stop();

@@ -114,7 +114,8 @@ impl SetJournal {
     /// When the superblocks are to say how far the log has come, if they do not say it and the session is on.
     pub(crate) fn position_due(&self, interval: Nanos) -> Option<Instant> {
         let own = &self.reached;
-        (self.is_on() && own.now.entry > own.recorded).then_some(own.at + interval)
+        // A time that never comes is no deadline: the driver would not rest.
+        (self.is_on() && own.now.entry > own.recorded).then_some(own.at + interval).filter(|due| *due < Instant::NEVER)
     }
 }
 
