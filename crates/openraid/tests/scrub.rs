@@ -278,7 +278,7 @@ fn before_the_first_sync_nothing_is_said_to_survive_a_loss_and_a_member_fails_on
     for name in ["d0", "d1", "d2"] {
         support::write_at(&lab.path(name), 2 << 20, &noise(u64::from(name.as_bytes()[1]), 30 << 20));
     }
-    lab.line("create data --level 5 --chunk 64K d0 d1 d2 --yes").expect(0);
+    lab.line("create data --level 5 --chunk 64K d0 d1 d2 --yes --overwrite").expect(0);
     lab.line("doctor data").expect(0).says(&["parity not in sync: a resync", "it starts optimal, parity not in sync"]);
     let server = lab.serve(&["data"]);
     lab.line("pause data").expect(0);

@@ -21,6 +21,8 @@ use super::probe::{read_range, ProbeError, Read, ALIGN};
 const PROGRAMS: [&str; 3] = ["/usr/sbin/wipefs", "/sbin/wipefs", "wipefs"];
 /// Maximum number of signatures in the list of one drive. A ZFS label alone has more than a hundred.
 const SIGNATURES_MAX: usize = 512;
+/// What is read at once of an end of a drive that cannot be read as a whole.
+const PART: Sectors = Sectors::kib(256);
 /// Bytes that are compared with zeroes at once.
 const BLOCK: usize = 4096;
 
@@ -98,12 +100,13 @@ pub struct Foreign {
 pub(super) fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Foreign, ProbeError> {
     let size = capacity.bytes();
     let head = Bytes(size.get().min(FOREIGN_HEAD.get()));
-    let head = read_range(DriveLba(0), head.sectors_floor(), capacity, read)?;
+    let (head, bad_head) = read_end(DriveLba(0), head.sectors_floor(), capacity, read)?;
     let tail = Bytes(size.get().min(FOREIGN_TAIL.get()));
     let start = (size - tail).round_down(ALIGN.bytes());
-    let tail = read_range(DriveLba(start.sectors_floor().get()), (size - start).sectors_floor(), capacity, read)?;
+    let tail_lba = DriveLba(start.sectors_floor().get());
+    let (tail, bad_tail) = read_end(tail_lba, (size - start).sectors_floor(), capacity, read)?;
     let stretches = [Stretch { start: Bytes::ZERO, bytes: &head }, Stretch { start, bytes: &tail }];
-    let data_at = stretches.iter().find_map(first_data);
+    let data_at = stretches.iter().find_map(first_data).or(bad_head).or(bad_tail);
     let own = detect_foreign(size, &stretches);
     let own = own.list().iter().map(|finding| Signature { kind: SignatureKind::Own(finding.kind), at: finding.at });
     let mut signatures: Vec<Signature> = own.collect();
@@ -117,6 +120,34 @@ pub(super) fn look(capacity: Sectors, read: &mut Read<'_>) -> Result<Foreign, Pr
         signatures.extend(new);
     }
     Ok(Foreign { signatures, data_at })
+}
+
+/// Reads one end of a drive. A part that cannot be read is left out and counts as data: a drive with a bad sector may be a
+/// member. Returns the bytes, and the place of the first such part. The first part has to be readable.
+fn read_end(
+    lba: DriveLba,
+    len: Sectors,
+    capacity: Sectors,
+    read: &mut Read<'_>,
+) -> Result<(Vec<u8>, Option<Bytes>), ProbeError> {
+    if let Ok(bytes) = read_range(lba, len, capacity, read) {
+        return Ok((bytes, None));
+    }
+    let (mut bytes, mut bad) = (Vec::new(), None);
+    let mut done = Sectors::ZERO;
+    while done < len {
+        let (at, part) = (DriveLba(lba.0 + done.get()), PART.min(len - done));
+        match read_range(at, part, capacity, read) {
+            Ok(read) => bytes.extend_from_slice(&read),
+            Err(error) if done == Sectors::ZERO => return Err(error),
+            Err(_) => {
+                bytes.resize(bytes.len() + usize::try_from(part.bytes().get()).expect("a small part"), 0);
+                bad = bad.or(Some(Bytes(at.0 * 512)));
+            }
+        }
+        done = done + part;
+    }
+    Ok((bytes, bad))
 }
 
 /// The first block of a stretch that is not zero.
