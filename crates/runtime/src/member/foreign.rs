@@ -21,7 +21,7 @@ use super::probe::{read_range, ProbeError, Read, ALIGN};
 const PROGRAMS: [&str; 3] = ["/usr/sbin/wipefs", "/sbin/wipefs", "wipefs"];
 /// Maximum number of signatures in the list of one drive. A ZFS label alone has more than a hundred.
 const SIGNATURES_MAX: usize = 512;
-/// What is read at once of an end of a drive that cannot be read as a whole.
+/// Length of one read of an end that cannot be read as a whole.
 const PART: Sectors = Sectors::kib(256);
 /// Bytes that are compared with zeroes at once.
 const BLOCK: usize = 4096;
