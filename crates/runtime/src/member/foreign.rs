@@ -145,7 +145,7 @@ fn read_end(
                 bad = bad.or(Some(Bytes(at.0 * 512)));
             }
         }
-        done = done + part;
+        done += part;
     }
     Ok((bytes, bad))
 }
