@@ -85,6 +85,10 @@ fn renew(words: &[String]) -> Result<(), String> {
     let old = read(file)?;
     for seed in number(first)?..=number(last)? {
         let drawn = if old.scenario.aimed { Scenario::aimed(seed) } else { Scenario::draw(seed) };
+        // A bounded run has none of the faults that only unbounded runs have.
+        if drawn.mode != old.scenario.mode {
+            continue;
+        }
         let scenario = Scenario { seed, steps: drawn.steps, ..old.scenario.clone() };
         let kept = Kept { scenario, ..old.clone() };
         if kept.missed(&report(&kept.scenario, None).counts).is_empty() {
