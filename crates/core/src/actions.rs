@@ -271,6 +271,8 @@ pub enum NoticeKind {
     },
     /// Its data cannot be read any more.
     Failed,
+    /// It had failed, and works again: the members were only out of reach.
+    Returned,
     /// A drive did not answer in time.
     Timeout,
     /// Acknowledged writes were still in the cache and could not be written.

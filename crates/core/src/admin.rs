@@ -177,6 +177,14 @@ pub enum AdminCommand {
         /// Also if rows that are not in sync yet need it.
         unsynced: bool,
     },
+    /// A member that was out of reach answers again, and has everything that it acknowledged. If its array failed for
+    /// lack of such members, it works again when enough of them are back.
+    Return {
+        /// Which array.
+        array: ArrayId,
+        /// Which drive of it.
+        drive: DriveId,
+    },
     /// Take a faulty member or a spare out of the array.
     Remove {
         /// Which array.

@@ -61,6 +61,7 @@ impl NoticeKind {
             Self::RowMismatch(_) => "RowMismatch",
             Self::Degraded { .. } => "DegradedArray",
             Self::Failed => "FailedArray",
+            Self::Returned => "ArrayReturned",
             Self::Timeout => "Timeout",
             Self::DirtyLost { .. } => "DirtyLost",
             Self::JournalDegraded => "JournalDegraded",
@@ -97,6 +98,9 @@ impl NoticeKind {
             Self::ResyncFinished => "resync is finished",
             Self::ResyncAborted => "resync aborted",
             Self::Failed => "FAILED: its data cannot be read; see `openraid doctor` for what can be done",
+            Self::Returned => {
+                "it works again: its members were only out of reach, and have every write that was acknowledged"
+            }
             Self::Timeout => "a command was not answered in time",
             Self::FlushFailed => {
                 "a flush, or a write of a superblock, failed on this member, which the array needs: every flush fails \

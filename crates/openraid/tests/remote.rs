@@ -2,7 +2,8 @@
 
 mod support;
 
-use support::{noise, Lab, WRITE};
+use support::client::Client;
+use support::{noise, Lab, FLUSH, WRITE};
 
 #[test]
 fn an_array_over_remote_members_is_made_filled_served_and_loses_one() {
@@ -88,4 +89,54 @@ fn the_outage_and_the_return_of_a_remote_member_are_reported() {
         "{back}"
     );
     drive.stop();
+}
+
+/// Two members are on one server, which is away for longer than commands wait.
+#[test]
+fn an_array_with_two_members_on_a_server_that_was_away_works_again_by_itself() {
+    const BLOCK: u64 = 64 << 10;
+    let far = Lab::new("far-away-too-long");
+    far.drives(&["x", "y"], 16);
+    far.line("create drives --level jbod x y").expect(0);
+    let drives = far.serve(&["drives"]);
+    let arrays = drives.ready["arrays"].as_array().expect("arrays").clone();
+    let uris: Vec<&str> = arrays.iter().map(|array| array["addresses"][0].as_str().expect("an address")).collect();
+    let near = Lab::new("near-too-long");
+    near.drives(&["a", "b"], 16);
+    near.run(&["create", "data", "--level", "5", "--chunk", "64K", "--assume-clean", uris[0], "a", uris[1], "b"])
+        .expect(0);
+    let mut server = near.serve(&["data"]);
+    let mut client = Client::open(&near.path("nbd.sock"), "data");
+    let mut image = vec![None; 300];
+    let write = |client: &mut Client, image: &mut Vec<Option<u8>>, block: usize, byte: u8| {
+        let answer = client.ask(WRITE, block as u64 * BLOCK, &[byte; 4096]);
+        // A write that was refused may have been done.
+        image[block] = (answer == 0).then_some(byte);
+        answer
+    };
+    (0..100).for_each(|block| assert_eq!(write(&mut client, &mut image, block, 1), 0));
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    // These are not flushed when the server goes away.
+    (50..150).for_each(|block| assert_eq!(write(&mut client, &mut image, block, 2), 0));
+    drives.kill();
+    // Commands wait for 30 s, then the array fails, and others end at once.
+    let ends: Vec<u32> = (140..160).map(|block| write(&mut client, &mut image, block, 3)).collect();
+    assert!(ends.iter().all(|end| *end != 0), "nothing is acknowledged: {ends:?}");
+    near.wait_for("data", |array| array["health"] == "failed");
+    let drives = far.serve(&["drives"]);
+    server.wait_for_news("ArrayReturned", 1);
+    (130..200).for_each(|block| assert_eq!(write(&mut client, &mut image, block, 4), 0));
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    near.wait_for("data", |array| array["health"] == "optimal" && array["task"].is_null());
+    near.line("check data --follow").expect(0);
+    let news = server.stop();
+    let texts: Vec<&str> = news.iter().filter_map(|line| line["news"]["text"].as_str()).collect();
+    assert!(texts.iter().any(|text| text.starts_with("data: it works again")), "{texts:#?}");
+    let found = near.line("copy-out data").expect(0).out;
+    for (block, byte) in image.iter().enumerate() {
+        let at = block * usize::try_from(BLOCK).expect("small");
+        let own = &found[at..at + 4096];
+        assert!(byte.is_none_or(|byte| own.iter().all(|own| *own == byte)), "block {block} is {byte:?}: {}", own[0]);
+    }
+    drives.stop();
 }

@@ -317,10 +317,12 @@ impl Bitmap {
         }
     }
 
-    /// All bits that are set now were set before this start: the members may differ there until a resync has passed.
+    /// All bits that are set now were set before this start, or before the set failed: the members may differ there until a resync has passed.
     pub(crate) fn mark_stale(&mut self) {
         for bit in 0..self.bits {
-            self.parts[index(bit)].stale = self.is_set(bit);
+            let stale = self.is_set(bit);
+            let part = &mut self.parts[index(bit)];
+            (part.stale, part.quiet, part.clearing) = (stale, false, false);
         }
         self.stale_bits = self.set_bits;
     }

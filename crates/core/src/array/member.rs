@@ -11,9 +11,12 @@
 //!                      v Remove
 //!                  (outside)
 //! ```
+//!
+//! A failed set may take back members whose failure is not recorded: see [`revival`](super::revival).
 
 use openraid_units::{Instant, SetId, Slot};
 
+use super::revival::{Comeback, Remains};
 use super::set::{Life, Seat, Trust};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
@@ -52,6 +55,8 @@ impl Sets {
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Failing(reason);
         let replaced = if let Seat::Replaces(slot) = entry.seat { Some(slot) } else { None };
+        let was_full = state == MemberState::InSync && replaced.is_none();
+        entry.comeback = if was_full { Comeback::after(reason) } else { Comeback::No };
         if let Some(slot) = replaced {
             entry.seat = Seat::Left(slot);
             set.places[slot.index()].end_replacement();
@@ -72,7 +77,7 @@ impl Sets {
         if was_filled {
             call.notice(self, (id, slot), None, NoticeKind::RebuildAborted(Fill::Rebuild));
         }
-        if state == MemberState::InSync && replaced.is_none() {
+        if was_full {
             self.forget_lost_copy(id);
             let tolerated = self.losses_tolerated(id);
             call.notice(self, (id, slot), Some(drive), NoticeKind::Degraded { tolerated });
@@ -120,6 +125,7 @@ impl Sets {
         let set = self.get_mut(id);
         let entry = &mut set.members[index as usize];
         entry.state = MemberState::Faulty(reason);
+        entry.comeback = Comeback::after(reason);
         let (slot, drive) = (entry.slot(), entry.drive);
         set.refresh();
         if set.is_redundant() {
@@ -140,6 +146,7 @@ impl Sets {
         if let Some(task) = set.tasks.take_finished_scrub() {
             set.end_scrub(&task, now);
         }
+        set.note_remains();
         set.life = Life::Failed;
         set.tasks.forget_repairs();
         self.signal(Signal::Ended(id));
@@ -148,6 +155,7 @@ impl Sets {
     /// started again, so that the content of these rows is not used.
     pub(crate) fn lose_rows(&mut self, id: SetId, call: &mut Call) {
         self.end_life(id, call.now());
+        self.get_mut(id).remains = Remains::Unfit;
         self.changed(id, Change::Life);
         self.signal(Signal::Changed);
         call.notice(self, (id, None), None, NoticeKind::Failed);
@@ -162,7 +170,7 @@ impl Sets {
         for index in 0..set.members.len() {
             let member = &mut set.members[index];
             let MemberState::Failing(reason) = member.state else { continue };
-            member.state = MemberState::Faulty(reason);
+            (member.state, member.comeback) = (MemberState::Faulty(reason), Comeback::No);
             let Some(slot) = member.slot() else { continue };
             member.seat = Seat::Left(slot);
             let place = &mut set.places[slot.index()];

@@ -6,6 +6,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
 
 use super::bad::{BadList, BadRange};
 use super::defects::Defects;
+use super::revival::Comeback;
 use super::set::{Counters, Life, Member, Seat, Trust};
 use super::sets::Sets;
 use super::table::Arrays;
@@ -15,12 +16,18 @@ use crate::call::Base;
 
 impl Arrays {
     pub(crate) fn set_of(&self, sets: &Sets, id: ArrayId) -> Result<SetId, AdminError> {
+        let set = self.direct_set_of(id)?;
+        match sets.get(set).life {
+            Life::Running => Ok(set),
+            Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
+        }
+    }
+
+    /// The same for an array in any state of its life.
+    pub(crate) fn direct_set_of(&self, id: ArrayId) -> Result<SetId, AdminError> {
         let array = self.find(id).ok_or(AdminError::NoSuchArray(id))?;
         match array.volume {
-            Volume::Direct(set) => match sets.get(set).life {
-                Life::Running => Ok(set),
-                Life::Starting | Life::Stopping | Life::Failed => Err(AdminError::Offline),
-            },
+            Volume::Direct(set) => Ok(set),
             Volume::Striped { .. } => {
                 Err(AdminError::NotPossible("this is a nested array: name the span that the member belongs to"))
             }
@@ -72,6 +79,7 @@ pub(crate) fn new_member(
         data_offset,
         bad: BadList::new(superblock.as_ref(), known_bad),
         lacks_room: None,
+        comeback: Comeback::No,
         superblock: superblock.map(Box::new),
         // Data that was written before this start may still be in the drive's cache.
         unflushed: true,

@@ -182,6 +182,15 @@ impl Metadata {
         self.failure
     }
 
+    /// The set works again after it had failed. The generation that was being written then may be on some members only,
+    /// so members are brought up first.
+    pub(crate) fn go_on(&mut self) {
+        assert_eq!(self.pending, 0, "no superblock is being written");
+        self.wave = Wave::Idle;
+        self.catch_up = true;
+        self.request_distrust();
+    }
+
     /// Devices that superblocks call members are absent. The next record leaves them at least two events behind, so
     /// that they are not taken for members when they return. Only the last generation marks them as faulty. If the
     /// power fails before that one, the next start sees that they are absent and counts again.

@@ -14,6 +14,7 @@ pub(crate) mod intent;
 pub(crate) mod member;
 pub(crate) mod membership;
 pub(crate) mod metadata;
+mod revival;
 mod room;
 mod roster;
 pub(crate) mod set;

@@ -13,6 +13,7 @@ use crate::array::bitmap::Bitmap;
 use crate::array::consistency::Consistency;
 use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
+use crate::array::revival::{Comeback, Remains};
 use crate::array::room::Room;
 use crate::array::sets::Changes;
 use crate::background::set_tasks::SetTasks;
@@ -46,6 +47,8 @@ pub(crate) struct Member {
     /// Number of flushes under way.
     pub(super) flushing: u32,
     pub(super) trust: Trust,
+    /// If it failed: may it be taken back as it was?
+    pub(super) comeback: Comeback,
     /// Number of defects since it was added, and where they are.
     pub(super) media_errors: u32,
     pub(super) defects: Defects,
@@ -194,6 +197,8 @@ pub(crate) struct Set {
     /// Changes since the operations that wait for the set were last called.
     pub(super) changes: Changes,
     pub(super) life: Life,
+    /// If it has failed: what it had then.
+    pub(super) remains: Remains,
     pub(super) geometry: Geometry,
     /// The largest logical block of its members.
     pub(super) block: BlockSize,
@@ -259,6 +264,7 @@ impl Set {
             array,
             changes: Changes::default(),
             life: Life::Running,
+            remains: Remains::Whole,
             block,
             rows_max,
             members: Vec::new(),

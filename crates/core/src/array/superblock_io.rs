@@ -234,8 +234,15 @@ impl Sets {
     }
 
     fn end_wave_if_done(&mut self, id: SetId, call: &mut Call) {
-        let metadata = self.get_mut(id).metadata.as_mut().expect("waves are of sets with metadata");
+        let set = self.get_mut(id);
+        let failed = set.has_failed();
+        let metadata = set.metadata.as_mut().expect("waves are of sets with metadata");
         if metadata.pending > 0 {
+            return;
+        }
+        if failed {
+            // Nothing is recorded any more: not even the failure of a member that this generation was for.
+            metadata.wave = Wave::Idle;
             return;
         }
         match metadata.wave {

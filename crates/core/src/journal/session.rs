@@ -380,7 +380,12 @@ impl Set {
     /// May a journal hold data for it? A running set without the mark has none. A set whose start ended with the loss of
     /// the journal has the mark.
     pub(crate) fn may_be_in_journal(&self) -> bool {
-        self.has_failed() || self.journal.has_session() || self.journal.marked().is_some()
+        self.has_failed() || self.is_in_journal()
+    }
+
+    /// Does it have a session, or superblocks that name a journal?
+    pub(crate) fn is_in_journal(&self) -> bool {
+        self.journal.has_session() || self.journal.marked().is_some()
     }
 
     /// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use openraid_config::SpareFor;
-use openraid_core::admin::{AdminCommand, MemberState};
+use openraid_core::admin::{AdminCommand, MemberState, MemberStatus};
 use openraid_format::{Superblock, Uuid};
 use openraid_runtime::member::{self, MemberSpec, ModelSpec, Place};
 use openraid_sys::Use;
@@ -27,7 +27,7 @@ use super::{Access, Server};
 use crate::departed::{note_return, Departed};
 use crate::kept::Readd;
 use crate::members::{options, spec};
-use crate::model::ArrayModel;
+use crate::model::{ArrayModel, HealthWord};
 use openraid_status::EventName;
 
 /// Interval of the search for drives.
@@ -122,11 +122,32 @@ impl Server {
         let Ok(arrays) = self.arrays() else { return news };
         for array in &arrays {
             let Ok(served) = self.find(&array.name) else { continue };
+            if array.health == HealthWord::Failed {
+                // Nothing can be added, but members that were out of reach may be back.
+                self.report_returned(&served);
+                continue;
+            }
             news.extend(self.look_for_members(array, &served));
             self.look_for_spares(array, &served);
         }
         news.extend(self.look_for_arrays());
         news
+    }
+
+    /// Tell the engine which members of a failed array are connected again. It tells the rest: see `NoticeKind::Returned`.
+    fn report_returned(&self, served: &Served) {
+        let Ok(status) = self.status() else { return };
+        for set in served.sets() {
+            let Ok(own) = set_status(&status, set) else { continue };
+            let has_left =
+                |member: &&MemberStatus| matches!(member.state, MemberState::Failing(_) | MemberState::Faulty(_));
+            for drive in own.members.iter().filter(has_left).filter_map(|member| member.drive) {
+                if status.drives.iter().any(|view| view.drive == drive && view.is_back) {
+                    // It is refused while commands are under way, or if the member may lack writes. The next look asks again.
+                    let _ = self.handle.admin(AdminCommand::Return { array: set, drive });
+                }
+            }
+        }
     }
 
     /// The drive's specification, if it is present and due for a try.

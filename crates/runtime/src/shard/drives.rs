@@ -54,6 +54,8 @@ pub struct DriveView {
     pub notes: Vec<String>,
     /// Why a remote member is not connected.
     pub trouble: Option<String>,
+    /// It is remote, connected, and has every write that it acknowledged.
+    pub is_back: bool,
     /// Its load.
     pub load: DriveLoad,
 }
@@ -232,13 +234,15 @@ impl Drives {
                 Way::Remote(remote) => remote.trouble().map(ToString::to_string),
                 Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
             };
+            let is_back = matches!(way, Way::Remote(remote) if remote.serves());
             let mut notes = notes.clone();
             if let Way::Paced(paced) = way {
                 notes.push(paced.lateness().to_string());
             }
             let load = DriveLoad::default();
             let names = names.clone();
-            Some(DriveView { drive, member: spec.text.clone(), info: *info, names, notes, trouble, load })
+            let member = spec.text.clone();
+            Some(DriveView { drive, member, info: *info, names, notes, trouble, is_back, load })
         })
     }
 

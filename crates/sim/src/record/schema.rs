@@ -205,6 +205,7 @@ choice!(AdminCommand {
     20 => ReleaseJournalDevice,
     21 => CountHosts { array },
     22 => Rename { array, name },
+    23 => Return { array, drive },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

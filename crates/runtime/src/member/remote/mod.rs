@@ -173,6 +173,11 @@ impl Remote {
     pub fn is_up(&self) -> bool {
         matches!(self.link, Link::Up(_))
     }
+    /// Is it connected, and has it every write that it acknowledged?
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        self.is_up() && self.lost.is_none() && matches!(self.stage, Stage::Serving)
+    }
     /// Failed attempts to reach the server since it was last reachable.
     #[must_use]
     pub fn failures(&self) -> u32 {

@@ -210,6 +210,7 @@ mod tests {
             names: crate::member::DeviceNames::default(),
             notes: Vec::new(),
             trouble: None,
+            is_back: false,
             load,
         }
     }

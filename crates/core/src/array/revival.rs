@@ -1,0 +1,182 @@
+//! A failed set works again: the members that it lost were only out of reach, and have everything that they acknowledged.
+//!
+//! ```text
+//!              the driver reports the member       enough of them are back, and the
+//!   Possible -------------------------------> Ready ------------------------------> in sync
+//!      |                                        |    operations of the set have ended
+//!      +----------------------------------------+--> No: its failure is recorded, and writes go on without it
+//! ```
+//!
+//! No write that a member lacks is acknowledged before the failure of that member is recorded on the others. So a member whose
+//! failure is not recorded lacks only writes that nothing has acknowledged. Such writes were torn when the set failed: like
+//! after a power cut, parity or copies are made to agree again. A degraded parity set cannot do that without the risk of
+//! wrong data, so it stays failed if a write was under way.
+
+use openraid_units::{ArrayId, DriveId, Sectors, SetId};
+
+use super::consistency::Consistency;
+use super::set::{Life, Member, Set, Trust};
+use super::sets::{Change, Sets, Signal};
+use crate::actions::{Actions, NoticeKind};
+use crate::admin::{AdminError, AdminOutcome, MemberState};
+use crate::call::Call;
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::reason::FailReason;
+use crate::slots::SlotSet;
+
+/// May a member that failed be taken back as it was?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Comeback {
+    /// No: it has not failed, or it lacks writes.
+    No,
+    /// It was in sync when it was out of reach.
+    Possible,
+    /// It is back, too.
+    Ready,
+}
+
+impl Comeback {
+    /// A member that was in sync fails for this reason.
+    pub(super) const fn after(reason: FailReason) -> Self {
+        match reason {
+            FailReason::Gone | FailReason::Timeout => Self::Possible,
+            _ => Self::No,
+        }
+    }
+}
+
+/// What a set has when it fails.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Remains {
+    /// No write was under way.
+    Whole,
+    /// Writes were under way, and may have been done in part.
+    Torn,
+    /// It was starting or stopping, or data is lost: it has to be started again.
+    Unfit,
+}
+
+impl Member {
+    /// It holds a slot, failed, and lacks nothing that was acknowledged.
+    fn may_come_back(&self) -> bool {
+        matches!(self.state, MemberState::Failing(_) | MemberState::Faulty(_)) && self.comeback != Comeback::No
+    }
+}
+
+impl Set {
+    /// It fails now: note what it has.
+    pub(super) fn note_remains(&mut self) {
+        let now = match self.life {
+            Life::Starting | Life::Stopping => Remains::Unfit,
+            Life::Running | Life::Failed if self.mark.has_writers() => Remains::Torn,
+            Life::Running | Life::Failed => Remains::Whole,
+        };
+        self.remains = self.remains.max(now);
+    }
+
+    /// The slots of members that are back.
+    fn slots_ready(&self) -> SlotSet {
+        let ready = self.members.iter().filter(|m| m.may_come_back() && m.comeback == Comeback::Ready);
+        ready.filter_map(Member::slot).collect()
+    }
+
+    /// Why it cannot work again without these slots, if it cannot.
+    fn bars_revival(&self, missing: SlotSet) -> Option<&'static str> {
+        let replaced = self.places.iter().any(|place| place.replacement().is_some());
+        let has_dirty = self.dirty.all() > 0 || self.dirty.has_failed();
+        match self.remains {
+            _ if self.is_busy() => Some("commands of the array are still under way; try again in a moment"),
+            Remains::Unfit => Some("the array failed while it was started or stopped; stop it, and serve it again"),
+            Remains::Torn if matches!(self.geometry, Geometry::Parity(_)) && !missing.is_empty() => {
+                Some("writes were under way while members were missing; stop the array, and see `openraid doctor`")
+            }
+            _ if self.is_durability_lost() => Some("a flush of a member failed; stop the array, and serve it again"),
+            _ if self.is_in_journal() || has_dirty || self.ppl.is_some() => {
+                Some("its journal, cache or partial parity log has data for it; stop the array, and serve it again")
+            }
+            _ if replaced => Some("a member was being replaced; stop the array, and serve it again"),
+            Remains::Whole | Remains::Torn => None,
+        }
+    }
+
+    /// Torn writes: what they touched may not agree.
+    fn distrust_torn(&mut self) {
+        let is_all = matches!(self.consistency, Consistency::Below { only_marked: false, .. });
+        self.consistency = Consistency::Below { to: Sectors::ZERO, only_marked: self.bitmap.is_some() && !is_all };
+        if let Some(bitmap) = &mut self.bitmap {
+            bitmap.mark_stale();
+        }
+    }
+}
+
+impl Sets {
+    /// Let a failed set work again if enough of its members are back.
+    fn revive(&mut self, id: SetId, call: &mut Call) -> Result<(), &'static str> {
+        let set = self.get_mut(id);
+        let ready = set.slots_ready();
+        let missing = set.missing().minus(ready);
+        if !set.has_failed() || !set.geometry.survives(missing) {
+            return Ok(());
+        }
+        if let Some(why) = set.bars_revival(missing) {
+            return Err(why);
+        }
+        for member in set.members.iter_mut().filter(|member| member.may_come_back()) {
+            match (member.comeback, member.state) {
+                (Comeback::Ready, _) => {
+                    (member.state, member.comeback) = (MemberState::InSync, Comeback::No);
+                    // The flush of its last writes may have failed, and so may a write of its bad-block log.
+                    member.unflushed = true;
+                    member.bad.dirty |= !member.bad.ranges().is_empty();
+                }
+                // Its failure is recorded now.
+                (_, MemberState::Faulty(reason)) => member.state = MemberState::Failing(reason),
+                _ => {}
+            }
+        }
+        if set.remains == Remains::Torn {
+            set.distrust_torn();
+        }
+        set.remains = Remains::Whole;
+        set.mark.keep();
+        if let Some(bitmap) = &mut set.bitmap {
+            bitmap.touch_all();
+        }
+        set.metadata.as_mut().expect("only redundant sets fail").go_on();
+        set.refresh();
+        set.enter(Life::Running);
+        self.changed(id, Change::Life);
+        self.changed(id, Change::Marks);
+        self.signal(Signal::Changed);
+        call.notice(self, (id, None), None, NoticeKind::Returned);
+        Ok(())
+    }
+}
+
+impl Controller {
+    /// A member that was out of reach answers again, and has everything that it acknowledged.
+    pub(crate) fn admin_return(
+        &mut self,
+        array: ArrayId,
+        drive: DriveId,
+        actions: &mut Actions,
+    ) -> Result<AdminOutcome, AdminError> {
+        let id = self.arrays.direct_set_of(array)?;
+        if self.arrays.find(array).is_some_and(|own| own.is_stopping()) {
+            return Err(AdminError::Offline);
+        }
+        let set = self.sets.get_mut(id);
+        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        let member = set.member_mut(index);
+        if !member.may_come_back() || member.trust != Trust::Sound {
+            return Err(AdminError::NotPossible("the member has not failed, or may lack writes: add it again"));
+        }
+        if self.base.channels.outstanding(drive) > 0 {
+            return Err(AdminError::CommandsOutstanding(drive));
+        }
+        member.comeback = Comeback::Ready;
+        let done = self.sets.revive(id, &mut Call::new(&mut self.base, actions));
+        done.map(|()| AdminOutcome::Done).map_err(AdminError::NotPossible)
+    }
+}
