@@ -30,6 +30,7 @@ mod redfish;
 mod state;
 
 pub use auth::role::Role;
+pub use auth::tokens::RevokeError;
 pub use auth::users::Users;
 pub use controller::{
     Controller, Creation, Done, EventModel, OfferModel, PlanModel, Refusal, ScheduleInput, SettingModel,

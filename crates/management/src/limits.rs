@@ -50,15 +50,17 @@ pub const SESSIONS_MAX: usize = 64;
 pub const SESSION_IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// A session lasts no longer.
 pub const SESSION_TIME_MAX: Duration = Duration::from_secs(12 * 60 * 60);
+/// The idle times of sessions are saved when they are this old: a restart takes an idle session up at most this much too long.
+pub const SESSIONS_SAVE_INTERVAL: Duration = Duration::from_secs(60);
 /// One-time links at once.
 pub const LINKS_MAX: usize = 8;
 /// Maximum age of a one-time link.
 pub const LINK_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 /// Users.
 pub const USERS_MAX: usize = 64;
-/// The file of users.
-pub const USERS_FILE_BYTES_MAX: u64 = 256 << 10;
-/// Wrong passwords of one address before it has to wait.
+/// Tokens that last.
+pub const TOKENS_MAX: usize = 64;
+/// Wrong passwords of one user from one address before it has to wait.
 pub const WRONG_PASSWORDS_MAX: u32 = 5;
 /// How long it has to wait.
 pub const WRONG_PASSWORD_WAIT: Duration = Duration::from_secs(60);

@@ -8,6 +8,7 @@ use openraid_status::ArrayModel;
 
 use crate::auth::sessions::Sessions;
 use crate::auth::token::secret;
+use crate::auth::tokens::Tokens;
 use crate::auth::users::Users;
 use crate::controller::{Controller, Refusal};
 use crate::http::rate::Rates;
@@ -23,6 +24,8 @@ pub struct State {
     pub users: Users,
     /// Sessions and one-time links.
     pub sessions: Sessions,
+    /// Tokens that last.
+    pub tokens: Tokens,
     /// Requests by address.
     pub rates: Rates,
     /// Host names by which clients may come, besides addresses and the machine's own name.
@@ -54,6 +57,10 @@ pub struct Parts {
     pub controller: Arc<dyn Controller>,
     /// Users.
     pub users: Users,
+    /// Sessions and one-time links.
+    pub sessions: Sessions,
+    /// Tokens that last.
+    pub tokens: Tokens,
     /// Host names.
     pub names: Vec<String>,
     /// Connections are encrypted.
@@ -67,13 +74,14 @@ pub struct Parts {
 }
 
 impl State {
-    /// A state without sessions.
+    /// A state at the start.
     pub fn new(parts: Parts) -> Self {
-        let Parts { controller, users, names, is_tls, is_loopback, metrics_md, drives } = parts;
+        let Parts { controller, users, sessions, tokens, names, is_tls, is_loopback, metrics_md, drives } = parts;
         Self {
             controller,
             users,
-            sessions: Sessions::default(),
+            sessions,
+            tokens,
             rates: Rates::default(),
             names,
             is_tls,

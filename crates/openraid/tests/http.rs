@@ -256,20 +256,66 @@ fn users_have_passwords_and_roles_in_a_file_that_others_cannot_read() {
     web.ask_with("PATCH", "/api/v1/users/olaf", Some(r#"{"locked":true}"#), &[]).expect(200);
     assert_eq!(olaf.get("/api/v1/arrays").status, 401);
     sign("olaf", "battery staple").refused(401, &["wrong"]);
-    for _ in 0..4 {
+    for _ in 0..5 {
         sign("ann", "wrong password").refused(401, &["wrong"]);
     }
     let late = sign("ann", "correct horse");
     late.refused(429, &["wait"]);
     assert_eq!(late.header("retry-after"), Some("60"));
-    // A restart asks for the password again, and prints no link any more.
+    // After a restart there is no link, and a session goes on.
     server.stop();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("own file");
     lab.line("serve data --http 127.0.0.1:0 --nbd 127.0.0.1:0").refused(74, &["mode is 644", "chmod 600"]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("own file");
     let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
     assert_eq!(server.ready["login"], Value::Null);
-    assert_eq!(Web { host: Web::at(&server.ready["console"]).host, ..web.clone() }.get("/api/v1/arrays").status, 401);
+    let again = Web { host: Web::at(&server.ready["console"]).host, ..web.clone() };
+    assert_eq!(again.get("/api/v1/session").expect(200).json()["by_link"], true);
+    again.ask_with("DELETE", "/api/v1/session", None, &[]).expect(204);
+    assert_eq!(again.get("/api/v1/arrays").status, 401);
+    server.stop();
+}
+
+#[test]
+fn a_token_lasts_over_a_crash_until_it_is_revoked_and_metrics_take_a_password() {
+    let lab = array("http-tokens");
+    let (server, web) = serve(&lab, &[]);
+    web.post(
+        "/api/v1/users",
+        &json!({"name": "ann", "role": "Administrator", "password": "correct horse"}).to_string(),
+    )
+    .expect(201);
+    lab.line("login --name backup").refused(64, &["--token"]);
+    lab.line("login --token --name a/b").refused(65, &["letters, digits"]);
+    let secret = lab.line("login --token --name backup --role Operator").expect(0).text().trim().to_owned();
+    lab.line("login --token --name backup").refused(65, &["backup already"]);
+    let made = web.post("/api/v1/tokens", r#"{"name": "scrape", "role": "ReadOnly"}"#).expect(201).json();
+    let listed = web.get("/api/v1/tokens").expect(200);
+    assert!(!listed.text().contains(&secret), "a secret is shown once");
+    let names: Vec<Value> =
+        listed.json()["tokens"].as_array().expect("a list").iter().map(|t| t["name"].clone()).collect();
+    assert_eq!(names, ["backup", "scrape"]);
+    let file = lab.path("state/openraid/registry.json.management/tokens.json");
+    assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
+    assert!(!fs::read_to_string(&file).expect("text").contains(&secret[9..]), "only digests are stored");
+    server.kill();
+
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    let at =
+        |token: &str| Web { host: Web::at(&server.ready["console"]).host, token: Some(token.into()), ..web.clone() };
+    let (backup, scrape) = (at(&secret), at(made["token"].as_str().expect("a token")));
+    backup.post("/api/v1/arrays/data/pause", "{}").expect(200);
+    backup.get("/api/v1/users").refused(403, &["Administrator"]);
+    scrape.get("/metrics").expect(200);
+    scrape.post("/api/v1/arrays/data/resume", "{}").refused(403, &["token scrape has ReadOnly"]);
+    assert_eq!(at(&format!("{secret}0")).get("/api/v1/arrays").status, 401);
+    lab.line("login --revoke backup").expect(0);
+    assert_eq!(backup.get("/api/v1/arrays").status, 401);
+    lab.line("login --revoke backup").refused(65, &["there are: scrape"]);
+    // ann:correct horse, and ann:wrong horse.
+    let nobody = Web { token: None, ..backup.clone() };
+    let basic = |words: &str| nobody.ask_with("GET", "/metrics", None, &[("Authorization", words)]).status;
+    assert_eq!((basic("Basic YW5uOmNvcnJlY3QgaG9yc2U="), basic("Basic YW5uOndyb25nIGhvcnNl")), (200, 401));
     server.stop();
 }
 

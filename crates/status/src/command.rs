@@ -198,6 +198,14 @@ pub enum Command {
         /// A token for scripts in place of the link.
         #[serde(default)]
         token: bool,
+        /// The token gets this name, and lasts until it is revoked.
+        #[serde(default)]
+        name: Option<String>,
+    },
+    /// Revoke a token that lasts.
+    RevokeToken {
+        /// Its name.
+        name: String,
     },
     /// Read the configuration file again.
     Reload,
@@ -251,10 +259,12 @@ impl Command {
                     format!("journal attach {}", device.as_deref().unwrap_or("the device that was dropped")),
                 ));
             }
-            Self::Login { role, token } => {
+            Self::Login { role, token, name } => {
                 let what = if *token { "token" } else { "link" };
-                return Some((None, format!("a {what} to sign in as {role} was made")));
+                let name = name.as_ref().map_or(String::new(), |name| format!(" with the name {name}"));
+                return Some((None, format!("a {what}{name} to sign in as {role} was made")));
             }
+            Self::RevokeToken { name } => return Some((None, format!("the token {name} was revoked"))),
             _ => return None,
         };
         Some((Some(array), what))

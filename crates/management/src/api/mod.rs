@@ -9,6 +9,7 @@ mod openapi;
 pub mod session;
 pub mod stream;
 pub mod support;
+mod tokens;
 pub mod users;
 pub mod version;
 
@@ -208,6 +209,11 @@ pub const ROUTES: &[Route] = &[
     )
     .gives::<EventModel>()
     .asked(&["after"]),
+    route(Get, "/api/v1/tokens", ADMINISTER, "All tokens that last.", tokens::all).gives::<tokens::TokensModel>(),
+    route(Post, "/api/v1/tokens", ADMINISTER, "Make a token that lasts until it is revoked.", tokens::make)
+        .takes::<tokens::NewToken>()
+        .gives::<tokens::TokenModel>(),
+    route(Delete, "/api/v1/tokens/{token}", ADMINISTER, "Revoke a token.", tokens::revoke),
     route(Get, "/api/v1/users", ADMINISTER, "All users.", users::all).gives::<users::UsersModel>(),
     route(Post, "/api/v1/users", ADMINISTER, "Add a user.", users::add).takes::<users::NewUser>(),
     route(Patch, "/api/v1/users/{user}", ADMINISTER, "Change a user.", users::change).takes::<users::ChangeUser>(),

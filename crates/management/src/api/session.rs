@@ -53,16 +53,16 @@ fn model(request: &Request, session: &Session, token: Option<String>) -> Session
 /// The user with this name and password.
 ///
 /// # Errors
-/// They do not fit, or too many of this address did not.
+/// They do not fit, or too many of this user from this address did not.
 pub fn verified(state: &State, peer: IpAddr, name: &str, password: &str) -> Result<User, Problem> {
     let sessions = &state.sessions;
-    if !sessions.may_try(peer) {
+    if !sessions.may_try(peer, name) {
         let wait = WRONG_PASSWORD_WAIT.as_secs();
-        let text = format!("too many wrong passwords came from this address; wait {wait} s");
+        let text = format!("too many wrong passwords for this user came from this address; wait {wait} s");
         return Err(Problem::new(429, "too-many-requests", text).with("retry-after", wait.to_string()));
     }
     let found = state.users.check(name, password).map_err(|why| Problem::new(500, "failed", why))?;
-    sessions.tried(peer, found.is_some());
+    sessions.tried(peer, name, found.is_some());
     found.ok_or_else(|| {
         let shown: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
         state.controller.audit(None, format!("HTTP: {shown:?} at {peer} did not sign in"));

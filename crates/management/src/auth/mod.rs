@@ -1,7 +1,9 @@
-//! Users, roles, sessions and one-time links.
+//! Users, roles, sessions, tokens and one-time links.
 
 pub mod password;
+mod private;
 pub mod role;
 pub mod sessions;
 pub mod token;
+pub mod tokens;
 pub mod users;

@@ -1,15 +1,22 @@
-//! Sessions and one-time links. They are in memory: when the server ends, they end.
+//! Sessions and one-time links. Sessions are also in a file, so that they outlive the server's restart; links are in memory alone.
 
+use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use serde::{Deserialize, Serialize};
+
+use super::private::PrivateFile;
 use super::role::Role;
-use super::token::{is_same, secret};
+use super::token::{digest, is_same, secret};
+use super::tokens::Token;
 use crate::limits::{
-    ADDRESSES_MAX, LINKS_MAX, LINK_TIME_MAX, SESSIONS_MAX, SESSION_IDLE_MAX, SESSION_TIME_MAX, WRONG_PASSWORDS_MAX,
-    WRONG_PASSWORD_WAIT,
+    ADDRESSES_MAX, LINKS_MAX, LINK_TIME_MAX, SESSIONS_MAX, SESSIONS_SAVE_INTERVAL, SESSION_IDLE_MAX, SESSION_TIME_MAX,
+    WRONG_PASSWORDS_MAX, WRONG_PASSWORD_WAIT,
 };
 
 /// A session.
@@ -25,28 +32,128 @@ pub struct Session {
     pub by_link: bool,
     /// Seconds since 1970 at its beginning.
     pub since_seconds: u64,
-    secret: String,
+    /// SHA-256 of the secret.
+    digest: String,
+    /// Its age when this server began to count.
+    age: Duration,
     begun: Instant,
     used: Instant,
+}
+
+impl Session {
+    /// The holder of a token that lasts.
+    pub fn of_token(token: &Token) -> Self {
+        let now = Instant::now();
+        Self {
+            number: 0,
+            user: format!("token {}", token.name),
+            role: token.role,
+            by_link: false,
+            since_seconds: token.since_seconds,
+            digest: String::new(),
+            age: Duration::ZERO,
+            begun: now,
+            used: now,
+        }
+    }
+
+    /// Its time is over, or it was not used for too long.
+    fn has_ended(&self) -> bool {
+        self.age + self.begun.elapsed() >= SESSION_TIME_MAX || self.used.elapsed() >= SESSION_IDLE_MAX
+    }
+}
+
+/// A session in the file.
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    number: u64,
+    user: String,
+    role: Role,
+    by_link: bool,
+    since_seconds: u64,
+    used_seconds: u64,
+    digest: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    sessions: Vec<Saved>,
+}
+
+/// Seconds since 1970.
+fn clock() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 #[derive(Debug, Default)]
 struct Table {
     sessions: Vec<Session>,
     links: Vec<(String, Role, Instant)>,
-    wrong: HashMap<IpAddr, (u32, Instant)>,
+    wrong: HashMap<(IpAddr, u8), (u32, Instant)>,
     /// Names and passwords as basic authentication writes them, and the sessions that they have.
     basics: Vec<(String, String)>,
     last: u64,
 }
 
 /// All sessions.
-#[derive(Debug, Default)]
-pub struct Sessions(Mutex<Table>);
+#[derive(Debug)]
+pub struct Sessions {
+    table: Mutex<Table>,
+    file: PrivateFile,
+    /// The moment of the last save.
+    saved: Mutex<Instant>,
+    names: RandomState,
+}
 
 impl Sessions {
+    /// The sessions in this file. A session whose file cannot be read has ended, and so has one from the future: the clock was set
+    /// back.
+    pub fn at(path: PathBuf) -> Self {
+        let file = PrivateFile::at(path, "sessions", "openraid/sessions/1");
+        let now = clock();
+        let known = file.read::<Content>().ok().flatten().map_or_else(Vec::new, |content| content.sessions);
+        let sessions: Vec<Session> = known
+            .into_iter()
+            .filter_map(|saved| {
+                let idle = Duration::from_secs(now.checked_sub(saved.used_seconds)?);
+                let age = Duration::from_secs(now.checked_sub(saved.since_seconds)?);
+                let Saved { number, user, role, by_link, since_seconds, digest, .. } = saved;
+                let (begun, used) = (Instant::now(), Instant::now());
+                let session = Session { number, user, role, by_link, since_seconds, digest, age, begun, used };
+                Some(session).filter(|session| idle < SESSION_IDLE_MAX && !session.has_ended())
+            })
+            .take(SESSIONS_MAX)
+            .collect();
+        let last = sessions.iter().map(|session| session.number).max().unwrap_or(0);
+        let table = Mutex::new(Table { sessions, last, ..Table::default() });
+        Self { table, file, saved: Mutex::new(Instant::now()), names: RandomState::new() }
+    }
+
+    /// Is the last save so long ago that the idle times in the file are out of date?
+    pub fn is_due(&self) -> bool {
+        self.saved.lock().unwrap_or_else(PoisonError::into_inner).elapsed() >= SESSIONS_SAVE_INTERVAL
+    }
+
+    /// Write all sessions to the file. Without room for it they end with the server.
+    pub fn save(&self) {
+        let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock();
+        let one = |session: &Session| Saved {
+            number: session.number,
+            user: session.user.clone(),
+            role: session.role,
+            by_link: session.by_link,
+            since_seconds: session.since_seconds,
+            used_seconds: now.saturating_sub(session.used.elapsed().as_secs()),
+            digest: session.digest.clone(),
+        };
+        let sessions = self.all().iter().map(one).collect();
+        let _ = self.file.write(Content { sessions });
+        *saved = Instant::now();
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begin a session. Returns its secret and its public part.
@@ -59,18 +166,20 @@ impl Sessions {
         }
         table.last += 1;
         let (secret, now) = (secret(), Instant::now());
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let session = Session {
             number: table.last,
             user: user.into(),
             role,
             by_link,
-            since_seconds: since.as_secs(),
-            secret: secret.clone(),
+            since_seconds: clock(),
+            digest: digest(&secret),
+            age: Duration::ZERO,
             begun: now,
             used: now,
         };
         table.sessions.push(session.clone());
+        drop(table);
+        self.save();
         (secret, session)
     }
 
@@ -78,7 +187,8 @@ impl Sessions {
     pub fn find(&self, secret: &str) -> Option<Session> {
         let mut table = self.table();
         clear(&mut table);
-        let found = table.sessions.iter_mut().find(|session| is_same(&session.secret, secret))?;
+        let digest = digest(secret);
+        let found = table.sessions.iter_mut().find(|session| is_same(&session.digest, &digest))?;
         found.used = Instant::now();
         Some(found.clone())
     }
@@ -94,7 +204,11 @@ impl Sessions {
         let (secret, session) = self.begin(user, role, false);
         let mut table = self.table();
         let table = &mut *table;
-        table.basics.retain(|(own, secret)| own != words && table.sessions.iter().any(|one| one.secret == *secret));
+        let is_open = |secret: &str| {
+            let digest = digest(secret);
+            table.sessions.iter().any(|session| session.digest == digest)
+        };
+        table.basics.retain(|(own, secret)| own != words && is_open(secret));
         table.basics.push((words.into(), secret));
         session
     }
@@ -111,12 +225,16 @@ impl Sessions {
         let mut table = self.table();
         let before = table.sessions.len();
         table.sessions.retain(|session| session.number != number);
-        table.sessions.len() < before
+        let has_ended = table.sessions.len() < before;
+        drop(table);
+        self.save();
+        has_ended
     }
 
     /// End all sessions of a user: the password, the role or the user has changed.
     pub fn end_all_of(&self, user: &str) {
         self.table().sessions.retain(|session| session.user != user || session.by_link);
+        self.save();
     }
 
     /// The secret of a new one-time link.
@@ -139,30 +257,37 @@ impl Sessions {
         Some(table.links.remove(nth).1)
     }
 
-    /// May this address try a password?
-    pub fn may_try(&self, address: IpAddr) -> bool {
+    /// Wrong passwords are counted for an address and a user, so that a process of this machine that tries one name does not keep
+    /// the other users out. Names share 64 places of an address: their number has a limit, and a known name looks like any other.
+    fn place(&self, address: IpAddr, name: &str) -> (IpAddr, u8) {
+        (address, (self.names.hash_one(name) % 64) as u8)
+    }
+
+    /// May this address try a password of this user?
+    pub fn may_try(&self, address: IpAddr, name: &str) -> bool {
         let table = self.table();
-        let wrong = table.wrong.get(&address);
+        let wrong = table.wrong.get(&self.place(address, name));
         wrong.is_none_or(|(count, last)| *count < WRONG_PASSWORDS_MAX || last.elapsed() >= WRONG_PASSWORD_WAIT)
     }
 
-    /// A password of this address was wrong, or right.
-    pub fn tried(&self, address: IpAddr, right: bool) {
+    /// A password of this user from this address was wrong, or right.
+    pub fn tried(&self, address: IpAddr, name: &str, right: bool) {
         let mut table = self.table();
+        let place = self.place(address, name);
         if right {
-            table.wrong.remove(&address);
+            table.wrong.remove(&place);
             return;
         }
         table.wrong.retain(|_, (_, last)| last.elapsed() < WRONG_PASSWORD_WAIT);
-        if table.wrong.len() < ADDRESSES_MAX || table.wrong.contains_key(&address) {
-            let entry = table.wrong.entry(address).or_insert((0, Instant::now()));
+        if table.wrong.len() < 64 * ADDRESSES_MAX || table.wrong.contains_key(&place) {
+            let entry = table.wrong.entry(place).or_insert((0, Instant::now()));
             *entry = (entry.0 + 1, Instant::now());
         }
     }
 }
 
 fn clear(table: &mut Table) {
-    table.sessions.retain(|own| own.begun.elapsed() < SESSION_TIME_MAX && own.used.elapsed() < SESSION_IDLE_MAX);
+    table.sessions.retain(|session| !session.has_ended());
     table.links.retain(|(_, _, made)| made.elapsed() < LINK_TIME_MAX);
 }
 
@@ -175,9 +300,43 @@ mod tests {
         Instant::now().checked_sub(time).expect("the clock goes back that far")
     }
 
+    /// Sessions with a file of their own.
+    fn sessions(name: &str) -> (Sessions, PathBuf) {
+        let path = std::env::temp_dir().join(format!("openraid-sessions-{name}-{}.json", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        (Sessions::at(path.clone()), path)
+    }
+
+    #[test]
+    fn sessions_outlive_a_restart_unless_they_were_idle_or_the_clock_was_set_back() {
+        let (before, path) = sessions("restart");
+        let secrets: Vec<String> = (0..4).map(|_| before.begin("ann", Role::Operator, false).0).collect();
+        before.end(4);
+        {
+            let mut table = before.table();
+            table.sessions[1].used = ago(SESSION_IDLE_MAX - Duration::from_secs(1));
+            table.sessions[2].since_seconds += 60;
+        }
+        before.save();
+        let text = std::fs::read_to_string(&path).expect("saved");
+        assert!(secrets.iter().all(|secret| !text.contains(secret)), "no secret is in the file");
+        std::fs::write(&path, text.replace(&format!("{}", clock() - 1799), "1")).expect("own file");
+        let after = Sessions::at(path.clone());
+        let known: Vec<bool> = secrets.iter().map(|secret| after.find(secret).is_some()).collect();
+        assert_eq!(known, [true, false, false, false]);
+        assert_eq!(
+            after.begin("eve", Role::ReadOnly, false).1.number,
+            2,
+            "numbers of open sessions are not used again"
+        );
+        std::fs::write(&path, "{}").expect("own file");
+        assert!(Sessions::at(path.clone()).all().is_empty());
+        std::fs::remove_file(path).expect("own file");
+    }
+
     #[test]
     fn a_session_ends_when_it_is_not_used_and_after_its_time() {
-        let sessions = Sessions::default();
+        let (sessions, path) = sessions("end");
         let (secret, _) = sessions.begin("ann", Role::Operator, false);
         assert!(sessions.find(&secret).is_some() && sessions.find(&secret[1..]).is_none());
         sessions.table().sessions[0].used = ago(SESSION_IDLE_MAX - Duration::from_secs(5));
@@ -194,11 +353,12 @@ mod tests {
         assert!(sessions.of_basic("words").is_some());
         sessions.end_all_of("ann");
         assert!(sessions.of_basic("words").is_none());
+        std::fs::remove_file(path).expect("own file");
     }
 
     #[test]
     fn a_link_is_used_once_and_not_after_its_time_and_wrong_passwords_wait() {
-        let sessions = Sessions::default();
+        let (sessions, _) = sessions("links");
         let link = sessions.link(Role::Administrator);
         assert_eq!((sessions.take_link(&link), sessions.take_link(&link)), (Some(Role::Administrator), None));
         let late = sessions.link(Role::Administrator);
@@ -207,9 +367,12 @@ mod tests {
         let links: Vec<String> = (0..=LINKS_MAX).map(|_| sessions.link(Role::ReadOnly)).collect();
         assert_eq!((sessions.take_link(&links[0]), sessions.take_link(&links[1])), (None, Some(Role::ReadOnly)));
         let address = IpAddr::from([10, 0, 0, 1]);
-        (0..WRONG_PASSWORDS_MAX).for_each(|_| sessions.tried(address, false));
-        assert!(!sessions.may_try(address) && sessions.may_try(IpAddr::from([10, 0, 0, 2])));
-        sessions.table().wrong.get_mut(&address).expect("it tried").1 = ago(WRONG_PASSWORD_WAIT);
-        assert!(sessions.may_try(address));
+        (0..WRONG_PASSWORDS_MAX).for_each(|_| sessions.tried(address, "ann", false));
+        assert!(!sessions.may_try(address, "ann") && sessions.may_try(IpAddr::from([10, 0, 0, 2]), "ann"));
+        let other = (0..).map(|nth| format!("user{nth}")).find(|name| sessions.may_try(address, name));
+        assert!(other.is_some(), "other users of the address may try");
+        let place = sessions.place(address, "ann");
+        sessions.table().wrong.get_mut(&place).expect("it tried").1 = ago(WRONG_PASSWORD_WAIT);
+        assert!(sessions.may_try(address, "ann"));
     }
 }

@@ -15,6 +15,15 @@ pub fn secret() -> String {
     })
 }
 
+/// The digest under which a secret is stored. A secret has 32 random bytes, so a plain SHA-256 cannot be turned back.
+pub fn digest(secret: &str) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());
+    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 /// Are both the same?
 pub fn is_same(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0

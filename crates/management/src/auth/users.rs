@@ -1,18 +1,14 @@
-//! The file of users: mode 0600, replaced as a whole.
+//! Users and their passwords, in a file.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
 use super::password;
+use super::private::PrivateFile;
 use super::role::Role;
-use crate::limits::{USERS_FILE_BYTES_MAX, USERS_MAX};
-
-const SCHEMA: &str = "openraid/users/1";
+use crate::limits::USERS_MAX;
 
 /// A user.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -30,16 +26,14 @@ pub struct User {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Content {
-    schema: String,
     users: Vec<User>,
 }
 
 /// The users of a server.
 #[derive(Debug)]
 pub struct Users {
-    path: PathBuf,
+    file: PrivateFile,
     /// One change at a time.
     changing: Mutex<()>,
 }
@@ -48,7 +42,7 @@ impl Users {
     /// The users in this file, which need not be there yet.
     #[must_use]
     pub fn at(path: PathBuf) -> Self {
-        Self { path, changing: Mutex::default() }
+        Self { file: PrivateFile::at(path, "users", "openraid/users/1"), changing: Mutex::default() }
     }
 
     /// All users.
@@ -56,23 +50,7 @@ impl Users {
     /// # Errors
     /// The file cannot be read, is none of users, or others may read it.
     pub fn all(&self) -> Result<Vec<User>, String> {
-        let wrong = |why: String| format!("the file of users {}: {why}", self.path.display());
-        let file = match File::open(&self.path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            file => file.map_err(|error| wrong(error.to_string()))?,
-        };
-        let mode = file.metadata().map_err(|error| wrong(error.to_string()))?.permissions().mode() & 0o777;
-        if mode & 0o077 != 0 {
-            return Err(wrong(format!("its mode is {mode:03o}, so that others may read or change it; chmod 600 it")));
-        }
-        let mut text = String::new();
-        let read = file.take(USERS_FILE_BYTES_MAX).read_to_string(&mut text);
-        read.map_err(|error| wrong(error.to_string()))?;
-        let content: Content = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        if content.schema != SCHEMA {
-            return Err(wrong(format!("its format is {:?}, not {SCHEMA:?}", content.schema)));
-        }
-        Ok(content.users)
+        Ok(self.file.read::<Content>()?.map_or_else(Vec::new, |content| content.users))
     }
 
     /// The user with this name and password.
@@ -95,22 +73,8 @@ impl Users {
         if users.len() > USERS_MAX {
             return Err(format!("at most {USERS_MAX} users are possible"));
         }
-        self.write(&Content { schema: SCHEMA.into(), users })
-            .map_err(|error| format!("the file of users {} cannot be written: {error}", self.path.display()))?;
+        self.file.write(Content { users })?;
         Ok(result)
-    }
-
-    fn write(&self, content: &Content) -> std::io::Result<()> {
-        let folder = self.path.parent().ok_or(ErrorKind::NotFound)?;
-        fs::create_dir_all(folder)?;
-        let fresh = self.path.with_extension("new");
-        let _ = fs::remove_file(&fresh);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-        serde_json::to_writer_pretty(&mut file, content)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&fresh, &self.path)?;
-        File::open(folder)?.sync_all()
     }
 }
 

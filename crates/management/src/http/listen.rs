@@ -22,6 +22,8 @@ use super::renew::Renewal;
 use super::serve::serve;
 use super::tls;
 use crate::auth::role::Role;
+use crate::auth::sessions::Sessions;
+use crate::auth::tokens::{RevokeError, Tokens};
 use crate::auth::users::Users;
 use crate::controller::Controller;
 use crate::limits::{
@@ -89,12 +91,16 @@ impl Management {
         let renewal = renewal.map_err(StartError)?;
         let users = Users::at(options.folder.join("users.json"));
         users.all().map_err(StartError)?;
+        let tokens = Tokens::at(options.folder.join("tokens.json"));
+        tokens.all().map_err(StartError)?;
+        let sessions = Sessions::at(options.folder.join("sessions.json"));
         let listener = TcpListener::bind(options.listen).map_err(fault)?;
         listener.set_nonblocking(true).map_err(fault)?;
         let address = listener.local_addr().map_err(fault)?;
         let is_tls = renewal.is_some();
         let (metrics_md, drives) = (options.metrics_md, options.drives);
-        let state = Arc::new(State::new(Parts { controller, users, names, is_tls, is_loopback, metrics_md, drives }));
+        let parts = Parts { controller, users, sessions, tokens, names, is_tls, is_loopback, metrics_md, drives };
+        let state = Arc::new(State::new(parts));
         let (ends, ended) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(WORKERS_MAX).build();
         let runtime = runtime.map_err(fault)?;
@@ -137,6 +143,22 @@ impl Management {
     #[must_use]
     pub fn token(&self, role: Role) -> String {
         self.state.sessions.begin(role.word(), role, true).0
+    }
+
+    /// A token with this name and role that lasts until it is revoked.
+    ///
+    /// # Errors
+    /// The name is taken, or the file of tokens cannot be written.
+    pub fn lasting_token(&self, name: &str, role: Role) -> Result<String, String> {
+        self.state.tokens.make(name, role).map(|(secret, _)| secret)
+    }
+
+    /// Revoke the token of this name.
+    ///
+    /// # Errors
+    /// There is none, or the file of tokens cannot be written.
+    pub fn revoke(&self, name: &str) -> Result<(), RevokeError> {
+        self.state.tokens.revoke(name)
     }
 
     /// Are there users yet?

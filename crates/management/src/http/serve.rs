@@ -84,13 +84,17 @@ async fn answer(
     let routes = if is_redfish { redfish::ROUTES } else { ROUTES };
     let (route, parts) = find(routes, &head.method, &path)?;
     let mut session = session(state, &head.headers);
-    if is_redfish && session.is_none() && route.need != Need::Nothing {
+    let has_basic = is_redfish || route.need == Need::Scrape;
+    if has_basic && session.is_none() && route.need != Need::Nothing {
         session = basic(state, peer, &head.headers).await?;
     }
-    permit(&route, session.as_ref(), state)
-        .map_err(|problem| if is_redfish { challenged(problem) } else { problem })?;
+    permit(&route, session.as_ref(), state).map_err(|problem| if has_basic { challenged(problem) } else { problem })?;
     if session.is_some() {
         place.is_known();
+        if state.sessions.is_due() {
+            let state = Arc::clone(state);
+            tokio::task::spawn_blocking(move || state.sessions.save());
+        }
     }
     let body = read_body(&head.method, &head.headers, body).await?;
     place.is_answered();
@@ -119,7 +123,7 @@ async fn answer(
     Ok(Answer::Whole(if is_redfish && is_read { reply.with("allow", allowed(routes, &path)) } else { reply }))
 }
 
-/// The session of a client that brings name and password with each request, as Redfish has it. Without encryption only a client of
+/// The session of a client that brings name and password with each request: a Redfish client, or a Prometheus. Without encryption only a client of
 /// this machine may.
 async fn basic(state: &Arc<State>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
     let Some(words) = headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned) else {
@@ -133,7 +137,7 @@ async fn basic(state: &Arc<State>, peer: IpAddr, headers: &HeaderMap) -> Result<
     work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?
 }
 
-/// A Redfish client learns how it may sign in.
+/// A client that may bring name and password with each request learns so.
 fn challenged(mut problem: Problem) -> Problem {
     if problem.status == 401 {
         problem.headers = vec![("www-authenticate", "Basic realm=\"openraid\"".into())];
@@ -148,7 +152,9 @@ fn session(state: &State, headers: &HeaderMap) -> Option<Session> {
     let token = bearer.or_else(|| text("x-auth-token"));
     let cookies = || text("cookie").into_iter().flat_map(|all| all.split(';'));
     let cookie = || cookies().find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='));
-    state.sessions.find(token.or_else(cookie)?)
+    let secret = token.or_else(cookie)?;
+    let lasting = || state.tokens.find(secret).map(|token| Session::of_token(&token));
+    state.sessions.find(secret).or_else(lasting)
 }
 
 fn permit(route: &Route, session: Option<&Session>, state: &State) -> Result<(), Problem> {

@@ -30,9 +30,15 @@ pub struct LoginArguments {
     /// Administrator, Operator or ReadOnly
     #[arg(long, value_name = "ROLE", default_value = "Administrator")]
     pub role: String,
-    /// Print a token for scripts: they send it as `Authorization: Bearer TOKEN`
+    /// Print a token for scripts: they send it as `Authorization: Bearer TOKEN`. It ends as a session does, after 12 hours
     #[arg(long)]
     pub token: bool,
+    /// Name of the token: it lasts until it is revoked, also over restarts of the server
+    #[arg(long, value_name = "NAME", requires = "token")]
+    pub name: Option<String>,
+    /// Revoke the token of this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["role", "token", "name"])]
+    pub revoke: Option<String>,
 }
 
 /// What `show` takes.

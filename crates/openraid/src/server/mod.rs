@@ -481,7 +481,8 @@ impl Answerer for Server {
                 self.find_stories(&array, request.map_or(Wanted::Last, Wanted::Request))
             }
             Command::Slowest { array, count } => self.find_stories(&array, Wanted::Slowest(count)),
-            Command::Login { role, token } => self.login(&role, token),
+            Command::Login { role, token, name } => self.login(&role, token, name.as_deref()),
+            Command::RevokeToken { name } => self.revoke_token(&name),
             // Its program may take seconds, and nothing waits for it.
             Command::Locate { array, member, off } => self.locate(&array, &member, off),
             command => {

@@ -105,6 +105,7 @@ impl Server {
             | Command::Config
             | Command::Locate { .. }
             | Command::Login { .. }
+            | Command::RevokeToken { .. }
             | Command::List
             | Command::Show { .. }
             | Command::Journal

@@ -1,4 +1,4 @@
-//! `openraid login`: prints a link that signs in to the console once, or a token for scripts.
+//! `openraid login`: prints a link that signs in to the console once, or a token for scripts; revokes a token.
 
 use serde::Serialize;
 
@@ -14,6 +14,8 @@ pub(super) struct Body {
     link: Option<String>,
     /// Token for programs, to be sent as `Authorization: Bearer`; null if a link was asked for.
     token: Option<String>,
+    /// Name of the token that was revoked; null if none was to be.
+    revoked: Option<String>,
 }
 
 /// Runs the verb.
@@ -23,7 +25,10 @@ pub(super) struct Body {
 pub fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
     let mut servers = context.servers.connect()?;
     let token = arguments.token;
-    let command = Command::Login { role: arguments.role.clone(), token };
+    let command = match &arguments.revoke {
+        Some(name) => Command::RevokeToken { name: name.clone() },
+        None => Command::Login { role: arguments.role.clone(), token, name: arguments.name.clone() },
+    };
     let answer = match servers.as_mut_slice() {
         [] => {
             return Err(Failure::cannot_tell("no server runs; start one with `openraid serve --http 127.0.0.1:8440`"))
@@ -34,8 +39,9 @@ pub fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
     let Answer::Done { text, .. } = answer else {
         return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
     };
-    let (link, secret) = if token { (None, Some(text.clone())) } else { (Some(text.clone()), None) };
-    let body = Body { link, token: secret };
-    let human = if token { text } else { format!("{text}\nIt signs in once, within 15 minutes.") };
+    let revoked = arguments.revoke.clone();
+    let is_link = !token && revoked.is_none();
+    let human = if is_link { format!("{text}\nIt signs in once, within 15 minutes.") } else { text.clone() };
+    let body = Body { link: is_link.then(|| text.clone()), token: token.then_some(text), revoked };
     Ok(context.output.answer(Exit::Fine, &body, &human))
 }

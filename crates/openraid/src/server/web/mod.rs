@@ -296,20 +296,37 @@ impl Controller for Web {
 }
 
 impl Server {
-    /// A link that signs in to the console, or a token.
+    /// A link that signs in to the console, or a token; with a name it lasts until it is revoked.
     ///
     /// # Errors
-    /// The server has no HTTP interfaces, or there is no such role.
-    pub(super) fn login(&self, role: &str, token: bool) -> Result<Answer, Failure> {
+    /// The server has no HTTP interfaces, there is no such role, or the token cannot be stored.
+    pub(super) fn login(&self, role: &str, token: bool, name: Option<&str>) -> Result<Answer, Failure> {
         let role = openraid_management::Role::of(role)
             .ok_or_else(|| Failure::usage(format!("{role}: use Administrator, Operator or ReadOnly")))?;
-        let management = self.management.get().ok_or_else(|| {
+        let management = self.console()?;
+        let text = match name {
+            Some(name) => management.lasting_token(name, role).map_err(Failure::refused)?,
+            None if token => management.token(role),
+            None => management.login(role),
+        };
+        Ok(Answer::Done { text, array: None })
+    }
+
+    /// Revoke a token that lasts.
+    ///
+    /// # Errors
+    /// The server has no HTTP interfaces, or there is no such token.
+    pub(super) fn revoke_token(&self, name: &str) -> Result<Answer, Failure> {
+        self.console()?.revoke(name).map_err(|error| Failure::refused(error.to_string()))?;
+        Ok(Answer::Done { text: format!("the token {name} is revoked"), array: None })
+    }
+
+    fn console(&self) -> Result<&openraid_management::Management, Failure> {
+        self.management.get().map(|own| &**own).ok_or_else(|| {
             Failure::refused(
                 "this server has no console: start it with `openraid serve --http 127.0.0.1:8440`, or write listen into \
                  [management] of its configuration",
             )
-        })?;
-        let text = if token { management.token(role) } else { management.login(role) };
-        Ok(Answer::Done { text, array: None })
+        })
     }
 }
