@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
@@ -274,6 +275,23 @@ fn users_have_passwords_and_roles_in_a_file_that_others_cannot_read() {
     again.ask_with("DELETE", "/api/v1/session", None, &[]).expect(204);
     assert_eq!(again.get("/api/v1/arrays").status, 401);
     server.stop();
+}
+
+/// Readers of systemd's journal are not administrators. The output is the journal if `JOURNAL_STREAM` names its stream.
+#[test]
+fn a_server_that_writes_to_the_journal_prints_no_link() {
+    let lab = array("http-journal");
+    let served = lab.command(&["serve", "data", "--json", "--http", "127.0.0.1:0", "--nbd", "127.0.0.1:0"]);
+    for (stream, has_link) in [("$(stat -Lc %d:%i /proc/$$/fd/1)", false), ("8:1234567", true)] {
+        let mut command = Command::new("sh");
+        let script = format!("JOURNAL_STREAM={stream} exec \"$@\"");
+        command.args(["-c", &script, "sh"]).arg(served.get_program()).args(served.get_args());
+        command.current_dir(served.get_current_dir().expect("the folder of the lab"));
+        command.envs(served.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let server = Server::started(&mut command).expect("ready");
+        assert_eq!(server.ready["login"].is_string(), has_link, "{stream}");
+        server.stop();
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The HTTP interfaces of `openraid serve`: their options, and the address that is printed.
 
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,8 +54,16 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
     }))
 }
 
-/// The address of the console. If no user has a password, also a link that signs in once.
+/// The address of the console. If no user has a password, also a link that signs in once, unless the output goes to the journal of
+/// systemd: readers of the journal are not administrators.
 pub fn announcement(management: &Management) -> (String, Option<String>) {
-    let link = (!management.has_users()).then(|| management.login(Role::Administrator));
+    let link = (!management.has_users() && !is_journal()).then(|| management.login(Role::Administrator));
     (management.url(), link)
+}
+
+/// Does the output go to the journal? `JOURNAL_STREAM` has device and inode of its stream (systemd.exec(5)).
+fn is_journal() -> bool {
+    let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
+    let output = std::fs::metadata("/proc/self/fd/1");
+    output.is_ok_and(|output| stream == format!("{}:{}", output.dev(), output.ino()))
 }
