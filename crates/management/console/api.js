@@ -3,6 +3,8 @@
 /** Alarms: warnings and worse that hold and were not acknowledged.
  * @type {{ session: any, arrays: any[], alarms: any[], fresh: boolean }} */
 export const state = { session: null, arrays: [], alarms: [], fresh: false };
+/** May the user do what this role may? @param {"Operator" | "Administrator"} role */
+export const may = (role) => ["Administrator", role].includes(state.session?.role);
 /** @type {Set<(kind: "session" | "status" | "log" | "alarms", value?: any) => void>} */
 const listeners = new Set();
 export const listen = (listener) => { listeners.add(listener); return () => listeners.delete(listener); };
@@ -75,17 +77,35 @@ export async function readAlarms() {
   tell("alarms");
 }
 
+/** How long a stream that broke off waits before it asks for the session again, in ms. */
+const AGAIN = 2000;
 /** @type {EventSource | undefined} */
 let stream;
 export function open() {
   stream?.close();
-  stream = new EventSource("/api/v1/stream");
-  stream.addEventListener("status", (event) => {
+  const own = new EventSource("/api/v1/stream");
+  stream = own;
+  own.addEventListener("status", (event) => {
     state.arrays = JSON.parse(event.data).arrays;
     state.fresh = true;
     tell("status");
   });
-  stream.addEventListener("log", (event) => tell("log", JSON.parse(event.data)));
-  stream.addEventListener("error", () => { state.fresh = false; tell("status"); });
+  own.addEventListener("log", (event) => tell("log", JSON.parse(event.data)));
+  own.addEventListener("error", () => {
+    state.fresh = false;
+    tell("status");
+    // The browser does not come back after a refusal, and after a lost connection only late.
+    own.close();
+    setTimeout(() => { if (stream === own) again(); }, AGAIN);
+  });
+}
+/** The server may be another one by now: the session goes on, or the user has to sign in. */
+async function again() {
+  const own = stream;
+  try { state.session = await get("/session"); } catch (problem) {
+    if (problem.status === 401) { state.session = null; tell("session"); } else setTimeout(() => { if (stream === own) again(); }, AGAIN);
+    return;
+  }
+  if (stream === own) { readAlarms().catch(() => {}); open(); }
 }
 export function close() { stream?.close(); stream = undefined; }

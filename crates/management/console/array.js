@@ -1,4 +1,4 @@
-import { h, keyed, ask, bytes, facts, field, rate, say, select, table, tag, written } from "./ui.js";
+import { h, administer, ask, bytes, facts, field, keyed, operate, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get } from "./api.js";
 import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
 import { Chart } from "./chart.js";
@@ -48,14 +48,14 @@ function nextStep(array) {
   if (!next) return null;
   const gone = members(array).find((member) => member.drive !== null && member.drive === next.drive);
   const act = gone ? () => removeMember(array, gone) : next.command.startsWith("openraid add ") ? () => addDrive(array) : null;
-  return [act ? h("button", { id: "next-step", className: "main", onclick: act }, next.text) : null, h("code", {}, next.command)];
+  return [act ? operate({ id: "next-step", className: "main", onclick: act }, next.text) : null, h("code", {}, next.command)];
 }
 
 const target = (member) => (member.drive === null ? `slot:${member.slot}` : `drive:${member.drive}`);
 
 function memberTable(array) {
   const rows = members(array).map((member, nth) => {
-    const button = (text, act, risk) => h("button", { id: `m${nth}-${text}`, className: risk ? "risk" : "", onclick: act, "aria-label": `${text} ${member.member || `slot ${member.slot}`}` }, text);
+    const button = (text, act, risk) => operate({ id: `m${nth}-${text}`, className: risk ? "risk" : "", onclick: act, "aria-label": `${text} ${member.member || `slot ${member.slot}`}` }, text);
     const gone = ["faulty", "replaced"].includes(member.state);
     const acts = [];
     if (["in-sync", "rebuilding"].includes(member.state)) acts.push(button("Fail", () => failMember(array, member), true));
@@ -68,7 +68,7 @@ function memberTable(array) {
       tag(member.text, stateKind(member.state)), errors(member), h("td", { className: "act" }, acts)];
   });
   return [h("h2", {}, "Members"), table("Members", ["Slot", "Drive", "Model, serial, bay", "Size", "State", "Errors", "Actions"], rows),
-    h("p", {}, h("button", { id: "add-spare", onclick: () => addDrive(array) }, "Add a drive or spare"))];
+    h("p", {}, operate({ id: "add-spare", onclick: () => addDrive(array) }, "Add a drive or spare"))];
 }
 
 function failMember(array, member) {
@@ -113,8 +113,8 @@ function taskCard(array) {
   return [h("h2", {}, "Background work"),
     own.length ? own.map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]) : h("p", {}, "Nothing runs."),
     checks.length ? [h("h3", {}, "Last check"), checks.map((line) => h("p", {}, line))] : h("p", {}, "No check is known."),
-    checking ? h("button", { id: "stop-check", onclick: run("DELETE", "/check") }, "Stop the check") : [h("button", { id: "check", onclick: run("POST", "/check", {}) }, "Check"), h("button", { id: "repair", onclick: run("POST", "/check", { kind: "repair" }) }, "Repair")],
-    own.some((task) => task.paused) ? h("button", { id: "resume", onclick: run("POST", "/resume") }, "Resume") : h("button", { id: "pause", onclick: run("POST", "/pause") }, "Pause")];
+    checking ? operate({ id: "stop-check", onclick: run("DELETE", "/check") }, "Stop the check") : [operate({ id: "check", onclick: run("POST", "/check", {}) }, "Check"), operate({ id: "repair", onclick: run("POST", "/check", { kind: "repair" }) }, "Repair")],
+    own.some((task) => task.paused) ? operate({ id: "resume", onclick: run("POST", "/resume") }, "Resume") : operate({ id: "pause", onclick: run("POST", "/pause") }, "Pause")];
 }
 
 function policy(array) {
@@ -127,9 +127,9 @@ function policy(array) {
     ["After a crash", CRASH[array.consistency_policy] || array.consistency_policy || "no redundancy"], ["Rebuild", limit(s.rebuild_rate)], array.profile ? ["While degraded", `rebuild ${array.profile.degraded.rebuild_rate ? `at most ${rate(array.profile.degraded.rebuild_rate)}` : "without limit"}, ${array.profile.degraded.depth} operations at once`] : null, ["Check", limit(s.scrub_rate)],
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
   h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", h("a", { href: "#/create" }, "make a new array"), " and copy the data."),
-  h("button", { id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
-  h("button", { id: "rename-array", onclick: () => renameArray(array) }, "Rename"),
-  h("button", { id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
+  operate({ id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
+  operate({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),
+  administer({ id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
 }
 
 function renameArray(array) {

@@ -1,4 +1,4 @@
-import { h, field, keyed, say, select, table, tag, time } from "./ui.js";
+import { h, field, keyed, operate, say, select, table, tag, time } from "./ui.js";
 import { call, get, readAlarms, state } from "./api.js";
 
 const acknowledge = async (which, load) => {
@@ -9,9 +9,9 @@ const acknowledge = async (which, load) => {
 export function alarmList(alarms, load) {
   if (!alarms.length) return h("p", {}, "None: nothing is wrong.");
   const rows = alarms.map((alarm) => [tag(alarm.level, alarm.level), h("td", {}, alarm.text, alarm.next_step ? [h("br"), h("code", {}, alarm.next_step)] : null), time(alarm.since_seconds), alarm.until_seconds ? time(alarm.until_seconds) : "holds",
-    h("td", { className: "act" }, alarm.acknowledged_seconds ? "acknowledged" : alarm.until_seconds ? "over" : h("button", { id: `alarm-${alarm.id}`, "aria-label": `Acknowledge ${alarm.id}`, onclick: () => acknowledge(alarm.id, load) }, "Acknowledge"))]);
+    h("td", { className: "act" }, alarm.acknowledged_seconds ? "acknowledged" : alarm.until_seconds ? "over" : operate({ id: `alarm-${alarm.id}`, "aria-label": `Acknowledge ${alarm.id}`, onclick: () => acknowledge(alarm.id, load) }, "Acknowledge"))]);
   return [table("Alarms", ["Level", "State and next step", "Since", "Until", "Acknowledged"], rows),
-    alarms.filter((alarm) => !alarm.acknowledged_seconds && !alarm.until_seconds).length > 1 ? h("p", {}, h("button", { id: "alarm-all", onclick: () => acknowledge("all", load) }, "Acknowledge all")) : null];
+    alarms.filter((alarm) => !alarm.acknowledged_seconds && !alarm.until_seconds).length > 1 ? h("p", {}, operate({ id: "alarm-all", onclick: () => acknowledge("all", load) }, "Acknowledge all")) : null];
 }
 
 function alarmCard() {
@@ -41,9 +41,9 @@ export function page(main) {
     before = found.events[0]?.number;
     const events = found.events.reverse();
     const rows = events.map((event) => [String(event.number), time(event.at_seconds), tag(event.level, event.level), event.event, event.text,
-      h("td", { className: "act" }, event.acknowledged ? "acknowledged" : h("button", { id: `ack-${event.number}`, "aria-label": `Acknowledge event ${event.number}`, onclick: async () => { await call("POST", "/events/acknowledge", { from: event.number }); say(`Event ${event.number} is acknowledged.`); load(); } }, "Acknowledge"))]);
+      h("td", { className: "act" }, event.acknowledged ? "acknowledged" : operate({ id: `ack-${event.number}`, "aria-label": `Acknowledge event ${event.number}`, onclick: async () => { await call("POST", "/events/acknowledge", { from: event.number }); say(`Event ${event.number} is acknowledged.`); load(); } }, "Acknowledge"))]);
     list.replaceChildren(rows.length ? table("Events", ["Number", "Time", "Level", "Event", "What happened", "Acknowledged"], rows) : h("p", {}, "No events."),
-      h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? h("button", { onclick: async () => { await call("POST", "/events/acknowledge", { from: events.at(-1).number, to: events[0].number }); load(); } }, "Acknowledge all of these") : null));
+      h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? operate({ onclick: async () => { await call("POST", "/events/acknowledge", { from: events.at(-1).number, to: events[0].number }); load(); } }, "Acknowledge all of these") : null));
   };
   [level, array, open].forEach((input) => input.addEventListener("change", () => load()));
   const whole = h("a", { href: "/api/v1/events?limit=1000", download: "openraid-events.json" }, "Download the last 1000 events as JSON");

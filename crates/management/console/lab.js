@@ -1,7 +1,7 @@
 // The laboratory: jobs that the server runs beside its work, and their reports.
 
-import { h, ask, bytes, facts, field, keyed, say, select, table, tag, time } from "./ui.js";
-import { call, get } from "./api.js";
+import { h, ask, bytes, facts, field, keyed, operate, say, select, table, tag, time } from "./ui.js";
+import { call, get, may } from "./api.js";
 import { command, count, hours, percentText, speed, STATES } from "./words.js";
 
 const list = (input) => input.value.split(/[\s,]+/).filter(Boolean);
@@ -22,7 +22,8 @@ export function page(main, name) {
     keyed(reports, [lab.reports, lab.folder], () => reportList(lab, chosen, load));
     return lab;
   };
-  get("/lab/choices").then((choices) => form.replaceChildren(...forms(choices, load)), (problem) => say(problem.message));
+  form.hidden = !may("Operator");
+  if (!form.hidden) get("/lab/choices").then((choices) => form.replaceChildren(...forms(choices, load)), (problem) => say(problem.message));
   load().catch((problem) => say(problem.message));
   let ticks = 0;
   return () => { if ((ticks += 1) % 2) load().catch(() => {}); };
@@ -34,11 +35,11 @@ function jobList(jobs, load) {
   return [h("h2", {}, "Jobs"), shown.length ? table("Jobs", ["Report", "Kind", "State", "Begun", "By", "Result", "Actions"], shown.map((job) => [
     job.name, job.kind, tag(STATES[job.state] || job.state, HOW[job.state]), time(job.began_seconds), job.user,
     job.state === "running" ? [h("progress", { max: job.total || 1, value: job.total ? job.done : null, "aria-label": `${job.name}: ${job.total ? `${job.done} of ${job.total} runs` : "begins"}` }), h("br"), job.total ? `${job.done} of ${count(job.total, "run")}` : "begins"] : job.text,
-    h("td", { className: "act" }, job.state === "running" ? h("button", { id: `cancel-${job.number}`, "aria-label": `Cancel ${job.name}`, onclick: () => cancel(job) }, "Cancel") : null)])) : h("p", {}, "No job was begun since the server was started.")];
+    h("td", { className: "act" }, job.state === "running" ? operate({ id: `cancel-${job.number}`, "aria-label": `Cancel ${job.name}`, onclick: () => cancel(job) }, "Cancel") : null)])) : h("p", {}, "No job was begun since the server was started.")];
 }
 
 function reportList(lab, chosen, load) {
-  const compare = h("button", { id: "compare", disabled: true, onclick: () => { const [a, b] = chosen; compareTwo(a, b, load); } }, "Compare the two chosen reviews");
+  const compare = h("button", { id: "compare", disabled: true, hidden: !may("Operator"), onclick: () => { const [a, b] = chosen; compareTwo(a, b, load); } }, "Compare the two chosen reviews");
   const choose = () => { compare.disabled = chosen.size !== 2; };
   for (const name of chosen) if (!lab.reports.some((report) => report.name === name && report.kind === "review")) chosen.delete(name);
   choose();
@@ -46,7 +47,7 @@ function reportList(lab, chosen, load) {
     const box = h("input", { type: "checkbox", "aria-label": `Choose ${report.name}`, id: `choose-${report.name}`, checked: chosen.has(report.name), onchange: () => { if (box.checked) chosen.add(report.name); else chosen.delete(report.name); choose(); } });
     const link = report.files.includes("report.html") ? h("a", { href: file(report.name, "report.html"), target: "_blank", rel: "noopener" }, report.name) : report.kind === "plan" ? h("a", { href: `#/lab/${encodeURIComponent(report.name)}` }, report.name) : report.name;
     return [report.kind === "review" ? box : "\u2013", link, report.kind === "part" ? "not ended: start it again to continue" : report.kind, time(report.at_seconds), h("td", {}, report.command ? h("code", {}, report.command) : "\u2013"),
-      h("td", { className: "act" }, h("button", { className: "risk", id: `remove-${report.name}`, "aria-label": `Remove ${report.name}`, onclick: () => remove(report.name, load) }, "Remove"))];
+      h("td", { className: "act" }, operate({ className: "risk", id: `remove-${report.name}`, "aria-label": `Remove ${report.name}`, onclick: () => remove(report.name, load) }, "Remove"))];
   });
   return [h("h2", {}, "Reports"), rows.length ? [table("Reports", ["Choose", "Report", "Kind", "Written", "Made by", "Actions"], rows), h("p", {}, compare)] : h("p", {}, "No reports yet."),
     h("p", { className: "hint" }, "They are in ", h("code", {}, lab.folder), "; a review that ", h("code", {}, "openraid review --out"), ` puts there is shown too. At most ${lab.reports_max} are kept.`)];

@@ -1,7 +1,7 @@
 // The shell: signing in, the way to a page, one sentence of health on every page.
 
 import { h, keyed, field, part, say } from "./ui.js";
-import { call, close, get, listen, open, readAlarms, state } from "./api.js";
+import { call, close, get, listen, may, open, readAlarms, state } from "./api.js";
 import { count } from "./words.js";
 import { page as overview } from "./overview.js";
 import { page as array } from "./array.js";
@@ -29,8 +29,8 @@ const health = h("div", {});
 
 function shell(current) {
   const leave = async () => { await call("DELETE", "/session"); state.session = null; close(); signIn(); };
-  top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid"),
-    h("nav", { "aria-label": "Pages" }, h("ul", {}, PAGES.map(([path, title]) => h("li", {}, h("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, title))))),
+  top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid"), h("span", { className: "machine" }, state.session.host),
+    h("nav", { "aria-label": "Pages" }, h("ul", {}, PAGES.filter(([path]) => path !== "create" || may("Administrator")).map(([path, title]) => h("li", {}, h("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, title))))),
     h("div", { className: "right" }, h("span", {}, state.session.user === state.session.role ? state.session.role : `${state.session.user} (${state.session.role})`), h("button", { onclick: leave }, "Sign out"))), health);
   showHealth();
 }
@@ -42,7 +42,8 @@ function showHealth() {
   const alarms = state.alarms.length;
   const alarmsText = alarms ? ` ${count(alarms, "alarm is", "alarms are")} open.` : "";
   const well = worst && (state.arrays.length === 1 ? worst.sentence : `${state.arrays.length} arrays, each is ${worst.health}.`);
-  const kind = !state.fresh ? "degraded" : worst && worst.health !== "optimal" ? worst.health : alarms ? "degraded" : "optimal";
+  const grave = state.alarms.some((alarm) => alarm.level === "critical");
+  const kind = grave ? "failed" : !state.fresh ? "degraded" : worst && worst.health !== "optimal" ? worst.health : alarms ? "degraded" : "optimal";
   const text = !state.fresh ? "The server does not answer; this page may be out of date." : !worst ? "No array is served." : worst.health === "optimal" ? well + alarmsText : `${worst.sentence}${bad > 1 ? ` ${count(bad - 1, "more array needs", "more arrays need")} attention.` : ""}`;
   const link = !worst || !state.fresh ? null : worst.health !== "optimal" ? h("a", { href: `#/array/${encodeURIComponent(worst.name)}` }, "Look at it") : alarms ? h("a", { href: "#/events" }, "See the alarms") : null;
   keyed(health, [text, kind], () => h("p", { className: `health ${kind}`, role: "status" }, text, link));
@@ -54,7 +55,7 @@ function route() {
   const known = PAGES.find(([own]) => own === path);
   shell(path);
   main.replaceChildren();
-  document.title = `${known ? known[1] : decodeURIComponent(rest.join("/"))} \u2013 openraid`;
+  document.title = `${known ? known[1] : decodeURIComponent(rest.join("/"))} \u2013 ${state.session.host} \u2013 openraid`;
   update = path === "array" ? array(main, decodeURIComponent(rest.join("/"))) : (known || PAGES[0])[2](main, decodeURIComponent(rest.join("/")));
   update();
 }

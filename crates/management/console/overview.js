@@ -7,7 +7,7 @@ export function page(main) {
   const list = h("div", { className: "grid" });
   const server = h("section", { className: "card" });
   const open = h("section", { className: "card" });
-  main.append(h("h1", {}, "Overview"), list, h("div", { className: "grid" }, server, open));
+  main.append(h("h1", {}, "Overview"), open, list, server);
   Promise.all([get("/server"), get("/journal")]).then(([own, journal]) => {
     const cache = state.arrays.map((array) => array.cache?.size_bytes || 0).reduce((a, b) => Math.max(a, b), 0);
     const drives = state.arrays.flatMap(members).filter((member) => member.member).length;

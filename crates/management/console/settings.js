@@ -1,5 +1,5 @@
-import { h, ask, facts, field, rate, say, select, table } from "./ui.js";
-import { call, get, state } from "./api.js";
+import { h, ask, facts, field, rate, say, select, table, time } from "./ui.js";
+import { call, get, may, state } from "./api.js";
 import { count, FROM } from "./words.js";
 
 export function page(main) {
@@ -8,10 +8,11 @@ export function page(main) {
   const theme = select([["", "as the system"], "light", "dark"], localStorage.getItem("theme") || "");
   theme.addEventListener("change", () => { localStorage.setItem("theme", theme.value); document.documentElement.dataset.theme = theme.value; });
   const care = h("section", { className: "card" });
-  const support = state.session.role !== "Administrator" ? null : h("section", { className: "card" }, h("h2", {}, "Support archive"), h("p", {}, "The whole state of this server in one document, for support: arrays, drives with their serial numbers, settings, alarms, decisions, histories and the last 1000 events. Passwords and addresses of sinks are not in it."),
+  const support = !may("Administrator") ? null : h("section", { className: "card" }, h("h2", {}, "Support archive"), h("p", {}, "The whole state of this server in one document, for support: arrays, drives with their serial numbers, settings, alarms, decisions, histories and the last 1000 events. Passwords and addresses of sinks are not in it."),
     h("p", {}, h("a", { href: "/api/v1/support", download: "openraid-support.json" }, "Download the support archive")));
-  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, care, config, support || "");
-  const operates = state.session.role !== "ReadOnly";
+  const tokens = h("section", { className: "card", hidden: !may("Administrator") });
+  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, tokens, care, config, support || "");
+  const operates = may("Operator");
   const load = async () => {
     const own = await get("/settings");
     const [{ sinks }, { schedules }] = await Promise.all([get("/sinks"), get("/schedules")]);
@@ -25,13 +26,17 @@ export function page(main) {
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "Every setting has its default."),
       own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "All settings have their defaults. They are changed on the page of the array.")]),
       own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured.")));
-    if (state.session.role !== "Administrator") { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
+    if (!may("Administrator")) { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
     const all = (await get("/users")).users;
     const change = async (name, body) => { try { await call("PATCH", `/users/${encodeURIComponent(name)}`, body); load(); } catch (problem) { say(problem.message); } };
     users.replaceChildren(h("h2", {}, "Users"), all.length ? table("Users", ["Name", "Role", "State", "Actions"], all.map((user) => [user.name, user.role, user.locked ? "locked" : "may sign in", h("td", { className: "act" },
       h("button", { onclick: () => newPassword(user.name, change) }, "New password"), h("button", { onclick: () => change(user.name, { locked: !user.locked }) }, user.locked ? "Unlock" : "Lock"),
       h("button", { className: "risk", onclick: () => ask({ title: `Remove ${user.name}`, risk: true, name: user.name, button: "Remove", act: async () => { await call("DELETE", `/users/${encodeURIComponent(user.name)}`); load(); } }) }, "Remove"))]))
-      : h("p", {}, "No user has a password yet. Add an administrator: the link that you came by works only once."), h("button", { className: "main", id: "add-user", onclick: () => addUser(load) }, "Add a user"));
+      : h("p", {}, "No user has a password yet. Add an administrator: the link that you came by works only once."), h("button", { className: "main", id: "add-user", onclick: () => addUser(load, all.length === 0) }, "Add a user"));
+    const lasting = (await get("/tokens")).tokens;
+    tokens.replaceChildren(h("h2", {}, "Tokens"), lasting.length ? table("Tokens", ["Name", "Role", "Since", "Actions"], lasting.map((token) => [token.name, token.role, time(token.since_seconds), h("td", { className: "act" },
+      h("button", { className: "risk", "aria-label": `Revoke ${token.name}`, onclick: () => ask({ title: `Revoke ${token.name}`, risk: true, text: "Programs that use it are refused at once.", button: "Revoke", act: async () => { await call("DELETE", `/tokens/${encodeURIComponent(token.name)}`); load(); } }) }, "Revoke"))]))
+      : h("p", {}, "No program has a token: scripts and a Prometheus on another machine need one."), h("button", { id: "add-token", onclick: () => addToken(load) }, "Make a token"));
   };
   load().catch((problem) => say(problem.message));
   return () => {};
@@ -59,9 +64,17 @@ async function test(sink) {
   try { const [came] = (await call("POST", "/alarms/test", { sink })).value.sinks; say(came.error ? `${sink}: not delivered: ${came.error}` : `${sink}: the test alarm is delivered.`); } catch (problem) { say(problem.message); }
 }
 
-function addUser(load) {
+function addToken(load) {
+  const name = h("input", { autocomplete: "off", spellcheck: false });
+  const role = select(["ReadOnly", "Operator", "Administrator"], "ReadOnly");
+  ask({ title: "Make a token", button: "Make", fields: [field("Name", name, "The program that will use it."), field("Role", role)],
+    act: async () => { const made = (await call("POST", "/tokens", { name: name.value.trim(), role: role.value })).value; load(); ask({ title: `The token ${made.name}`, text: "It is shown once. Send it as Authorization: Bearer TOKEN.", fields: h("pre", {}, made.token), button: "It is copied", act: async () => {} }); } });
+}
+
+/** The first user is an administrator: without one, no other could be added. @param {() => any} load @param {boolean} first */
+function addUser(load, first) {
   const name = h("input", { autocomplete: "username" });
-  const role = select(["Administrator", "Operator", "ReadOnly"], "Administrator");
+  const role = select(["ReadOnly", "Operator", "Administrator"], first ? "Administrator" : "ReadOnly");
   const password = h("input", { type: "password", autocomplete: "new-password" });
   ask({ title: "Add a user", button: "Add", fields: [field("Name", name), field("Role", role, "ReadOnly sees everything; Operator changes settings and members; Administrator makes and stops arrays and changes users."), field("Password", password, "10 characters or more.")],
     act: async () => { await call("POST", "/users", { name: name.value.trim(), role: role.value, password: password.value }); load(); } });

@@ -1,5 +1,7 @@
 // Elements, formats, dialogs. Text from the server only ever becomes text, never markup.
 
+import { may } from "./api.js";
+
 /**
  * Make an element: properties, `on...` listeners, attributes; children are nodes, texts or lists of both.
  * @param {string} kind of element
@@ -18,6 +20,11 @@ export function h(kind, properties = {}, ...children) {
   element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
+
+/** A button for operators; others do not see it. @param {Record<string, any>} properties @param {...any} children */
+export const operate = (properties, ...children) => (may("Operator") ? h("button", properties, ...children) : null);
+/** A button for administrators; others do not see it. @param {Record<string, any>} properties @param {...any} children */
+export const administer = (properties, ...children) => (may("Administrator") ? h("button", properties, ...children) : null);
 
 /** A part of the page that is always there. @param {string} id @returns {HTMLElement} */
 export const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
@@ -63,7 +70,7 @@ export function duration(seconds) {
 }
 
 /** @param {number} seconds since 1970 */
-export const time = (seconds) => new Date(seconds * 1000).toLocaleString();
+export const time = (seconds) => new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: "short", timeStyle: "long" });
 
 /** @param {string} text @param {string} [kind] */
 export function tag(text, kind) {

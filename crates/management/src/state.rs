@@ -28,7 +28,7 @@ pub struct State {
     pub tokens: Tokens,
     /// Requests by address.
     pub rates: Rates,
-    /// Host names by which clients may come, besides addresses and the machine's own name.
+    /// Host names by which clients may come, besides addresses: the machine's own name first.
     pub names: Vec<String>,
     /// Connections are encrypted.
     pub is_tls: bool,

@@ -38,6 +38,8 @@ pub struct SessionModel {
     pub role: Role,
     /// Did the session begin with a one-time link?
     pub by_link: bool,
+    /// Name of the machine.
+    pub host: String,
     /// Has no user a password yet?
     pub first: bool,
     /// Secret of a new session, to be sent as `Authorization: Bearer TOKEN`; null later.
@@ -47,7 +49,8 @@ pub struct SessionModel {
 
 fn model(request: &Request, session: &Session, token: Option<String>) -> SessionModel {
     let first = request.state.users.all().is_ok_and(|users| users.is_empty());
-    SessionModel { user: session.user.clone(), role: session.role, by_link: session.by_link, first, token }
+    let host = request.state.names.first().cloned().unwrap_or_default();
+    SessionModel { user: session.user.clone(), role: session.role, by_link: session.by_link, host, first, token }
 }
 
 /// The user with this name and password.
