@@ -14,13 +14,18 @@ struct Uses(BTreeMap<String, (u32, String)>);
 
 impl Uses {
     fn note(&mut self, section: &Section<'_>, key: &str, word: &Word, what: &str) {
+        self.note_as(section, key, word, word.text.clone(), what);
+    }
+
+    /// Note a use under a name that is the same for all notations.
+    fn note_as(&mut self, section: &Section<'_>, key: &str, word: &Word, name: String, what: &str) {
         let path = section.path_of(key);
         let line = section.reader.line(word.at);
-        if let Some((first, other)) = self.0.get(&word.text) {
+        if let Some((first, other)) = self.0.get(&name) {
             let text = format!("{what} {:?} is used twice", word.text);
             section.reader.complain(word.at, &path, &text, &format!("line {first} ({other}) has it already"));
         } else {
-            self.0.insert(word.text.clone(), (line, path));
+            self.0.insert(name, (line, path));
         }
     }
 
@@ -36,8 +41,17 @@ pub fn check_uses(top: &Section<'_>) {
     if let Some(server) = top.table("server") {
         let journal = server.texts("journal", JOURNAL_DEVICES_MAX).unwrap_or_default();
         drives.note_all(&server, "journal", journal, "the drive");
-        for key in ["nbd", "nbd-unix"] {
-            listens.note_all(&server, key, server.texts(key, LISTENS_MAX).unwrap_or_default(), "the address");
+        for key in ["nbd", "nbd-tls"] {
+            for word in server.texts(key, LISTENS_MAX).unwrap_or_default() {
+                listens.note_as(&server, key, &word, at_loopback(&word.text), "the address");
+            }
+        }
+        let sockets = server.texts("nbd-unix", LISTENS_MAX).unwrap_or_default();
+        listens.note_all(&server, "nbd-unix", sockets, "the address");
+    }
+    if let Some(management) = top.table("management") {
+        for word in management.text("listen") {
+            listens.note_as(&management, "listen", &word, at_loopback(&word.text), "the address");
         }
     }
     let own = Own::of(top);
@@ -55,6 +69,15 @@ pub fn check_uses(top: &Section<'_>) {
     }
 }
 
+/// A port alone is one of the loopback.
+fn at_loopback(text: &str) -> String {
+    if text.contains(':') {
+        text.to_owned()
+    } else {
+        format!("127.0.0.1:{text}")
+    }
+}
+
 /// The addresses of this server: an array whose member is served there would wait for itself.
 struct Own {
     sockets: Vec<String>,
@@ -67,8 +90,7 @@ impl Own {
             let words = top.table("server").and_then(|server| server.texts(key, LISTENS_MAX)).unwrap_or_default();
             words.into_iter().map(|word| word.text).collect()
         };
-        let at_loopback = |text: String| if text.contains(':') { text } else { format!("127.0.0.1:{text}") };
-        Self { sockets: texts("nbd-unix"), listens: texts("nbd").into_iter().map(at_loopback).collect() }
+        Self { sockets: texts("nbd-unix"), listens: texts("nbd").iter().map(|text| at_loopback(text)).collect() }
     }
 
     /// Addresses are compared as they are written; the server itself finds other notations when it opens the member.

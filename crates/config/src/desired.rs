@@ -139,9 +139,9 @@ pub struct DesiredCare {
     pub slow_window: Option<u64>,
     /// The program that reads a drive's health. A program that is set here is asked about files too. Without one,
     /// `smartctl` is used if it is found, for block devices only.
-    pub smartctl: Option<PathBuf>,
+    pub smartctl: Option<Placed<PathBuf>>,
     /// The program that is called to switch a drive's light.
-    pub led: Option<PathBuf>,
+    pub led: Option<Placed<PathBuf>>,
 }
 
 impl Default for DesiredCare {

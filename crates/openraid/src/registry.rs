@@ -274,6 +274,14 @@ impl Registry {
         self.read_any().map(|(content, _)| content)
     }
 
+    fn newer(&self, why: &str) -> Failure {
+        Failure::refused(format!(
+            "the registry {} {why}: a newer version of openraid wrote it; install that version again. Nothing was changed, and the \
+             arrays are as they were",
+            self.path.display()
+        ))
+    }
+
     /// The content, and whether it is that of the older copy because the file is damaged.
     fn read_any(&self) -> Result<(Content, bool), Failure> {
         let refuse = |why: &str| {
@@ -289,7 +297,7 @@ impl Registry {
             // Every registry that was written has content: this one was cut off, if it had content before.
             Ok(None) if !self.path.exists() || !old.exists() => return Ok((Content::default(), false)),
             Ok(None) => "is empty".into(),
-            Err(Fault::OtherVersion(why)) => return Err(refuse(&why)),
+            Err(Fault::OtherVersion(why)) => return Err(self.newer(&why)),
             Err(Fault::Damaged(why)) => why,
         };
         match read_file(&old) {

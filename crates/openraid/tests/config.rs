@@ -405,12 +405,40 @@ fn the_packaged_file_has_no_mistakes_with_and_without_its_examples() {
     // The only problems are files of the examples that this machine does not have.
     let ran = lab.line("config check openraid.toml").expect(65);
     let said = format!("{}{}", ran.text(), ran.err);
-    assert!(said.contains("3 problems with the files that it names"), "{said}");
+    assert!(said.contains("4 problems with the files and arrays that it names"), "{said}");
     assert_eq!(said.matches("/etc/openraid/").count(), said.matches("No such file").count(), "{said}");
-    let without: Vec<&str> = text.lines().filter(|line| !line.contains("nbd-tls")).collect();
+    let without: Vec<&str> =
+        text.lines().filter(|line| !line.contains("nbd-tls") && !line.contains("password-file")).collect();
     let lines = without.iter().map(|line| if example(line) { &line[2..] } else { line });
     fs::write(lab.path("openraid.toml"), lines.collect::<Vec<_>>().join("\n")).expect("room");
     lab.line("config check openraid.toml").expect(0).says(&["spare /dev/disk/by-id/ata-4 for all arrays", "data, vm1"]);
+}
+
+#[test]
+fn names_in_a_file_that_lead_nowhere_are_found() {
+    let lab = array("nowhere");
+    fs::write(lab.path("text"), "no program").expect("room");
+    let good = "[[spares]]\nmember = \"@/d3\"\nfor = \"data\"\n[care]\nsmartctl = \"/bin/true\"\n";
+    configure(&lab, good);
+    lab.line("config check openraid.toml").expect(0);
+    let bad =
+        "[server]\nnbd = [\"10809\"]\nnbd-tls = [\"127.0.0.1:10809\"]\n[management]\nlisten = \"127.0.0.1:10809\"\n";
+    configure(&lab, bad);
+    let twice =
+        ["line 3: server.nbd-tls: the address \"127.0.0.1:10809\" is used twice", "line 5: management.listen: "];
+    lab.line("config check openraid.toml").refused(65, &twice);
+    let bad = "[[spares]]\nmember = \"@/d3\"\nfor = \"dat\"\n[care]\nled = \"@/text\"\n[sinks.page]\nkind = \"exec\"\n\
+               program = \"/nowhere/page\"\n[schedules.weekly]\ntask = \"check\"\nevery = \"7d\"\narrays = [\"data\", \"vm\"]\n";
+    configure(&lab, bad);
+    let words = [
+        "4 problems",
+        "spares.for: there is no array named dat; name an array",
+        "line 5: care.led: ",
+        "text is no program; name a program that can be executed",
+        "sinks.page.program: /nowhere/page: No such file",
+        "schedules.weekly.arrays: there is no array named vm",
+    ];
+    lab.line("config check openraid.toml").refused(65, &words);
 }
 
 /// A file of the package.

@@ -192,7 +192,9 @@ fn care_values(own: &DesiredCare) -> Vec<ValueModel> {
     let time = |key: &str, own: Option<u64>, first: Option<u64>| {
         (own != first).then(|| value(key, own.map_or_else(|| "never".into(), interval)))
     };
-    let path = |key: &str, own: &Option<PathBuf>| own.as_ref().map(|own| value(key, own.display().to_string()));
+    let path = |key: &str, own: &Option<Placed<PathBuf>>| {
+        own.as_ref().map(|own| ValueModel { line: Some(own.line), ..value(key, own.value.display().to_string()) })
+    };
     let all = [
         time("care.idle-probe", own.idle_probe, first.idle_probe),
         time("care.smart", own.smart, first.smart),

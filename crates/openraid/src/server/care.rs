@@ -188,8 +188,11 @@ impl Server {
         let is_device = |view: &&DriveView| desired.smartctl.is_some() || is_device(&view.member);
         let drives = status.drives.iter().filter(|view| view.member.starts_with('/')).filter(is_device);
         let due: Vec<&DriveView> = drives.filter(|view| self.is_health_due(&view.member, interval)).collect();
-        let program =
-            desired.smartctl.clone().or_else(|| SMARTCTL.iter().map(PathBuf::from).find(|path| path.exists()));
+        let program = desired
+            .smartctl
+            .clone()
+            .map(|own| own.value)
+            .or_else(|| SMARTCTL.iter().map(PathBuf::from).find(|path| path.exists()));
         self.state().care.has_no_smartctl = program.is_none() && !due.is_empty();
         let Some(program) = program else { return };
         for view in due {
@@ -283,7 +286,7 @@ impl Server {
 
     /// Call the program for the lights with the changes.
     fn set_lights(&self, desired: &DesiredCare) {
-        let Some(program) = &desired.led else { return };
+        let Some(program) = desired.led.as_ref().map(|own| &own.value) else { return };
         let Ok(arrays) = self.arrays() else { return };
         let mut wanted = BTreeMap::new();
         for array in &arrays {

@@ -1,8 +1,9 @@
 //! `openraid config`: checks a configuration file, and shows the desired state.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use openraid_config::{Desired, Placed, Problem};
+use openraid_config::{ArrayId, Desired, Placed, Problem, SinkKind, SpareFor};
 use openraid_management::{flaws, TlsFile};
 use openraid_sys::Use;
 use serde::Serialize;
@@ -66,7 +67,7 @@ fn check(path: &Path, context: &Context) -> Outcome {
     let text = desired::text_of(path)?;
     match desired::parse(&text) {
         Ok(desired) => {
-            let flaws = flaws_of(&desired);
+            let flaws = flaws_of(&desired, context);
             if !flaws.is_empty() {
                 return Ok(context.output.fail_with(&flawed(path, &flaws), &checked(&shown, &flaws)));
             }
@@ -96,12 +97,72 @@ fn checked(shown: &str, problems: &[Problem]) -> Checked {
     Checked { problems: all.collect(), config }
 }
 
-/// Problems of the certificates and keys that a configuration names.
-fn flaws_of(desired: &Desired) -> Vec<Problem> {
+/// Problems of everything outside the file that a configuration names: certificates and keys, programs, arrays.
+fn flaws_of(desired: &Desired, context: &Context) -> Vec<Problem> {
     let (web, nbd) = (&desired.management, &desired.server);
     let web = [("management.", &web.certificate), ("management.", &web.key), ("management.", &web.client_ca)];
     let nbd = [&nbd.nbd_tls_certificate, &nbd.nbd_tls_key, &nbd.nbd_tls_client_ca].map(|own| ("server.nbd-tls-", own));
-    flaws_of_files(web).into_iter().chain(flaws_of_files(nbd)).collect()
+    let mut flaws: Vec<Problem> = flaws_of_files(web).into_iter().chain(flaws_of_files(nbd)).collect();
+    flaws.extend(missing_files(desired));
+    flaws.extend(unknown_arrays(desired, context));
+    flaws.sort();
+    flaws
+}
+
+/// Programs and password files that are not there, or that cannot be used.
+fn missing_files(desired: &Desired) -> Vec<Problem> {
+    let care = &desired.care;
+    let named = |key: &str, place: &Option<Placed<PathBuf>>| {
+        place.as_ref().map(|place| (format!("care.{key}"), place.line, place.value.clone(), true))
+    };
+    let sinks = desired.sinks.iter().filter_map(|sink| {
+        let (key, path, is_program) = match &sink.kind {
+            SinkKind::Exec { program } => ("program", program, true),
+            SinkKind::Mail { password_file: Some(file), .. } => ("password-file", file, false),
+            _ => return None,
+        };
+        Some((format!("sinks.{}.{key}", sink.name), sink.line, path.clone(), is_program))
+    });
+    let all = [named("smartctl", &care.smartctl), named("led", &care.led)].into_iter().flatten().chain(sinks);
+    all.filter_map(|(key, line, path, is_program)| {
+        let what = match std::fs::metadata(&path) {
+            Err(error) => format!("{}: {error}", path.display()),
+            Ok(found) if is_program && (!found.is_file() || found.permissions().mode() & 0o111 == 0) => {
+                format!("{} is no program", path.display())
+            }
+            Ok(_) => return None,
+        };
+        let remedy = if is_program { "name a program that can be executed" } else { "name the file with the password" };
+        Some(Problem { line, column: 1, key, what, remedy: remedy.into() })
+    })
+    .collect()
+}
+
+/// Spares and schedules for arrays that are neither in the file nor in the registry. Without a registry nothing is known.
+fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<Problem> {
+    let Ok(entries) = context.registry.entries() else { return Vec::new() };
+    let is_known = |name: &str| {
+        entries.iter().any(|entry| entry.name == name)
+            || desired.arrays.iter().any(|array| matches!(&array.id, ArrayId::Name(own) if own == name))
+    };
+    let spares = desired.spares.iter().filter_map(|spare| match &spare.whom {
+        SpareFor::Array { name, .. } => Some(("spares.for".to_owned(), spare.line, name)),
+        SpareFor::All => None,
+    });
+    let schedules = desired.schedules.iter().flat_map(|schedule| {
+        let key = format!("schedules.{}.arrays", schedule.name);
+        schedule.arrays.iter().map(move |name| (key.clone(), schedule.line, name))
+    });
+    let unknown = spares.chain(schedules).filter(|(.., name)| !is_known(name));
+    unknown
+        .map(|(key, line, name)| Problem {
+            line,
+            column: 1,
+            key,
+            what: format!("there is no array named {name}"),
+            remedy: "name an array of `openraid list`, or create the array first".into(),
+        })
+        .collect()
 }
 
 /// A file that a configuration names: the beginning of its key, and its place.
@@ -130,7 +191,7 @@ fn flaws_of_files([chain, key, authorities]: [Named<'_>; 3]) -> Vec<Problem> {
 fn flawed(path: &Path, flaws: &[Problem]) -> Failure {
     let count = counted(flaws.len() as u64, "problem", "problems");
     let lines: String = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
-    Failure::refused(format!("{}: {count} with the files that it names{lines}", path.display()))
+    Failure::refused(format!("{}: {count} with the files and arrays that it names{lines}", path.display()))
 }
 
 /// The array that a device belongs to.
