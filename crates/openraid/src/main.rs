@@ -16,6 +16,7 @@ mod care;
 mod causes;
 mod check_history;
 mod checks;
+mod completion;
 mod consistency;
 mod control;
 mod demo;
@@ -67,6 +68,7 @@ use registry::Registry;
 
 fn main() -> ExitCode {
     job::attend();
+    completion::attend();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {

@@ -79,16 +79,43 @@ fn man_pages_and_completions_cover_every_verb() {
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
     }
     for shell in ["bash", "zsh", "fish"] {
-        let script = lab.line(&format!("completions {shell}")).expect(0).text();
-        for verb in &verbs {
-            assert!(script.contains(verb), "{shell}: {verb}");
-        }
+        lab.line(&format!("completions {shell}")).expect(0).says(&["COMPLETE", "openraid"]);
+    }
+    let offered = completed(&lab, &["openraid", ""]);
+    for verb in &verbs {
+        assert!(offered.iter().any(|word| word == verb), "{verb} is not in {offered:?}");
     }
     lab.line("completions tcl").refused(64, &["tcl"]);
     // A reader that stops early is no error.
     let mut child = lab.command(&["completions", "bash"]).stdout(Stdio::piped()).spawn().expect("it starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+/// The words that bash offers for the last word of a line, by the script that the program prints.
+fn completed(lab: &Lab, line: &[&str]) -> Vec<String> {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_openraid"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
+    let script = "source <(openraid completions bash); COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+                  _clap_complete_openraid openraid \"${!#}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let mut command = lab.command_of(std::path::Path::new("bash"), &["-c", script, "bash"]);
+    let out = command.args(line).env("PATH", path).output().expect("bash starts");
+    String::from_utf8(out.stdout).expect("text").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shell_completes_names_of_arrays_members_and_settings() {
+    let lab = Lab::new("complete");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    lab.line("create dusk --level 1 --assume-clean --file-size 16M d2 d3").expect(0);
+    assert_eq!(completed(&lab, &["openraid", "show", "d"]), ["data", "dusk"]);
+    assert_eq!(completed(&lab, &["openraid", "stop", "da"]), ["data"]);
+    let member = lab.path("d3").display().to_string();
+    assert_eq!(completed(&lab, &["openraid", "fail", "dusk", &member]), [member]);
+    let offered = completed(&lab, &["openraid", "set", "data", "write.cache="]);
+    assert!(offered.contains(&"write.cache=through".to_owned()), "{offered:?}");
+    assert!(completed(&lab, &["openraid", "set", "data", "rebuild.r"]).contains(&"rebuild.rate=".to_owned()));
+    assert!(completed(&lab, &["openraid", "show", "da", "--mdst"]).contains(&"--mdstat".to_owned()));
 }
 
 #[test]

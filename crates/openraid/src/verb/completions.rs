@@ -1,9 +1,8 @@
-//! `openraid completions`: a script that is made from the definition of the command line.
+//! `openraid completions`: a script by which a shell asks this program at each key.
 
-use clap::CommandFactory;
 use std::io::Write;
 
-use crate::arguments::Arguments;
+use crate::completion;
 use crate::exit::{Exit, Outcome};
 
 /// Prints the script.
@@ -11,9 +10,7 @@ use crate::exit::{Exit, Outcome};
 /// # Errors
 /// None.
 pub fn run(shell: clap_complete::Shell) -> Outcome {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "openraid", &mut script);
     // If the reader closes the pipe early, this is not an error.
-    let _ = std::io::stdout().lock().write_all(&script);
+    let _ = std::io::stdout().lock().write_all(&completion::script(shell));
     Ok(Exit::Fine)
 }

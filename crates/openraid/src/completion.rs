@@ -1,0 +1,86 @@
+//! Completion of the command line: verbs and options from its definition, names of arrays and members from the registry, settings from
+//! their table. The shell asks this program at each key.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::{Command, CommandFactory};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
+
+use crate::arguments::Arguments;
+use crate::registry::{Entry, Registry};
+use crate::settings;
+
+const PROGRAM: &str = "openraid";
+/// The variable of the environment by which a shell asks.
+const VARIABLE: &str = "COMPLETE";
+/// Verbs whose argument `array` is an array that exists.
+const WITH_ARRAY: [&str; 19] = [
+    "alarms", "add", "check", "copy-in", "copy-out", "events", "explain", "fail", "forget", "locate", "pause",
+    "record", "remove", "rename", "repair", "replace", "resume", "show", "set",
+];
+/// Verbs whose argument `member` is a member that an array has.
+const WITH_MEMBER: [&str; 4] = ["fail", "locate", "remove", "replace"];
+
+/// Answer a shell and end, if one asks.
+pub fn attend() {
+    CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM).completer(PROGRAM).complete();
+}
+
+/// The script by which a shell learns to ask.
+pub fn script(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    if let Some(own) = Shells::builtins().completer(&shell.to_string()) {
+        // A list of bytes takes all of it.
+        let _ = own.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
+    }
+    let _ = script.flush();
+    script
+}
+
+fn command() -> Command {
+    let mut command = Arguments::command();
+    for verb in WITH_ARRAY.iter().chain(&["stop", "serve"]) {
+        command = command.mut_subcommand(verb, |own| with(with(own, "array", arrays), "arrays", arrays));
+    }
+    for verb in WITH_MEMBER {
+        command = command.mut_subcommand(verb, |own| with(own, "member", members));
+    }
+    command.mut_subcommand("set", |own| with(own, "settings", values))
+}
+
+/// The verb with candidates for one of its arguments, if it has that argument.
+fn with(verb: Command, argument: &str, candidates: fn() -> Vec<CompletionCandidate>) -> Command {
+    if !verb.get_arguments().any(|own| own.get_id() == argument) {
+        return verb;
+    }
+    verb.mut_arg(argument, |own| own.add(ArgValueCandidates::new(candidates)))
+}
+
+fn entries() -> Vec<Entry> {
+    let path = std::env::var_os("OPENRAID_REGISTRY").map(PathBuf::from);
+    Registry::at(path.as_deref()).entries().unwrap_or_default()
+}
+
+fn arrays() -> Vec<CompletionCandidate> {
+    entries().into_iter().map(|entry| CompletionCandidate::new(entry.name)).collect()
+}
+
+fn members() -> Vec<CompletionCandidate> {
+    let all = entries().into_iter().flat_map(|entry| entry.members);
+    all.map(CompletionCandidate::new).collect()
+}
+
+/// Each setting with its words, or with nothing after the sign if its values are numbers.
+fn values() -> Vec<CompletionCandidate> {
+    let of = |form: openraid_management::SettingModel| {
+        let words = if form.words.is_empty() { vec![String::new()] } else { form.words };
+        let candidate = |word: String| {
+            CompletionCandidate::new(format!("{}={word}", form.name)).help(Some(form.help.clone().into()))
+        };
+        words.into_iter().map(candidate).collect::<Vec<_>>()
+    };
+    settings::forms().into_iter().flat_map(of).collect()
+}
