@@ -1,10 +1,10 @@
-//! Figures for Prometheus, as OpenMetrics text.
+//! Figures for Prometheus, as OpenMetrics text, or in the older text format for a client that takes no other.
 //!
 //! Every state of a member and every health is a series of its own, so that rules can ask for a state that no member is in:
 //! a slot without a member counts as `removed`. By an option the figures that node_exporter takes from the kernel's md are given
 //! as well, so that its dashboards and rules show these arrays.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use openraid_status::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord};
 
@@ -12,6 +12,8 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// The text format of Prometheus before OpenMetrics.
+const CLASSIC_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 const HEALTHS: [(HealthWord, &str); 3] =
     [(HealthWord::Optimal, "optimal"), (HealthWord::Degraded, "degraded"), (HealthWord::Failed, "failed")];
 const STATES: [(StateWord, &str); 7] = [
@@ -31,7 +33,9 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     let server = request.state.controller.server()?;
     let events = request.state.controller.events()?;
     let open = |level: &str| events.iter().filter(|event| event.level == level && !event.acknowledged).count() as u64;
-    let mut page = Page::default();
+    let accepts = request.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let is_classic = accepts.contains("text/plain") && !accepts.contains("openmetrics");
+    let mut page = Page { is_classic, text: String::new() };
     page.family("openraid", "info", "The version of the server.");
     page.line("openraid_info", &[("version", &server.version)], 1);
     page.family("openraid_clients", "gauge", "Clients that are connected.");
@@ -41,27 +45,48 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
         page.line("openraid_events_open", &[("level", level)], open(level));
     }
     own(&mut page, &arrays);
+    page.family("openraid_host_latency_seconds", "gauge", "Mean time of a request in the last seconds.");
+    for array in arrays.iter() {
+        if let Ok(limit) = request.state.controller.limit(&array.name) {
+            let seconds = format!("{}.{:09}", limit.mean_ns / 1_000_000_000, limit.mean_ns % 1_000_000_000);
+            page.line("openraid_host_latency_seconds", &[("array", &array.name)], seconds);
+        }
+    }
+    page.family("openraid_sink_failed", "gauge", "1 if the last message to the sink of alarms did not arrive.");
+    for sink in request.state.controller.sinks() {
+        let labels = [("sink", sink.name.as_str()), ("kind", &sink.kind)];
+        page.line("openraid_sink_failed", &labels, u64::from(sink.error.is_some()));
+    }
     if let Some(journal) = journal {
         of_journal(&mut page, &journal);
     }
     if request.state.metrics_md {
         of_md(&mut page, &arrays);
     }
+    if is_classic {
+        return Ok(Reply::text(CLASSIC_TYPE, page.text));
+    }
     page.text.push_str("# EOF\n");
     Ok(Reply::text(TYPE, page.text))
 }
 
-#[derive(Default)]
 struct Page {
+    is_classic: bool,
     text: String,
 }
 
 impl Page {
     fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // The older format names a family as its lines, and knows no info.
+        let (name, kind) = match kind {
+            "counter" if self.is_classic => (format!("{name}_total"), kind),
+            "info" if self.is_classic => (format!("{name}_info"), "gauge"),
+            _ => (name.to_owned(), kind),
+        };
         let _ = write!(self.text, "# TYPE {name} {kind}\n# HELP {name} {help}\n");
     }
 
-    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         self.text.push_str(name);
         for (nth, (label, text)) in labels.iter().enumerate() {
             let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
@@ -97,6 +122,13 @@ fn own(page: &mut Page, arrays: &[ArrayModel]) {
         array.sets().iter().filter_map(|set| set.last_check.as_ref()).map(|check| check.left()).sum()
     };
     page.gauge(arrays, "openraid_array_mismatches", "Sectors that the last check left different.", left);
+    page.family("openraid_array_last_check_seconds", "gauge", "Seconds since 1970 at the end of the last check.");
+    for array in arrays {
+        let ends = array.sets().into_iter().filter_map(|set| set.last_check.as_ref()).map(|check| check.at_seconds);
+        if let Some(at) = ends.min() {
+            page.line("openraid_array_last_check_seconds", &[("array", &array.name)], at);
+        }
+    }
     page.family("openraid_members", "gauge", "Members by state; a slot without a member is removed.");
     for array in arrays {
         for (state, word) in STATES {
@@ -195,6 +227,11 @@ fn members(page: &mut Page, arrays: &[ArrayModel]) {
     each(page, "openraid_member_bad_ranges", &|member| vec![("", member.bad_ranges.into())]);
     page.family("openraid_member_displaced", "gauge", "1 if the member is not at its path any more.");
     each(page, "openraid_member_displaced", &|member| vec![("", member.displaced.is_some().into())]);
+    page.family("openraid_member_celsius", "gauge", "Temperature of the drive, as it reports it.");
+    each(page, "openraid_member_celsius", &|member| {
+        let now = member.smart.as_ref().and_then(|smart| u64::try_from(smart.temperature_celsius?).ok());
+        now.map(|now| ("", now)).into_iter().collect()
+    });
     page.family("openraid_member_outstanding", "gauge", "Commands that the member works on.");
     each(page, "openraid_member_outstanding", &|member| vec![("", member.outstanding.into())]);
 }
@@ -204,7 +241,7 @@ fn of_journal(page: &mut Page, journal: &JournalModel) {
     page.line("openraid_journal_live", &[], u64::from(journal.state == "live"));
     page.family("openraid_journal_device_works", "gauge", "1 if the device of the journal works.");
     for device in &journal.devices {
-        page.line("openraid_journal_device_works", &[("device", &device.device)], device.works.into());
+        page.line("openraid_journal_device_works", &[("device", &device.device)], u64::from(device.works));
     }
     page.family("openraid_journal_used_bytes", "gauge", "Bytes of the ring that entries take.");
     page.line("openraid_journal_used_bytes", &[], journal.used_bytes);
@@ -245,7 +282,7 @@ fn of_md(page: &mut Page, arrays: &[ArrayModel]) {
     }
     page.family("node_md_disks_required", "gauge", "Members that the array has if none is missing.");
     for array in arrays {
-        page.line("node_md_disks_required", &[("device", &array.name)], array.slots.into());
+        page.line("node_md_disks_required", &[("device", &array.name)], u64::from(array.slots));
     }
     page.family("node_md_blocks", "gauge", "Blocks of 1024 bytes.");
     for array in arrays {

@@ -330,6 +330,13 @@ fn a_token_lasts_over_a_crash_until_it_is_revoked_and_metrics_take_a_password() 
     lab.line("login --revoke backup").expect(0);
     assert_eq!(backup.get("/api/v1/arrays").status, 401);
     lab.line("login --revoke backup").refused(65, &["there are: scrape"]);
+    let text = |accept: &str| scrape.ask_with("GET", "/metrics", None, &[("Accept", accept)]).expect(200);
+    let classic = text("text/plain;version=0.0.4;q=0.9,*/*;q=0.1");
+    assert_eq!(classic.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    let page = classic.text();
+    assert!(page.contains("# TYPE openraid_host_requests_total counter\n") && !page.contains("# EOF"), "{page}");
+    let both = text("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.4").text();
+    assert!(both.contains("# TYPE openraid_host_requests counter\n") && both.ends_with("# EOF\n"), "{both}");
     // ann:correct horse, and ann:wrong horse.
     let nobody = Web { token: None, ..backup.clone() };
     let basic = |words: &str| nobody.ask_with("GET", "/metrics", None, &[("Authorization", words)]).status;
