@@ -23,6 +23,7 @@ mod controller;
 mod http;
 pub mod lab;
 pub mod limits;
+mod machine;
 mod metrics;
 mod nbd_tls;
 mod place;

@@ -13,6 +13,7 @@ use crate::auth::users::Users;
 use crate::controller::{Controller, Refusal};
 use crate::http::rate::Rates;
 use crate::limits::SNAPSHOT_AGE_MAX;
+use crate::machine::Machine;
 use crate::redfish::events::Listeners;
 use crate::redfish::tasks::Tasks;
 
@@ -28,7 +29,9 @@ pub struct State {
     pub tokens: Tokens,
     /// Requests by address.
     pub rates: Rates,
-    /// Host names by which clients may come, besides addresses: the machine's own name first.
+    /// The machine.
+    pub machine: Machine,
+    /// Host names by which clients may come, besides addresses and the machine's own name.
     pub names: Vec<String>,
     /// Connections are encrypted.
     pub is_tls: bool,
@@ -83,6 +86,7 @@ impl State {
             sessions,
             tokens,
             rates: Rates::default(),
+            machine: Machine::here(),
             names,
             is_tls,
             is_loopback,

@@ -49,7 +49,7 @@ pub struct SessionModel {
 
 fn model(request: &Request, session: &Session, token: Option<String>) -> SessionModel {
     let first = request.state.users.all().is_ok_and(|users| users.is_empty());
-    let host = request.state.names.first().cloned().unwrap_or_default();
+    let host = request.state.machine.host.clone().unwrap_or_default();
     SessionModel { user: session.user.clone(), role: session.role, by_link: session.by_link, host, first, token }
 }
 

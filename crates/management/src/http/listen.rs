@@ -29,6 +29,7 @@ use crate::controller::Controller;
 use crate::limits::{
     CONNECTIONS_MAX, GUESTS_MAX, HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX,
 };
+use crate::machine::Machine;
 use crate::state::{Parts, State};
 
 /// How the interfaces are started.
@@ -76,7 +77,7 @@ impl Management {
     pub fn start(options: Options, controller: Arc<dyn Controller>) -> Result<Self, StartError> {
         let fault = |error: io::Error| StartError(format!("HTTP at {}: {error}", options.listen));
         let is_loopback = options.listen.ip().is_loopback();
-        let names: Vec<String> = own_names().into_iter().chain(options.names.iter().cloned()).collect();
+        let names: Vec<String> = Machine::here().host.into_iter().chain(options.names.iter().cloned()).collect();
         let is_plain = is_loopback && options.client_ca.is_none();
         let certificate = match (&options.certificate, is_plain) {
             (Some((chain, key)), _) => Some(tls::Certificate { chain: chain.clone(), key: key.clone() }),
@@ -166,12 +167,6 @@ impl Management {
     pub fn has_users(&self) -> bool {
         self.state.users.all().is_ok_and(|users| !users.is_empty())
     }
-}
-
-/// The name of this machine.
-fn own_names() -> Vec<String> {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty()).into_iter().collect()
 }
 
 /// An address at which others find this one: a server that listens everywhere has the address by which it would go out.

@@ -59,10 +59,21 @@ fn worst(arrays: &[ArrayModel]) -> &'static str {
 pub fn system(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
     let document = resource("/redfish/v1/Systems/1", "ComputerSystem", "1", "The machine of this server");
+    let machine = &request.state.machine;
+    let known = [
+        ("HostName", &machine.host),
+        ("Manufacturer", &machine.vendor),
+        ("Model", &machine.model),
+        ("SerialNumber", &machine.serial),
+        ("UUID", &machine.uuid),
+    ];
+    let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
+    let document = with(document, serde_json::Value::Object(known.collect()));
     Ok(found(&with(
         document,
         json!({
             "SystemType": "OS",
+            "PowerState": "On",
             "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(&arrays)},
             "Storage": link("/redfish/v1/Systems/1/Storage"),
             "Links": {"ManagedBy": [link("/redfish/v1/Managers/1")], "ManagedBy@odata.count": 1},
