@@ -1,6 +1,7 @@
 import { h, administer, ask, bytes, facts, field, keyed, operate, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get } from "./api.js";
 import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
+import { driveChoice } from "./drives.js";
 import { Chart } from "./chart.js";
 import { historyPanel } from "./history.js";
 import { explainPanel, storyPanel } from "./explain.js";
@@ -93,16 +94,16 @@ function removeMember(array, member) {
 }
 
 function addDrive(array, span = null) {
-  const drive = h("input", { placeholder: "/dev/disk/by-id/\u2026", required: true, spellcheck: false });
+  const drive = driveChoice();
   ask({ title: `Add a drive to ${array.name}`, text: "It fills a missing slot at once; otherwise it waits as a spare. A drive that holds something is refused.", button: "Add", cli: command("add", [array.name, "DRIVE"]),
-    fields: field("Path of the drive", drive), act: async () => done(await change(array.name, "POST", "/add", { member: drive.value.trim(), span })) });
+    fields: [field("Drive", drive.choice), drive.path], act: async () => done(await change(array.name, "POST", "/add", { member: drive.value(), span })) });
 }
 
 function replaceMember(array, member) {
-  const drive = h("input", { placeholder: "empty: a spare", spellcheck: false });
+  const drive = driveChoice("a spare of the array");
   ask({ title: `Replace ${member.member}`, text: "Its content is copied to the other drive, which then takes its slot. The array keeps its redundancy meanwhile.", button: "Replace",
-    cli: command("replace", [array.name, member.member], "--with DRIVE"), fields: field("Path of the new drive", drive),
-    act: async () => done(await change(array.name, "POST", "/replace", { member: target(member), with: drive.value.trim() || null, device: member.device })) });
+    cli: command("replace", [array.name, member.member], "--with DRIVE"), fields: [field("New drive", drive.choice), drive.path],
+    act: async () => done(await change(array.name, "POST", "/replace", { member: target(member), with: drive.value() || null, device: member.device })) });
 }
 
 function taskCard(array) {

@@ -2,6 +2,7 @@
 
 import { h, bytes, facts, field, say, select, table, tag } from "./ui.js";
 import { call, get, state } from "./api.js";
+import { freeDrives } from "./drives.js";
 import { className, command, count, hours, speed } from "./words.js";
 
 const LEVELS = [["6", "RAID 6: any two members may fail"], ["5", "RAID 5: any one member may fail"], ["10", "RAID 10: copies, striped"], ["1", "RAID 1: copies"], ["0", "RAID 0: fast, no redundancy"], ["50", "RAID 50: a stripe over RAID 5"], ["60", "RAID 60: a stripe over RAID 6"], ["single", "Single: one drive"]];
@@ -90,16 +91,16 @@ export function page(main) {
     profile.append(h("option", { value: "" }, "the nearest profile"), ...choices.drives.map((own) => h("option", { value: own.name }, own.title)));
   }, () => {});
   const free = h("div", {});
-  get("/drives").then((found) => {
-    if (!found.free.length) return;
-    const box = (path, nth) => {
+  freeDrives().then((all) => {
+    if (!all.length) return;
+    const box = ([path, text], nth) => {
       const own = h("input", { type: "checkbox", id: `free-${nth}`, checked: lines(drives).includes(path), onchange: () => { const kept = lines(drives).filter((line) => line !== path); drives.value = (own.checked ? [...kept, path] : kept).join("\n"); } });
-      return h("label", { className: "check", htmlFor: own.id }, own, path);
+      return h("label", { className: "check", htmlFor: own.id }, own, `${path} (${text})`);
     };
-    free.replaceChildren(h("fieldset", {}, h("legend", {}, "Free drives"), found.free.map(box)));
+    free.replaceChildren(h("fieldset", {}, h("legend", {}, "Free drives"), all.map(box)));
   }, () => {});
   main.append(h("h1", {}, "Create an array"), h("form", { className: "card", onsubmit: preview },
-    field("Name", name), field("Level", level), free, field("Members", drives, "One path on each line. Files and devices both work; they must be there. Drives that management.drives names can be ticked."), field("Spares", spares, "One path on each line; may be empty."),
+    field("Name", name), field("Level", level), free, field("Members", drives, "One path on each line. Files and devices both work; they must be there."), field("Spares", spares, "One path on each line; may be empty."),
     h("div", { className: "row" }, field("Chunk", chunk), field("Spans", spans)), h("label", { className: "check", htmlFor: "overwrite" }, overwrite, "The content of the drives may be lost"), h("p", {}, h("button", { className: "main" }, "Preview"))), beside, out);
   return () => {};
 }

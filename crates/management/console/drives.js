@@ -21,13 +21,36 @@ function row(m, nth) {
   return [drive, named(m), [className(m.class), m.smart?.link].filter(Boolean).join(", "), health(m.smart), bytes(m.size_bytes), [arrayLink(m.array), m.slot === null ? "" : `, slot ${m.slot}`], tag(m.text, stateKind(m.state)), m.drive_cache || "unknown", h("td", { id: `work-${nth}` }), errors(m)];
 }
 
+/** A drive that nothing uses, in words. */
+const unusedText = (own) => [bytes(own.size_bytes), own.model, own.serial, own.rotates ? "rotating" : "SSD", own.holds ? `holds ${own.holds}` : "empty"].filter(Boolean).join(", ");
+
+/** The block devices of the machine that nothing uses, and the drives that the configuration names.
+ * @returns {Promise<[string, string][]>} paths with their words */
+export async function freeDrives() {
+  const found = await get("/drives");
+  const named = found.free.filter((path) => !found.unused.some((own) => [own.path, own.device].includes(path)));
+  return [...found.unused.map((own) => [own.path, unusedText(own)]), ...named.map((path) => [path, "named by the configuration"])];
+}
+
+/** A choice among the drives that nothing uses; the last entry takes a path. @param {string} [empty] text of the choice of none */
+export function driveChoice(empty) {
+  const choice = h("select", {}, h("option", { value: "" }, "Looking for drives \u2026"));
+  const path = h("input", { placeholder: "/dev/disk/by-id/\u2026", spellcheck: false, hidden: true, "aria-label": "Path of the drive" });
+  choice.addEventListener("change", () => { path.hidden = choice.value !== "path"; });
+  freeDrives().catch(() => []).then((all) => {
+    choice.replaceChildren(...(empty ? [h("option", { value: "" }, empty)] : []), ...all.map(([own, text]) => h("option", { value: own }, `${own} (${text})`)), h("option", { value: "path" }, "another path"));
+    path.hidden = choice.value !== "path";
+  });
+  return { choice, path, value: () => (choice.value === "path" ? path.value.trim() : choice.value) };
+}
+
 export function page(main) {
   const list = h("section", { className: "card" });
   const free = h("section", { className: "card", hidden: true });
   main.append(h("h1", {}, "Drives"), list, free);
-  get("/drives").then((found) => {
-    free.hidden = !found.free.length;
-    free.replaceChildren(h("h2", {}, "Free drives"), h("p", {}, "management.drives names them, and no array has them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), h("ul", {}, found.free.map((drive) => h("li", {}, drive))));
+  freeDrives().then((all) => {
+    free.hidden = !all.length;
+    free.replaceChildren(h("h2", {}, "Free drives"), h("p", {}, "Nothing uses them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), table("Free drives", ["Drive", "Size, model, serial, content"], all));
   }, (problem) => say(problem.message));
   /** Mean times of the last seconds, by drive. @type {Record<string, { own: number, others: number[] }>} */
   let times = {};

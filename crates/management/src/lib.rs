@@ -18,6 +18,7 @@
 
 mod api;
 mod auth;
+mod block_devices;
 mod console;
 mod controller;
 mod http;

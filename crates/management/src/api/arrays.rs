@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::version;
+use crate::block_devices::{self, BlockDeviceModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::redfish::storage;
@@ -37,6 +38,8 @@ pub struct DrivesModel {
     pub drives: Vec<DriveModel>,
     /// Paths and addresses of drives that `management.drives` names and that belong to no array.
     pub free: Vec<String>,
+    /// Block devices of the machine that nothing uses.
+    pub unused: Vec<BlockDeviceModel>,
 }
 
 /// The array that a path names.
@@ -92,8 +95,11 @@ pub fn drives(request: &Request) -> Result<Reply, Problem> {
         }
     }
     let known = storage::drives(&request.state)?;
+    let used: Vec<String> =
+        known.iter().filter(|drive| drive.owner.is_some()).map(|drive| drive.spec.clone()).collect();
+    let unused = block_devices::unused(&used);
     let free = known.into_iter().filter(|drive| drive.owner.is_none()).map(|drive| drive.spec).collect();
-    Ok(Reply::json(200, &DrivesModel { drives, free }))
+    Ok(Reply::json(200, &DrivesModel { drives, free, unused }))
 }
 
 /// The journal.
