@@ -109,18 +109,28 @@ fn a_mounted_file_system_outlives_a_restart_of_the_server_by_the_packaged_disk()
         .replace("/run/openraid-nbd/nbd.sock", "/run/tour/data.sock")
         .replace("udevadm trigger", "true")
         .replace("--fork", "--fork --socket=/run/tour/between.sock");
+    let kills = if std::env::var_os("OPENRAID_SOAK").is_some() { 20 } else { 2 };
     let job = format!(
         "mkdir -p /run/openraid-disk /run/data /dev/openraid\ncat >/run/disk <<'END_OF_SCRIPT'\n{script}\nEND_OF_SCRIPT\n\
          (. /run/disk begin data)\nln -s \"../$(cd /run/openraid-disk; echo nbd*)\" /dev/openraid/data\n\
          if (. /run/disk begin data); then false; fi\nmkfs.ext4 -q /dev/openraid/data\n\
          mount /dev/openraid/data /mnt\n\
-         cp /sbin/mdadm /mnt/before\nsync\nhalt\n(sleep 2; serve; wait) &\ncp /sbin/mdadm /mnt/after\nsync\n\
-         echo 3 >/proc/sys/vm/drop_caches\ncmp /sbin/mdadm /mnt/before\ncmp /sbin/mdadm /mnt/after\numount /mnt\n\
+         cp /sbin/mdadm /mnt/before\nsync\nhalt\n\
+         (cp /sbin/mdadm /mnt/after; sync) & writer=$!\nsleep 2; serve; wait \"$writer\"\n\
+         echo 3 >/proc/sys/vm/drop_caches\ncmp /sbin/mdadm /mnt/before\ncmp /sbin/mdadm /mnt/after\n\
+         for kill in $(seq {kills}); do\n\
+             kill -9 \"$server\"; wait \"$server\" || true\n\
+             (cp /sbin/mdadm /mnt/kill$kill; sync) & writer=$!\n\
+             serve; wait \"$writer\"; echo \"killed $kill\"\n\
+         done\n\
+         echo 3 >/proc/sys/vm/drop_caches\n\
+         for kill in $(seq {kills}); do cmp /sbin/mdadm /mnt/kill$kill; done\numount /mnt\n\
          echo '{entry}' >/run/fstab\nmount -T /run/fstab /run/data\ncmp /sbin/mdadm /run/data/after\n\
          umount /run/data\n(. /run/disk end data)\n[ ! -e /run/openraid-disk/nbd0 ]\n\
          \"$openraid\" stop --all\n",
     );
-    in_guest(&job);
+    let Some(printed) = in_guest(&job) else { return };
+    assert_eq!(printed.lines().filter(|line| line.starts_with("killed ")).count(), kills, "{printed}");
 }
 
 /// Run a program, which must do it.
