@@ -743,3 +743,15 @@ fn a_socket_for_clients_in_the_folder_of_servers_is_no_second_server() {
     lab.line("list").expect(0).says(&["data", "optimal"]);
     server.stop();
 }
+
+#[test]
+fn an_array_that_is_made_under_a_running_server_is_served_by_the_line_that_create_prints() {
+    let lab = Lab::new("made-under");
+    lab.line("create one --level 1 --assume-clean --file-size 16M a0 a1").expect(0);
+    let server = lab.serve(&["one"]);
+    let made = lab.line("create two --level 1 --assume-clean --file-size 16M b0 b1").expect(0).text();
+    let line = made.lines().find_map(|line| line.strip_prefix("the running server serves it after: openraid "));
+    lab.line(line.unwrap_or_else(|| panic!("no line in {made}"))).expect(0).says(&["served now: two"]);
+    assert_eq!(lab.show("two")["health"], "optimal");
+    server.stop();
+}

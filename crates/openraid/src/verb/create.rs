@@ -338,6 +338,9 @@ fn print_body(context: &Context, body: &Body) -> Exit {
     }
     if body.dry_run {
         lines.push("nothing was written".into());
+    } else if context.servers.connect().is_ok_and(|servers| !servers.is_empty()) {
+        let members = body.members.iter().map(String::as_str);
+        lines.push(format!("the running server serves it after: {}", command("assemble", members)));
     } else if body.journalled {
         lines.push("its writes go through the controller's journal".into());
         lines.push(format!("serve it with: {}", command_with("serve", [&body.name], "--journal DEVICE")));
