@@ -50,7 +50,7 @@ pub fn check_uses(top: &Section<'_>) {
         listens.note_all(&server, "nbd-unix", sockets, "the address");
     }
     if let Some(management) = top.table("management") {
-        for word in management.text("listen") {
+        if let Some(word) = management.text("listen") {
             listens.note_as(&management, "listen", &word, at_loopback(&word.text), "the address");
         }
     }

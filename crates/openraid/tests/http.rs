@@ -420,7 +420,7 @@ fn redfish_is_read_and_its_errors_and_sessions_have_the_standards_form() {
 
 /// The output of a foreign program.
 fn said(program: &str, arguments: &[&str]) -> Option<(bool, String)> {
-    let out = std::process::Command::new(program).args(arguments).output().ok()?;
+    let out = Command::new(program).args(arguments).output().ok()?;
     Some((out.status.success(), String::from_utf8_lossy(&[out.stdout, out.stderr].concat()).into_owned()))
 }
 

@@ -321,7 +321,7 @@ impl Server {
         Ok(Answer::Done { text: format!("the token {name} is revoked"), array: None })
     }
 
-    fn console(&self) -> Result<&openraid_management::Management, Failure> {
+    fn console(&self) -> Result<&Management, Failure> {
         self.management.get().map(|own| &**own).ok_or_else(|| {
             Failure::refused(
                 "this server has no console: start it with `openraid serve --http 127.0.0.1:8440`, or write listen into \
