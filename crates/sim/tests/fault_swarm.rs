@@ -25,6 +25,9 @@ fn nothing_promised_is_lost_in_any_run() {
         Fault::StartWithout,
         Fault::CheckDegraded,
         Fault::JournalJoined,
+        Fault::NoRoom,
+        Fault::OlderMember,
+        Fault::OlderJournal,
     ] {
         assert!(tally.lines.keys().any(|line| line.fault == fault), "no run with: {fault}");
     }
@@ -60,7 +63,6 @@ const CONSTANT: &[(&str, &str)] = &[
     ("limits.ops_max", "small, so that it is full in every run"),
     ("limits.commands_max", "the least table of commands that the engine accepts"),
     ("limits.drives_max", "a run has fewer drives"),
-    ("limits.position_interval", "a run does not last long enough: journal_older.rs has short ones"),
     ("limits.trace_entries", "the engine never reads them"),
 ];
 

@@ -15,6 +15,7 @@ pub mod aim;
 pub mod kept;
 pub mod phase;
 pub mod planted;
+mod rare;
 pub mod report;
 pub mod rows;
 pub mod run;

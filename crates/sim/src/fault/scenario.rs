@@ -118,6 +118,19 @@ pub enum Action {
     FlipOnTheWay,
     /// Bits of a superblock flip.
     FlipSuperblock,
+    /// Some members become full: writes that need new room are refused. In a bounded run this number of requests
+    /// follows, and then there is room again.
+    Fill(u64),
+    /// All members have room again.
+    MakeRoom,
+    /// The devices of the journal and a member are copied.
+    KeepImages,
+    /// The power is cut, and a member is there as it was when it was copied.
+    OlderMember,
+    /// The power is cut, and the journal is there as it was when it was copied. The right one is there after it.
+    OlderJournal,
+    /// The power is cut, and the superblocks lack the fields that an older version did not write.
+    OlderVersion,
     /// The settings change.
     Policy,
     /// The power is cut, and a member is lost for good, if the array promises to survive that. The number is for

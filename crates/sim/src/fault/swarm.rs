@@ -12,6 +12,7 @@ use openraid_format::MinorVersion;
 use openraid_units::{Bytes, Nanos, Sectors};
 
 use super::phase::Phase;
+use super::rare::add_rare_actions;
 use super::scenario::{Action, End, Extras, Mode, Scenario, Step};
 use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
@@ -194,6 +195,7 @@ impl Scenario {
             actions.push(menu.action(random));
         }
         run.steps = actions.into_iter().map(|action| Step { seed: random.bits(), action }).collect();
+        add_rare_actions(&mut run);
         run
     }
 }

@@ -114,6 +114,14 @@ worded! {
     Dead = "dead sectors";
     /// Flipped bits in data.
     Flip = "bit flips in data";
+    /// Members became full.
+    NoRoom = "members full";
+    /// A member of an earlier moment was there at a start.
+    OlderMember = "member of an earlier moment";
+    /// A journal of an earlier moment was there at a start.
+    OlderJournal = "journal of an earlier moment";
+    /// The superblocks at a start were those of an older version.
+    OlderVersion = "superblocks of an older version";
     /// Flipped bits in a superblock.
     FlipSuperblock = "bit flips in superblock";
     /// A write that was lost.

@@ -46,6 +46,24 @@ fn places(number: u64) -> String {
     count(number, "place", "places")
 }
 
+/// Actions of the journal and of earlier moments without a number.
+fn fixed(action: Action) -> &'static str {
+    match action {
+        Action::Fill(_) => "members become full",
+        Action::MakeRoom => "all members have room again",
+        Action::KeepImages => "the journal and a member are copied",
+        Action::OlderMember => "the power of everything goes, and a member is there as it was when it was copied",
+        Action::OlderJournal => "the power of everything goes, and the journal is there as it was when it was copied",
+        Action::OlderVersion => "the power of everything goes, and superblocks are as an older version wrote them",
+        Action::JournalJoin => "a dropped device of the journal joins again",
+        Action::JournalAgain => "the journal is taken out of use and into use again",
+        Action::JournalReturn => "the devices of the journal are good again",
+        Action::JournalHurt { silent: true } => "bits flip on a device of the journal",
+        Action::JournalHurt { silent: false } => "a place of a journal device cannot be read until written",
+        _ => unreachable!("the other actions have their words in Display"),
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,14 +124,8 @@ impl fmt::Display for Action {
             Self::CheckDegraded(number) => {
                 write!(f, "bits flip in {} of a degraded array at rest, and a check goes over it", places(*number))
             }
-            Self::JournalJoin => f.write_str("a dropped device of the journal joins again"),
-            Self::JournalAgain => f.write_str("the journal is taken out of use and into use again"),
             Self::JournalLose(how) => write!(f, "a device of the journal {how}"),
-            Self::JournalReturn => f.write_str("the devices of the journal are good again"),
-            Self::JournalHurt { silent: true } => f.write_str("bits flip on a device of the journal"),
-            Self::JournalHurt { silent: false } => {
-                f.write_str("a place of a journal device cannot be read until written")
-            }
+            other => f.write_str(fixed(*other)),
         }
     }
 }

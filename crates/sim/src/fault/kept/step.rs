@@ -59,6 +59,11 @@ const PLAIN: &[(&str, Action)] = &[
     ("misread", Action::Misread),
     ("flip-on-the-way", Action::FlipOnTheWay),
     ("flip-superblock", Action::FlipSuperblock),
+    ("make-room", Action::MakeRoom),
+    ("keep-images", Action::KeepImages),
+    ("older-member", Action::OlderMember),
+    ("older-journal", Action::OlderJournal),
+    ("older-version", Action::OlderVersion),
     ("policy", Action::Policy),
     ("journal-return", Action::JournalReturn),
     ("journal-flip", Action::JournalHurt { silent: true }),
@@ -84,6 +89,7 @@ const COUNTED: &[(&str, Counted)] = &[
     ("latent", Action::Latent),
     ("dead", Action::Dead),
     ("patrol", Action::Patrol),
+    ("fill", Action::Fill),
     ("start-without", Action::StartWithout),
     ("check-degraded", Action::CheckDegraded),
 ];
@@ -128,6 +134,7 @@ fn number_of(action: Action) -> Option<u64> {
         | Action::Latent(n)
         | Action::Dead(n)
         | Action::Patrol(n)
+        | Action::Fill(n)
         | Action::StartWithout(n)
         | Action::CheckDegraded(n) => Some(n),
         _ => None,

@@ -20,6 +20,7 @@ impl Run<'_> {
             self.world.release(drive);
             self.world.drive_mut(drive).faults.late = None;
         }
+        self.make_room();
         self.resume_all();
         self.drain()?;
         self.drain_beside()?;

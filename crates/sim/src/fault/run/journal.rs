@@ -312,7 +312,9 @@ impl Run<'_> {
         let working: Vec<DriveId> = self.working_devices();
         // Until rows of a crash are repaired, only the journal has them. It must not be lost before that.
         let is_redoing = self.world.journal().is_some_and(|journal| journal.pending_redos > 0);
-        if working.is_empty() || (self.bounded() && is_redoing && working.len() == 1) {
+        // A device that joins does not have the whole log yet.
+        let complete = working.iter().filter(|drive| self.journal.fresh.contains(drive)).count();
+        if working.is_empty() || (self.bounded() && is_redoing && complete <= 1) {
             return;
         }
         let drive = *self.random.pick(&working);
@@ -326,6 +328,11 @@ impl Run<'_> {
             Loss::Failed | Loss::Pulled => self.world.pull(drive),
         }
         self.note_journal();
+    }
+
+    /// Whether a device has damage.
+    pub(super) fn is_journal_hurt(&self) -> bool {
+        self.journal.hurt
     }
 
     /// Whether there are two devices, and both are complete.

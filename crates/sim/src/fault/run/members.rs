@@ -35,7 +35,7 @@ impl Run<'_> {
         self.may_lose(set, slot, absent).then_some((set, slot, drive))
     }
 
-    fn may_lose(&self, set: usize, slot: Slot, absent: SlotSet) -> bool {
+    pub(super) fn may_lose(&self, set: usize, slot: Slot, absent: SlotSet) -> bool {
         let set = &self.sets[set];
         // Until copies match again, repeated reads may return different data if another member is read.
         if set.dirty && !set.has_parity() && self.scenario.stable_reads {

@@ -7,10 +7,12 @@ mod journal;
 mod judges;
 mod media;
 mod members;
+mod older;
 mod orders;
 mod phase;
 mod power;
 mod read_again;
+mod room;
 mod stale;
 mod story;
 
@@ -29,6 +31,7 @@ use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use beside::Beside;
 use journal::Journal;
+use older::Older;
 
 use super::phase::Phase;
 use super::planted::Bug;
@@ -123,6 +126,8 @@ struct Run<'a> {
     discards_refused: bool,
     beside: Option<Beside>,
     journal: Journal,
+    /// Copies of devices, for a later start.
+    older: Option<Older>,
     random: Random,
     account: Rc<RefCell<Account>>,
 }
@@ -187,6 +192,7 @@ impl<'a> Run<'a> {
             discards_refused: false,
             beside,
             journal,
+            older: None,
             random,
             account,
         };
@@ -289,6 +295,11 @@ impl<'a> Run<'a> {
                 mask: 1 << random.below(8),
             }),
             Action::FlipSuperblock => self.flip_superblock(),
+            Action::KeepImages | Action::OlderMember | Action::OlderJournal | Action::OlderVersion => {
+                self.earlier(step.action)?;
+            }
+            Action::Fill(count) => self.fill(count, step.seed)?,
+            Action::MakeRoom => self.make_room(),
             Action::Policy => self.change_policy(),
             Action::CutAndLose(again) => self.cut_and_lose(again)?,
             Action::CutAndBack(again) => self.cut_and_back(again)?,

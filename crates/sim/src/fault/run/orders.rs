@@ -114,7 +114,7 @@ impl Run<'_> {
         self.boot(None)
     }
 
-    fn put_superblock(&mut self, drive: DriveId, own: &Superblock) {
+    pub(super) fn put_superblock(&mut self, drive: DriveId, own: &Superblock) {
         let capacity = self.world.drive(drive).spec().capacity;
         let Some(lba) = superblock_lba(own.minor, capacity) else { return };
         let mut bytes = vec![0; own.encoded_len().next_multiple_of(4096)];

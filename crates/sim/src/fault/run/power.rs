@@ -93,7 +93,7 @@ impl Run<'_> {
 
     /// A log has the parity of the data that was not being written. From the data that was being written, the part on
     /// the lost member is lost with it, and no other.
-    fn give_up_in_flight(&mut self, set: usize, slot: Slot) {
+    pub(super) fn give_up_in_flight(&mut self, set: usize, slot: Slot) {
         let shape = &self.scenario.shape;
         let block = (0..shape.members).map(|slot| shape.block(slot).bytes().get()).max().unwrap_or(1);
         let in_flight = self.session.versions_mut().in_flight(block);
@@ -128,7 +128,7 @@ impl Run<'_> {
 
     /// Prepare for the end of power. Returns whether it may be cut now. In bounded runs, a set with parity that is not
     /// whole must be clean.
-    fn prepare_end(&mut self, lost: Lost) -> Result<bool, Stop> {
+    pub(super) fn prepare_end(&mut self, lost: Lost) -> Result<bool, Stop> {
         for set in &mut self.sets {
             set.note_places(&self.world);
         }

@@ -1,0 +1,64 @@
+//! Actions that only some swarm runs have. Their draws have a generator of their own, so all other runs stay as they are.
+
+use openraid_core::admin::WriteCache;
+use openraid_core::limits::Limits;
+use openraid_units::Nanos;
+
+use super::scenario::{Action, Mode, Scenario, Step};
+use crate::random::Random;
+
+/// The source of these draws.
+const RARE: u64 = 227;
+/// Requests while members are full.
+const ASKED_WHILE_FULL: (u64, u64) = (10, 60);
+/// In bounded runs members become full among the first steps.
+const EARLY: usize = 6;
+
+/// Add rare actions to a swarm run, or to none.
+pub(super) fn add_rare_actions(run: &mut Scenario) {
+    let mut random = Random::derived(run.seed, RARE);
+    let random = &mut random;
+    if random.chance(1, 5) {
+        if run.mode == Mode::Bounded && random.chance(2, 3) {
+            // A bounded run fills members only if nothing is in a cache or in a journal.
+            (run.journal, run.policy.write_cache) = (None, WriteCache::Through);
+        }
+        for _ in 0..random.between(1, 3) {
+            add_lack_of_room(run, random);
+        }
+    }
+    if random.chance(1, 5) {
+        run.limits.position_interval =
+            *random.pick(&[Nanos::from_millis(1), Nanos::from_millis(20), Limits::small().position_interval]);
+        for _ in 0..random.between(1, 3) {
+            let at = insert(&mut run.steps, 0, Action::KeepImages, random);
+            let later = *random.pick(&[Action::OlderMember, Action::OlderJournal]);
+            insert(&mut run.steps, at + 1, later, random);
+        }
+    }
+    if run.journal.is_some() && random.chance(1, 8) {
+        insert(&mut run.steps, 0, Action::OlderVersion, random);
+    }
+}
+
+/// Members become full. In most unbounded runs there is room again later.
+fn add_lack_of_room(run: &mut Scenario, random: &mut Random) {
+    let fill = Action::Fill(random.between(ASKED_WHILE_FULL.0, ASKED_WHILE_FULL.1));
+    if run.mode == Mode::Bounded {
+        // Later in a run, few sets are whole.
+        let at = random.index(EARLY.min(run.steps.len() + 1));
+        run.steps.insert(at, Step { seed: random.bits(), action: fill });
+        return;
+    }
+    let at = insert(&mut run.steps, 0, fill, random);
+    if random.chance(3, 4) {
+        insert(&mut run.steps, at + 1, Action::MakeRoom, random);
+    }
+}
+
+/// Insert an action at a random place from `first` on. Returns the place.
+fn insert(steps: &mut Vec<Step>, first: usize, action: Action, random: &mut Random) -> usize {
+    let at = first + random.index(steps.len() - first + 1);
+    steps.insert(at, Step { seed: random.bits(), action });
+    at
+}
