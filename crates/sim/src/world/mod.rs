@@ -419,7 +419,7 @@ impl World {
         true
     }
 
-    /// The controller looks at times that the limits give, so many looks may pass while a slow drive answers one command.
+    /// Limits may give short pauses between looks. Thousands of looks then pass while a slow drive answers one command.
     fn check_number_of_events(&self) {
         let (most, idle) = (self.spec.events_max, self.idle_looks);
         let is_endless = self.events - idle > most || idle > most.saturating_mul(IDLE_LOOKS_MAX);
