@@ -1,7 +1,58 @@
-//! Members whose storage is full, in words.
+//! Members whose storage is full or may become full, in words.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+use openraid_units::Bytes;
+
+use crate::quantity::human;
+
+/// Bytes of a unit in which the kernel counts the space of files.
+const SPACE_UNIT: u64 = 512;
+
+/// The sparse members on one file system.
+#[derive(Default)]
+struct Sparse {
+    members: Vec<String>,
+    /// Bytes of them that have no space yet.
+    lacks: u64,
+}
+
+/// The file systems without enough room for the sparse members on them, a sentence each.
+pub fn short_of_room<'a>(members: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut all: BTreeMap<u64, Sparse> = BTreeMap::new();
+    for member in members {
+        let Ok(about) = std::fs::metadata(member) else { continue };
+        let lacks = about.len().saturating_sub(about.blocks() * SPACE_UNIT);
+        if about.is_file() && lacks > 0 {
+            let own = all.entry(about.dev()).or_default();
+            own.members.push(member.to_owned());
+            own.lacks += lacks;
+        }
+    }
+    all.into_values()
+        .filter_map(|own| {
+            let first = Path::new(&own.members[0]);
+            let free = openraid_sys::free_bytes(first)?;
+            shortage_text(&own, mount_point(first).as_deref(), free)
+        })
+        .collect()
+}
+
+/// Nothing if this much free space is enough.
+fn shortage_text(sparse: &Sparse, mount: Option<&Path>, free: u64) -> Option<String> {
+    let place = mount.map_or_else(|| "of these members".into(), |mount| format!("at {}", mount.display()));
+    (free < sparse.lacks).then(|| {
+        format!(
+            "the file system {place} has {} free, and {} of {} have no space yet: when it is full, writes that need new \
+             space are refused; make room there",
+            human(Bytes(free)),
+            human(Bytes(sparse.lacks)),
+            sparse.members.join(", ")
+        )
+    })
+}
 
 /// The writes that are refused, and the place where room must be made: the mount point of the file system, if the member is a file.
 pub fn full_text(member: &str) -> String {
@@ -29,6 +80,19 @@ fn mount_point(file: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sparse_members_are_named_if_their_file_system_has_less_room_than_they_lack() {
+        let own = Sparse { members: vec!["a".into(), "b".into()], lacks: 96 << 20 };
+        let mount = Some(Path::new("/srv"));
+        let text = shortage_text(&own, mount, 8 << 20).expect("it is too little");
+        assert!(
+            text.starts_with("the file system at /srv has 8 MiB free, and 96 MiB of a, b have no space yet"),
+            "{text}"
+        );
+        assert_eq!(shortage_text(&own, mount, 96 << 20), None);
+        assert!(short_of_room(["/proc/self/status", "nbd://far/x"].into_iter()).is_empty());
+    }
 
     #[test]
     fn the_mount_point_of_a_file_is_the_one_that_the_kernel_lists() {

@@ -52,6 +52,9 @@ fn fill_and_make_room(name: &str, test: &str, create: &str, members: &[&str]) ->
     lab.line("check data --follow").expect(0);
     server.wait_for_news("RoomAgain", 1);
     server.stop();
+    let found = lab.line("doctor data --json").expect(0).json();
+    let short = found["short_of_room"][0].as_str().expect("the files are larger than their file system");
+    assert!(short.starts_with(&format!("the file system at {} has ", mount.display())), "{short}");
     let image = lab.line("copy-out data").expect(0).out;
     for (place, byte) in (0..ROWS).flat_map(|row| [(first(row), b'A'), (second(row), b'B')]) {
         let at = usize::try_from(place).expect("a small array");

@@ -30,6 +30,7 @@ mod engine;
 mod epoll;
 mod errno;
 mod extents;
+mod free_room;
 mod holders;
 mod member;
 mod member_error;
@@ -59,6 +60,7 @@ pub use engine::{
 pub use epoll::{Epoll, Event, Events, Interest, Waker, EVENTS_MAX};
 pub use errno::{Errno, FaultKind, Note};
 pub use extents::next_data;
+pub use free_room::free_bytes;
 pub use holders::{lock_file, FILE_LOCK_TIME_MAX};
 pub use member::{Direct, Identity, Member, Use};
 pub use member_error::{MemberError, NotAMember};

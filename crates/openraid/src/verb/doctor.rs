@@ -40,6 +40,8 @@ pub(super) struct Body {
     tried: Vec<Tried>,
     /// Why the other sets were not started, a sentence each.
     not_started: Vec<String>,
+    /// File systems without enough room for the sparse members on them, a sentence each.
+    short_of_room: Vec<String>,
     /// Was nothing written? Always true.
     nothing_written: bool,
 }
@@ -114,11 +116,13 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     lines.extend(tried.iter().map(|tried| tried_text(tried, &sets, &named_to_serve(&tried.array, context))));
     lines.extend(not_started.iter().map(|why| format!("  not started: {why}")));
     lines.extend(served.iter().map(|array| array.text(&sets)));
+    let short_of_room = crate::room::short_of_room(probed.iter().map(|member| member.spec.text.as_str()));
+    lines.extend(short_of_room.iter().map(|text| format!("  room: {text}")));
     lines.push("nothing was written to any member".into());
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
         exit = exit_of_none(&arguments.members, &specs, &context.registry);
     }
-    let body = Body { sets, others, served, tried, not_started, nothing_written: true };
+    let body = Body { sets, others, served, tried, not_started, short_of_room, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
