@@ -82,6 +82,7 @@ const TABLE: &[Imports] = &[
             "hyper",
             "hyper-util",
             "rcgen",
+            "ring",
             "serde",
             "serde_json",
             "tokio",

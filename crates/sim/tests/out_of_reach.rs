@@ -33,7 +33,7 @@ fn load(rig: &Rig) -> Workload {
     }
 }
 
-/// So many members are out of reach, at different moments, that the array fails. Returns their drives.
+/// More members than the level survives are out of reach, at different moments: the array fails. Returns their drives.
 fn lose_too_many(rig: &mut Rig, load: &Workload) -> Vec<DriveId> {
     let mut away = Vec::new();
     rig.session.tolerate_errors = true;
