@@ -4,7 +4,7 @@ use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::AdminError;
 use openraid_core::array::assemble::AssembleError;
 use openraid_core::array::create::CreateError;
-use openraid_format::PlacementError;
+use openraid_format::{JournalError, PlacementError};
 use openraid_runtime::member::remote::RemoteError;
 use openraid_runtime::member::OpenError;
 use openraid_runtime::service::journal::JournalStartError;
@@ -120,7 +120,12 @@ impl Cause for JournalStartError {
         match self {
             Self::Open(error) => error.exit(),
             Self::Service(error) | Self::JoinRefused { error, .. } => error.exit(),
-            Self::Io { .. } | Self::Silent(..) | Self::Hangs(_) | Self::Panicked(_) | Self::LostAtOnce => Exit::Error,
+            Self::Device { error: JournalError::Unreadable, .. }
+            | Self::Io { .. }
+            | Self::Silent(..)
+            | Self::Hangs(_)
+            | Self::Panicked(_)
+            | Self::LostAtOnce => Exit::Error,
             _ => Exit::Refused,
         }
     }

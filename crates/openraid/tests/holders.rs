@@ -5,8 +5,10 @@ mod support;
 
 use std::fs::{self, File};
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Child, Command, Stdio};
 
+use support::guest::{is_inside, rerun, tool, Loop, Mapped};
 use support::{Lab, Server};
 
 /// Starts of two servers at once. Before the lock on arrays, 1 of 20 was a split brain, 4 degraded, and 1 of 15 had no
@@ -187,4 +189,73 @@ fn a_successor_waits_for_a_killed_holder_of_the_array_and_not_for_one_that_runs(
         next.kill();
         drop(server);
     }
+}
+
+/// Exclusive use of a block device, as mdadm and mount ask for it.
+const O_EXCL: i32 = 0o200;
+
+/// Each way to use an array of these two devices, of which `held` is held, is refused with these words, and nothing is written.
+#[track_caller]
+fn refused(lab: &Lab, [free, held]: [&str; 2], words: &[&str]) {
+    let before = lab.fingerprints(&["a", "b"]);
+    for options in [&["data"][..], &[free], &["--degraded", "--force", held, free], &["--degraded", "data"]] {
+        let (code, said) = end(serve(lab, "two.sock", options));
+        assert_eq!(code, Some(65), "{options:?}: {said}");
+        assert!(words.iter().all(|word| said.contains(word)), "{words:?}, {options:?}: {said}");
+    }
+    for names in [&["data"][..], &[free]] {
+        let arguments = [&["copy-in", "--yes", "--open-seconds", "2"], names].concat();
+        lab.pipe(&arguments, b"x").refused(65, words);
+    }
+    lab.line(&format!("assemble --no-serve --open-seconds 2 {free} {held}")).refused(65, words);
+    assert_eq!(lab.fingerprints(&["a", "b"]), before);
+}
+
+#[test]
+fn block_devices_are_used_by_one_process_and_not_while_another_holder_has_one() {
+    const TEST: &str = "block_devices_are_used_by_one_process_and_not_while_another_holder_has_one";
+    if !is_inside() {
+        return rerun(TEST, "md and the device mapper have to hold devices");
+    }
+    let lab = Lab::new("devices");
+    lab.drives(&["a", "b"], 16);
+    let loops = ["a", "b"].map(|name| Loop::over(&lab.path(name)));
+    let [one, two] = [loops[0].0.as_str(), &loops[1].0];
+    lab.line(&format!("create data --level 1 --metadata 1.0 --assume-clean {one} {two}")).expect(0);
+    for (nth, (first, second)) in [
+        (&[one, two][..], &["data"][..]),
+        (&["data"], &["data"]),
+        (&["--degraded", two, one], &["--degraded", "data"]),
+        (&[one], &[two]),
+    ]
+    .into_iter()
+    .cycle()
+    .take(4)
+    .enumerate()
+    {
+        let winner = race(&lab, first, second);
+        if first != [one] {
+            assert_eq!(winner.ready["arrays"][0]["health"], "optimal", "race {nth}: {:#}", winner.ready);
+        }
+        winner.kill();
+        lab.serve(&["--force", one, two]).stop();
+    }
+    let busy = format!("busy: {two}: in use");
+    let own = fs::OpenOptions::new().read(true).custom_flags(O_EXCL).open(two).expect("it is free");
+    let program = format!("busy: {two}: process {} (", std::process::id());
+    refused(&lab, [one, two], &["array data", &program, "has this device open for itself; stop that first"]);
+    drop(own);
+    let mapped = Mapped::new("holder", 32768, &format!("linear {two} 0"));
+    refused(&lab, [one, two], &["array data", &busy, "device mapper holder"]);
+    drop(mapped);
+    tool(&format!("mdadm --assemble --run /dev/md9 {two}"));
+    refused(&lab, [one, two], &["array data", &busy, "md9 is built on"]);
+    tool("mdadm --stop /dev/md9");
+    tool(&format!("mkfs.ext2 -q -F {two} 8192"));
+    fs::create_dir(lab.path("mnt")).expect("room");
+    tool(&format!("mount -t ext2 -o ro {two} {}", lab.path("mnt").display()));
+    refused(&lab, [one, two], &["array data", &busy, "mounted"]);
+    tool(&format!("umount {}", lab.path("mnt").display()));
+    let server = lab.serve(&["--force", "data"]);
+    server.stop();
 }

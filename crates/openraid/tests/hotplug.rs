@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use serde_json::Value;
+use support::guest::{is_inside, rerun, tool, Loop, Small};
 use support::Lab;
 
 fn array(name: &str) -> Lab {
@@ -88,6 +89,71 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
         array["task"].is_null() && array["members"][1]["member"].as_str().is_some_and(|own| own.ends_with("d3"))
     });
     wait(0, "");
+    server.stop();
+}
+
+/// Wait until these open alarms name things that are not at their paths, and no others.
+#[track_caller]
+fn displaced(lab: &Lab, wanted: &[(&str, &str)]) -> Vec<Value> {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    loop {
+        let all = lab.line("alarms --json").json()["alarms"].clone();
+        let all = all.as_array().expect("a list").clone().into_iter();
+        let open: Vec<Value> =
+            all.filter(|own| own["event"] == "MemberDisplaced" && own["until_seconds"].is_null()).collect();
+        let has = |(level, words): &(&str, &str)| {
+            open.iter()
+                .any(|own| own["level"] == *level && own["text"].as_str().is_some_and(|text| text.contains(words)))
+        };
+        if open.len() == wanted.len() && wanted.iter().all(has) {
+            return open;
+        }
+        assert!(std::time::Instant::now() < until, "not {wanted:?}: {open:#?}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_node_a_spare_and_a_file_system_that_are_gone_from_their_paths_are_alarms() {
+    const TEST: &str = "a_node_a_spare_and_a_file_system_that_are_gone_from_their_paths_are_alarms";
+    if !is_inside() {
+        return rerun(TEST, "a node has to be made, and a file system unmounted");
+    }
+    let lab = Lab::new("nodes");
+    fs::create_dir(lab.path("small")).expect("room");
+    let small = lab.path("small");
+    let Some(_small) = Small::mount(&small, "40M", TEST) else { return };
+    lab.drives(&["a", "b", "small/d1", "d2", "s"], 16);
+    let loops = ["a", "b"].map(|name| Loop::over(&lab.path(name)));
+    let minor = |own: &Loop| own.0.trim_start_matches("/dev/loop").to_owned();
+    let node = lab.path("node").display().to_string();
+    tool(&format!("mknod {node} b 7 {}", minor(&loops[0])));
+    lab.line("create data --level 5 --chunk 64K --assume-clean node small/d1 d2 --spare s").expect(0);
+    let server = lab.serve(&["data"]);
+    displaced(&lab, &[]);
+    // The node of a device is deleted, leads to another device, and is made again.
+    let later = "the device is still used, but the next start does not find it there: make its node again";
+    fs::remove_file(&node).expect("it is there");
+    displaced(&lab, &[("critical", &format!("data: slot 0 ({node}): nothing is at its path any more: {later}"))]);
+    tool(&format!("mknod {node} b 7 {}", minor(&loops[1])));
+    displaced(&lab, &[("critical", &format!("another file or device is at its path: {later}"))]);
+    fs::remove_file(&node).expect("it is there");
+    tool(&format!("mknod {node} b 7 {}", minor(&loops[0])));
+    displaced(&lab, &[]);
+    // The file of a spare is deleted, and replaced.
+    let spare = format!("data: the spare {}: ", lab.path("s").display());
+    away(&lab, &["s"]);
+    displaced(&lab, &[("warning", &format!("{spare}nothing is at its path any more"))]);
+    lab.drives(&["s"], 16);
+    let alarm = displaced(&lab, &[("warning", &format!("{spare}another file or device is at its path"))]).remove(0);
+    let next = alarm["next_step"].as_str().expect("a command").replacen("openraid ", "", 1);
+    lab.line(&next).expect(0);
+    displaced(&lab, &[]);
+    // A file system that is unmounted lazily stays with the files that are open.
+    tool(&format!("umount -l {}", lab.path("small").display()));
+    let lost = "nothing is at its path any more: its data lives only while the server runs: copy it out";
+    displaced(&lab, &[("critical", &format!("data: slot 1 ({}): {lost}", lab.path("small/d1").display()))]);
+    assert_eq!(lab.show("data")["health"], "optimal");
     server.stop();
 }
 

@@ -117,6 +117,30 @@ fn a_member_that_was_replaced_is_called_replaced() {
 }
 
 #[test]
+fn a_member_that_was_replaced_does_not_have_to_be_added_again() {
+    let (lab, server) = served("");
+    lab.drives(&["new"], 16);
+    lab.line("replace data d2 --with new").expect(0);
+    lab.wait_for("data", |array| optimal(array) && state_of(array, "new") == "in-sync");
+    server.stop();
+    let doctor = lab.line("doctor d0 d1 d2 new").expect(0);
+    let path = lab.path("d2").display().to_string();
+    let line = format!("{path}: no member any more: every slot of the array has another member");
+    assert!(doctor.text().contains(&line) && !doctor.text().contains("added again"), "{}", doctor.text());
+    let found = lab.line("doctor d0 d1 d2 new --json").expect(0).json();
+    let members = found["sets"][0]["members"].as_array().expect("a list");
+    let own = members.iter().find(|own| own["member"] == path.as_str()).expect("it is listed");
+    assert_eq!(own["verdict"], "replaced");
+    // While a slot is vacant, a member that failed has to be added.
+    let without = lab.line("doctor d0 d1 d2").expect(1);
+    assert!(
+        without.text().contains("recorded as failed by the others; it has to be added again"),
+        "{}",
+        without.text()
+    );
+}
+
+#[test]
 fn members_with_the_same_name_are_distinguished_by_their_numbers() {
     let lab = Lab::new("same");
     let members = ["ram:64M"; 4];

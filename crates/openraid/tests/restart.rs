@@ -72,6 +72,14 @@ fn one_line_reports_the_replay_or_resync_of_an_array() {
     write_and_kill(&kept, &["--journal", "j0"]);
     let line = recovered(&kept, &["--journal", "j0"]).concat();
     assert!(line.contains(" of the journal replayed"), "{line}");
+    // What `create` has synced before it stopped the array is no sync that could continue.
+    let first = "data: new: the initial sync follows";
+    for options in ["--level 5 --chunk 64K", "--level 5 --bitmap internal", "--level 1 --bitmap internal", "--level 10"]
+    {
+        let fresh = array("fresh", options);
+        fresh.line("doctor data").expect(0);
+        assert_eq!(recovered(&fresh, &[]), [first], "{options}");
+    }
     let new = array("new", "--level 5 --chunk 64K");
     let server = new.serve(&["data"]);
     new.line("set data rebuild.rate=1M").expect(0);

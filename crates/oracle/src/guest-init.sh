@@ -16,7 +16,7 @@ modules=/usr/lib/uml/modules/$(uname -r)/kernel
 module() { [ ! -e "$modules/$1.ko" ] || insmod "$modules/$1.ko" "${@:2}"; }
 {
     module drivers/block/loop max_loop=0
-    for m in drivers/md/{md-mod,raid0,raid1,raid10,linear} crypto/async_tx/async_tx crypto/xor \
+    for m in drivers/md/{md-mod,dm-mod,raid0,raid1,raid10,linear} crypto/async_tx/async_tx crypto/xor \
         crypto/async_tx/async_{memcpy,xor,pq,raid6_recov} drivers/md/raid456; do
         module "$m"
     done

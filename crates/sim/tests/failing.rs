@@ -159,7 +159,7 @@ fn a_replacement_that_was_away_is_not_trusted_when_it_is_back() {
         rig.world.boot();
         let plan = assemble::plan(&rig.world.candidates(), AssembleOptions::default()).expect("all members are there");
         let verdict = plan.verdicts.iter().find(|(drive, _)| *drive == spare).expect("it is there").1;
-        assert!(matches!(verdict, Membership::Stale { .. } | Membership::Failed), "{verdict:?}");
+        assert!(matches!(verdict, Membership::Stale { .. } | Membership::Replaced), "{verdict:?}");
         rig.boot();
         rig.rest();
         assert_eq!(rig.health(), Health::Optimal);

@@ -249,3 +249,26 @@ fn the_superblocks_are_written_once_an_interval_whatever_is_written() {
         assert!(last - first > 50 * written, "{} entries in {written} generations", last - first);
     }
 }
+
+/// What the superblocks of a load cost that follow the log: events, writes and flushes of all members.
+fn cost(shape: Shape, interval: Nanos) -> (u64, u64, u64) {
+    let mut machine = machine(shape, 2, 1, interval);
+    write(&mut machine, 24 * 400);
+    let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));
+    let events = newest.map(|own| own.events).max().expect("members");
+    let counters = machine.rig.drives.iter().map(|drive| machine.rig.world.drive(*drive).counters());
+    counters.fold((events, 0, 0), |sum, own| (events, sum.1 + own.writes, sum.2 + own.flushes))
+}
+
+/// Two runs of one load differ a little in their destage too, so the price is a mean of some hundred generations.
+#[test]
+fn a_generation_of_superblocks_is_one_write_to_each_member_and_no_flush() {
+    for shape in shapes() {
+        let _case = Case::new(2, shape);
+        let (with, without) = (cost(shape, INTERVAL), cost(shape, Nanos::from_secs(1 << 30)));
+        let due = (with.0 - without.0) * u64::from(shape.members);
+        let written = with.1 - without.1;
+        assert!(due > 500 && written * 10 > due * 8 && written * 10 < due * 12, "{shape}: {written} writes, {due} due");
+        assert!(with.2 < without.2 + due / 20, "{shape}: {} flushes, {} without", with.2, without.2);
+    }
+}

@@ -80,7 +80,7 @@ events! {
     JournalLost Critical "No device of the journal works."
     JournalMirrored Info "Both devices of the journal are up to date again."
     JournalTableFull Warning "The journal's table of arrays is full."
-    JournalUnreadable Warning "A part of the journal cannot be read."
+    JournalUnreadable Warning "A part of the journal cannot be read, or a device of it had lost entries."
     LeftOut Warning "An array was started without a member."
     LightFailed Info "The light of a drive's bay could not be set."
     MemberDisplaced Critical "A drive that is served is not at its path any more: it was deleted, replaced or unmounted. A warning for a spare."

@@ -69,6 +69,8 @@ pub enum Membership {
     },
     /// The array has recorded that it failed. It can be added again.
     Failed,
+    /// It was a member, and every slot has another one now: it was replaced, or failed and a spare took over.
+    Replaced,
     /// Split brain: this member ran without the one whose superblock counts, and that one ran without it. Each may hold
     /// writes that the other lacks.
     Split {
@@ -87,7 +89,7 @@ impl Membership {
     /// Does the array start without it?
     #[must_use]
     pub const fn is_left_out(self) -> bool {
-        matches!(self, Self::Stale { .. } | Self::Failed | Self::Split { .. } | Self::SlotTaken(_))
+        matches!(self, Self::Stale { .. } | Self::Failed | Self::Replaced | Self::Split { .. } | Self::SlotTaken(_))
     }
 }
 
@@ -103,6 +105,9 @@ impl fmt::Display for Membership {
                 "stale: it has seen {events} events, the array {newest}; it missed writes and has to be added again"
             ),
             Self::Failed => write!(f, "recorded as failed by the others; it has to be added again"),
+            Self::Replaced => f.write_str(
+                "no member any more: every slot of the array has another member; erase it for other uses, or add it as a spare",
+            ),
             Self::Split { events, newest } => write!(
                 f,
                 "split brain: it ran without the other half and is at event {events}, the other half is at event {newest}; each may \
@@ -327,6 +332,7 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         distrust_replacements(&mut verdicts);
     }
     give_heirs_their_slots(&mut verdicts, newest.superblock.resync_position().is_none());
+    note_replaced(&mut verdicts, &geometry);
     let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
     let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     let members = planned(candidates, &verdicts);
@@ -345,6 +351,13 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
         newly_created: false,
         forced,
     })
+}
+
+/// If every slot has a member, one that failed does not have to be added again.
+fn note_replaced(verdicts: &mut [Membership], geometry: &Geometry) {
+    if SlotSet::first_n(geometry.members()).minus(held(verdicts)).is_empty() {
+        verdicts.iter_mut().filter(|own| **own == Membership::Failed).for_each(|own| *own = Membership::Replaced);
+    }
 }
 
 /// A bitmap that the engine does not maintain must not become stale by writes.
@@ -452,12 +465,7 @@ fn distrust_replacements(verdicts: &mut [Membership]) {
 /// If a member is absent, its replacement continues as the member of the slot, as if the member had failed while the
 /// array ran: writes skip an empty slot. What the replacement has counts if the array was stopped cleanly.
 fn give_heirs_their_slots(verdicts: &mut [Membership], clean: bool) {
-    let mut taken = members(verdicts);
-    for verdict in verdicts.iter() {
-        if let Membership::Rebuilding(slot, _) = verdict {
-            taken.insert(*slot);
-        }
-    }
+    let taken = held(verdicts);
     for verdict in verdicts {
         match *verdict {
             Membership::Replacement(slot, done) if !taken.contains(slot) => {
@@ -624,6 +632,12 @@ fn members(verdicts: &[Membership]) -> SlotSet {
             _ => None,
         })
         .collect()
+}
+
+/// Slots that have a member, or one that is being rebuilt.
+fn held(verdicts: &[Membership]) -> SlotSet {
+    let rebuilding = |v: &Membership| if let Membership::Rebuilding(slot, _) = v { Some(*slot) } else { None };
+    members(verdicts).iter().chain(verdicts.iter().filter_map(rebuilding)).collect()
 }
 
 /// Stale members of these slots, the newest first.

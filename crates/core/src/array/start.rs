@@ -393,7 +393,11 @@ fn planned_member(planned: &PlannedMember) -> Member {
         Membership::Rebuilding(slot, to) => (Seat::Holds(slot), MemberState::Rebuilding { to }),
         Membership::Replacement(slot, to) => (Seat::Replaces(slot), MemberState::Rebuilding { to }),
         Membership::Spare => (Seat::None, MemberState::Spare),
-        Membership::Stale { .. } | Membership::Failed | Membership::Split { .. } | Membership::SlotTaken(_) => {
+        Membership::Stale { .. }
+        | Membership::Failed
+        | Membership::Replaced
+        | Membership::Split { .. }
+        | Membership::SlotTaken(_) => {
             unreachable!("these are left out of the plan")
         }
     };

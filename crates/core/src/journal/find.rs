@@ -74,8 +74,17 @@ enum OnDamage {
     Tell,
 }
 
-/// The content, and its damage.
-type Found = (FoundJournal, Option<JournalError>);
+/// The content of a journal's devices, and their faults.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// The content.
+    pub journal: FoundJournal,
+    /// The damage of the log that no device repairs; only for [`inspect_journal`].
+    pub damage: Option<JournalError>,
+    /// The one of two devices that has lost entries of its log; the other one has them. It is not merely stale: it was
+    /// in use when they were acknowledged.
+    pub damaged_half: Option<(DriveId, JournalError)>,
+}
 
 /// A device whose log was followed.
 struct Followed {
@@ -100,7 +109,7 @@ pub fn superblock_of(
         let lba = journal_superblock_lba(copy, device.capacity).ok_or(JournalError::TooSmall(device.capacity))?;
         let mut bytes = [0; JOURNAL_BLOCK_BYTES];
         if !reader.read(number, lba, &mut bytes) {
-            return Err(JournalError::NotAJournal);
+            return Err(JournalError::Unreadable);
         }
         JournalSuperblock::decode(&bytes, copy)
     };
@@ -117,9 +126,9 @@ pub fn find_journal(
     devices: &[JournalDevice],
     give_up: bool,
     reader: &mut impl ReadDevice,
-) -> Result<FoundJournal, FindError> {
+) -> Result<Found, FindError> {
     let on_damage = if give_up { OnDamage::GiveUp } else { OnDamage::Refuse };
-    find(devices, on_damage, reader).map(|(found, _)| found)
+    find(devices, on_damage, reader)
 }
 
 /// Read the devices of a journal that is not about to be used. A damaged log gives the entries before the damage, and the
@@ -127,10 +136,7 @@ pub fn find_journal(
 ///
 /// # Errors
 /// The devices say nothing that can be used.
-pub fn inspect_journal(
-    devices: &[JournalDevice],
-    reader: &mut impl ReadDevice,
-) -> Result<(FoundJournal, Option<JournalError>), FindError> {
+pub fn inspect_journal(devices: &[JournalDevice], reader: &mut impl ReadDevice) -> Result<Found, FindError> {
     find(devices, OnDamage::Tell, reader)
 }
 
@@ -167,6 +173,7 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
         (Some(_), OnDamage::GiveUp) => kept = Vec::new(),
         (found, _) => damage = damage.or(found),
     }
+    let damaged_half = damaged_half(&found, best);
     let Followed { drive, mut superblock, outcome, entries, .. } = found.swap_remove(best);
     if kept.is_empty() {
         superblock.kept = Sectors::ZERO;
@@ -188,7 +195,19 @@ fn find(devices: &[JournalDevice], on_damage: OnDamage, reader: &mut impl ReadDe
         tail = head;
         entries = Vec::new();
     }
-    Ok((FoundJournal { devices, superblock, tail, head, epoch, entries, kept }, damage))
+    let journal = FoundJournal { devices, superblock, tail, head, epoch, entries, kept };
+    Ok(Found { journal, damage: damage.filter(|_| !given_up), damaged_half })
+}
+
+/// The other device than the better one, if its log lacks entries that were acknowledged while it was in use.
+fn damaged_half(found: &[Followed], best: usize) -> Option<(DriveId, JournalError)> {
+    let promised = found.iter().map(|own| own.outcome.promised).max()?;
+    let was_in_use = |own: &&Followed| {
+        let (own, best) = (&own.superblock, &found[best].superblock);
+        (own.epoch, own.mirrors) == (best.epoch, best.mirrors)
+    };
+    let mut others = found.iter().filter(|own| own.number != found[best].number).filter(was_in_use);
+    others.find_map(|own| Some((own.drive, own.outcome.verdict_with(promised).err()?)))
 }
 
 /// Choose the device that counts. Returns also the damage of its log that the other device does not repair.
@@ -338,4 +357,51 @@ fn read_into(
     buffer.clear();
     buffer.resize(len, 0);
     reader.read(number, at, buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    /// A device of zeroes whose first superblock, or both, cannot be read.
+    struct Failing {
+        whole: bool,
+    }
+
+    impl ReadDevice for Failing {
+        fn read(&mut self, _device: usize, at: DriveLba, bytes: &mut [u8]) -> bool {
+            bytes.fill(0);
+            !self.whole && at.get() > 1000
+        }
+        fn crc(&self, _register: u32, _bytes: &[u8]) -> u32 {
+            0
+        }
+    }
+
+    /// All is zero.
+    struct Blank;
+
+    impl ReadDevice for Blank {
+        fn read(&mut self, _device: usize, _at: DriveLba, bytes: &mut [u8]) -> bool {
+            bytes.fill(0);
+            true
+        }
+        fn crc(&self, _register: u32, _bytes: &[u8]) -> u32 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_device_that_cannot_be_read_is_not_called_blank() {
+        let block = BlockSize::new(512).expect("a size");
+        let device = JournalDevice { drive: DriveId(0), capacity: Sectors::mib(16), block };
+        for whole in [true, false] {
+            let error = superblock_of(0, &device, &mut Failing { whole }).expect_err("it fails");
+            assert_eq!(error, JournalError::Unreadable, "both copies: {whole}");
+            let text = error.to_string();
+            assert!(text.contains("make no new journal on it") && !text.contains("not an openraid journal"), "{text}");
+        }
+        assert_eq!(superblock_of(0, &device, &mut Blank), Err(JournalError::NotAJournal));
+    }
 }

@@ -119,6 +119,8 @@ pub enum JournalError {
     Truncated(usize),
     /// The device has no journal superblock.
     NotAJournal,
+    /// The device does not read the places of its superblocks. Nothing is known about its content.
+    Unreadable,
     /// A newer program wrote the superblock.
     NewerVersion(u32),
     /// The superblock's checksum does not match.
@@ -218,6 +220,10 @@ impl fmt::Display for JournalError {
             Self::NotAJournal => f.write_str(
                 "this is not an openraid journal; give the device that carries it, or make one with: openraid journal \
                  create",
+            ),
+            Self::Unreadable => f.write_str(
+                "its superblocks cannot be read: the device answers with errors, and its content may be whole. Check the \
+                 device and its cable (dmesg), and make no new journal on it",
             ),
             Self::NewerVersion(version) => write!(
                 f,

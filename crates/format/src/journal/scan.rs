@@ -358,7 +358,10 @@ impl ScanOutcome {
     }
 
     /// As [`ScanOutcome::verdict`], if another source says up to which entry all were acknowledged.
-    pub(super) fn verdict_with(&self, promised: u64) -> Result<(), JournalError> {
+    ///
+    /// # Errors
+    /// As [`ScanOutcome::verdict`].
+    pub fn verdict_with(&self, promised: u64) -> Result<(), JournalError> {
         if promised < self.head.sequence && !self.stop.is_refusal() {
             return Ok(());
         }

@@ -175,7 +175,7 @@ pub struct CopyInArguments {
     /// Members, or the name of a remembered array
     #[arg(required = true, value_name = "MEMBER|NAME", long_help = member_help("Members, or the name of a remembered array"))]
     pub members: Vec<String>,
-    /// Do not finish the initial sync or resync: it continues when the array is served
+    /// Do not finish the initial sync or resync: it follows when the array is served
     #[arg(long)]
     pub no_sync: bool,
     /// Do not ask

@@ -19,7 +19,7 @@ use crate::sets::{self, SetPlan};
 pub struct MemberVerdict {
     /// Path or address of the member.
     pub member: String,
-    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `split`, `duplicate`, `forced`,
+    /// A word: `member`, `rebuilding`, `replacement`, `spare`, `stale`, `failed`, `replaced`, `split`, `duplicate`, `forced`,
     /// `stranger`, `unreadable`, `refused`.
     pub verdict: &'static str,
     /// Slot of the member, if it has one.
@@ -186,6 +186,7 @@ fn of_verdict(member: &ProbedMember, verdict: Membership, set: &SetPlan, members
         Membership::Spare => ("spare", None),
         Membership::Stale { .. } => ("stale", None),
         Membership::Failed => ("failed", None),
+        Membership::Replaced => ("replaced", None),
         Membership::Split { .. } => ("split", None),
         Membership::SlotTaken(slot) => ("duplicate", Some(slot)),
         Membership::Forced(slot) => ("forced", Some(slot)),

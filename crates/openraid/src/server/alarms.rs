@@ -14,7 +14,7 @@ use crate::alarms::{conditions, AlarmModel, Condition, Subject};
 use crate::control::Answer;
 use crate::events::Level;
 use crate::exit::Failure;
-use crate::model::{ArrayModel, HealthWord, StateWord};
+use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
 use crate::registry::Entry;
@@ -30,6 +30,8 @@ pub(super) struct Troubles {
     expected: Vec<(String, Option<String>)>,
     /// Why the last reload refused the configuration file.
     configuration: Option<String>,
+    /// The journal device that had lost entries when the journal was opened, and its damage in words.
+    pub(super) journal_half: Option<(String, String)>,
     /// The certificates in force.
     pub(super) certificates: Vec<Validity>,
 }
@@ -109,7 +111,7 @@ impl Server {
         found.extend(super::departed::staying_out(model, served, state));
         found.extend(super::care::conditions(model, status, state));
         found.extend(super::patrol::conditions(model, state));
-        found.extend(super::displaced::conditions(model));
+        found.extend(super::displaced::conditions(model, state));
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 
@@ -136,6 +138,7 @@ impl Server {
                 member: Some(why.split_once(": ").map_or(why.as_str(), |(what, _)| what).to_owned()),
                 ..Condition::of_server(EventName::StartProblem, why.clone())
             }));
+            found.extend(journal.as_ref().and_then(|own| damaged_half(own, &state)));
             found.extend(state.troubles.configuration.iter().map(|why| Condition {
                 next_step: Some("openraid config check".into()),
                 ..Condition::of_server(EventName::ConfigurationRefused, why.clone())
@@ -277,6 +280,22 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
         }
     }
     found
+}
+
+/// A device of the journal had lost entries. It has them again, but it may lose others.
+fn damaged_half(journal: &JournalModel, state: &State) -> Option<Condition> {
+    let (device, why) = state.troubles.journal_half.as_ref()?;
+    let is_used = journal.devices.iter().any(|own| own.device == *device);
+    is_used.then(|| Condition {
+        member: Some(device.clone()),
+        next_step: Some("openraid journal show".into()),
+        ..Condition::of_server(
+            EventName::JournalUnreadable,
+            format!(
+                "the journal device {device}: {why}; check it (smartctl, dmesg), and give the journal another one if it does so again"
+            ),
+        )
+    })
 }
 
 /// Spares of the configuration file for arrays that neither exist nor are expected: after a rename, or a slip of the pen.

@@ -8,7 +8,7 @@ use openraid_runtime::service::DriveView;
 use openraid_status::alarm::Condition;
 use openraid_status::shell::{command, command_with, word};
 use openraid_status::EventName;
-use openraid_sys::Displaced;
+use openraid_sys::{Displaced, Identity};
 
 use super::{Server, State};
 use crate::events::Level;
@@ -16,21 +16,36 @@ use crate::members::spec;
 use crate::model::{ArrayModel, JournalModel, MemberModel, StateWord};
 
 /// Findings at the paths of drives, by the names of the drives.
-pub(super) type AllDisplaced = BTreeMap<String, Displaced>;
+pub(super) type AllDisplaced = BTreeMap<String, Finding>;
 
 /// The finding at the path of a drive that is not there any more.
-fn displaced(view: &DriveView) -> Option<Displaced> {
-    let spec = spec(&view.member).ok()?;
-    let (Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. })) = &spec.place else { return None };
-    view.names.identity?.displaced_from(path)
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Finding {
+    why: Displaced,
+    /// It is a block device: its data outlives the server, as that of a deleted file does not.
+    is_device: bool,
 }
+
+impl Finding {
+    fn of(view: &DriveView) -> Option<Self> {
+        let spec = spec(&view.member).ok()?;
+        let (Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. })) = &spec.place else { return None };
+        let identity = view.names.identity?;
+        let why = identity.displaced_from(path)?;
+        Some(Self { why, is_device: matches!(identity, Identity::Block { .. }) })
+    }
+}
+
+/// The consequence for a device whose node is gone.
+const NOT_FOUND_LATER: &str =
+    "the device is still used, but the next start does not find it there: make its node again";
 
 impl Server {
     /// Compare the path of each drive with the open file or device.
     pub(super) fn look_at_paths(&self) {
         // An error means that the service is ending.
         let Ok(status) = self.status() else { return };
-        let found = status.drives.iter().filter_map(|view| Some((view.member.clone(), displaced(view)?)));
+        let found = status.drives.iter().filter_map(|view| Some((view.member.clone(), Finding::of(view)?)));
         let found: AllDisplaced = found.collect();
         self.state().displaced = found;
     }
@@ -42,7 +57,7 @@ pub(super) fn add_displaced(model: &mut ArrayModel, state: &State) {
     for member in sets {
         let is_used = matches!(member.state, StateWord::InSync | StateWord::Rebuilding | StateWord::Spare);
         let known = member.member.as_ref().filter(|_| is_used).and_then(|name| state.displaced.get(name));
-        member.displaced = known.map(ToString::to_string);
+        member.displaced = known.map(|found| found.why.to_string());
     }
 }
 
@@ -61,18 +76,20 @@ fn next_step(array: &ArrayModel, member: &MemberModel) -> String {
 }
 
 /// Conditions for the members of an array.
-pub(super) fn conditions(model: &ArrayModel) -> Vec<Condition> {
+pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
     let mut found = Vec::new();
     for (place, set) in model.sets().into_iter().enumerate() {
         for member in &set.members {
             let (Some(why), Some(name)) = (&member.displaced, &member.member) else { continue };
             let is_spare = member.state == StateWord::Spare;
+            let is_device = state.displaced.get(name).is_some_and(|found| found.is_device);
+            let loss =
+                if is_device { NOT_FOUND_LATER } else { "its data lives only while the server runs: copy it out" };
             let what = match (is_spare, member.slot) {
                 (true, _) => format!("the spare {name}: {why}"),
-                (false, slot) => format!(
-                    "slot {} ({name}): {why}: its data lives only while the server runs: copy it out",
-                    slot.map_or_else(|| "-".into(), |slot| slot.to_string())
-                ),
+                (false, slot) => {
+                    format!("slot {} ({name}): {why}: {loss}", slot.map_or_else(|| "-".into(), |slot| slot.to_string()))
+                }
             };
             found.push(Condition {
                 array: Some(model.name.clone()),
@@ -92,11 +109,13 @@ pub(super) fn conditions(model: &ArrayModel) -> Vec<Condition> {
 /// Conditions for the devices of the journal.
 pub(super) fn of_journal(journal: &JournalModel, state: &State) -> Vec<Condition> {
     let of = |device: &String| {
-        let why = state.displaced.get(device)?;
-        let text = format!(
-            "the journal device {device}: {why}: acknowledged writes in it live only while the server runs: give the journal another \
-             device, or stop the arrays that use it"
-        );
+        let Finding { why, is_device } = state.displaced.get(device)?;
+        let loss = if *is_device {
+            NOT_FOUND_LATER
+        } else {
+            "acknowledged writes in it live only while the server runs: give the journal another device, or stop the arrays that use it"
+        };
+        let text = format!("the journal device {device}: {why}: {loss}");
         let next_step = Some(command("journal attach", ["DEVICE"]));
         Some(Condition {
             member: Some(device.clone()),

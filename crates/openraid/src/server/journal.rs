@@ -57,6 +57,7 @@ impl Server {
     /// It cannot be used.
     pub fn open_journal(&self, request: JournalRequest) -> Result<Vec<String>, Failure> {
         let mut started = self.handle.attach_journal(&request)?;
+        self.state().troubles.journal_half = started.damaged_half.take();
         self.handle.wait_for_journal()?;
         // Before any write is acknowledged: only these devices have acknowledged data from now on.
         let keeper = JournalKeeper::start(self.handle(), request)?;

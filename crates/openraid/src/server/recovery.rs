@@ -2,6 +2,7 @@
 
 use openraid_core::admin::JournalStatus;
 use openraid_core::array::assemble::{Assembly, PlannedBitmap};
+use openraid_format::Superblock;
 use openraid_units::Bytes;
 
 use crate::quantity::{counted, human};
@@ -10,6 +11,10 @@ use crate::sets::{self, SetPlan};
 /// What becomes of a bitmap that cannot be used.
 pub const BITMAP_REMADE: &str =
     "the bitmap is damaged or out of date on all members, and is made again with all regions marked";
+/// Events of an array whose initial sync was due when `create` stopped it, and that nothing has started since.
+const EVENTS_OF_CREATION: u64 = 3;
+/// `create` stops an array this many seconds after it has made it, at the latest.
+const CREATION_SECONDS_MAX: u64 = 60;
 
 /// The line for an array of these members; `None` if it is clean, no journal has entries for it, and its bitmap is good.
 pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<String> {
@@ -20,6 +25,9 @@ pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<Str
     if entries == 0 && logged.is_none() && plan.resync_from.is_none() {
         let damaged = plan.bitmap.as_ref().filter(|bitmap| !bitmap.valid);
         return damaged.map(|_| format!("{}: {BITMAP_REMADE}", sets::array_name(&set.newest)));
+    }
+    if entries == 0 && plan.resync_from.is_some() && is_new(&set.newest) {
+        return Some(format!("{}: new: the initial sync follows", sets::array_name(&set.newest)));
     }
     let mut parts = Vec::new();
     if entries > 0 {
@@ -34,6 +42,12 @@ pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<Str
     let state = if stopped_in_a_sync { "not in sync yet" } else { "not clean at the start" };
     parts.push(resync_text(plan));
     Some(format!("{}: {state}: {}", sets::array_name(&set.newest), parts.join(", ")))
+}
+
+/// Has `create` made this array, and nothing started it since? A crash since then would have left more events, or less.
+fn is_new(newest: &Superblock) -> bool {
+    let took = newest.updated.seconds().saturating_sub(newest.created.seconds());
+    newest.events == EVENTS_OF_CREATION && took <= CREATION_SECONDS_MAX
 }
 
 fn resync_text(plan: &Assembly) -> String {

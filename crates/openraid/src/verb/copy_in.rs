@@ -21,7 +21,7 @@ use super::Context;
 use crate::arguments::CopyInArguments;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::{open_for_start, ArrayLocks, Opening};
-use crate::members::{named, none_opened, options};
+use crate::members::{are_in_use, named, none_opened, options};
 use crate::output::progress::Progress;
 use crate::quantity::human;
 use crate::server::members::named_in;
@@ -61,7 +61,8 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
         return Err(Failure::joined(&failures, Exit::Refused));
     }
     if opened.is_empty() {
-        return Err(none_opened("", &arguments.members, &specs, &failed, &context.registry));
+        let none = none_opened("", &arguments.members, &specs, &failed, &context.registry);
+        return Err(if are_in_use(&failed) { Failure { exit: Exit::Refused, ..none } } else { none });
     }
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
@@ -104,6 +105,7 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
     let bytes = result?;
     handle.flush(array.array)?;
     let in_sync = if arguments.no_sync { !is_syncing(&handle, array)? } else { wait_for_sync(&handle, array)? };
+    let reached = sets(&handle, array)?.iter().map(|set| set.consistent_to).min().unwrap_or_default();
     if let Some(started) = &array.started {
         handle.stop_and_release(started)?;
     }
@@ -115,7 +117,14 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
         text.push_str("; it is degraded");
     }
     if !in_sync {
-        text.push_str("; its first sync or resync continues when it is served");
+        text.push_str(&if reached.is_zero() {
+            "; its parity or copies are not in sync: the sync begins when it is served".to_owned()
+        } else {
+            let done = human(reached.bytes());
+            format!(
+                "; its parity or copies are in sync up to {done} of each member: the sync goes on when it is served"
+            )
+        });
     }
     let body = Body { array: &array.name, bytes, size_bytes: size, in_sync };
     Ok(context.output.answer(exit, &body, &text))

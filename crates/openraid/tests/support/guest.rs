@@ -21,12 +21,16 @@ pub fn is_wanted() -> bool {
     std::env::var_os(INSIDE).is_some_and(|word| word == "try")
 }
 
+/// Does this run in the guest?
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some_and(|word| word == "yes")
+}
+
 /// This user may not take a step of this test (`why`): run the test in the guest, by its name. Without the packages of the guest a
 /// message says that it did not run.
 #[track_caller]
 pub fn rerun(test: &str, why: &str) {
-    let is_inside = std::env::var_os(INSIDE).is_some_and(|word| word == "yes");
-    assert!(!is_inside, "{test}: {why}, in the guest neither");
+    assert!(!is_inside(), "{test}: {why}, in the guest neither");
     for program in ["linux.uml", "mdadm", "python3"] {
         if !installed(program) {
             return missing(&format!("{test}: {why}, and {program} is not installed, so it did not run"));
@@ -46,6 +50,70 @@ pub fn rerun(test: &str, why: &str) {
     let output = command.output().expect("the guest's program starts");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && printed.contains("test result: ok. 1 passed"), "{test}: {printed}");
+}
+
+/// A program of the guest, for example `mdadm --stop /dev/md9`. It succeeds. Returns what it printed.
+#[track_caller]
+pub fn tool(line: &str) -> String {
+    let mut words = line.split_whitespace();
+    let output = Command::new(words.next().expect("a program")).args(words).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("{line}: {error}"));
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// A loop device over a file, in the guest. It ends with the value.
+pub struct Loop(pub String);
+
+impl Loop {
+    #[track_caller]
+    pub fn over(file: &Path) -> Self {
+        Self(tool(&format!("losetup --find --show {}", file.display())))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).output();
+    }
+}
+
+/// A device of the device mapper over another one, in the guest. It ends with the value.
+pub struct Mapped(&'static str);
+
+impl Mapped {
+    /// The table is `linear DEVICE 0` or `error`, for this many sectors.
+    #[track_caller]
+    pub fn new(name: &'static str, sectors: u64, table: &str) -> Self {
+        dmsetup(&["create", name, "--table", &format!("0 {sectors} {table}")]);
+        Self(name)
+    }
+
+    /// The path of its node.
+    pub fn path(&self) -> String {
+        let minor = tool(&format!("dmsetup info --columns --noheadings --options minor {}", self.0));
+        format!("/dev/dm-{minor}")
+    }
+
+    /// The same device with another table.
+    #[track_caller]
+    pub fn become_table(&self, sectors: u64, table: &str) {
+        dmsetup(&["suspend", self.0]);
+        dmsetup(&["load", self.0, "--table", &format!("0 {sectors} {table}")]);
+        dmsetup(&["resume", self.0]);
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let _ = Command::new("dmsetup").args(["remove", "--noudevsync", self.0]).output();
+    }
+}
+
+#[track_caller]
+fn dmsetup(words: &[&str]) {
+    let output = Command::new("dmsetup").arg("--noudevsync").args(words).output().expect("it runs");
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A small file system in memory. It ends with the value.

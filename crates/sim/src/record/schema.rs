@@ -166,6 +166,7 @@ choice!(Membership {
     6 => SlotTaken(slot),
     7 => Forced(slot),
     8 => Split { events, newest },
+    9 => Replaced,
 });
 choice!(MinorVersion {
     0 => V1_0,

@@ -133,7 +133,7 @@ impl World {
         };
         let devices: Vec<JournalDevice> = drives.iter().map(device).collect();
         let mut reader = Reader { world: self, drives, said: 0 };
-        let mut found = find_journal(&devices, false, &mut reader).map_err(JournalFault::Found)?;
+        let mut found = find_journal(&devices, false, &mut reader).map_err(JournalFault::Found)?.journal;
         let superblocks = devices.iter().enumerate().map(|(n, device)| superblock_of(n, device, &mut reader));
         let superblocks = superblocks.collect::<Result<Vec<_>, _>>();
         let superblocks = superblocks.map_err(|error| JournalFault::Found(FindError::Mirrors(error)))?;

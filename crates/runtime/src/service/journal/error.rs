@@ -228,6 +228,7 @@ impl JournalStartError {
                 error,
                 JournalError::Truncated(_)
                     | JournalError::NotAJournal
+                    | JournalError::Unreadable
                     | JournalError::Checksum { .. }
                     | JournalError::TooSmall(_)
                     | JournalError::DeviceTruncated { .. }
@@ -249,7 +250,12 @@ impl JournalStartError {
             Self::Device { error: JournalError::TooSmall(now), .. } if *now < made => cut(now.bytes()),
             Self::Device { error: JournalError::DeviceTruncated { now, .. }, .. } => cut(now.bytes()),
             Self::Open(OpenError::Local(MemberError::Missing { .. })) => "there is no such file or device".into(),
-            Self::Device { error: error @ (JournalError::NotAJournal | JournalError::Checksum { .. }), .. } => {
+            Self::Device { error, .. }
+                if matches!(
+                    error,
+                    JournalError::NotAJournal | JournalError::Unreadable | JournalError::Checksum { .. }
+                ) =>
+            {
                 error.to_string()
             }
             _ => return self,

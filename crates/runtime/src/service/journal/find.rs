@@ -1,7 +1,7 @@
 //! Opening the devices of a journal and reading what they hold. Nothing is written.
 
 use openraid_core::admin::{FoundEntry, FoundJournal};
-use openraid_core::journal::find::{find_journal, inspect_journal, superblock_of, FindError, ReadDevice};
+use openraid_core::journal::find::{find_journal, inspect_journal, superblock_of, FindError, Found, ReadDevice};
 use openraid_format::{ArrayState, JournalError, JournalRecord, JournalSuperblock, Uuid};
 use openraid_parity::Kernels;
 use openraid_units::{DriveLba, Nanos, Sectors};
@@ -28,6 +28,8 @@ pub struct FoundDevices {
     /// The log is damaged: only the part before the damage was found, and the journal must not be used. This is set
     /// only if the caller asked for [`LookFor::damaged`].
     pub damage: Option<JournalError>,
+    /// The index of the one of two devices that has lost entries which the other one has, and its damage.
+    pub damaged_half: Option<(usize, JournalError)>,
 }
 
 impl FoundDevices {
@@ -261,19 +263,20 @@ fn read(
     let mut found = if wanted.damaged {
         inspect_journal(&leased.numbered, &mut reader)
     } else {
-        find_journal(&leased.numbered, false, &mut reader).map(|found| (found, None))
+        find_journal(&leased.numbered, false, &mut reader)
     };
     if found.is_err() && !may_know_of_others(&superblocks, &wanted.void) {
-        found = find_journal(&leased.numbered, true, &mut reader).map(|found| (found, None));
+        found = find_journal(&leased.numbered, true, &mut reader);
         notes.push("the journal's log was damaged; no array had anything in it, and it starts empty".into());
     }
-    let (journal, damage) = found.map_err(|error| match error {
+    let Found { journal, damage, damaged_half } = found.map_err(|error| match error {
         FindError::Count(count) => JournalStartError::Count(count),
         FindError::Journal(drive, error) => device_error(&leased.specs[drive.index()], error),
         FindError::Mirrors(error) => JournalStartError::Mirrors { devices: names(leased.specs.iter()), error },
         FindError::GivenUp => JournalStartError::Hangs(names(leased.specs.iter())),
     })?;
-    Ok(FoundDevices { devices: leased.take_back(), superblocks, journal, notes, damage })
+    let damaged_half = damaged_half.map(|(drive, error)| (drive.index(), error));
+    Ok(FoundDevices { devices: leased.take_back(), superblocks, journal, notes, damage, damaged_half })
 }
 
 /// Can a log have entries of arrays other than those whose entries are void?
@@ -461,6 +464,7 @@ mod tests {
     fn a_device_whose_reader_panicked_is_not_dead() {
         let error = |unanswered| unanswered_by("j0".into(), unanswered, JOURNAL_SILENCE_MAX);
         assert!(error(Unanswered::Silent).is_dead());
+        assert!(JournalStartError::Device { device: "j0".into(), error: JournalError::Unreadable }.is_dead());
         let panicked = error(Unanswered::Panicked);
         assert!(
             !panicked.is_dead() && panicked.to_string().contains("j0: openraid itself failed at this device"),

@@ -5,7 +5,7 @@
 //! and that must not block a start.
 
 use openraid_core::journal::mirror_resync::{ResyncMark, ResyncPlan, ResyncStep};
-use openraid_format::{journal_superblock_lba, SuperblockCopy};
+use openraid_format::{journal_superblock_lba, JournalError, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Nanos, Sectors};
 
 use super::device_lease::Leased;
@@ -35,7 +35,10 @@ pub fn resync(
     match carry_out(&plan, &leased, held, silence_max)? {
         Resynced::Both(devices) => {
             let device = &devices[plan.stale].spec.text;
-            notes.push(format!("{device}: this device of the journal was stale, and is up to date again"));
+            notes.push(match damage_of(found, plan.stale) {
+                Some(damage) => format!("{device}: {damage}; it has the data of the other device again"),
+                None => format!("{device}: this device of the journal was stale, and is up to date again"),
+            });
             found.devices = devices;
             for (number, own) in found.superblocks.iter_mut().enumerate() {
                 *own = plan.superblock(number, ResyncMark::Whole);
@@ -45,13 +48,32 @@ pub fn resync(
         }
         Resynced::Alone(whole, error) => {
             let name = &whole.spec.text;
-            notes.push(format!("{error}; this device of the journal is out of date, and {name} is used alone"));
+            let state =
+                damage_of(found, plan.stale).unwrap_or_else(|| "this device of the journal is out of date".into());
+            notes.push(format!("{error}; {state}, and {name} is used alone"));
             found.devices = vec![*whole];
             found.superblocks.remove(plan.stale);
             found.journal.devices[0].0 = DriveId(0);
         }
     }
     Ok(())
+}
+
+/// The damage of this device, if it is not merely stale.
+fn damage_of(found: &FoundDevices, device: usize) -> Option<String> {
+    found.damaged_half.as_ref().filter(|(own, _)| *own == device).map(|(_, error)| half_text(error))
+}
+
+/// The damage of one of two devices in words. The remedies for a journal without a whole device do not belong here.
+pub(super) fn half_text(error: &JournalError) -> String {
+    match error {
+        JournalError::Damaged { sequence, at, fault, .. } => format!(
+            "this device of the journal has lost acknowledged entries, which the other one has: entry {sequence} should be at \
+             byte {}, but {fault}",
+            u128::from(at.get()) * 512
+        ),
+        other => format!("this device of the journal is damaged, and the other one is whole: {other}"),
+    }
 }
 
 fn plan_of(found: &FoundDevices) -> Option<ResyncPlan> {

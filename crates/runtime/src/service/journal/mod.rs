@@ -102,6 +102,8 @@ fn end_of_opening(epoch: u64) -> u64 {
 pub struct JournalStarted {
     /// Notes for the administrator: a missing or stale device, fallbacks.
     pub notes: Vec<String>,
+    /// The device that had lost entries which the other one has, and its damage in words.
+    pub damaged_half: Option<(String, String)>,
 }
 
 impl ServiceHandle {
@@ -130,6 +132,10 @@ impl ServiceHandle {
         }
         age::check(&found, request)?;
         let was_half = found.is_half();
+        let damaged_half = found
+            .damaged_half
+            .as_ref()
+            .map(|(device, error)| (found.devices[*device].spec.text.clone(), mirror_resync::half_text(error)));
         mirror_resync::resync(&mut found, &mut notes, &held, JOURNAL_SILENCE_MAX)?;
         if found.devices.len() == 1 && (was_half || last.is_some_and(|last| last.devices == 2)) {
             notes.push(
@@ -150,7 +156,7 @@ impl ServiceHandle {
             let _ = self.detach_all(&numbers);
             return Err(error.into());
         }
-        Ok(JournalStarted { notes })
+        Ok(JournalStarted { notes, damaged_half })
     }
 
     fn attach_devices(&self, devices: Vec<OpenedMember>) -> Result<Vec<DriveId>, JournalStartError> {
