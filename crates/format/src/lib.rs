@@ -27,6 +27,7 @@ mod layout_words;
 mod le;
 mod level;
 mod lockless;
+mod md0;
 mod member_identity;
 mod ppl;
 mod raid5_journal;
@@ -56,6 +57,7 @@ pub use journal::{
 pub use layout_words::{default_layout, layout_from_word, level_from_word, LayoutWord};
 pub use level::{FarSets, MdLevel, Raid0Layout, Raid10Layout};
 pub use lockless::{ChunkState, LocklessCounts, LocklessHeader, LOCKLESS_STATES_AT};
+pub use md0::{md0_lba, Md0Error};
 pub use member_identity::MemberIdentity;
 pub use ppl::{
     ppl_signature, scan_ppl, PplEntry, PplError, PplHeader, PplLog, PPL_AREA, PPL_ENTRIES_MAX, PPL_HEADER_BYTES,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use openraid_core::limits::Limits;
-use openraid_format::Uuid;
+use openraid_format::{ForeignKind, Uuid};
 use openraid_runtime::member::remote::RemoteError;
 use openraid_runtime::member::{self, Medium, MemberSpec, ModelSpec, OpenError, OpenedMember, Place, ProbedMember};
 use openraid_status::shell::command;
@@ -138,6 +138,19 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
         }
     }
     (opened, failed)
+}
+
+/// Does the drive carry md 0.90, and no superblock of md 1.x?
+pub fn is_md0(probed: &ProbedMember) -> bool {
+    let has = |kind| probed.look.foreign.signatures.iter().any(|own| own.is(kind));
+    has(ForeignKind::Md0) && !has(ForeignKind::Md1)
+}
+
+/// Read superblocks of md 0.90, for a command that writes to no member. Returns why some cannot be used.
+pub fn read_md0(opened: &mut [(OpenedMember, ProbedMember)]) -> Vec<String> {
+    let old = opened.iter_mut().filter(|(_, probed)| is_md0(probed));
+    let faults = old.filter_map(|(own, probed)| Some((member::probe_md0(own, probed).err()?, &probed.spec.text)));
+    faults.map(|(error, name)| format!("{name}: its superblock of md 0.90 cannot be used: {error}")).collect()
 }
 
 /// The same member with writes kept in memory.

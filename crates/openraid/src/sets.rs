@@ -200,8 +200,8 @@ fn next_step(member: &ProbedMember) -> &'static str {
     let signatures = &member.look.foreign.signatures;
     let has = |name: &str| signatures.iter().any(|own| own.name() == name);
     if signatures.iter().any(|own| own.is(ForeignKind::Md0)) {
-        "; openraid does not read md 0.90: convert it once with `mdadm --assemble --update=metadata /dev/mdN MEMBER...`, or \
-         copy the data out of it (`mdadm --assemble --readonly`)"
+        "; openraid only reads md 0.90: copy the data with `openraid copy-out MEMBER... > image`, or convert the array once with \
+         `mdadm --assemble --update=metadata /dev/mdN MEMBER...`"
     } else if has("ddf_raid_member") || has("isw_raid_member") {
         "; openraid does not read the metadata of RAID cards and firmware: assemble it with `mdadm --assemble --scan`, and copy \
          the data to a new array"

@@ -8,6 +8,7 @@ use std::fs;
 use openraid_format::{FeatureMap, MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_units::Sectors;
 use support::client::Client;
+use support::guest::{is_inside, rerun, tool, Loop};
 use support::{noise, read_at, write_at, Lab};
 
 const SUPERBLOCK: u64 = 4096;
@@ -67,11 +68,75 @@ fn metadata_that_is_not_read_comes_with_the_next_step() {
         assert_ne!(ran.code, 0, "{verb}: {ran:?}");
         ran.says(words);
     };
-    says("doctor old", &["openraid does not read md 0.90", "mdadm --assemble --update=metadata"]);
+    says(
+        "doctor old",
+        &["openraid only reads md 0.90", "openraid copy-out MEMBER... > image", "mdadm --assemble --update=metadata"],
+    );
     says(
         "examine old",
-        &["no superblock of md 1.x, but: Linux RAID member (md 0.90)", "mdadm --assemble --update=metadata"],
+        &[
+            "no superblock of md 1.x, but: Linux RAID member (md 0.90)",
+            "mdadm --assemble --update=metadata",
+            "its superblock of md 0.90 cannot be used: its checksum is 00000000, and that of its bytes a92b4f56",
+        ],
     );
     says("doctor ddf", &["DDF RAID member", "mdadm --assemble --scan"]);
     says("doctor isw", &["isw_raid_member", "mdadm --assemble --scan"]);
+}
+
+/// A guest in which mdadm makes arrays of md 0.90, fills them, and writes what it reads back next to the members.
+#[test]
+fn arrays_of_md_0_90_are_copied_out_as_md_reads_them() {
+    const TEST: &str = "arrays_of_md_0_90_are_copied_out_as_md_reads_them";
+    if !is_inside() {
+        return rerun(TEST, "md has to make arrays");
+    }
+    let lab = Lab::new("md0");
+    let shapes = [
+        ("one", "1", 2, ""),
+        ("ten", "10", 4, "--chunk 64 --layout f2"),
+        ("five", "5", 3, "--chunk 64 --layout left-asymmetric"),
+        ("six", "6", 5, "--chunk 16"),
+        ("four", "4", 3, "--chunk 64"),
+        ("line", "linear", 3, ""),
+    ];
+    for (nth, (name, level, count, words)) in shapes.into_iter().enumerate() {
+        let names: Vec<String> = (0..count).map(|member| format!("{name}{member}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        lab.drives(&names, 8);
+        let loops: Vec<Loop> = names.iter().map(|own| Loop::over(&lab.path(own))).collect();
+        let devices = loops.iter().map(|own| own.0.as_str()).collect::<Vec<_>>().join(" ");
+        let clean = if level == "linear" { "" } else { "--assume-clean" };
+        let md = format!("/dev/md{}", 40 + nth);
+        tool(&format!("mdadm --create {md} --run --metadata 0.90 --level {level} {words} {clean} --raid-devices {count} {devices}"));
+        let size: usize = tool(&format!("blockdev --getsize64 {md}")).parse().expect("a number");
+        let data = noise(nth as u64, size);
+        fs::write(&md, &data).expect("it takes all");
+        let uuid = tool(&format!("mdadm --detail {md}"));
+        let uuid = uuid.lines().find_map(|line| line.trim().strip_prefix("UUID : ")).expect("a line");
+        let uuid = uuid.split_whitespace().next().expect("a word").to_owned();
+        tool("sync");
+        tool(&format!("mdadm --stop {md}"));
+        drop(loops);
+        let before = lab.fingerprints(&names);
+        let shown = lab.run(&[&["examine", "--json"], &names[..]].concat()).expect(0).json();
+        let own = &shown["members"][1]["superblock"];
+        assert_eq!(own["version"], "0.90", "{shown:#}");
+        assert_eq!((own["uuid"].as_str(), own["slots"].as_u64()), (Some(&*uuid), Some(count)), "{shown:#}");
+        let ran = lab.run(&[&["copy-out"], &names[..]].concat());
+        assert!(ran.code == 0 && ran.out == data, "{name}, all members: {} {}", ran.code, ran.err);
+        if level != "linear" {
+            let ran = lab.run(&[&["copy-out"], &names[1..]].concat());
+            assert!(ran.code == 1 && ran.out == data, "{name}, degraded: {} {}", ran.code, ran.err);
+        }
+        // Whatever writes refuses, with the next step.
+        for verb in [&["serve", "--nbd", "127.0.0.1:0"][..], &["assemble", "--no-serve"]] {
+            let ran = lab.run(&[verb, &names[..]].concat());
+            let said = ran.text() + &ran.err;
+            let next =
+                "openraid only reads md 0.90: copy the data with `openraid copy-out MEMBER... > image`, or convert";
+            assert!(ran.code != 0 && said.contains(next), "{name}: {} {said}", ran.code);
+        }
+        assert_eq!(lab.fingerprints(&names), before, "{name}: nothing was written");
+    }
 }

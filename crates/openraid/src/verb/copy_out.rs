@@ -19,7 +19,7 @@ use crate::arguments::CopyOutArguments;
 use crate::bad_blocks;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::lockless;
-use crate::members::{named, none_opened, open_some, options};
+use crate::members::{named, none_opened, open_some, options, read_md0};
 use crate::model::ArrayModel;
 use crate::output::{self, progress::Progress};
 use crate::quantity::human;
@@ -80,6 +80,7 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
+    read_md0(&mut opened).iter().for_each(|why| context.output.warn(why));
     if arguments.ignore_bad_blocks {
         opened.iter_mut().for_each(|(_, probed)| bad_blocks::ignore(probed));
     }

@@ -1,7 +1,7 @@
 //! `openraid examine`: prints the metadata of a member. Nothing is written, even if a server uses the member.
 
 use openraid_core::ppl::plan::PplArea;
-use openraid_format::{BitmapHeader, ForeignKind, Role, Superblock};
+use openraid_format::{md0_lba, BitmapHeader, ForeignKind, Role, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember, Signature};
 use openraid_sys::Use;
 use openraid_units::{Bytes, Sectors};
@@ -11,7 +11,7 @@ use super::Context;
 use crate::arguments::ExamineArguments;
 use crate::exit::{Exit, Outcome};
 use crate::lockless::{self, Lockless};
-use crate::members::{open_some, options, spec, unfit, Unfit};
+use crate::members::{is_md0, open_some, options, read_md0, spec, unfit, Unfit};
 use crate::model::JournalModel;
 use crate::output::table::Table;
 use crate::quantity::{counted, human, sold, utc};
@@ -198,7 +198,8 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
     for name in &arguments.members {
         // The members are opened one after the other, so that the user may name the same member twice.
         let spec = spec(name)?;
-        let (opened, failed) = open_some(std::slice::from_ref(&spec), options(Use::Examine));
+        let (mut opened, failed) = open_some(std::slice::from_ref(&spec), options(Use::Examine));
+        let faults = read_md0(&mut opened);
         for (name, failure) in failed {
             exit = exit.max(match unfit(&spec) {
                 Some(Unfit::Missing) => Exit::Refused,
@@ -214,6 +215,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
                 exit = exit.max(Exit::Failed);
             }
             text.push_str(&member_text(&probed));
+            text.extend(faults.iter().map(|why| format!("  {why}\n")));
             let (journal, journal_error) = match journal {
                 Some(Ok(journal)) => (Some(journal), None),
                 Some(Err(error)) => (None, Some(error)),
@@ -264,7 +266,7 @@ fn member(probed: &ProbedMember) -> Member {
     Member {
         size_bytes: Some(probed.info.capacity.bytes().get()),
         block_bytes: Some(probed.info.block.bytes().get()),
-        superblock: look.superblock.as_ref().map(superblock_body),
+        superblock: look.superblock.as_ref().map(|own| superblock_body(own, place(own, probed))),
         superblock_error: look.superblock_error.map(|(minor, error)| format!("{minor}: {error}")),
         bitmap: look.bitmap.as_deref().and_then(bitmap_body),
         bitmap_error: look.bitmap_error.as_ref().map(ToString::to_string),
@@ -281,10 +283,18 @@ fn member(probed: &ProbedMember) -> Member {
     }
 }
 
-fn superblock_body(own: &Superblock) -> SuperblockBody {
+/// The version of a superblock, and its sector.
+fn place(own: &Superblock, probed: &ProbedMember) -> (String, u64) {
+    match md0_lba(probed.info.capacity).filter(|_| is_md0(probed)) {
+        Some(lba) => ("0.90".into(), lba.get()),
+        None => (own.minor.to_string(), own.super_offset.get()),
+    }
+}
+
+fn superblock_body(own: &Superblock, (version, super_offset_sectors): (String, u64)) -> SuperblockBody {
     let unsupported = own.unsupported_features();
     SuperblockBody {
-        version: own.minor.to_string(),
+        version,
         array: own.set_name.to_string(),
         uuid: own.set_uuid.to_string(),
         level: level_word(own),
@@ -296,7 +306,7 @@ fn superblock_body(own: &Superblock) -> SuperblockBody {
         used_bytes: bytes(own.size),
         data_offset_sectors: own.data_offset.get(),
         data_bytes: bytes(own.data_size),
-        super_offset_sectors: own.super_offset.get(),
+        super_offset_sectors,
         device_number: own.dev_number,
         device_uuid: own.device_uuid.to_string(),
         role: role_text(own.role()),
@@ -402,7 +412,7 @@ fn member_text(probed: &ProbedMember) -> String {
     let size = probed.info.capacity.bytes();
     table.row(["size", &format!("{}, {size}, blocks of {}", sold(size), probed.info.block.bytes().get())]);
     match &look.superblock {
-        Some(own) => superblock_rows(own, &mut table),
+        Some(own) => superblock_rows(own, place(own, probed), &mut table),
         None => table.row(["array", &no_member(probed)]),
     }
     if let Some(bitmap) = look.bitmap.as_deref().and_then(bitmap_body) {
@@ -449,7 +459,7 @@ fn member_text(probed: &ProbedMember) -> String {
     format!("{}\n{}", probed.spec, table.text())
 }
 
-fn superblock_rows(own: &Superblock, table: &mut Table) {
+fn superblock_rows(own: &Superblock, (version, at): (String, u64), table: &mut Table) {
     let layout = layout_text(own.level, own.layout).map_or_else(String::new, |word| format!(", {word}"));
     let chunk = if own.level.is_striped() { format!(", chunk {}", human(own.chunk.bytes())) } else { String::new() };
     table.row(["array", &format!("{} ({})", own.set_name, own.set_uuid)]);
@@ -466,7 +476,7 @@ fn superblock_rows(own: &Superblock, table: &mut Table) {
         table
             .row(["logical block", &format!("{} bytes; {}", block.bytes().get(), crate::kernels::REFUSED_BEFORE_6_19)]);
     }
-    table.row(["superblock", &format!("{} at sector {}", own.minor, own.super_offset.get())]);
+    table.row(["superblock", &format!("{version} at sector {at}")]);
     table.row(["role", &format!("{}, device {} ({})", role_text(own.role()), own.dev_number, own.device_uuid)]);
     table.row(["slots", &format!("{} (A: a member, '.': none, R: being replaced)", role_map(own))]);
     let flags = own.device_flags.names().collect::<Vec<_>>().join(", ");

@@ -22,6 +22,6 @@ pub use foreign::{Foreign, Signature, SignatureKind};
 pub use open::{open, open_all, open_and_probe, Medium, OpenError, OpenOptions, OpenedMember, Storage};
 pub use openraid_sys::DeviceNames;
 pub use overlay::Overlay;
-pub use probe::{look, Look, ProbeError, ProbedMember};
+pub use probe::{look, probe_md0, Look, ProbeError, ProbedMember};
 pub use ram::RamDisk;
 pub use spec::{MemberSpec, ModelSpec, Place, SpecError};

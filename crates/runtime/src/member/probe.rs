@@ -10,8 +10,9 @@ use openraid_core::array::BadRange;
 use openraid_core::events::DriveInfo;
 use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
-    scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap, LocklessHeader,
-    MinorVersion, Superblock, SuperblockError, BITMAP_HEADER_BYTES, PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,
+    md0_lba, scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap,
+    LocklessHeader, Md0Error, MinorVersion, Superblock, SuperblockError, BITMAP_HEADER_BYTES, PPL_HEADER_SECTORS,
+    SUPERBLOCK_BYTES_MAX,
 };
 use openraid_units::{Bytes, DriveId, DriveLba, MemberLba, Sectors};
 
@@ -135,6 +136,26 @@ pub fn probe(member: &mut OpenedMember) -> Result<ProbedMember, ProbeError> {
     }
     let (spec, names, notes) = (member.spec.clone(), member.medium.names(), member.notes.clone());
     Ok(ProbedMember { spec, info: member.info, names, notes, look: found })
+}
+
+/// Read the superblock of version 0.90, if the member has one and no other. The caller must not write to the member.
+///
+/// # Errors
+/// The superblock cannot be used.
+pub fn probe_md0(member: &mut OpenedMember, probed: &mut ProbedMember) -> Result<(), Md0Error> {
+    let Some(lba) = md0_lba(probed.info.capacity).filter(|_| probed.look.superblock.is_none()) else { return Ok(()) };
+    let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+    if member.read_at(lba, &mut bytes).is_err() {
+        return Ok(());
+    }
+    match Superblock::decode_md0(&bytes, probed.info.capacity) {
+        Ok(superblock) => {
+            (probed.look.superblock, probed.look.superblock_error) = (Some(superblock), None);
+            Ok(())
+        }
+        Err(Md0Error::NoMagic) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Reads whole sectors from a place.
