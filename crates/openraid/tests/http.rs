@@ -319,8 +319,7 @@ fn a_token_lasts_over_a_crash_until_it_is_revoked_and_metrics_take_a_password() 
     server.kill();
 
     let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
-    let at =
-        |token: &str| Web { host: Web::at(&server.ready["console"]).host, token: Some(token.into()), ..web.clone() };
+    let at = |token: &str| Web { host: Web::at(&server.ready["console"]).host, token: Some(token.into()) };
     let (backup, scrape) = (at(&secret), at(made["token"].as_str().expect("a token")));
     backup.post("/api/v1/arrays/data/pause", "{}").expect(200);
     backup.get("/api/v1/users").refused(403, &["Administrator"]);

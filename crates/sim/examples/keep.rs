@@ -8,7 +8,7 @@
 //! `--show` prints all conditions that kept runs meet, to choose others for their files.
 //!
 //! `--renew` replaces a run that no longer meets its conditions with another run of the same array: the steps of the
-//! first seed in the range that meets them.
+//! first seed in the range that meets them, as a random, an aimed or a swarm run draws them.
 
 use std::process::ExitCode;
 
@@ -83,8 +83,9 @@ fn renew(words: &[String]) -> Result<(), String> {
     };
     let number = |word: &String| word.parse::<u64>().map_err(|error| format!("{word}: {error}"));
     let old = read(file)?;
-    for seed in number(first)?..=number(last)? {
-        let drawn = if old.scenario.aimed { Scenario::aimed(seed) } else { Scenario::draw(seed) };
+    let draws: [fn(u64) -> Scenario; 3] = [Scenario::draw, Scenario::aimed, Scenario::swarm];
+    let seeds = number(first)?..=number(last)?;
+    for (seed, drawn) in seeds.flat_map(|seed| draws.map(|draw| (seed, draw(seed)))) {
         // A bounded run has none of the faults that only unbounded runs have.
         if drawn.mode != old.scenario.mode {
             continue;

@@ -68,7 +68,7 @@ pub fn system(request: &Request) -> Result<Reply, Problem> {
         ("UUID", &machine.uuid),
     ];
     let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
-    let document = with(document, serde_json::Value::Object(known.collect()));
+    let document = with(document, Value::Object(known.collect()));
     Ok(found(&with(
         document,
         json!({
