@@ -11,7 +11,7 @@ export function page(main) {
     if (ticks++ % 3) return;
     get("/journal").then((journal) => {
       own.replaceChildren(h("h2", {}, "Protection unit"), ...(journal ? present(journal) : [h("p", {}, "This server has no journal: it works as a controller without a battery. Writes are acknowledged when they are on the members, and a profile with a write cache would lose data in a power cut."), h("p", {}, "Make one with ", h("code", {}, "openraid journal create DEVICE"), " and start the server with ", h("code", {}, "--journal DEVICE"), ".")]));
-      use.replaceChildren(h("h2", {}, "Its effect for the arrays"), table("Arrays", ["Array", "Write cache", "Protected", "Why not"], state.arrays.map((array) => [array.name, CACHES[array.settings.write_cache] || array.settings.write_cache, array.journal?.protected ? "yes" : "no", array.journal?.reason || (array.journal ? "\u2013" : "its policy uses no journal")])));
+      use.replaceChildren(h("h2", {}, "Its effect for the arrays"), table("Arrays", ["Array", "Write cache", "Protected", "Why not"], state.arrays.map((array) => [array.name, CACHES[array.settings.write_cache] || array.settings.write_cache || "\u2013", array.journal?.protected ? "yes" : "no", array.journal?.reason || (array.journal ? "\u2013" : "its policy uses no journal")])));
     }, () => {});
   };
 }

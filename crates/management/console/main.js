@@ -36,7 +36,7 @@ function shell(current) {
 }
 
 function showHealth() {
-  const order = { failed: 0, degraded: 1, optimal: 2 };
+  const order = { offline: 0, failed: 1, degraded: 2, optimal: 3 };
   const worst = [...state.arrays].sort((a, b) => order[a.health] - order[b.health] || a.survives - b.survives)[0];
   const bad = state.arrays.filter((own) => own.health !== "optimal").length;
   const alarms = state.alarms.length;

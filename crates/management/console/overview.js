@@ -67,5 +67,5 @@ function card(array, lives) {
     tasks(array).map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]),
     lives.get(array.name).element,
     facts([["Level", level(array)], ["Size", bytes(array.size_bytes)], ["Members", counted(array)],
-      ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Last check", lastCheck(array)], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
+      ["Writes", CACHES[array.settings.write_cache] || array.settings.write_cache || "\u2013"], ["Profile", array.profile ? array.profile.name : "\u2013"], ["Last check", lastCheck(array)], ["Clients find it at", array.addresses.join(" ") || "nowhere"]]));
 }

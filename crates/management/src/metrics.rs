@@ -6,6 +6,7 @@
 
 use std::fmt::{Display, Write};
 
+use openraid_status::alarm::Level;
 use openraid_status::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord};
 
 use crate::http::reply::{Problem, Reply};
@@ -14,8 +15,12 @@ use crate::http::request::Request;
 const TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// The text format of Prometheus before OpenMetrics.
 const CLASSIC_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-const HEALTHS: [(HealthWord, &str); 3] =
-    [(HealthWord::Optimal, "optimal"), (HealthWord::Degraded, "degraded"), (HealthWord::Failed, "failed")];
+const HEALTHS: [(HealthWord, &str); 4] = [
+    (HealthWord::Optimal, "optimal"),
+    (HealthWord::Degraded, "degraded"),
+    (HealthWord::Failed, "failed"),
+    (HealthWord::Offline, "offline"),
+];
 const STATES: [(StateWord, &str); 7] = [
     (StateWord::InSync, "in-sync"),
     (StateWord::Rebuilding, "rebuilding"),
@@ -43,6 +48,12 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     page.family("openraid_events_open", "gauge", "Events of the log that are not acknowledged.");
     for level in ["info", "warning", "critical"] {
         page.line("openraid_events_open", &[("level", level)], open(level));
+    }
+    let alarms = || arrays.iter().flat_map(|array| &array.alarms).chain(&server.alarms).filter(|alarm| alarm.is_open());
+    page.family("openraid_alarms_open", "gauge", "Alarms that hold and are not acknowledged.");
+    for level in Level::ALL {
+        let count = alarms().filter(|alarm| alarm.what.level == level).count() as u64;
+        page.line("openraid_alarms_open", &[("level", level.word())], count);
     }
     own(&mut page, &arrays);
     page.family("openraid_host_latency_seconds", "gauge", "Mean time of a request in the last seconds.");
@@ -259,7 +270,7 @@ fn of_md(page: &mut Page, arrays: &[ArrayModel]) {
             Some(openraid_status::TaskWord::Check | openraid_status::TaskWord::Repair) => "check",
             Some(openraid_status::TaskWord::Resync) => "resync",
             Some(_) => "recovering",
-            None if array.health == HealthWord::Failed => "inactive",
+            None if !array.is_usable() => "inactive",
             None => "active",
         };
         for state in ["active", "inactive", "recovering", "resync", "check"] {

@@ -109,6 +109,28 @@ fn a_rebuild_and_a_failed_array_fire_their_rules() {
     server.stop();
 }
 
+#[test]
+fn an_array_that_cannot_start_fires_its_rule_and_counts_as_an_open_alarm() {
+    if !has_promtool() {
+        return;
+    }
+    let lab = Lab::new("alert-rules-offline");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1").expect(0);
+    for name in ["p0", "p1"] {
+        fs::remove_file(lab.path(name)).expect("it is there");
+    }
+    let server = lab.serve(&["--http", "127.0.0.1:0", "data", "pair"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+    acknowledge(&lab);
+    fire(&lab, &web, "one is offline", &[("OpenraidArrayOffline", 1)]);
+    let metrics = web.get("/metrics").expect(200).text();
+    let open = metrics.lines().find_map(|line| line.strip_prefix("openraid_alarms_open{level=\"critical\"} "));
+    assert_eq!(open, Some("1"), "{metrics}");
+    server.stop();
+}
+
 /// Bytes of one copy that the other one has not.
 fn spoil(lab: &Lab) {
     use std::os::unix::fs::FileExt;

@@ -151,6 +151,12 @@ fn an_array_that_was_asked_for_and_is_not_served_is_named_at_the_start_and_at_th
         let path = lab.path("b0").display().to_string();
         assert!(reason.contains("none of its 2 members could be opened") && reason.contains(&path), "{reason}");
         lab.line("alarms").says(&["DeviceDisappeared", "bb: the array is not there", "openraid doctor bb"]);
+        let listed = lab.line("list").expect(2).text();
+        let line = listed.lines().find(|line| line.starts_with("bb ")).expect("a line");
+        assert!(line.contains("OFFLINE; none of its 2 members could be opened"), "{line}");
+        assert_eq!(listed.lines().filter(|line| line.starts_with("bb ")).count(), 1, "{listed}");
+        lab.line("pause bb").refused(2, &["bb is OFFLINE: none of its 2 members", "openraid doctor bb"]);
+        lab.line("show aa").expect(0);
         server.signal("-TERM");
         assert_eq!(server.end().0, 2, "it was never there");
     }

@@ -19,6 +19,7 @@ mod event;
 mod event_name;
 mod exit;
 mod model;
+mod offline;
 pub mod shell;
 
 pub use command::Command;

@@ -22,6 +22,8 @@ pub enum HealthWord {
     Degraded,
     /// Its data cannot be read.
     Failed,
+    /// It is wanted and is not served: it did not start.
+    Offline,
 }
 
 /// The state of a member.
@@ -595,6 +597,9 @@ pub struct ArrayModel {
     pub slots: u32,
     /// Health of the array.
     pub health: HealthWord,
+    /// Why the array is not served, if it is offline.
+    #[serde(default)]
+    pub offline: Option<String>,
     /// The state in sentences, without figures that change by themselves.
     #[serde(default)]
     pub sentence: String,
@@ -697,7 +702,7 @@ impl ArrayModel {
     pub fn exit(&self) -> Exit {
         let left = |set: &ArrayModel| set.mismatches_left() > 0;
         match self.health {
-            HealthWord::Failed => Exit::Failed,
+            HealthWord::Failed | HealthWord::Offline => Exit::Failed,
             _ if self.sets().into_iter().any(left) => Exit::Mismatches,
             HealthWord::Degraded => Exit::Degraded,
             HealthWord::Optimal => Exit::Fine,

@@ -3,7 +3,7 @@
 //! Redfish has percent of a controller's resources, the engine bytes of each member a second. One percent is 4 MiB a second, and 100
 //! is without limit (decision 0145).
 
-use openraid_status::{ArrayModel, HealthWord};
+use openraid_status::ArrayModel;
 use serde_json::{json, Value};
 
 use super::{changes, check_version, members, no_operation, number, object, property, storage};
@@ -37,7 +37,7 @@ fn common(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
 
 /// Arrays that have background work. A failed one has none, and takes no settings.
 fn working(arrays: &[ArrayModel]) -> impl Iterator<Item = &ArrayModel> {
-    arrays.iter().filter(|array| array.health != HealthWord::Failed)
+    arrays.iter().filter(|array| array.is_usable())
 }
 
 /// `ControllerRates`. A rate in which the arrays differ is null.

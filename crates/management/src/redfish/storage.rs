@@ -47,7 +47,7 @@ const fn health(word: HealthWord) -> &'static str {
     match word {
         HealthWord::Optimal => "OK",
         HealthWord::Degraded => "Warning",
-        HealthWord::Failed => "Critical",
+        HealthWord::Failed | HealthWord::Offline => "Critical",
     }
 }
 
@@ -310,7 +310,11 @@ fn operations(array: &ArrayModel) -> Value {
 fn volume_document(array: &ArrayModel) -> Value {
     let path = format!("{VOLUMES}/{}", array.name);
     let document = resource(&path, "Volume", &array.name, &array.name);
-    let state = if array.health == HealthWord::Failed { "Disabled" } else { "Enabled" };
+    let state = match array.health {
+        HealthWord::Optimal | HealthWord::Degraded => "Enabled",
+        HealthWord::Failed => "Disabled",
+        HealthWord::Offline => "UnavailableOffline",
+    };
     let is_spare = |drive: &&Drive| drive.owner.as_ref().is_some_and(|(_, member)| member.state == StateWord::Spare);
     let all = members(array);
     let (spares, active): (Vec<&Drive>, Vec<&Drive>) = all.iter().partition(is_spare);

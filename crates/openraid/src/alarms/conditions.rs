@@ -81,7 +81,8 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
 fn health(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
     let name = &array.name;
     match array.health {
-        HealthWord::Optimal => None,
+        // The alarm of an array that is not served is the server's.
+        HealthWord::Optimal | HealthWord::Offline => None,
         HealthWord::Failed => {
             let text = "FAILED: its data cannot be read".into();
             let next = command("doctor", [name]);

@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_MAX};
-use crate::exit::{unknown_array, Failure};
-use crate::model::ArrayModel;
+use crate::exit::{unknown_array, Exit, Failure};
+use crate::model::{ArrayModel, HealthWord};
 use crate::registry::Registry;
 use openraid_status::shell::command;
 
@@ -96,6 +96,16 @@ impl Connection {
     /// # Errors
     /// As [`Connection::ask`].
     pub fn list(&mut self) -> Result<Vec<ArrayModel>, Failure> {
+        let mut arrays = self.list_wanted()?;
+        arrays.retain(|array| array.health != HealthWord::Offline);
+        Ok(arrays)
+    }
+
+    /// The arrays that the server serves, and those that it should serve and could not start.
+    ///
+    /// # Errors
+    /// As [`Connection::ask`].
+    pub fn list_wanted(&mut self) -> Result<Vec<ArrayModel>, Failure> {
         match self.ask(&Command::List)? {
             Answer::Arrays(arrays) => Ok(arrays),
             _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
@@ -189,7 +199,18 @@ impl Servers {
         Ok(found.into_iter().map(|(_, known)| known).collect())
     }
 
-    /// The same, for a verb that needs it.
+    /// Why the server that should serve this array does not serve it; `None` if no server should.
+    fn offline(&self, array: &str) -> Result<Option<String>, Failure> {
+        for mut connection in self.connect()? {
+            let arrays = connection.list_wanted().unwrap_or_default();
+            if let Some(own) = arrays.into_iter().find(|known| known.name == array) {
+                return Ok(own.offline);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The server that serves this array, for a verb that needs it.
     ///
     /// # Errors
     /// No server serves it; the text says how to serve it.
@@ -204,6 +225,11 @@ impl Servers {
                  be failed, replaced or checked",
                 raw.join(", ")
             )));
+        }
+        if let Some(reason) = self.offline(array)? {
+            let (doctor, assemble) = (command("doctor", [array]), command("assemble", [array]));
+            let text = format!("{array} is OFFLINE: {reason}; see `{doctor}`, then `{assemble}`");
+            return Err(Failure { exit: Exit::Failed, ..Failure::cannot_tell(text) });
         }
         if self.registry.find(array)?.is_none() {
             return Err(unknown_array(array));

@@ -35,6 +35,7 @@ pub const fn health_text(health: HealthWord) -> &'static str {
         HealthWord::Optimal => "optimal",
         HealthWord::Degraded => "degraded",
         HealthWord::Failed => "FAILED",
+        HealthWord::Offline => "OFFLINE",
     }
 }
 
@@ -91,6 +92,7 @@ fn running_state(array: &ArrayModel, health: &str) -> String {
         HealthWord::Optimal if array.is_synced() => health.into(),
         HealthWord::Optimal => format!("{health}, {}", unsynced_text(array)),
         HealthWord::Failed => format!("{health}: its data cannot be read; see `openraid doctor` for what can be done"),
+        HealthWord::Offline => format!("{health}: {}", array.offline.as_deref().unwrap_or("it is not served")),
         HealthWord::Degraded => {
             let is_nested = !array.spans.is_empty();
             let gone = array.sets().into_iter().enumerate().flat_map(|(span, set)| {
@@ -187,6 +189,11 @@ fn had_slot(member: &MemberModel) -> String {
     member.left_slot.map_or_else(String::new, |slot| format!(", had slot {slot}"))
 }
 
+/// Are its writes acknowledged from the cache? The settings of an offline array are not known.
+fn is_volatile(array: &ArrayModel) -> bool {
+    array.settings.get("write_cache").is_some_and(|word| word == "volatile")
+}
+
 /// The whole text of an array.
 pub fn text(array: &ArrayModel) -> String {
     let mut lines = vec![format!("{}: {}", array.name, title(array))];
@@ -215,7 +222,7 @@ pub fn text(array: &ArrayModel) -> String {
     if let Some(journal) = &array.journal {
         facts.row(["journal", &protection_text(journal)]);
     }
-    if array.settings["write_cache"] == "volatile" {
+    if is_volatile(array) {
         facts.row(["write cache", VOLATILE]);
     }
     if let Some(profile) = &array.profile {
@@ -465,7 +472,7 @@ fn mdstat_set(set: &ArrayModel) -> String {
         text.push_str(&up_map(set));
     }
     text.push('\n');
-    if set.settings["write_cache"] == "volatile" {
+    if is_volatile(set) {
         text.push_str("      write cache: VOLATILE\n");
     }
     if let Some(task) = &set.task {

@@ -4,7 +4,7 @@ use openraid_status::NextStepModel;
 
 use super::array::{access_text, protection_text, state_line, state_text, survives, task_line};
 use super::checks::last_check;
-use crate::model::{ArrayModel, HealthWord, StateWord};
+use crate::model::{ArrayModel, StateWord};
 
 /// Puts all texts of the state into the model. Everything else in it must be there already.
 pub fn add_texts(array: &mut ArrayModel) {
@@ -29,7 +29,7 @@ pub fn add_texts(array: &mut ArrayModel) {
 /// State, losses that it survives, missing protection, access. Figures that change by themselves are not in it.
 fn sentence(array: &ArrayModel) -> String {
     let mut text = format!("{} is {}.", array.name, state_line(array));
-    if array.health != HealthWord::Failed {
+    if array.is_usable() {
         text.push_str(&format!(" It survives {}.", survives(array)));
     }
     if let Some(journal) = array.journal.as_ref().filter(|journal| !journal.protected) {

@@ -26,8 +26,8 @@ use openraid_status::EventName;
 pub(super) struct Troubles {
     /// Start failures, and deviations from the desired state.
     start: Vec<String>,
-    /// Arrays that should be served: name and UUID.
-    expected: Vec<(String, Option<String>)>,
+    /// Arrays that should be served.
+    pub(super) expected: Vec<Entry>,
     /// Why the last reload refused the configuration file.
     configuration: Option<String>,
     /// The journal device that had lost entries when the journal was opened, and its damage in words.
@@ -41,17 +41,23 @@ impl Troubles {
     pub(super) fn array_started(&mut self, name: &str) {
         self.start.retain(|why| !why.starts_with(&format!("array {name}: ")));
     }
+
+    /// Why the array of this name could not be started.
+    pub(super) fn reason(&self, name: &str) -> Option<&str> {
+        self.start.iter().find_map(|why| why.strip_prefix(&format!("array {name}: ")))
+    }
 }
 
 impl Server {
     /// The events of the start. Every fault is an alarm from now on.
-    pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<(String, Option<String>)>) -> Vec<News> {
+    pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<Entry>) -> Vec<News> {
         let problems =
             || taken.failed.iter().map(|failure| &failure.text).filter(|text| !super::journal::is_choice(text));
         {
             let mut state = self.state();
             state.troubles.start = problems().cloned().collect();
             state.troubles.expected = expected;
+            state.identify_expected();
         }
         let arrays = self.arrays().unwrap_or_default();
         self.server_alarms();
@@ -69,7 +75,7 @@ impl Server {
                 ));
             }
             match array.health {
-                HealthWord::Optimal => {}
+                HealthWord::Optimal | HealthWord::Offline => {}
                 HealthWord::Degraded => {
                     let level = Some(Level::of_degraded(array.survives));
                     news.push(News {
@@ -118,7 +124,7 @@ impl Server {
     /// A command stopped the array: end its alarms here.
     pub(super) fn end_alarms(&self, served: &Served) {
         let key = served.uuid().unwrap_or_else(|| served.name.clone());
-        self.state().troubles.expected.retain(|(name, uuid)| !is_served(served, name, uuid.as_deref()));
+        self.state().troubles.expected.retain(|own| !is_served(served, &own.name, own.uuid.as_deref()));
         self.alarms.observe(&Subject::Array(key), &[]);
     }
 
@@ -146,12 +152,7 @@ impl Server {
             found.extend(certificates::conditions(&state.troubles.certificates, openraid_sys::clock::wall_seconds()));
             found.extend(super::care::of_server(&state));
             found.extend(spares_for_none(&state));
-            found.extend(state.missing().map(|(name, uuid)| Condition {
-                array: Some(name.clone()),
-                uuid: uuid.clone(),
-                next_step: Some(command("doctor", [name])),
-                ..Condition::of_server(EventName::DeviceDisappeared, format!("{name}: the array is not there"))
-            }));
+            found.extend(state.missing().map(|own| super::offline::condition(own, &state)));
         }
         found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {
             next_step: Some(command("alarms test", [&sink])),
@@ -167,7 +168,7 @@ impl Server {
 
     /// Arrays that should be served and are not: name and UUID.
     pub(super) fn disappeared(&self) -> Vec<(String, Option<String>)> {
-        self.state().missing().cloned().collect()
+        self.state().missing().map(|own| (own.name.clone(), own.uuid.clone())).collect()
     }
 
     /// Is this recorded array served? Raw drives are served under names of their own.
@@ -175,14 +176,14 @@ impl Server {
         let state = self.state();
         let is_own = |served: &Served| match &entry.uuid {
             Some(_) => is_served(served, &entry.name, entry.uuid.as_deref()),
-            None => served.uuid().is_none() && served.name.starts_with(&entry.name),
+            None => served.name == entry.name || (served.uuid().is_none() && served.name.starts_with(&entry.name)),
         };
         state.arrays.iter().any(is_own)
     }
 
     /// Was an array of this name requested, and never served?
     pub fn is_missing(&self, name: &str) -> bool {
-        self.state().missing().any(|(own, _)| own == name)
+        self.state().missing().any(|own| own.name == name)
     }
 
     /// Check all states, so that alarms begin and end without a query. Returns all arrays.
@@ -227,10 +228,18 @@ impl Server {
 }
 
 impl State {
-    /// Arrays that should be served and are not: name and UUID.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &(String, Option<String>)> {
-        let is_there = |name: &str, uuid: Option<&str>| self.arrays.iter().any(|served| is_served(served, name, uuid));
-        self.troubles.expected.iter().filter(move |(name, uuid)| !is_there(name, uuid.as_deref()))
+    /// Arrays that should be served and are not.
+    pub(super) fn missing(&self) -> impl Iterator<Item = &Entry> {
+        let is_there = |own: &Entry| self.arrays.iter().any(|served| is_served(served, &own.name, own.uuid.as_deref()));
+        self.troubles.expected.iter().filter(move |own| !is_there(own))
+    }
+
+    /// An array that only the configuration file names is known by its identity once it is served: it may be renamed.
+    fn identify_expected(&mut self) {
+        for own in self.troubles.expected.iter_mut().filter(|own| own.uuid.is_none()) {
+            let served = self.arrays.iter().find(|served| served.name == own.name);
+            own.uuid = served.and_then(Served::uuid);
+        }
     }
 }
 
@@ -303,7 +312,7 @@ fn spares_for_none(state: &State) -> Vec<Condition> {
     let Some(in_force) = &state.in_force else { return Vec::new() };
     let is_known = |name: &str| {
         state.arrays.iter().any(|served| served.name == name)
-            || state.troubles.expected.iter().any(|(own, _)| own == name)
+            || state.troubles.expected.iter().any(|own| own.name == name)
     };
     let of = |spare: &openraid_config::DesiredSpare| {
         let openraid_config::SpareFor::Array { name, .. } = &spare.whom else { return None };

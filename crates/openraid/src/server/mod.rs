@@ -18,6 +18,7 @@ mod member_orders;
 pub mod members;
 mod named;
 pub mod news;
+mod offline;
 mod orders;
 mod patrol;
 pub mod rates;
@@ -316,9 +317,10 @@ impl Server {
             let health = view::health_of(&status, served)?;
             (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
         });
-        let missing = state.missing().map(|(name, _)| format!("{name} OFFLINE"));
+        let missing = state.missing().map(|own| format!("{} OFFLINE", own.name));
         let bad: Vec<String> = missing.chain(bad).collect();
         match bad.as_slice() {
+            [] if state.arrays.is_empty() => format!("{count} served"),
             [] => format!("{count} served, all optimal"),
             bad => format!("{count} served; {}", bad.join(", ")),
         }
@@ -363,7 +365,18 @@ impl Server {
         !self.stays && self.state().emptied
     }
 
-    /// All arrays.
+    /// The state of every array that is wanted: served ones, and offline ones with the reason. Every interface shows these.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn wanted_arrays(&self) -> Result<Vec<ArrayModel>, Failure> {
+        let mut arrays = self.arrays()?;
+        arrays.extend(self.offline_arrays());
+        arrays.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(arrays)
+    }
+
+    /// All arrays that are served.
     ///
     /// # Errors
     /// The service has ended.
@@ -401,7 +414,12 @@ impl Server {
     }
 
     fn find(&self, name: &str) -> Result<Served, Failure> {
-        self.state().arrays.iter().find(|served| served.name == name).cloned().ok_or_else(|| not_served(name))
+        let state = self.state();
+        let served = state.arrays.iter().find(|served| served.name == name).cloned();
+        served.ok_or_else(|| match state.missing().find(|own| own.name == name) {
+            Some(own) => own.refusal(&state),
+            None => not_served(name),
+        })
     }
 
     /// The array with this number, and the index of its span.
@@ -464,7 +482,7 @@ impl Answerer for Server {
         let exclusive = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         match command {
             Command::Hello => self.describe().map(Answer::Server),
-            Command::List => self.arrays().map(Answer::Arrays),
+            Command::List => self.wanted_arrays().map(Answer::Arrays),
             Command::Config => self.config(),
             Command::Alarms => self.all_alarms().map(Answer::Alarms),
             Command::TestAlarm { sink } => self.test_sinks(sink.as_deref()),

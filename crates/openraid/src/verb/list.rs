@@ -20,13 +20,13 @@ use crate::registry::Entry;
 /// Arrays.
 #[derive(Serialize, utoipa::ToSchema)]
 pub(super) struct Body {
-    /// Arrays that running servers serve.
+    /// Arrays that running servers serve, or should serve (health `offline`).
     served: Vec<ArrayModel>,
     /// Arrays that are in the registry, served or not.
     remembered: Vec<Entry>,
 }
 
-/// Runs the verb. The exit code is that of the worst served array.
+/// Runs the verb. The exit code is that of the worst array that is served or should be.
 ///
 /// # Errors
 /// The registry cannot be read, or the requested server does not answer.
@@ -38,7 +38,7 @@ pub fn run(context: &Context) -> Outcome {
         Vec::new()
     });
     for mut server in servers {
-        served.extend(server.list()?);
+        served.extend(server.list_wanted()?);
         if let Answer::Server(model) = server.ask(&Command::Hello)? {
             own.extend(model.alarms);
         }
@@ -82,17 +82,19 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
         let unprotected = asks && array.journal.as_ref().is_some_and(|journal| !journal.protected);
         let unsynced = (!array.is_synced()).then(|| unsynced_text(array).to_owned());
         let state = std::iter::once(health_text(array.health).to_owned())
+            .chain(array.offline.clone())
             .chain(unsynced)
             .chain(mismatches_text(array))
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);
+        let is_offline = array.health == HealthWord::Offline;
         let members = array.sets().into_iter().flat_map(|set| &set.members).filter(|own| own.member.is_some()).count();
         table.row([
             array.name.clone(),
             array.level.clone(),
-            human(Bytes(array.size_bytes)),
+            if is_offline { "-".into() } else { human(Bytes(array.size_bytes)) },
             state.collect::<Vec<_>>().join("; "),
-            members.to_string(),
+            if is_offline { array.slots.to_string() } else { members.to_string() },
         ]);
     }
     for entry in remembered {

@@ -166,10 +166,10 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
     started.map_err(|error| Failure::failed(format!("no thread for alarms: {error}")))
 }
 
-/// The arrays that must be served: name and UUID. With --flat, the spans are served and not the array over them.
-fn expected(arguments: &ServeArguments, wanted: &Wanted) -> Vec<(String, Option<String>)> {
-    let asked = wanted.asked.iter().filter(|entry| entry.uuid.is_some() && !arguments.flat);
-    asked.map(|entry| (entry.name.clone(), entry.uuid.clone())).collect()
+/// The arrays that must be served, without raw drives. With --flat, the spans are served and not the array over them.
+fn expected(arguments: &ServeArguments, wanted: &Wanted) -> Vec<Entry> {
+    let asked = wanted.asked.iter().filter(|entry| entry.level != "jbod" && !arguments.flat);
+    asked.cloned().collect()
 }
 
 /// The exit code of a server. A named array that was never there is a failure, although the others were served.

@@ -27,6 +27,7 @@ use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, spec};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{mdstat, text};
+use crate::registry::Entry;
 use crate::words;
 
 /// name | level, members, spares | orders | health, losses that are survived | in sync, rebuilding, spare, missing,
@@ -87,6 +88,8 @@ five-p    | 5 3 0      | profile=protection           | optimal 1  | 3 0 0 0 0 |
 dead      | 0 2 0      | lose:1                       | failed 0   | 1 0 0 0 1 | -
 dead5     | 5 3 0      | fail:0 lose:1                | failed 0   | 1 0 0 1 2 | -
 dead50    | 50 6 0     | fail:0.0 lose:1              | failed 0   | 4 0 0 1 2 | -
+gone      | 1 2 0      | gone                         | offline 0  | 0 0 0 0 0 | -
+gone6     | 6 4 0      | fail:0 gone                  | offline 0  | 0 0 0 0 0 | -
 ";
 
 /// Names of arrays that a shell would take for something else.
@@ -104,6 +107,21 @@ struct Case {
     /// In sync, rebuilding, spare, missing, faulty.
     counts: [u64; 5],
     task: Option<&'static str>,
+}
+
+impl Case {
+    /// The health as people read it.
+    fn word(&self) -> String {
+        if self.is_usable() {
+            self.health.into()
+        } else {
+            self.health.to_uppercase()
+        }
+    }
+
+    fn is_usable(&self) -> bool {
+        matches!(self.health, "optimal" | "degraded")
+    }
 }
 
 fn cases() -> Vec<Case> {
@@ -205,6 +223,7 @@ impl Lab {
                 "slow" => vec![set("rebuild.rate", "64K"), set("scrub.rate", "64K")],
                 "check" => vec![Command::Check { array: array(), kind: CheckWord::Check }],
                 "repair" => vec![Command::Check { array: array(), kind: CheckWord::Repair }],
+                "gone" => return self.miss(name),
                 "pause" => vec![Command::Pause { array: array() }],
                 "add" => vec![Command::Add {
                     array: array(),
@@ -222,6 +241,17 @@ impl Lab {
         for command in commands {
             self.host.server.answer(command).unwrap_or_else(|failure| panic!("{name}, {order}: {}", failure.text));
         }
+    }
+
+    /// The array is wanted, and cannot be started.
+    fn miss(&self, name: &str) {
+        let server = &self.host.server;
+        let array = server.array(name).expect("it is served");
+        server.stop(name).expect("it stops");
+        let members = (0..array.slots).map(|nth| format!("/gone/{nth}")).collect();
+        let kept = crate::kept::Kept::default();
+        let entry = Entry { name: name.into(), uuid: array.uuid, level: array.level, members, kept };
+        server.state().troubles.expected.push(entry);
     }
 
     /// The file of this member is deleted while it is served.
@@ -290,6 +320,7 @@ fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
         HealthWord::Optimal => "optimal",
         HealthWord::Degraded => "degraded",
         HealthWord::Failed => "failed",
+        HealthWord::Offline => "offline",
     };
     wrong.same(&format!("{name}, health"), health, case.health);
     wrong.same(&format!("{name}, survives"), u64::from(array.survives), case.survives);
@@ -337,16 +368,16 @@ fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Op
 }
 
 fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str) {
-    let word = if case.health == "failed" { "FAILED" } else { case.health };
+    let word = case.word();
     let line = listed.lines().find(|line| line.split_whitespace().next() == Some(case.name)).unwrap_or_default();
     wrong.same(
         &format!("{}, list: {line}", case.name),
-        (line.contains(word), case.task.is_none_or(|task| line.contains(task))),
+        (line.contains(&word), case.task.is_none_or(|task| line.contains(task))),
         (true, true),
     );
     let shown = text(array);
     let state = shown.lines().find(|line| line.trim_start().starts_with("state ")).unwrap_or_default();
-    wrong.same(&format!("{}, show: {state}", case.name), state.contains(word), true);
+    wrong.same(&format!("{}, show: {state}", case.name), state.contains(&word), true);
     let losses = match case.survives {
         0 => "no further loss of a member".to_owned(),
         1 => "the loss of any 1 member".to_owned(),
@@ -408,8 +439,8 @@ fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Val
         }
     }
     // The table's own words, and no other ones.
-    let word = if case.health == "failed" { "FAILED" } else { case.health };
-    for health in ["optimal", "degraded", "FAILED"] {
+    let word = case.word();
+    for health in ["optimal", "degraded", "FAILED", "OFFLINE"] {
         let is_said = text("header").contains(&format!("{} is {health}", case.name));
         wrong.same(&format!("{}, the console says {health}", case.name), is_said, health == word);
     }
@@ -426,7 +457,7 @@ fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Val
 }
 
 fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
-    let word = if case.health == "failed" { "FAILED" } else { case.health };
+    let word = case.word();
     let begin = format!("{} is {word}", case.name);
     wrong.same(&array.sentence, array.sentence.starts_with(&begin), true);
     let losses = match case.survives {
@@ -434,7 +465,7 @@ fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
         1 => "It survives the loss of any 1 member".to_owned(),
         n => format!("It survives the loss of any {n} members"),
     };
-    wrong.same(&array.sentence, array.sentence.contains(&losses), case.health != "failed");
+    wrong.same(&array.sentence, array.sentence.contains(&losses), case.is_usable());
     // The command line shows the same state after the name.
     let shown = text(array);
     let state = shown.lines().find_map(|line| line.trim_start().strip_prefix("state ")).unwrap_or_default();
@@ -444,7 +475,7 @@ fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
 fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &BTreeMap<String, u64>) {
     let name = case.name;
     let mut same = |line: String, wanted: u64| wrong.same(&line, figures.get(&line).copied(), Some(wanted));
-    for health in ["optimal", "degraded", "failed"] {
+    for health in ["optimal", "degraded", "failed", "offline"] {
         let line = format!("openraid_array_health{{array=\"{name}\",level=\"{}\",health=\"{health}\"}}", array.level);
         same(line, u64::from(health == case.health));
     }
@@ -462,7 +493,7 @@ fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &B
     let state = match case.task {
         Some("check" | "repair") => "check",
         Some(_) => "recovering",
-        None if case.health == "failed" => "inactive",
+        None if !case.is_usable() => "inactive",
         None => "active",
     };
     for word in ["active", "inactive", "recovering", "resync", "check"] {
@@ -526,7 +557,7 @@ fn of_api(arrays: &[ArrayModel], name: &str) -> ArrayModel {
 fn arrays_after_failures(server: &Server) -> Vec<ArrayModel> {
     let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
-        let arrays = server.arrays().expect("it runs");
+        let arrays = server.wanted_arrays().expect("it runs");
         let sets = arrays.iter().flat_map(ArrayModel::sets);
         let mut failing = sets.filter(|set| set.members.iter().any(|member| member.state == StateWord::Failing));
         let Some(set) = failing.next() else { return arrays };

@@ -124,7 +124,7 @@ impl Controller for Web {
     }
 
     fn arrays(&self) -> Result<Vec<ArrayModel>, Refusal> {
-        refuse(self.server.arrays())
+        refuse(self.server.wanted_arrays())
     }
 
     fn journal(&self) -> Result<Option<Box<JournalModel>>, Refusal> {

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::Context;
 use crate::arguments::ServeArguments;
 use crate::exit::Failure;
+use crate::kept::Kept;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
 use crate::quantity::counted;
 use crate::registry::Entry;
@@ -24,7 +25,7 @@ pub struct Wanted {
     pub raw: Vec<(String, MemberSpec)>,
     /// Requested arrays that cannot be served, one line each.
     pub notes: Vec<String>,
-    /// Recorded arrays among them.
+    /// Arrays among them that are recorded, or that a service finds in its file only.
     pub asked: Vec<Entry>,
 }
 
@@ -125,6 +126,16 @@ fn desired_of<'w>(entry: &Entry, arrays: &'w [DesiredArray]) -> Option<&'w Desir
     arrays.iter().find(by_uuid).or_else(|| arrays.iter().find(by_name))
 }
 
+/// An array that is in the file only.
+fn of_file(desired: &DesiredArray) -> Entry {
+    let uuid = match &desired.id {
+        ArrayId::Uuid(uuid) => Some(uuid.to_string()),
+        ArrayId::Name(_) => None,
+    };
+    let (name, members) = (desired.id.to_string(), desired.members.clone());
+    Entry { name, uuid, level: "unknown".into(), members, kept: Kept::default() }
+}
+
 /// The failure to serve arrays of these names. If another server has such an array, this reason comes first.
 pub fn served_already(failure: Failure, names: &[String], context: &Context) -> Failure {
     let served = names.iter().filter(|name| matches!(context.servers.serving(name), Ok(Some(_))));
@@ -155,14 +166,17 @@ impl Wanted {
             let desired = desired_of(entry, arrays);
             known.extend(desired.map(|desired| &desired.id));
             if let Err(failure) = self.add(entry, desired) {
-                self.notes.push(format!("{}: {}", entry.name, failure.text));
+                self.notes.push(format!("array {}: {}", entry.name, failure.text));
             }
         }
         for desired in arrays.iter().filter(|desired| !known.contains(&&desired.id)) {
-            if desired.members.is_empty() {
-                self.notes.push(unknown(desired));
-            } else if let Err(failure) = self.add_members(&desired.members) {
-                self.notes.push(format!("{}: {}", desired.id, failure.text));
+            self.asked.push(of_file(desired));
+            let added = match desired.members.as_slice() {
+                [] => Err(Failure::refused(unknown(desired))),
+                members => self.add_members(members),
+            };
+            if let Err(failure) = added {
+                self.notes.push(format!("array {}: {}", desired.id, failure.text));
             }
         }
     }
