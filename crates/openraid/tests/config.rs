@@ -150,7 +150,11 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
     );
     // A service continues without arrays.
     lab.line("stop data").expect(0);
-    assert!(lab.line("list").expect(0).text().contains("offline"));
+    let listed = lab.line("list").expect(2).text();
+    assert!(
+        listed.contains("offline") && listed.contains("OFFLINE; line 12: array gone is not remembered"),
+        "{listed}"
+    );
     lab.line("stop --all").expect(0);
     assert_eq!(server.end().0, 0);
     let (server, _) = serve(&lab, &[]);

@@ -305,12 +305,12 @@ fn json(url: &str, token: &str) -> Value {
     serde_json::from_str(&get(url, token)).expect("JSON")
 }
 
-/// Figures by their names and labels.
+/// Whole figures by their names and labels. Fractions are times, which no table can have.
 fn figures(text: &str) -> BTreeMap<String, u64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     lines
         .filter_map(|line| line.rsplit_once(' '))
-        .map(|(name, value)| (name.into(), value.parse().expect("a number")))
+        .filter_map(|(name, value)| Some((name.into(), value.parse().ok()?)))
         .collect()
 }
 
