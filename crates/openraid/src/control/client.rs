@@ -101,7 +101,7 @@ impl Connection {
         Ok(arrays)
     }
 
-    /// The arrays that the server serves, and those that it should serve and could not start.
+    /// The arrays that the server serves, and the arrays that it should serve and could not start.
     ///
     /// # Errors
     /// As [`Connection::ask`].
