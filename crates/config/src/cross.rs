@@ -42,15 +42,15 @@ pub fn check_uses(top: &Section<'_>) {
         let journal = server.texts("journal", JOURNAL_DEVICES_MAX).unwrap_or_default();
         drives.note_all(&server, "journal", journal, "the drive");
         for key in ["nbd", "nbd-tls"] {
-            for word in server.texts(key, LISTENS_MAX).unwrap_or_default() {
-                listens.note_as(&server, key, &word, at_loopback(&word.text), "the address");
+            for word in server.texts(key, LISTENS_MAX).unwrap_or_default().iter().filter(is_fixed) {
+                listens.note_as(&server, key, word, at_loopback(&word.text), "the address");
             }
         }
         let sockets = server.texts("nbd-unix", LISTENS_MAX).unwrap_or_default();
         listens.note_all(&server, "nbd-unix", sockets, "the address");
     }
     if let Some(management) = top.table("management") {
-        if let Some(word) = management.text("listen") {
+        if let Some(word) = management.text("listen").filter(|word| is_fixed(&word)) {
             listens.note_as(&management, "listen", &word, at_loopback(&word.text), "the address");
         }
     }
@@ -67,6 +67,11 @@ pub fn check_uses(top: &Section<'_>) {
         member.iter().for_each(|word| own.note(spare, "member", word));
         drives.note_all(spare, "member", member, "the drive");
     }
+}
+
+/// Port 0 is a free port, another one each time.
+fn is_fixed(word: &&Word) -> bool {
+    word.text != "0" && !word.text.ends_with(":0")
 }
 
 /// A port alone is one of the loopback.

@@ -236,7 +236,7 @@ fn arrays_and_spares_that_appear_are_taken_in() {
     away(&lab, &["d0", "d1", "d2"]);
     lab.configure("[[spares]]\nmember = \"@/own\"\nfor = \"data\"\n");
     let mut server = lab.serve_configured();
-    lab.line("list").expect(0);
+    lab.line("list").expect(2).says(&["data", "OFFLINE"]);
     // Two of three would start it degraded: nothing is started by itself that lacks a member.
     back(&lab, &["d0", "d1"]);
     back(&lab, &["d2"]);

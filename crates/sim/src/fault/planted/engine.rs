@@ -33,6 +33,7 @@ pub(super) const fn known_run(flaw: Flaw) -> Known {
         Flaw::LogNeverArmed => 29,
         Flaw::AbsentTwoBehind => 32,
         Flaw::RebuiltBeforeRole => 45,
+        Flaw::WriteGateOpen => 70,
         Flaw::AnswerBesideFailure => 71,
         Flaw::CatchUpCounted => 77,
         Flaw::CheckpointUnflushed => 91,
@@ -41,7 +42,6 @@ pub(super) const fn known_run(flaw: Flaw) -> Known {
         Flaw::StaleJournalUnmarked => 407,
         Flaw::BitClearedOverWrite => 961,
         Flaw::SessionMarkLate => 661,
-        Flaw::WriteGateOpen => 4170,
         Flaw::CheckpointAtNext => return Known::Swarm(133),
         Flaw::ResumeSkipsUnit => return Known::Swarm(30),
         Flaw::RefusalIgnored => return Known::Swarm(5),
@@ -61,13 +61,16 @@ pub(super) const fn evidence(flaw: Flaw) -> &'static [&'static str] {
     match flaw {
         Flaw::FailedOneBehind | Flaw::AbsentTwoBehind => &[NOT_STALE],
         Flaw::LogNeverArmed => &[RESYNC, ARRAY_REFUSED, NOT_STARTED],
-        Flaw::RebuiltBeforeRole | Flaw::CatchUpCounted => &[MEMBER_LOST, ARRAY_REFUSED],
+        Flaw::RebuiltBeforeRole => &[MEMBER_LOST, ARRAY_REFUSED, STATUS],
+        Flaw::CatchUpCounted => &[MEMBER_LOST, ARRAY_REFUSED],
         Flaw::SessionMarkLate => &[WRONG_READ, MISFIT, RESYNC, ARRAY_REFUSED],
         Flaw::BitmapLate
         | Flaw::ActiveMarkLate
         | Flaw::CleanUnflushed
         | Flaw::BitClearedOverWrite
         | Flaw::WriteGateOpen
+        | Flaw::DestageBeforeEntry
+        | Flaw::CheckpointUnflushed
         | Flaw::CheckpointAtNext => &[WRONG_READ, MISFIT, UNCOVERED],
         Flaw::AddressCut => &[WRONG_READ, MISFIT, ARRAY_REFUSED, STATUS],
         Flaw::RepairGuesses | Flaw::DegradedCheckBlind => &[PATROL],
