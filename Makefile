@@ -3,8 +3,8 @@
 # The compiler alone cannot link: Debian only recommends the C library's headers and start files.
 BUILD  := rust cc:gcc /usr/include/stdio.h:libc6-dev
 # The real Linux md driver as an ordinary process (its guest has this machine's root and loads modules), and the tool that
-# makes its arrays.
-ORACLE := linux.uml:user-mode-linux mdadm:mdadm losetup:mount insmod:kmod
+# makes its arrays, and what makes devices that answer with errors.
+ORACLE := linux.uml:user-mode-linux mdadm:mdadm dmsetup:dmsetup losetup:mount insmod:kmod
 # What makes a disk of an export, in the kernel and by FUSE.
 DISK   := nbd-client:nbd-client fuse2fs:fuse2fs fusermount3:fuse3
 # What builds the bare Debian of `make fresh`, and the tool with which the tree gets there.
