@@ -81,7 +81,7 @@ struct Content {
 }
 
 /// Seconds since 1970.
-fn clock() -> u64 {
+pub(super) fn clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 

@@ -9,6 +9,10 @@ use std::fmt::Write;
 pub fn secret() -> String {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).unwrap_or_else(|error| panic!("the system gives no random bytes: {error}"));
+    hexadecimal(&bytes)
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");
         text
@@ -17,11 +21,7 @@ pub fn secret() -> String {
 
 /// The digest under which a secret is stored. A secret has 32 random bytes, so a plain SHA-256 cannot be turned back.
 pub fn digest(secret: &str) -> String {
-    let digest = ring::digest::digest(&ring::digest::SHA256, secret.as_bytes());
-    digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hexadecimal(ring::digest::digest(&ring::digest::SHA256, secret.as_bytes()).as_ref())
 }
 
 /// Are both the same?

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use super::private::PrivateFile;
 use super::role::Role;
+use super::sessions::clock;
 use super::token::{digest, is_same, secret};
 use super::users::check_name;
 use crate::limits::TOKENS_MAX;
@@ -81,8 +81,7 @@ impl Tokens {
             return Err(format!("at most {TOKENS_MAX} tokens are possible; revoke one first"));
         }
         let secret = format!("{PREFIX}{}", secret());
-        let since_seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let token = Token { name: name.into(), role, since_seconds, digest: digest(&secret) };
+        let token = Token { name: name.into(), role, since_seconds: clock(), digest: digest(&secret) };
         tokens.push(token.clone());
         tokens.sort_by(|a, b| a.name.cmp(&b.name));
         self.file.write(Content { tokens })?;
