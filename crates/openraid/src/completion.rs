@@ -1,7 +1,6 @@
 //! Completion of the command line: verbs and options from its definition, names of arrays and members from the registry, settings from
 //! their table. The shell asks this program at each key.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory};
@@ -36,7 +35,6 @@ pub fn script(shell: Shell) -> Vec<u8> {
         // A list of bytes takes all of it.
         let _ = own.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
     }
-    let _ = script.flush();
     script
 }
 
