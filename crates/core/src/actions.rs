@@ -361,8 +361,9 @@ pub struct Actions {
     pub metadata: Vec<u8>,
 }
 
-/// Maximum number of jobs that one operation issues: two copies at the edges of each member's rows, and its parity.
-const JOBS_SLACK: usize = 4 * MEMBERS_MAX as usize;
+/// Maximum number of jobs that one operation issues: two copies at the edges of each member's rows, or one for each part
+/// of a gathered write and one for each column, and its parity.
+pub(crate) const JOBS_SLACK: usize = 4 * MEMBERS_MAX as usize;
 /// Maximum number of columns between two drains.
 const COLUMNS_MAX: usize = 16 * 1024;
 /// Maximum number of metadata bytes between two drains.

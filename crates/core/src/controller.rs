@@ -50,6 +50,8 @@ pub enum Wake {
     Destage,
     /// The journal's tail may move.
     Journal,
+    /// A part of a stripe has waited long enough for adjoining writes.
+    Gather,
 }
 
 /// The controller engine. See the module header.
@@ -77,7 +79,7 @@ impl Controller {
     pub fn new(limits: Limits) -> Result<Self, LimitsError> {
         limits.check()?;
         Ok(Self {
-            inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max) as usize),
+            inbox: Vec::with_capacity((limits.commands_max + limits.ops_max * 2 + limits.pieces_max * 2) as usize),
             admin: AdminQueue::default(),
             requests: Requests::new(&limits),
             ops: Ops::new(limits.ops_max),
@@ -151,6 +153,7 @@ impl Controller {
         if self.base.channels.may_be_overdue(self.base.now) {
             self.check_timeouts(actions);
         }
+        self.requests.note_gather_time(self.base.now);
         self.run(actions);
     }
 
@@ -478,7 +481,7 @@ impl Controller {
     fn hand_on_others(&mut self, actions: &mut Actions) {
         while let Some((owner, error)) = self.ended.pop_other() {
             match owner {
-                EndedFor::Request(request) => self.end_request_op(request, error, actions),
+                EndedFor::Request(_) | EndedFor::Gather(_) => self.end_host_op(owner, error, actions),
                 EndedFor::Unit(set, data) => {
                     if self.cache.on_destaged(&mut self.sets, self.base.now, set, data, error) {
                         self.requests.lines_are_free();
@@ -601,6 +604,8 @@ impl Controller {
         };
         consider(self.base.channels.next_deadline(), Wake::CommandTimeout);
         consider(self.requests.starved_deadline(self.base.limits.command_timeout), Wake::CommandTimeout);
+        // Without a place for an operation, the end of one comes first.
+        consider(self.requests.gather_deadline().filter(|_| self.ops.may_make_op()), Wake::Gather);
         if self.cache.is_on() {
             consider(self.destage_deadline(), Wake::Destage);
         }

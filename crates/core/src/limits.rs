@@ -49,6 +49,9 @@ pub const JOURNAL_BUFFERS: usize = 3;
 /// Maximum number of steps of host requests that are kept while a client asks for them: 4 MiB, or the last 2,000
 /// partial-stripe writes.
 pub const STEPS_MAX: u32 = 32_768;
+/// Maximum time for which a part of a stripe is held for adjoining writes although no work of its stream is under way. A
+/// host on the same machine needs less time to follow an answer with its next request, and a disk more for one write.
+pub const GATHER_DELAY: Nanos = Nanos::from_micros(200);
 /// Maximum number of units that a rebuild, resync or scrub works on at once; the width of its window mask.
 pub const WINDOW_ROWS_MAX: u32 = 64;
 /// Pause before a member whose storage was full is tried again.

@@ -58,6 +58,12 @@ reasons! {
     FullStripe = "full stripe: parity needs no reads",
     /// Read-modify-write needs fewer member reads than reading the other columns.
     ReadModifyWriteFewer = "read-modify-write: fewer member reads",
+    /// Adjoining writes of several requests are written as one operation.
+    WriteGathered = "adjoining writes of several requests written together",
+    /// A part of a stripe waits for adjoining writes, because work of their stream is under way.
+    WriteHeld = "partial stripe held for the writes that follow it",
+    /// A gathered operation failed: each of its requests is written again by itself.
+    WrittenAlone = "gathered write failed: its requests are written one by one",
     /// The policy forces read-modify-write.
     ReadModifyWriteForced = "read-modify-write: forced by policy",
     /// Reading the other columns needs fewer member reads.

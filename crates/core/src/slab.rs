@@ -108,6 +108,11 @@ impl<T> Slab<T> {
         self.len -= 1;
     }
 
+    /// The value at this place, if there is one.
+    pub fn find(&self, index: u32) -> Option<&T> {
+        self.entries.get(index as usize)?.value.as_ref()
+    }
+
     /// Is this the key of a value that is in the table now?
     pub fn holds(&self, key: Key) -> bool {
         self.entries

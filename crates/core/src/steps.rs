@@ -312,7 +312,8 @@ pub(crate) fn op_name(ops: &Slab<Op>, index: u32) -> OpName {
 pub(crate) fn is_traced(ops: &Slab<Op>, index: u32) -> bool {
     let op = &ops[index];
     let own = op.parent().map_or(op, |parent| &ops[parent]);
-    let serves = own.is_destage() || matches!(own.works_for(), WorksFor::Piece(_) | WorksFor::Request(_));
+    let serves =
+        own.is_destage() || matches!(own.works_for(), WorksFor::Piece(_) | WorksFor::Request(_) | WorksFor::Gather(_));
     serves && work_of(own).is_some()
 }
 

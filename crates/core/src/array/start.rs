@@ -134,6 +134,7 @@ impl Arrays {
             geometry.full_stripe(),
             Volume::Striped { geometry, spans: pairs },
         )?;
+        let mut gathers = false;
         for span in spans {
             let entry = self.get_mut(*span);
             entry.outer += 1;
@@ -142,7 +143,9 @@ impl Arrays {
             entry.block = block;
             let Volume::Direct(set) = entry.volume else { unreachable!("just seen") };
             sets.get_mut(set).block = block;
+            gathers |= entry.gathers;
         }
+        self.get_mut(array).gathers = gathers;
         let Some(Volume::Striped { spans, .. }) = self.find(array).map(|array| &array.volume) else {
             unreachable!("just made")
         };
@@ -248,6 +251,7 @@ impl Controller {
                 return Err(error);
             }
         };
+        self.arrays.get_mut(array).gathers = matches!(assembly.geometry, Geometry::Parity(_));
         let mut set = Set::new(array, assembly.geometry.clone(), (block, rows_max), &self.base.limits);
         let mut common = assembly.common.clone();
         common.recovery_or_tail = 0;

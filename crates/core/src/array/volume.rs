@@ -74,6 +74,8 @@ pub(crate) struct Array {
     /// Its adaptive policy, and whether that is on.
     pub(super) adaptive: Box<Adaptive>,
     pub(super) is_adaptive: bool,
+    /// Has a set of it parity, so that adjoining writes are gathered?
+    pub(super) gathers: bool,
     /// Requests inside.
     pub(super) inside: Occupancy,
 }
@@ -93,6 +95,7 @@ impl Array {
             streams: Box::new(Streams::new()),
             adaptive: Box::new(Adaptive::new(now)),
             is_adaptive: false,
+            gathers: false,
             inside: Occupancy::default(),
         }
     }
@@ -137,6 +140,12 @@ impl Array {
     #[inline(always)]
     pub(crate) fn streams_mut(&mut self) -> &mut Streams {
         &mut self.streams
+    }
+
+    /// Are adjoining writes gathered, because a set of it has parity?
+    #[inline(always)]
+    pub(crate) const fn gathers(&self) -> bool {
+        self.gathers
     }
 
     /// A request is inside from now on.

@@ -556,7 +556,8 @@ mod tests {
         let mut drives = Drives::new();
         drives.write(Token(1), 0);
         drives.answer_all();
-        (2..6).for_each(|number| drives.write(Token(number), number * 4096));
+        // They do not adjoin, so none waits for another.
+        (2..6).for_each(|number| drives.write(Token(number), number * 8192));
         assert!(drives.out.len() >= 4);
         let silent = drives.out[0].drive;
         drives.out.retain(|command| command.drive != silent);

@@ -19,6 +19,8 @@ pub(crate) enum EndedFor {
     Request(u32),
     /// A dirty unit of the cache.
     Unit(SetId, DestageData),
+    /// Gathered writes of several requests.
+    Gather(u32),
 }
 
 /// The range that an operation has written past the cache: `len` sectors from `at`, and the same in further columns,
@@ -151,9 +153,9 @@ impl Op {
             Footprint::Rows(rows) => {
                 let (parity, at) = (set.parity(), rows.set_lba(set.parity()));
                 Some(match rows.columns {
-                    Columns::Named { count, .. } => {
+                    Columns::Named { .. } | Columns::Gathered { .. } => {
                         let (lo, hi) = rows.part.range();
-                        Past { at, len: Sectors(u64::from(hi - lo)), columns: count }
+                        Past { at, len: Sectors(u64::from(hi - lo)), columns: rows.named().1 }
                     }
                     Columns::All | Columns::Dirty { .. } => Past { at, len: parity.full_stripe(), columns: 1 },
                 })

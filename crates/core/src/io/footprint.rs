@@ -80,9 +80,19 @@ pub(crate) enum Columns {
     All,
     /// Neighbouring columns that a request, or an entry of a partial parity log, names.
     Named { first: u16, count: u16 },
+    /// The slots of the neighbouring columns that gathered writes of several requests have data for, and the first of the
+    /// columns. The data is copied into the operation's work frames.
+    Gathered { band: SlotSet, first: u16 },
     /// Destage: the slots that get dirty data of the rows in work, none between two bands; and the first column of the
     /// next band in the same rows, 0 if there is none.
     Dirty { band: SlotSet, next: u16 },
+}
+
+/// The number of columns with these slots.
+const fn columns_of(band: SlotSet) -> u16 {
+    #[allow(clippy::cast_possible_truncation)] // a set has at most `MEMBERS_MAX` slots
+    let count = band.len() as u16;
+    count
 }
 
 impl StripeRows {
@@ -91,15 +101,16 @@ impl StripeRows {
     pub(crate) const fn named(&self) -> (u16, u16) {
         match self.columns {
             Columns::Named { first, count } => (first, count),
+            Columns::Gathered { first, band } => (first, columns_of(band)),
             Columns::All | Columns::Dirty { .. } => (0, 0),
         }
     }
 
-    /// The slots that get dirty data of the rows in work.
+    /// The slots whose data of the rows in work is copied into work frames: dirty data, or gathered writes.
     #[inline(always)]
     pub(crate) const fn band(&self) -> SlotSet {
         match self.columns {
-            Columns::Dirty { band, .. } => band,
+            Columns::Dirty { band, .. } | Columns::Gathered { band, .. } => band,
             Columns::All | Columns::Named { .. } => SlotSet::EMPTY,
         }
     }
@@ -140,7 +151,7 @@ impl Op {
         }
     }
 
-    /// The slots that get dirty data of the rows in work.
+    /// See [`StripeRows::band`].
     #[inline(always)]
     pub(crate) const fn band(&self) -> SlotSet {
         match &self.footprint {
@@ -214,7 +225,7 @@ impl Op {
         let rows = self.rows_of();
         let row = || set.parity().row(rows.stripe);
         match rows.columns {
-            Columns::Dirty { band, .. } => band,
+            Columns::Dirty { band, .. } | Columns::Gathered { band, .. } => band,
             Columns::Named { first, count } => {
                 let row = row();
                 (first..first + count).map(|column| row.slot_of(column)).collect()

@@ -36,6 +36,7 @@ mod extent;
 mod flush;
 pub(crate) mod footprint;
 pub(crate) mod gate;
+mod gathered;
 mod issue;
 pub(crate) mod job;
 pub(crate) mod redo_op;

@@ -150,6 +150,8 @@ pub(crate) enum WorksFor {
     Ahead(u32),
     /// For a request without pieces.
     Request(u32),
+    /// For gathered writes of several requests.
+    Gather(u32),
     /// For another operation, inside the range that this one holds.
     Op(u32),
 }
@@ -487,7 +489,7 @@ impl Op {
     pub(crate) fn piece(&self) -> Option<u32> {
         match self.works_for {
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => Some(piece),
-            WorksFor::Set | WorksFor::Request(_) | WorksFor::Op(_) => None,
+            WorksFor::Set | WorksFor::Request(_) | WorksFor::Gather(_) | WorksFor::Op(_) => None,
         }
     }
 

@@ -10,7 +10,7 @@ use crate::io::command_errors::MemberRange;
 use crate::io::ended::News;
 use crate::io::footprint::{stripe_slots, Columns};
 use crate::io::job::Job;
-use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan};
+use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan, WorksFor};
 use crate::io::op_io::OpIo;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::io::step::CacheStep;
@@ -20,7 +20,7 @@ use crate::slots::SlotSet;
 use crate::steps::What;
 
 /// The places of the bytes of the rows in work, computed once for all slots: buffers in the operation's work frames,
-/// followed by the data that a destage writes; or the payload of its piece.
+/// followed by the data that a destage or a gathered write has copied there; or the payload of its piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowFrames {
     run: Option<Run>,
@@ -33,7 +33,7 @@ pub(crate) struct RowFrames {
 /// The place of the data of the named slots.
 #[derive(Clone, Copy, Debug)]
 enum RowData {
-    /// A destage: after the buffers, for these slots.
+    /// A destage, or a gathered write: after the buffers, for these slots.
     Staged(SlotSet),
     /// The piece's data, from its first column and row on. The rows in work begin `skip` rows later.
     Payload { payload: Payload, stripe: StripeIndex, first: u16, skip: u32 },
@@ -66,7 +66,7 @@ impl RowFrames {
     #[inline(always)]
     pub(crate) fn of(op: &Op) -> Self {
         let rows = op.rows_of();
-        let data = if let Columns::Dirty { band, .. } = rows.columns {
+        let data = if let Columns::Dirty { band, .. } | Columns::Gathered { band, .. } = rows.columns {
             RowData::Staged(band)
         } else {
             let skip = rows.part.from() - rows.part.range().0;
@@ -411,6 +411,9 @@ impl OpIo<'_> {
         let op = &mut self.ops[index];
         (op.method, op.phase) = (plan.method, Phase::ReadingOld);
         op.plan = Plan { read: plan.read, lost: plan.lost, parity: plan.parity, write: plan.write };
+        if let WorksFor::Gather(gather) = op.works_for() {
+            self.stage_gathered(index, gather);
+        }
         Rows::Planned
     }
 
@@ -451,6 +454,9 @@ impl OpIo<'_> {
         op.plan = Plan { write: named, ..Plan::default() };
         // Until destage has staged its data.
         op.phase = Phase::Computing(Computation::Parity);
+        if let WorksFor::Gather(gather) = op.works_for() {
+            self.stage_gathered(index, gather);
+        }
         Rows::Planned
     }
 

@@ -65,6 +65,7 @@ impl Ops {
                 For::Unit(above.cache.number_of_unit(data.unit), data.why)
             }
             WorksFor::Request(request) => For::Request(above.requests.get(request).number()),
+            WorksFor::Gather(gather) => For::Request(above.requests.first_of_gather(gather)),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(above.requests.of_piece(piece).number()),
         };
         let Some(work) = work_of(&op) else { return };
@@ -388,7 +389,7 @@ impl OpIo<'_> {
         // The operation is large, and was written just now: it is copied only if its whole content is needed.
         let plain = match op.kind {
             OpKind::Read | OpKind::RowRead => op.parent().is_none(),
-            OpKind::Write | OpKind::RowWrite => !self.above.cache.is_on(),
+            OpKind::Write | OpKind::RowWrite => piece.is_some() && !self.above.cache.is_on(),
             OpKind::Destage | OpKind::RowDestage => true,
             _ => false,
         };
@@ -441,7 +442,7 @@ impl OpIo<'_> {
 
     /// Inform the owner that an operation has ended.
     fn whole_op_done(&mut self, op: &Op) {
-        if let (WorksFor::Piece(_) | WorksFor::Ahead(_) | WorksFor::Request(_), true) =
+        if let (WorksFor::Piece(_) | WorksFor::Ahead(_) | WorksFor::Request(_) | WorksFor::Gather(_), true) =
             (op.works_for, self.above.cache.is_on())
         {
             if let Some(past) = op.written_past(self.sets.get(op.set)) {
@@ -452,6 +453,7 @@ impl OpIo<'_> {
             WorksFor::Op(parent) => self.ops.on_child_done(parent, op),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => self.ended.end_part(piece, op.error()),
             WorksFor::Request(request) => self.ended.push(EndedFor::Request(request), op.error()),
+            WorksFor::Gather(gather) => self.ended.push(EndedFor::Gather(gather), op.error()),
             WorksFor::Set => match op.kind {
                 OpKind::Redo => self.journal.on_redone(self.ops, self.sets, op),
                 OpKind::Reparity => self.sets.on_reparity_done(op),

@@ -21,7 +21,7 @@ use crate::geometry::Geometry;
 use crate::io::footprint::{stripe_slots, Extent};
 use crate::io::gate::{Gate, Held};
 use crate::io::job::Job;
-use crate::io::op::{EntryState, Op, OpKind, Payload};
+use crate::io::op::{EntryState, Op, OpKind, Payload, WorksFor};
 use crate::io::ops::Ops;
 use crate::io::row::RowFrames;
 use crate::io::wait::Wait;
@@ -453,7 +453,8 @@ impl Journal {
 /// start replays acknowledged data over a part of the row.
 fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
     let set = sets.get(op.set());
-    if set.has_failed_flush() || set.is_lost() {
+    // Gathered writes are held before a session begins. If it is lost, their pieces are written one by one.
+    if set.has_failed_flush() || set.is_lost() || matches!(op.works_for(), WorksFor::Gather(_)) {
         return Err(Held::Failed);
     }
     if !sets.request_stale_mark(op.set(), planted) {

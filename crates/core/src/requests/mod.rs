@@ -5,6 +5,7 @@
 //! those functions, by subject. A function of the controller is left where a request meets its array, the cache or an
 //! operation.
 
+pub(crate) mod gather;
 pub(crate) mod piece;
 mod plain;
 pub(crate) mod progress;
@@ -28,6 +29,7 @@ use crate::events::RequestKind;
 use crate::events::{BlockRequest, QueueFull};
 use crate::limits::Limits;
 use crate::slab::{Queue, Slab};
+use gather::Gathers;
 #[cfg(test)]
 use piece::{Cut, Way};
 use piece::{Piece, RowProgress};
@@ -52,6 +54,8 @@ pub(crate) struct Requests {
     /// The progress of each piece that is processed by rows.
     row_progress: Vec<Option<RowProgress>>,
     queues: PieceQueues,
+    /// Adjoining writes of several requests.
+    gathers: Gathers,
     /// Requests that need pieces, and requests without payload that need operations.
     wanting: Queue,
     plain: Queue,
@@ -74,6 +78,7 @@ impl Requests {
             pieces: Slab::new(limits.pieces_max),
             row_progress: alloc::vec![None; limits.pieces_max as usize],
             queues: PieceQueues::new(limits.pieces_max),
+            gathers: Gathers::new(limits),
             wanting: Queue::new(limits.requests_max),
             plain: Queue::new(limits.requests_max),
             restarting: Queue::new(limits.pieces_max),
@@ -118,7 +123,7 @@ impl Requests {
     #[inline(always)]
     pub(crate) fn are_quiet(&self) -> bool {
         let pieces = self.queues.splitting().len() | self.wanting.len() | self.restarting.len();
-        pieces | self.plain.len() == 0
+        pieces | self.plain.len() | usize::from(self.may_gathers_move()) == 0
     }
 
     /// Number of requests of hosts so far.

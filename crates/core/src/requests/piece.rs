@@ -68,6 +68,9 @@ pub(crate) enum PieceEntry {
     Orphaned,
 }
 
+/// The number of no stream. A byte, so that it costs nothing to pieces that are in none.
+const NO_STREAM: u8 = u8::MAX;
+
 /// Data that only pieces of reads have, and data that only pieces of writes and zeroes have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
@@ -117,6 +120,8 @@ pub(crate) struct Piece {
     waits: Option<Reason>,
     /// If it bypasses the cache: the number of times that it found dirty data in its range.
     turns: u8,
+    /// The stream of adjoining writes that it is in, or [`NO_STREAM`]. `gather.rs` has the rest.
+    stream: u8,
 }
 
 /// The progress of a piece that is processed row by row. It is stored apart from its piece, because it is large and
@@ -166,6 +171,7 @@ impl Piece {
             stands: Stands::Nowhere,
             waits: None,
             turns: 0,
+            stream: NO_STREAM,
         }
     }
 
@@ -261,7 +267,7 @@ impl Piece {
 
     /// Begin again row by row, from its first sector.
     pub(super) fn begin_by_rows(&mut self) {
-        self.progress = Progress::To(Sectors::ZERO);
+        self.begin_again();
         self.set_reading(Reading::ByRows);
     }
 
@@ -374,6 +380,37 @@ impl Piece {
     #[inline]
     pub(crate) fn end_turns(&mut self) {
         self.turns = 0;
+    }
+
+    /// The stream of adjoining writes that it is in.
+    #[inline(always)]
+    pub(super) const fn stream(&self) -> Option<u8> {
+        if self.stream == NO_STREAM {
+            None
+        } else {
+            Some(self.stream)
+        }
+    }
+
+    /// It adjoins another piece: both are in this stream.
+    pub(super) fn enter_stream(&mut self, stream: u8) {
+        assert!(stream != NO_STREAM, "there are fewer streams");
+        self.stream = stream;
+    }
+
+    /// Number of its operations in work, of the parts that are held for other pieces, and of its other waits.
+    pub(super) const fn ops(&self) -> u32 {
+        self.ops
+    }
+
+    /// Is its payload still to arrive?
+    pub(super) fn is_receiving(&self) -> bool {
+        self.state == PieceState::Receiving
+    }
+
+    /// Begin again from its first sector.
+    pub(super) fn begin_again(&mut self) {
+        self.progress = Progress::To(Sectors::ZERO);
     }
 
     /// It must be read again: with other frames, if a given-up command may still use these.

@@ -10,6 +10,7 @@ use crate::call::Base;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
+use crate::io::ended::EndedFor;
 use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::op::{HostRange, Op};
 use crate::io::search::Part;
@@ -95,7 +96,7 @@ impl Controller {
     /// All operations of a request without payload are made.
     fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
         self.requests.leave_plain();
-        self.end_request_op(index, None, actions);
+        self.end_host_op(EndedFor::Request(index), None, actions);
         true
     }
 

@@ -17,6 +17,7 @@ use crate::array::table::Arrays;
 use crate::controller::Controller;
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::{Frames, Run};
+use crate::io::ended::EndedFor;
 use crate::reason::Reason;
 use crate::requests::piece::{Cut, Piece, Reading, Way};
 use crate::requests::progress::{check_range, Request};
@@ -142,7 +143,11 @@ impl Requests {
     fn piece_op_ended(&mut self, index: u32, error: Option<ReplyStatus>) -> bool {
         let piece = &mut self.pieces[index];
         piece.note_error(error);
-        piece.end_op()
+        let is_last = piece.end_op();
+        if piece.stream().is_some() {
+            self.stream_op_ended(index);
+        }
+        is_last
     }
 
     /// The next step of a piece: are all its operations made and done?
@@ -220,6 +225,9 @@ impl Requests {
     #[inline(always)]
     pub(super) fn remove_piece(&mut self, index: u32, host: &mut Frames) -> Piece {
         let piece = self.pieces.remove(index);
+        if let Some(stream) = piece.stream() {
+            self.leave_stream(stream, piece.is_receiving());
+        }
         if let Some(run) = piece.run() {
             host.release(run);
         }
@@ -284,7 +292,7 @@ impl Controller {
                 false
             }
             NextPiece::Made(piece) => {
-                self.requests.start_piece(piece, actions);
+                self.requests.start_piece(piece, &self.arrays, actions);
                 true
             }
         }
@@ -373,10 +381,16 @@ impl Controller {
         self.requests.remove(index);
     }
 
-    /// An operation that belongs to a request without pieces ended.
-    pub(crate) fn end_request_op(&mut self, request: u32, error: Option<ReplyStatus>, actions: &mut Actions) {
-        if self.requests.request_op_ended(request, error) {
-            self.finish_request(request, actions);
+    /// An operation that belongs to a request without pieces, or to gathered writes, ended.
+    pub(crate) fn end_host_op(&mut self, owner: EndedFor, error: Option<ReplyStatus>, actions: &mut Actions) {
+        match owner {
+            EndedFor::Request(request) => {
+                if self.requests.request_op_ended(request, error) {
+                    self.finish_request(request, actions);
+                }
+            }
+            EndedFor::Gather(gather) => self.on_gathered(gather, error, actions),
+            EndedFor::Unit(..) => unreachable!("the cache hears of its units"),
         }
     }
 }

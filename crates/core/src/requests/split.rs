@@ -136,7 +136,7 @@ impl Controller {
             if !self.requests.call_next(|| self.cache.has_room()) {
                 self.cache.drain();
             }
-            let Some(index) = self.requests.first_to_split() else { return false };
+            let Some(index) = self.requests.first_to_split() else { return self.move_gathers(actions) };
             let wants = !self.requests.is_split(index);
             if wants && (!self.split_once(index, actions) || !self.requests.is_split(index)) {
                 return true;
@@ -166,6 +166,7 @@ impl Controller {
             // The rows that just ended were the last ones.
             return true;
         }
+        let is_in_stream = piece.stream().is_some();
         let request = self.requests.get(piece.request());
         let (array, is_read) = (request.array(), request.is_read());
         let volume = self.arrays.get(array).volume();
@@ -183,6 +184,12 @@ impl Controller {
             if !is_read && !self.base.limits.journal.is_zero() {
                 // A write past the cache must fit into one entry of the journal.
                 len = len.min(self.journal.payload_max());
+            }
+        }
+        if is_in_stream {
+            match self.gather_part(index, set, (set_lba, len)) {
+                Some(alone) => len = alone,
+                None => return true,
             }
         }
         match self.requests.next_extent_op(index, &self.sets, set, (set_lba, len), is_read) {

@@ -57,7 +57,7 @@ impl Bench {
         loop {
             match self.requests.cut_next(&self.arrays, &mut self.host) {
                 NextPiece::Made(piece) => {
-                    self.requests.start_piece(piece, &mut self.actions);
+                    self.requests.start_piece(piece, &self.arrays, &mut self.actions);
                     made.push(piece);
                 }
                 NextPiece::HasEnough => {}

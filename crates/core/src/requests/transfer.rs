@@ -5,6 +5,7 @@ use openraid_units::{Bytes, PoolOffset, Tag, TagKind};
 use super::piece::PieceState;
 use super::Requests;
 use crate::actions::{Actions, Direction, JobKind, ReplyStatus, Transfer};
+use crate::array::table::Arrays;
 use crate::events::{HostGone, RequestKind};
 use crate::frames::Frames;
 use crate::slab::Key;
@@ -24,7 +25,7 @@ pub(super) enum TransferEnd {
 
 impl Requests {
     /// A new piece begins: with its payload, if it has some to be received or filled, or with its operations.
-    pub(super) fn start_piece(&mut self, index: u32, actions: &mut Actions) {
+    pub(super) fn start_piece(&mut self, index: u32, arrays: &Arrays, actions: &mut Actions) {
         let piece = &self.pieces[index];
         let owner = piece.request();
         match self.table[owner].kind() {
@@ -32,6 +33,7 @@ impl Requests {
                 self.pieces[index].state = PieceState::Receiving;
                 self.table[owner].begin_receiving();
                 self.send_transfer(index, Direction::FromHost, actions);
+                self.note_end(index, self.pieces[index].range(), arrays);
             }
             RequestKind::WriteZeroes { .. } if piece.run().is_some() => {
                 let (at, (_, len)) = (piece.payload_at(), piece.bytes());
@@ -80,9 +82,13 @@ impl Requests {
             PieceState::Receiving | PieceState::Filling => match result {
                 Ok(()) => {
                     piece.state = PieceState::Working;
-                    let (_, len) = piece.bytes();
+                    let ((_, len), stream) = (piece.bytes(), piece.stream());
                     self.want_ops(key.index);
                     self.want_piece(request);
+                    // Only pieces that receive payload are in a stream.
+                    if let Some(stream) = stream {
+                        self.stream_received(stream);
+                    }
                     TransferEnd::Received { request, len }
                 }
                 Err(HostGone) => {

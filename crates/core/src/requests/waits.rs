@@ -41,7 +41,7 @@ impl Requests {
     /// Does a piece need operations, or are pieces called for lines one after the other?
     #[inline(always)]
     pub(crate) fn wants_ops(&self) -> bool {
-        !self.queues.splitting().is_empty() || self.queues.are_asked()
+        !self.queues.splitting().is_empty() || self.queues.are_asked() || self.may_gathers_move()
     }
 
     /// Does no piece wait for the cache or for the journal?

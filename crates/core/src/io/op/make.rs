@@ -71,6 +71,13 @@ impl Op {
         Self { payload, data, ..Self::bare(kind, set, footprint) }
     }
 
+    /// The write of rows that several requests have adjoining data for. See [`crate::requests::gather`].
+    pub(crate) fn gathered(set: SetId, rows: StripeRows, fua: bool, gather: u32) -> Self {
+        let data = KindData::Write(WriteData { fua, edges: None });
+        let works_for = WorksFor::Gather(gather);
+        Self { data, works_for, ..Self::bare(OpKind::RowWrite, set, Footprint::Rows(rows)) }
+    }
+
     /// A discard. Rows of a stripe must be the whole stripe.
     pub(crate) fn discard(set: SetId, range: HostRange) -> Self {
         let (kind, footprint) = range.with_kind(OpKind::Discard, OpKind::Discard);

@@ -158,7 +158,7 @@ fn held_by_a_record_in_work() -> Drives {
     drives.write(Token(1), 0);
     drives.answer_until(Wait::Record);
     let log = drives.out.drain(..).collect::<Vec<_>>();
-    drives.write(WAITS, 4096);
+    drives.write(WAITS, 8192);
     drives.answer(|_| Ok(()));
     drives.out.extend(log);
     drives.held_by(Wait::Record)
