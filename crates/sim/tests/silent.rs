@@ -167,12 +167,12 @@ fn a_silent_drive_is_given_to_no_other_array() {
 }
 
 /// Writes of one block whose parity, or whose other column, is on the first of three members: an operation needs work
-/// memory for both. The chunks are 64 KiB, the layout is left-symmetric.
+/// memory for both. The chunks are 64 KiB, the layout is left-symmetric. No two writes adjoin, so none are gathered.
 fn offsets_next_to_first_member() -> impl Iterator<Item = u64> {
     let chunk = 64 << 10;
     let column = |stripe: u64| u64::from(2 - stripe % 3 == 2);
     (0..MANY).map(move |number| {
-        let (stripe, block) = (number / 16, number % 16);
+        let (stripe, block) = (number / 8, number % 8 * 2);
         (stripe * 2 + column(stripe)) * chunk + block * 4096
     })
 }
