@@ -69,7 +69,7 @@ impl Array {
 
     /// Write from the start on, with `depth` requests of this length at once. Returns the bytes that members read and
     /// write for each hundred bytes of the host.
-    fn write_in_order(&mut self, len: u64, depth: usize) -> (u64, u64) {
+    fn write_in_order(&mut self, len: u64, depth: u64) -> (u64, u64) {
         let total = 12 * KIB * KIB * self.sets / len * len;
         // Marked active, so that only the requests cause commands.
         self.world.write(self.array, total, &[1; 512]).unwrap();
@@ -95,10 +95,10 @@ fn payload(at: u64, len: u64) -> Vec<u8> {
 }
 
 /// Write at these places, in order, with `depth` requests at once.
-fn write_at(world: &mut World, array: ArrayId, places: &[u64], len: u64, depth: usize) {
+fn write_at(world: &mut World, array: ArrayId, places: &[u64], len: u64, depth: u64) {
     let (mut next, mut waiting) = (places.iter(), Vec::<Token>::new());
     loop {
-        while waiting.len() < depth {
+        while (waiting.len() as u64) < depth {
             let Some(at) = next.next() else { break };
             waiting.push(world.try_submit(array, WRITE, *at, len, payload(*at, len)).expect("there is a place"));
         }
@@ -142,7 +142,7 @@ fn requests_that_cover_a_stripe_together_cost_what_full_stripes_cost_and_fewer_a
         {
             let mut array = Array::new(shape, spans);
             let (data, parities) = array.columns;
-            let (reads, writes) = array.write_in_order(len, depth as usize);
+            let (reads, writes) = array.write_in_order(len, depth);
             let case = format!("{}: {len} bytes, depth {depth}: read {reads}, written {writes} percent", array.name);
             let (window, stripe) = (len * depth / array.sets, data * 64 * KIB);
             let least = least_written((data, parities), window);
