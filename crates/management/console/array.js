@@ -2,54 +2,73 @@ import { h, administer, ask, bytes, facts, field, keyed, operate, rate, say, sel
 import { array as find, change, get } from "./api.js";
 import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
 import { driveChoice } from "./drives.js";
-import { Chart } from "./chart.js";
+import { charts, noteLatency, samples } from "./chart.js";
 import { historyPanel } from "./history.js";
 import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
+import { leadsTo, nextStep } from "./steps.js";
+import { asDisk } from "./disk.js";
 
-export function page(main, name) {
+/** @param {HTMLElement} main @param {string} name @param {string[]} action what the address asks for: a verb, and a member */
+export function page(main, name, action = []) {
   const head = h("div", {});
   const parts = { members: h("section", { className: "card" }), task: h("section", { className: "card" }), policy: h("section", { className: "card wide" }), cache: h("section", { className: "card" }) };
-  const charts = { iops: new Chart("Requests a second", (v) => String(Math.round(v)), ["reads", "writes"]), rate: new Chart("Throughput", rate, ["read", "written"]), latency: new Chart("Mean latency", (v) => `${(v / 1e6).toFixed(2)} ms`) };
-  const live = h("section", { className: "card" }, h("h2", {}, "Load"), Object.values(charts).map((chart) => chart.element));
+  const drawn = charts();
+  const live = h("section", { className: "card" }, h("h2", {}, "Load"), drawn.map((chart) => chart.element));
   const explain = explainPanel(name);
   const stories = storyPanel(name);
   const map = h("div", {});
   const disk = h("section", { className: "card" });
   const history = h("section", { className: "card" }, h("h2", {}, "History"), historyPanel(name));
-  main.append(h("h1", {}, name), head, parts.members, h("div", { className: "grid" }, live, parts.task, parts.cache), parts.policy, explain.element, stories.element, map, history, disk);
-  let before = null;
+  const served = h("div", {}, disk, parts.members, h("div", { className: "grid" }, live, parts.task, parts.cache), parts.policy, explain.element, stories.element, map, history);
+  main.append(h("h1", {}, name), head, served);
   let asked = 0;
   return () => {
     const array = find(name);
+    served.hidden = !array || array.health === "offline";
     if (!array) { keyed(head, null, () => h("p", {}, `${name} is not served.`)); return; }
-    keyed(head, [array.sentence, array.next_step], () => h("p", { className: `health ${array.health}` }, array.sentence, nextStep(array)));
+    keyed(head, [array.sentence, array.next_step], () => [h("p", { className: `health ${array.health}` }, array.sentence, served.hidden ? null : ownStep(array)), served.hidden ? offline(array) : null]);
+    if (served.hidden) return;
     keyed(parts.members, members(array).map((m) => [m.slot, m.member, m.text, m.device, m.media_errors, m.bad_ranges]), () => memberTable(array));
     keyed(parts.task, [tasks(array).map((task) => task.text), [array, ...array.spans].map((set) => set.check_text)], () => taskCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
-    keyed(disk, [array.addresses, array.chunk_bytes, array.access], () => asDisk(array));
+    keyed(disk, [array.addresses, array.chunk_bytes, array.access, array.host.reads > 0], () => asDisk(array));
     keyed(map, [array.size_bytes, array.chunk_bytes], () => stripeMap(name));
-    const now = { at: performance.now(), ...array.host };
-    if (before) {
-      const seconds = Math.max(0.2, (now.at - before.at) / 1000);
-      const per = (key) => Math.max(0, (now[key] - before[key]) / seconds);
-      charts.iops.add([per("reads"), per("writes")]);
-      charts.rate.add([per("read_bytes"), per("written_bytes")]);
-    }
-    before = now;
-    if ((asked += 1) % 2 === 1) { explain.read().then((own) => charts.latency.add([own.limit.mean_ns]), () => {}); stories.read(); }
+    drawn.forEach((chart) => chart.draw(samples(name)));
+    if (action.length) { doAction(array, action); action = []; }
+    if ((asked += 1) % 2 === 1) { explain.read().then((own) => noteLatency(name, own.limit.mean_ns), () => {}); stories.read(); }
   };
+}
+
+/** An array that is wanted and could not be started: nothing of it can be changed here. */
+function offline(array) {
+  return h("section", { className: "card" }, h("h2", {}, "How to get it back"),
+    h("p", {}, "The server starts it by itself as soon as its members are there. On the machine, this line says what is known of each member, and what to do; it writes nothing:"), h("pre", {}, array.next_step?.command || command("doctor", [array.name])),
+    facts([["Level", level(array)], ["UUID", array.uuid || "\u2013"]]), h("p", {}, h("a", { className: "button", href: "#/events" }, "See its alarms"), h("a", { className: "button", href: "#/drives" }, "See the drives")));
+}
+
+/** Do what the address asks for, as the button of an alarm does. @param {any} array @param {string[]} action */
+function doAction(array, action) {
+  const [verb, word = ""] = action;
+  history.replaceState(null, "", `#/array/${encodeURIComponent(array.name)}`);
+  const member = members(array).find((own) => word && [own.member, target(own), `slot:${own.slot}`].includes(word));
+  const acts = { remove: removeMember, replace: replaceMember, fail: failMember };
+  if (verb === "add") addDrive(array, null, word);
+  else if (verb === "set") setPolicy(array);
+  else if (["check", "repair", "resume"].includes(verb)) document.getElementById(verb)?.focus();
+  else if (acts[verb] && member) acts[verb](array, member);
+  else say(`${word || verb}: the array has no such member by now.`);
 }
 
 const done = (value) => say(value.text.split("\n")[0]);
 
-function nextStep(array) {
+function ownStep(array) {
   const next = array.next_step;
   if (!next) return null;
-  const gone = members(array).find((member) => member.drive !== null && member.drive === next.drive);
-  const act = gone ? () => removeMember(array, gone) : next.command.startsWith("openraid add ") ? () => addDrive(array) : null;
-  return [act ? operate({ id: "next-step", className: "main", onclick: act }, next.text) : null, h("code", {}, next.command)];
+  const to = leadsTo(next.command);
+  const parts = to?.href.split("/").map(decodeURIComponent) || [];
+  return to?.changes && parts[2] === array.name ? [operate({ id: "next-step", className: "main", onclick: () => doAction(array, parts.slice(3)) }, next.text), h("code", {}, next.command)] : nextStep(next.command);
 }
 
 const target = (member) => (member.drive === null ? `slot:${member.slot}` : `drive:${member.drive}`);
@@ -93,8 +112,8 @@ function removeMember(array, member) {
     act: async () => done(await change(array.name, "POST", "/remove", { member: target(member), spare: member.state === "spare", device: member.device })) });
 }
 
-function addDrive(array, span = null) {
-  const drive = driveChoice();
+function addDrive(array, span = null, path = "") {
+  const drive = driveChoice(undefined, path);
   ask({ title: `Add a drive to ${array.name}`, text: "It fills a missing slot at once; otherwise it waits as a spare. A drive that holds something is refused.", button: "Add", cli: command("add", [array.name, "DRIVE"]),
     fields: [field("Drive", drive.choice), drive.path], act: async () => done(await change(array.name, "POST", "/add", { member: drive.value(), span })) });
 }
@@ -139,27 +158,23 @@ function renameArray(array) {
     act: async () => { const value = await change(array.name, "POST", "/rename", { name: name.value.trim() }); done(value); if (value.array) location.hash = `#/array/${encodeURIComponent(value.array.name)}`; } });
 }
 
-/** Data members of a stripe, for the options of a file system; 0 if they do not matter. */
-const dataMembers = (array) => (array.chunk_bytes ? { raid0: array.slots, raid4: array.slots - 1, raid5: array.slots - 1, raid6: array.slots - 2, raid10: Math.floor(array.slots / 2) }[array.level] || 0 : 0);
-
-/** How a machine with Linux makes a disk of it. */
-function asDisk(array) {
-  const unix = array.addresses.map((own) => /^nbd\+unix:\/\/\/(.*)\?socket=(.*)$/.exec(own)).find(Boolean);
-  const tcp = array.addresses.map((own) => /^nbd:\/\/(.*):(\d+)\/(.*)$/.exec(own)).find(Boolean);
-  const connect = unix ? `sudo nbd-client -unix ${decodeURIComponent(unix[2])} /dev/nbd0 -name ${unix[1]}` : tcp ? `sudo nbd-client ${tcp[1]} ${tcp[2]} /dev/nbd0 -name ${tcp[3]}` : null;
-  const columns = dataMembers(array);
-  const layout = columns && array.chunk_bytes >= 4096 ? ` -E stride=${array.chunk_bytes / 4096},stripe_width=${(columns * array.chunk_bytes) / 4096}` : "";
-  return [h("h2", {}, "Use it as a disk"), connect
-    ? [h("p", {}, "On the machine that is to have it, with the package nbd-client. mkfs makes a new file system: what the array holds is lost."), h("pre", {}, `sudo modprobe nbd\n${connect}\nsudo mkfs.ext4 -q${layout} /dev/nbd0\nsudo mount /dev/nbd0 /mnt`)]
-    : h("p", {}, "No address without TLS serves it."), h("p", {}, "Virtual machines and other NBD clients take its address: ", array.addresses.length ? array.addresses.map((own) => [h("code", {}, own), " "]) : "it has none.")];
-}
-
 function stopArray(array) {
   const forget = h("input", { type: "checkbox", id: "forget" });
   ask({ title: `Stop ${array.name}`, risk: true, name: array.name, text: "Its clients are disconnected. The members keep their data.", button: "Stop", cli: command("stop", [array.name]),
     fields: h("label", { className: "check", htmlFor: "forget" }, forget, "Delete it too: its name is forgotten, and its members can be used for another array (openraid forget)"),
     act: async (typed) => { done(await change(array.name, "DELETE", "", { confirm: typed, forget: forget.checked })); location.hash = "#/"; } });
 }
+
+/** The settings in groups: title, meaning, names. What is in none of them is shown last.
+ * @type {[string, string, string[]][]} */
+const GROUPS = [
+  ["As a whole", "A profile sets the others at once; what is changed after it differs from the profile.", ["profile", "access"]],
+  ["Writes", "When a write counts as done, and how it reaches the members.", ["write.cache", "write.partial", "drive.cache"]],
+  ["Reads", "What is kept and read in advance.", ["read.cache", "read-ahead", "read-ahead-max"]],
+  ["Mirrors", "Which copy is read; only for levels 1 and 10.", ["mirror-read", "split-above", "split-section", "split-streams"]],
+  ["Rebuild and check", "How much of the drives background work may take from clients.", ["rebuild.rate", "scrub.rate", "background.depth"]],
+  ["Drives", "The order of commands, tuning by load, and drives that return.", ["sorting", "adaptive", "members.readd"]],
+];
 
 /** Every setting that there is, with its meaning; only what was changed is sent. */
 async function setPolicy(array) {
@@ -171,12 +186,15 @@ async function setPolicy(array) {
     if (value === undefined) return "";
     return own.kind === "switch" ? (value ? "on" : "off") : ["size", "rate"].includes(own.kind) ? written(value) : String(value);
   };
-  const order = (own) => ["profile", "access", "write.cache"].indexOf(own.name) + 1 || 9;
-  const inputs = [...known].sort((a, b) => order(a) - order(b)).map((own) => {
+  const inputs = known.map((own) => {
     const before = now(own);
     const words = own.words.includes(before) ? own.words : [[before, before || `unchanged (${array.profile?.name || "none"})`], ...own.words];
     return { own, before, input: own.words.length ? select(words, before) : h("input", { value: before, spellcheck: false, autocomplete: "off" }) };
   });
+  const shown = ({ own, before, input }) => field(own.name, input, `${sentenceCase(own.help)}. Now ${before || "as the profile has it"}; ${own.words.length ? `in a new array ${own.default}` : `it takes ${own.values}, and is ${own.default} in a new array`}${own.needs ? `. Needs ${own.needs}` : ""}.`);
+  const groups = GROUPS.map(([title, about, names]) => [title, about, inputs.filter(({ own }) => names.includes(own.name))]);
+  groups.push(["Others", "", inputs.filter(({ own }) => !GROUPS.some(([, , names]) => names.includes(own.name)))]);
+  const fields = groups.filter(([, , all]) => all.length).map(([title, about, all]) => h("fieldset", {}, h("legend", {}, title), h("p", { className: "hint" }, about), all.map(shown)));
   const risk = h("input", { type: "checkbox", id: "accept-risk" });
   // What suits the class of the drives, if all are of one, and is not set yet.
   const classes = new Set(members(array).filter((member) => member.slot !== null && member.member).map((member) => member.class));
@@ -186,7 +204,7 @@ async function setPolicy(array) {
   const suits = [h("p", { id: "class" }, classes.size !== 1 ? "The drives are of several classes." : kind ? `The drives are ${className(kind, true)}.` : "The class of the drives is not known."),
     suiting.length ? [h("ul", {}, suiting.map((offer) => h("li", {}, h("code", {}, `${offer.setting}=${offer.value}`), ` ${offer.why}.`))), h("p", {}, h("button", { type: "button", id: "fill-class", onclick: fill }, `Fill in the values for ${className(kind, true)}`))] : null];
   ask({ title: `Settings of ${array.name}`, button: "Apply", cli: command("set", [array.name], "KEY=VALUE \u2026"),
-    fields: [suits, inputs.map(({ own, input }) => field(own.name, input, `${sentenceCase(own.help)}${own.words.length ? "" : ` (${own.values})`}${own.needs ? `; needs ${own.needs}` : ""}.`)), h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
+    fields: [suits, fields, h("label", { className: "check", htmlFor: "accept-risk" }, risk, "A volatile write cache may lose unflushed data")],
     act: async () => {
       const settings = Object.fromEntries(inputs.filter(({ input, before }) => input.value !== before).map(({ own, input }) => [own.name, input.value.trim()]));
       if (Object.keys(settings).length) { const value = await change(array.name, "PATCH", "/settings", { settings, accept_risk: risk.checked }); say(value.text.split("\n").filter((line) => /^(note|warning)/.test(line)).join("\n") || "The settings are changed."); }

@@ -1,11 +1,13 @@
 // The wizard: drives, level, what it would be and do, and then the array.
 
-import { h, bytes, facts, field, say, select, table, tag } from "./ui.js";
+import { h, bytes, facts, field, part, say, select, table, tag } from "./ui.js";
 import { call, get, state } from "./api.js";
 import { freeDrives } from "./drives.js";
 import { className, command, count, hours, speed } from "./words.js";
 
 const LEVELS = [["6", "RAID 6: any two members may fail"], ["5", "RAID 5: any one member may fail"], ["10", "RAID 10: copies, striped"], ["1", "RAID 1: copies"], ["0", "RAID 0: fast, no redundancy"], ["50", "RAID 50: a stripe over RAID 5"], ["60", "RAID 60: a stripe over RAID 6"], ["single", "Single: one drive"]];
+/** The levels that are proposed for one member, two, three, and more. */
+const SUITING = ["single", "1", "5", "6"];
 const ASK_AGAIN_MS = 1000;
 const survives = (own) => (own ? `any ${own === 1 ? "member" : `${own} members`}` : "no loss");
 
@@ -72,6 +74,7 @@ export function page(main) {
       beside.hidden = false;
       beside.replaceChildren(h("h2", {}, "Levels side by side"),
         h("div", { className: "row" }, field("Load", work), field("Drives answer as", profile)),
+        predicted?.waits ? h("progress", { max: predicted.total || 1, value: predicted.total ? predicted.done : null, "aria-label": predicted.total ? `${predicted.done} of ${predicted.total} runs of the simulator are done` : "The simulator begins" }) : null,
         predicted ? h("p", { className: "hint", id: "stands-for" }, predicted.error ? `There is no prediction: ${predicted.error}` : `Predicted for ${predicted.drive_title}: ${predicted.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, predicted.command)) : h("p", { className: "hint" }, "Waiting for the simulator \u2026"),
         table("Levels", ["Level", "Capacity", "Survives the loss of", "Healthy", "One member missing", "Rebuild", "Choose"], rows));
     };
@@ -91,16 +94,27 @@ export function page(main) {
     profile.append(h("option", { value: "" }, "the nearest profile"), ...choices.drives.map((own) => h("option", { value: own.name }, own.title)));
   }, () => {});
   const free = h("div", {});
+  const typedPaths = h("details", { id: "paths", open: true }, h("summary", {}, "Type the paths of files, remote exports or other drives"), field("Members", drives, "One path on each line. Files and devices both work; they must be there."), field("Spares", spares, "One path on each line; may be empty."));
+  // The level that suits the number of members, until the user chooses one.
+  let chose = false;
+  level.addEventListener("change", () => { chose = true; });
+  const suit = () => { const members = lines(drives).length; if (!chose && members) level.value = SUITING[Math.min(members, SUITING.length) - 1]; };
+  drives.addEventListener("change", suit);
   freeDrives().then((all) => {
     if (!all.length) return;
-    const box = ([path, text], nth) => {
-      const own = h("input", { type: "checkbox", id: `free-${nth}`, checked: lines(drives).includes(path), onchange: () => { const kept = lines(drives).filter((line) => line !== path); drives.value = (own.checked ? [...kept, path] : kept).join("\n"); } });
-      return h("label", { className: "check", htmlFor: own.id }, own, `${path} (${text})`);
+    const put = (path, use) => {
+      for (const [list, key] of [[drives, "member"], [spares, "spare"]]) list.value = [...lines(list).filter((line) => line !== path), ...(use === key ? [path] : [])].join("\n");
+      suit();
     };
-    free.replaceChildren(h("fieldset", {}, h("legend", {}, "Free drives"), all.map(box)));
+    const row = ([path, text], nth) => {
+      const own = h("select", { id: `free-${nth}`, "aria-label": `Use of ${path}`, onchange: () => put(path, own.value) }, [["", "not used"], ["member", "member"], ["spare", "spare"]].map(([value, words]) => h("option", { value, selected: (lines(drives).includes(path) && value === "member") || (lines(spares).includes(path) && value === "spare") }, words)));
+      return [own, h("td", { className: "path" }, path), text];
+    };
+    const every = h("button", { type: "button", id: "use-all", onclick: () => all.forEach(([path], nth) => { /** @type {HTMLSelectElement} */ (part(`free-${nth}`)).value = "member"; put(path, "member"); }) }, "Use all of them");
+    free.replaceChildren(h("h2", {}, "Drives that nothing uses"), table("Drives that nothing uses", ["Use", "Drive", "Size, model, serial, content"], all.map(row)), every);
+    typedPaths.open = lines(drives).length + lines(spares).length > 0;
   }, () => {});
   main.append(h("h1", {}, "Create an array"), h("form", { className: "card", onsubmit: preview },
-    field("Name", name), field("Level", level), free, field("Members", drives, "One path on each line. Files and devices both work; they must be there."), field("Spares", spares, "One path on each line; may be empty."),
-    h("div", { className: "row" }, field("Chunk", chunk), field("Spans", spans)), h("label", { className: "check", htmlFor: "overwrite" }, overwrite, "The content of the drives may be lost"), h("p", {}, h("button", { className: "main" }, "Preview"))), beside, out);
+    field("Name", name, "Clients find the array by it."), free, typedPaths, field("Level", level), h("details", {}, h("summary", {}, "Chunk and spans"), h("div", { className: "row" }, field("Chunk", chunk), field("Spans", spans))), h("label", { className: "check", htmlFor: "overwrite" }, overwrite, "The content of the drives may be lost"), h("p", {}, h("button", { className: "main" }, "Preview"))), beside, out);
   return () => {};
 }

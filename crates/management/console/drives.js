@@ -28,17 +28,19 @@ const unusedText = (own) => [bytes(own.size_bytes), own.model, own.serial, own.r
  * @returns {Promise<[string, string][]>} paths with their words */
 export async function freeDrives() {
   const found = await get("/drives");
-  const named = found.free.filter((path) => !found.unused.some((own) => [own.path, own.device].includes(path)));
-  return [...found.unused.map((own) => [own.path, unusedText(own)]), ...named.map((path) => [path, "named by the configuration"])];
+  const others = found.free.filter((path) => !found.unused.some((own) => [own.path, own.device].includes(path)));
+  return [...found.unused.map((own) => [own.path, unusedText(own)]), ...others.map((path) => [path, "named by the configuration"])];
 }
 
-/** A choice among the drives that nothing uses; the last entry takes a path. @param {string} [empty] text of the choice of none */
-export function driveChoice(empty) {
+/** A choice among the drives that nothing uses; the last entry takes a path. @param {string} [empty] text of the choice of none
+ * @param {string} [chosen] a path to begin with */
+export function driveChoice(empty, chosen = "") {
   const choice = h("select", {}, h("option", { value: "" }, "Looking for drives \u2026"));
-  const path = h("input", { placeholder: "/dev/disk/by-id/\u2026", spellcheck: false, hidden: true, "aria-label": "Path of the drive" });
+  const path = h("input", { placeholder: "/dev/disk/by-id/\u2026", spellcheck: false, hidden: true, value: chosen, "aria-label": "Path of the drive" });
   choice.addEventListener("change", () => { path.hidden = choice.value !== "path"; });
   freeDrives().catch(() => []).then((all) => {
     choice.replaceChildren(...(empty ? [h("option", { value: "" }, empty)] : []), ...all.map(([own, text]) => h("option", { value: own }, `${own} (${text})`)), h("option", { value: "path" }, "another path"));
+    if (chosen) choice.value = all.some(([own]) => own === chosen) ? chosen : "path";
     path.hidden = choice.value !== "path";
   });
   return { choice, path, value: () => (choice.value === "path" ? path.value.trim() : choice.value) };

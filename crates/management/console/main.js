@@ -3,6 +3,7 @@
 import { h, keyed, field, part, say } from "./ui.js";
 import { call, close, get, listen, may, open, readAlarms, state } from "./api.js";
 import { count } from "./words.js";
+import { sample } from "./chart.js";
 import { page as overview } from "./overview.js";
 import { page as array } from "./array.js";
 import { page as drives } from "./drives.js";
@@ -53,10 +54,11 @@ function route() {
   if (!state.session) return;
   const [path, ...rest] = location.hash.replace(/^#\/?/, "").split("/");
   const known = PAGES.find(([own]) => own === path);
+  const [name = "", ...action] = rest.map(decodeURIComponent);
   shell(path);
   main.replaceChildren();
-  document.title = `${known ? known[1] : decodeURIComponent(rest.join("/"))} \u2013 ${state.session.host} \u2013 openraid`;
-  update = path === "array" ? array(main, decodeURIComponent(rest.join("/"))) : (known || PAGES[0])[2](main, decodeURIComponent(rest.join("/")));
+  document.title = `${known ? known[1] : name} \u2013 ${state.session.host} \u2013 openraid`;
+  update = path === "array" ? array(main, name, action) : (known || PAGES[0])[2](main, name);
   update();
 }
 
@@ -93,6 +95,7 @@ listen((kind, value) => {
   if (kind === "session") { close(); signIn("The session has ended."); return; }
   if (kind === "log") { readAlarms().catch(() => {}); update.log?.(value); return; }
   if (!state.session) return;
+  if (kind === "status" && state.fresh) sample(state.arrays.filter((own) => own.health !== "offline"));
   showHealth();
   if (kind === "alarms") return;
   if ((ticks += 1) % ALARM_TICKS === 0) readAlarms().catch(() => {});

@@ -1,6 +1,7 @@
 import { h, keyed, bytes, facts, rate, tag } from "./ui.js";
 import { state, get } from "./api.js";
-import { Chart } from "./chart.js";
+import { loadChart, noteLatency, samples } from "./chart.js";
+import { nextStep } from "./steps.js";
 import { arrayLink, CACHES, count, level, members, millis, tasks, percent } from "./words.js";
 
 export function page(main) {
@@ -19,34 +20,30 @@ export function page(main) {
   const openAlarms = () => {
     const alarms = state.alarms.slice(0, 5);
     return [h("h2", {}, "Open alarms"), alarms.length
-      ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text}`)))
+      ? h("ul", {}, alarms.map((alarm) => h("li", {}, tag(alarm.level, alarm.level), ` ${alarm.text} `, nextStep(alarm.next_step)[0])))
       : h("p", {}, "None. Every warning is over or acknowledged."), h("a", { href: "#/events" }, "All alarms and events")];
   };
   /** @type {Map<string, Live>} */
   const lives = new Map();
-  return () => { state.arrays.forEach((array) => { const own = lives.get(array.name) || new Live(array.name); lives.set(array.name, own); own.add(array.host); }); keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.sentence, tasks(array).map((task) => task.text), array.profile, array.settings.write_cache, array.check_text]), () =>
+  return () => { state.arrays.forEach((array) => { const own = lives.get(array.name) || new Live(array.name); lives.set(array.name, own); own.draw(); }); keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.sentence, tasks(array).map((task) => task.text), array.profile, array.settings.write_cache, array.check_text]), () =>
     state.arrays.length ? state.arrays.map((array) => card(array, lives)) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
-      h("p", {}, "Make one, or start one with ", h("code", {}, "openraid serve NAME"), "."), h("a", { href: "#/create" }, "Create an array"))); };
+      h("p", {}, "Make one of the drives of this machine."), h("a", { className: "button", href: "#/create" }, "Create an array"))); };
 }
 
 /** The load of an array now: a line of requests, with rate and latency in words. */
 class Live {
   constructor(name) {
     this.name = name;
-    /** @type {any} */
-    this.before = null; this.asks = 0; this.latency = 0;
-    this.chart = new Chart("Load", (v) => `${Math.round(v)} requests/s`);
+    this.asks = 0;
+    this.chart = loadChart();
     this.element = this.chart.element;
   }
-  add(host) {
-    const now = { at: performance.now(), requests: host.reads + host.writes, bytes: host.read_bytes + host.written_bytes };
-    if (this.before) {
-      const seconds = Math.max(0.2, (now.at - this.before.at) / 1000);
-      const per = (key) => Math.max(0, (now[key] - this.before[key]) / seconds);
-      this.chart.add([per("requests")], `, ${rate(per("bytes"))}${this.latency ? `, ${millis(this.latency)} each` : ""}`);
-    }
-    this.before = now;
-    if ((this.asks += 1) % 3 === 1) get(`/arrays/${encodeURIComponent(this.name)}/limit`).then((own) => { this.latency = own.mean_ns; }, () => {});
+  draw() {
+    const all = samples(this.name);
+    if (!all.length) return;
+    const last = all[all.length - 1];
+    this.chart.draw(all, `, ${rate(last.read_bytes + last.written_bytes)}${last.latency ? `, ${millis(last.latency)} each` : ""}`);
+    if ((this.asks += 1) % 3 === 1) get(`/arrays/${encodeURIComponent(this.name)}/limit`).then((own) => noteLatency(this.name, own.mean_ns), () => {});
   }
 }
 
@@ -62,6 +59,9 @@ function counted(array) {
 }
 
 function card(array, lives) {
+  if (array.health === "offline") {
+    return h("section", { className: "card" }, h("h2", {}, arrayLink(array.name), " ", tag(array.health, array.health)), h("p", {}, array.sentence), facts([["Level", level(array)]]), h("p", {}, nextStep(array.next_step?.command)));
+  }
   return h("section", { className: "card" }, h("h2", {}, arrayLink(array.name), " ", tag(array.health, array.health)),
     h("p", {}, array.sentence),
     tasks(array).map((task) => [h("p", {}, task.text), h("progress", { max: 100, value: percent(task), "aria-label": task.text })]),

@@ -69,8 +69,12 @@ export function duration(seconds) {
   return `${(seconds / 3600).toFixed(1)} h`;
 }
 
-/** @param {number} seconds since 1970 */
-export const time = (seconds) => new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: "short", timeStyle: "long" });
+/** In UTC, as the server writes times. @param {number} seconds since 1970 */
+export const time = (seconds) => `${new Date(seconds * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC`;
+const IS_TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/;
+const NOTHING = "\u2013";
+/** From this many columns on, a table becomes a list below 60 rem. */
+const MANY = 5;
 
 /** @param {string} text @param {string} [kind] */
 export function tag(text, kind) {
@@ -81,12 +85,14 @@ export function tag(text, kind) {
 export function table(label, columns, rows) {
   const head = h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column))));
   const body = rows.map((cells) => h("tr", {}, cells.map((cell, nth) => {
-    const own = cell instanceof HTMLTableCellElement ? cell : h("td", {}, Array.isArray(cell) ? h("span", {}, cell) : (cell ?? "\u2013"));
+    const own = cell instanceof HTMLTableCellElement ? cell : h("td", {}, Array.isArray(cell) ? h("span", {}, cell) : (cell ?? NOTHING));
     own.dataset.label = columns[nth];
+    if (own.textContent === NOTHING) own.className += " none";
+    if (IS_TIME.test(own.textContent)) own.className += " one";
     return own;
   })));
   return h("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": label },
-    h("table", { className: "stack" }, head, h("tbody", {}, body)));
+    h("table", { className: columns.length >= MANY ? "stack many" : "stack" }, head, h("tbody", {}, body)));
 }
 
 /** @param {(any[] | null)[]} pairs names with values */

@@ -42,7 +42,7 @@ export const errors = (own) => (own.media_errors || own.bad_ranges ? `${count(ow
 /** A word as a shell must read it, and a command line with such words: what the server writes is the same. */
 const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 const octal = (text) => [...new TextEncoder().encode(text)].map((byte) => `\\${byte.toString(8).padStart(3, "0")}`).join("");
-const word = (text) => {
+export const word = (text) => {
   if (/^[A-Za-z0-9._/:=,@%+-]+$/.test(text)) return text;
   if (text.search(UNSEEN) < 0) return `'${text.replaceAll("'", "'\\''")}'`;
   return `$'${text.replace(/[\\']/g, "\\$&").replace(UNSEEN, octal)}'`;

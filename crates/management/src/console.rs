@@ -1,44 +1,57 @@
 //! The console's files, which are a part of the program.
 
+use std::sync::OnceLock;
+
+use crate::auth::token;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
-const PAGE: &str = include_str!("../console/index.html");
+include!(concat!(env!("OUT_DIR"), "/console.rs"));
 
+const PAGE: &str = "index.html";
 const JS: &str = "text/javascript; charset=utf-8";
+/// The text below an address with the right version never changes.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
-/// Files by name, with their types.
-const FILES: &[(&str, &str, &str)] = &[
-    ("style.css", "text/css; charset=utf-8", include_str!("../console/style.css")),
-    ("main.js", JS, include_str!("../console/main.js")),
-    ("ui.js", JS, include_str!("../console/ui.js")),
-    ("api.js", JS, include_str!("../console/api.js")),
-    ("words.js", JS, include_str!("../console/words.js")),
-    ("overview.js", JS, include_str!("../console/overview.js")),
-    ("chart.js", JS, include_str!("../console/chart.js")),
-    ("array.js", JS, include_str!("../console/array.js")),
-    ("explain.js", JS, include_str!("../console/explain.js")),
-    ("map.js", JS, include_str!("../console/map.js")),
-    ("lab.js", JS, include_str!("../console/lab.js")),
-    ("drives.js", JS, include_str!("../console/drives.js")),
-    ("journal.js", JS, include_str!("../console/journal.js")),
-    ("create.js", JS, include_str!("../console/create.js")),
-    ("history.js", JS, include_str!("../console/history.js")),
-    ("events.js", JS, include_str!("../console/events.js")),
-    ("settings.js", JS, include_str!("../console/settings.js")),
-];
-
-/// The page.
-pub fn page(_: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::text("text/html; charset=utf-8", PAGE))
+/// The digest of all files, which is a part of their addresses.
+fn version() -> &'static str {
+    static VERSION: OnceLock<String> = OnceLock::new();
+    VERSION.get_or_init(|| {
+        let all: Vec<&str> = FILES.iter().map(|(_, text, _)| *text).collect();
+        token::digest(&all.concat())[..16].to_owned()
+    })
 }
 
-/// A file.
+fn found(name: &str) -> Option<(&'static str, &'static [u8])> {
+    FILES.iter().find(|(own, ..)| *own == name).map(|(_, text, packed)| (*text, *packed))
+}
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "html")) => "text/html; charset=utf-8",
+        _ => JS,
+    }
+}
+
+/// The page. It names the version of the files.
+pub fn page(_: &Request) -> Result<Reply, Problem> {
+    let (text, _) = found(PAGE).unwrap_or_default();
+    Ok(Reply::text(kind(PAGE), text.replace("/console/", &format!("/console/{}/", version()))))
+}
+
+/// A file, compressed if the browser takes that. A browser with the page of another version of the program gets the present file.
 pub fn file(request: &Request) -> Result<Reply, Problem> {
-    let name = request.parts.first().map(String::as_str).unwrap_or_default();
-    let found = FILES.iter().find(|(own, ..)| *own == name);
-    let (_, kind, text) = found.ok_or_else(|| Problem::missing(format!("the console has no file {name}")))?;
-    Ok(Reply::text(kind, *text))
+    let [asked, name] = request.parts.as_slice() else { unreachable!("the route has two parts") };
+    let file = found(name).filter(|_| name != PAGE);
+    let (text, packed) = file.ok_or_else(|| Problem::missing(format!("the console has no file {name}")))?;
+    let takes = request.header("accept-encoding").unwrap_or_default();
+    let reply = match takes.split(',').any(|word| word.trim() == "gzip") {
+        true => Reply::text(kind(name), packed).with("content-encoding", "gzip"),
+        false => Reply::text(kind(name), text),
+    };
+    let reply = reply.with("vary", "accept-encoding");
+    Ok(if asked == version() { reply.with("cache-control", FOR_EVER) } else { reply })
 }
 
 #[cfg(test)]
@@ -48,21 +61,24 @@ mod tests {
 
     use super::*;
 
+    fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
+        FILES.iter().filter(|(name, ..)| kind(name) == JS).map(|(name, text, _)| (*name, *text))
+    }
+
+    fn page_text() -> &'static str {
+        found(PAGE).expect("the page").0
+    }
+
     /// The names in braces, without their other names here.
     fn names(list: &str) -> Vec<&str> {
         list.split(',').filter_map(|name| name.split_whitespace().next()).collect()
     }
 
     #[test]
-    fn every_module_takes_only_what_another_one_gives_and_every_file_is_served() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/console");
-        for entry in std::fs::read_dir(folder).expect("the folder") {
-            let name = entry.expect("an entry").file_name().into_string().expect("text");
-            assert!(name == "index.html" || FILES.iter().any(|(own, ..)| *own == name), "{name} is not served");
-        }
-        let text_of = |name: &str| FILES.iter().find(|(own, ..)| *own == name).map(|(_, _, text)| *text);
+    fn every_module_takes_only_what_another_one_gives() {
+        let text_of = |name: &str| found(name).map(|(text, _)| text);
         let mut imports = 0;
-        for (name, _, text) in FILES.iter().filter(|(_, kind, _)| *kind == JS) {
+        for (name, text) in modules() {
             for line in text.lines().filter(|line| line.starts_with("import ")) {
                 let list = line.split_once('{').and_then(|(_, rest)| rest.split_once('}')).expect("names").0;
                 let from = line.split_once("from \"./").and_then(|(_, rest)| rest.split_once('"')).expect("a file").0;
@@ -81,7 +97,7 @@ mod tests {
             }
         }
         assert!(imports > 50, "{imports}");
-        for part in PAGE.split("/console/").skip(1) {
+        for part in page_text().split("/console/").skip(1) {
             let name = part.split('"').next().unwrap_or_default();
             assert!(text_of(name).is_some(), "the page asks for {name}");
         }
@@ -101,26 +117,29 @@ mod tests {
             "Function(",
             "javascript:",
         ];
-        for (name, _, text) in FILES.iter().filter(|(_, kind, _)| *kind == JS) {
+        for (name, text) in modules() {
             for word in NEVER {
                 assert!(!text.contains(word), "{name} has {word}");
             }
         }
-        assert!(!PAGE.contains("<script>"), "the policy of the page's content refuses scripts in it");
+        assert!(!page_text().contains("<script>"), "the policy of the page's content refuses scripts in it");
     }
 
+    /// The program that unpacks is not the one of the build.
     #[test]
-    fn the_console_is_below_80_kb_compressed() {
+    fn each_file_is_there_compressed_and_all_are_below_80_kb() {
         let mut total = 0;
-        for text in FILES.iter().map(|(_, _, text)| *text).chain([PAGE]) {
-            let mut gzip = Command::new("gzip").args(["-9", "-n"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-            let gzip = gzip.as_mut().expect("gzip, which every Debian has");
-            // The files are smaller than a pipe holds, and gzip reads all before it writes.
-            gzip.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
-            let mut out = Vec::new();
-            gzip.stdout.take().expect("a pipe").read_to_end(&mut out).expect("it writes");
-            assert!(gzip.wait().expect("it ends").success());
-            total += out.len();
+        for (name, text, packed) in FILES {
+            let python = "import gzip, sys; sys.stdout.buffer.write(gzip.decompress(sys.stdin.buffer.read()))";
+            let mut child =
+                Command::new("python3").args(["-c", python]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+            let child = child.as_mut().expect("python3");
+            // The files are smaller than a pipe holds, and the program reads all before it writes.
+            child.stdin.take().expect("a pipe").write_all(packed).expect("it reads");
+            let mut out = String::new();
+            child.stdout.take().expect("a pipe").read_to_string(&mut out).expect("it writes");
+            assert!(child.wait().expect("it ends").success() && out == *text, "{name}");
+            total += packed.len();
         }
         assert!((10_000..80 * 1024).contains(&total), "{total} bytes");
     }

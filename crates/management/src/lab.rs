@@ -235,6 +235,10 @@ pub struct PredictedLevel {
 pub struct PredictionModel {
     /// Is the prediction not complete? Then ask again: it is being computed, or waits for another one.
     pub waits: bool,
+    /// Number of runs that have ended, while it is computed.
+    pub done: Option<u64>,
+    /// Number of all runs, as far as that is known.
+    pub total: Option<u64>,
     /// Name of the drives' profile.
     pub drive: String,
     /// Title of the drives' profile.

@@ -49,6 +49,11 @@ fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
         Some("true") => true,
         Some(other) => return Err(Problem::bad(format!("unacknowledged={other}: use true or false"))),
     };
+    let text = request.asked("text").map(str::to_lowercase);
+    let has = |event: &EventModel, words: &str| {
+        let parts = [Some(&event.text), Some(&event.event), event.array.as_ref(), event.member.as_ref()];
+        parts.into_iter().flatten().any(|part| part.to_lowercase().contains(words))
+    };
     let all = request.state.controller.events()?;
     let is_asked = |event: &&EventModel| {
         after.is_none_or(|after| event.number > after)
@@ -56,6 +61,7 @@ fn found(request: &Request) -> Result<(Vec<EventModel>, bool), Problem> {
             && levels.iter().position(|level| *level == event.level).is_none_or(|level| level >= least)
             && request.asked("array").is_none_or(|array| event.array.as_deref() == Some(array))
             && !(open && event.acknowledged)
+            && text.as_deref().is_none_or(|words| has(event, words))
     };
     let found: Vec<&EventModel> = all.iter().filter(is_asked).collect();
     let more = found.len() > limit;

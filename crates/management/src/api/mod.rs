@@ -71,12 +71,12 @@ const OPERATE: Need = Need::Role(Operator);
 const ADMINISTER: Need = Need::Role(Administrator);
 
 /// The query of both forms of the event log.
-const EVENTS_ASKED: &[&str] = &["after", "before", "limit", "level", "array", "unacknowledged"];
+const EVENTS_ASKED: &[&str] = &["after", "before", "limit", "level", "array", "unacknowledged", "text"];
 
 /// All of them but those of Redfish.
 pub const ROUTES: &[Route] = &[
     route(Get, "/", Need::Nothing, "The console.", console::page),
-    route(Get, "/console/{file}", Need::Nothing, "A file of the console.", console::file),
+    route(Get, "/console/{version}/{file}", Need::Nothing, "A file of the console.", console::file),
     route(Get, "/metrics", Need::Scrape, "Figures for Prometheus, as OpenMetrics.", metrics::reply),
     route(Get, "/api/v1/openapi.json", Need::Nothing, "This document.", openapi::reply),
     route(

@@ -31,8 +31,23 @@ const LEVELS_OF_FEW: &str = "0,1,10,5,6";
 /// Maximum number of drives for [`LEVELS_OF_FEW`].
 const FEW: usize = 3;
 
-/// The arguments of a prediction, and its result.
-type Kept = (Vec<String>, Arc<Mutex<Option<Result<Value, String>>>>);
+/// A prediction: its arguments, its result, and how far it is.
+#[derive(Debug)]
+struct Kept {
+    arguments: Vec<String>,
+    result: Arc<Mutex<Option<Result<Value, String>>>>,
+    watch: Arc<Watch>,
+}
+
+/// The state of a prediction.
+enum State {
+    /// Its result.
+    Done(Result<Value, String>),
+    /// It is being computed: runs that are done, and all, if they are known.
+    Computes(Option<(u64, u64)>),
+    /// Another one is being computed.
+    Waits,
+}
 
 /// Computed predictions, and the running one.
 #[derive(Debug, Default)]
@@ -40,28 +55,28 @@ pub struct Predictions(Mutex<VecDeque<Kept>>);
 
 impl Predictions {
     /// The result, if it is known; otherwise its computation begins, unless another one runs.
-    fn get(&self, arguments: &[String]) -> Result<Option<Result<Value, String>>, Failure> {
+    fn get(&self, arguments: &[String]) -> Result<State, Failure> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = |own: &Kept| own.1.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(own) = kept.iter().find(|(known, _)| known == arguments) {
-            return Ok(result(own));
+        let result = |own: &Kept| own.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(own) = kept.iter().find(|own| own.arguments == arguments) {
+            return Ok(result(own).map_or_else(|| State::Computes(own.watch.progress()), State::Done));
         }
         if kept.iter().any(|own| result(own).is_none()) {
-            return Ok(None);
+            return Ok(State::Waits);
         }
-        let place = Arc::new(Mutex::new(None));
-        let (own, words) = (Arc::clone(&place), arguments.to_vec());
+        let (place, watch) = (Arc::new(Mutex::new(None)), Arc::new(Watch::default()));
+        let (own, words, watched) = (Arc::clone(&place), arguments.to_vec(), Arc::clone(&watch));
         let work = thread::Builder::new().name("prediction".into()).spawn(move || {
-            let came = child::run(&words, &Watch::default(), TIME_MAX);
+            let came = child::run(&words, &watched, TIME_MAX);
             let came = came.and_then(|output| {
                 serde_json::from_slice(&output).map_err(|error| format!("the prediction cannot be read: {error}"))
             });
             *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
         });
         work.map_err(|error| Failure::failed(format!("no thread for the prediction: {error}")))?;
-        kept.push_front((arguments.to_vec(), place));
+        kept.push_front(Kept { arguments: arguments.to_vec(), result: place, watch });
         kept.truncate(KEPT_MAX);
-        Ok(None)
+        Ok(State::Computes(None))
     }
 }
 
@@ -101,6 +116,8 @@ impl Laboratory {
         arguments.push("--json".into());
         let mut prediction = PredictionModel {
             waits: true,
+            done: None,
+            total: None,
             drive: profile.head.name.clone(),
             drive_title: profile.head.title.clone(),
             why,
@@ -108,12 +125,16 @@ impl Laboratory {
             levels: Vec::new(),
             error: None,
         };
-        if let Some(came) = self.predictions.get(&arguments)? {
-            prediction.waits = false;
-            match came {
-                Ok(plan) => prediction.levels = predicted_levels(&plan, smallest.bytes),
-                Err(why) => prediction.error = Some(why),
+        match self.predictions.get(&arguments)? {
+            State::Done(came) => {
+                prediction.waits = false;
+                match came {
+                    Ok(plan) => prediction.levels = predicted_levels(&plan, smallest.bytes),
+                    Err(why) => prediction.error = Some(why),
+                }
             }
+            State::Computes(runs) => (prediction.done, prediction.total) = runs.unzip(),
+            State::Waits => {}
         }
         Ok(prediction)
     }
