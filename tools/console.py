@@ -283,7 +283,7 @@ def create(page, hand, service):
     hand.fill(page.get_by_label("Members"), "\n".join(f"{service.folder}/new{n}" for n in range(4)))
     hand.fill(page.get_by_label("Spares"), f"{service.folder}/new4")
     hand.press(page.get_by_role("button", name="Preview"))
-    expect(page.locator("#cli")).to_contain_text("openraid create made --level 6")
+    expect(page.locator("#cli")).to_contain_text("openraid create --level 6")
     # The simulator's figures come for each level, with the profile that they are for.
     row = page.get_by_role("row").filter(has=page.get_by_role("button", name="Choose level 5", exact=True))
     expect(row).to_contain_text("requests/s", timeout=SLOW)
@@ -295,7 +295,7 @@ def create(page, hand, service):
         service.out.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=service.out / "wizard-1280-light.png", full_page=True)
     hand.press(page.get_by_role("button", name="Choose level 5", exact=True))
-    expect(page.locator("#cli")).to_contain_text("openraid create made --level 5")
+    expect(page.locator("#cli")).to_contain_text("openraid create --level 5")
     hand.press(page.get_by_role("button", name="Create", exact=True))
     expect(page.get_by_role("heading", name="made", exact=True)).to_be_visible()
     # The server's own sentence, as the command line has it.

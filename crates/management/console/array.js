@@ -23,6 +23,7 @@ export function page(main, name, action = []) {
   const served = h("div", {}, disk, parts.members, h("div", { className: "grid" }, live, parts.task, parts.cache), parts.policy, explain.element, stories.element, map, history);
   main.append(h("h1", {}, name), head, served);
   let asked = 0;
+  const isNew = action[0] === "disk";
   return () => {
     const array = find(name);
     served.hidden = !array || array.health === "offline";
@@ -33,7 +34,7 @@ export function page(main, name, action = []) {
     keyed(parts.task, [tasks(array).map((task) => task.text), [array, ...array.spans].map((set) => set.check_text)], () => taskCard(array));
     keyed(parts.policy, [array.settings, array.profile, array.access, array.consistency_policy], () => policy(array));
     keyed(parts.cache, [array.cache, array.journal], () => cache(array));
-    keyed(disk, [array.addresses, array.chunk_bytes, array.access, array.host.reads > 0], () => asDisk(array));
+    keyed(disk, [array.addresses, array.chunk_bytes, array.access], () => asDisk(array, isNew));
     keyed(map, [array.size_bytes, array.chunk_bytes], () => stripeMap(name));
     drawn.forEach((chart) => chart.draw(samples(name)));
     if (action.length) { doAction(array, action); action = []; }
@@ -54,6 +55,7 @@ function doAction(array, action) {
   history.replaceState(null, "", `#/array/${encodeURIComponent(array.name)}`);
   const member = members(array).find((own) => word && [own.member, target(own), `slot:${own.slot}`].includes(word));
   const acts = { remove: removeMember, replace: replaceMember, fail: failMember };
+  if (verb === "disk") return;
   if (verb === "add") addDrive(array, null, word);
   else if (verb === "set") setPolicy(array);
   else if (["check", "repair", "resume"].includes(verb)) document.getElementById(verb)?.focus();

@@ -49,7 +49,7 @@ export function page(main) {
     const wanted = Object.fromEntries(value.offers.map((offer) => [offer.setting, offer.value]));
     const go = h("button", { className: risky ? "risk" : "main", type: "button", disabled: risky, onclick: async () => {
       go.disabled = true;
-      try { const made = (await call("POST", "/arrays", creation())).value; say(made.text); if (suit.checked) await call("PATCH", `/arrays/${encodeURIComponent(made.array.name)}/settings`, { settings: wanted }); location.hash = `#/array/${encodeURIComponent(made.array.name)}`; } catch (problem) { error(problem); }
+      try { const made = (await call("POST", "/arrays", creation())).value; say(made.text); if (suit.checked) await call("PATCH", `/arrays/${encodeURIComponent(made.array.name)}/settings`, { settings: wanted }); location.hash = `#/array/${encodeURIComponent(made.array.name)}/disk`; } catch (problem) { error(problem); }
     } }, "Create");
     typed.oninput = () => { go.disabled = risky && !(overwrite.checked && typed.value === own.name); };
     out.replaceChildren(h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of ${survives(value.survives)}` : "no loss of a member"], ["Level", value.level], ["Drives", className(value.class, true)], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"], ["Spares", count(own.spares.length, "spare")]]),

@@ -51,14 +51,14 @@ function places(array) {
   return [...unix.filter((own) => own.path === PACKAGED), ...unix, ...tcp];
 }
 
-/** @param {any} array */
-export function asDisk(array) {
+/** @param {any} array @param {boolean} open it is what the user came for */
+export function asDisk(array, open) {
   const [where] = places(array);
   const packaged = where?.path === PACKAGED && where.name === array.name;
   const line = where && `sudo sh -ec ${word(packaged ? byUnit(array) : byHand(array, where))}`;
   const clipboard = globalThis.navigator?.clipboard;
   const copy = h("button", { id: "copy-line", hidden: !clipboard, onclick: async () => { await clipboard.writeText(line); copy.textContent = "Copied"; } }, "Copy");
-  return h("details", { open: array.host.reads + array.host.writes === 0 }, h("summary", {}, h("h2", {}, "Use it as a disk")), line
+  return h("details", { open }, h("summary", {}, h("h2", {}, "Use it as a disk")), line
     ? [h("p", {}, `Paste this line into a terminal of ${where.path || where.host === "127.0.0.1" ? "the server" : "the machine that is to have it"}. It makes a file system if there is none, and mounts it at `, h("code", {}, `/srv/${plain(array.name)}`), packaged ? ", now and at every boot." : " until the next boot."), h("pre", { id: "disk-line", tabIndex: 0 }, line), copy]
     : h("p", {}, "It is served over TLS only: a client needs a certificate, as ", h("code", {}, "man qemu-nbd"), " says, or has no address at all."), h("p", {}, "Virtual machines and other NBD clients take its address: ", array.addresses.length ? array.addresses.map((own) => [h("code", {}, own), " "]) : "it has none."));
 }
