@@ -3,14 +3,16 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
+use std::process::Command;
 use std::sync::mpsc::{channel, Receiver};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 use support::{Lab, Server};
@@ -134,6 +136,121 @@ fn listener() -> (TcpListener, u16) {
     (listener, port)
 }
 
+/// The alerts of a message, by their labels: when each ends, in seconds since 1970. They have the form of Alertmanager's API v2.
+fn alerts(message: &Value) -> BTreeMap<String, (u64, Value)> {
+    let seconds = |alert: &Value, key: &str| -> u64 {
+        let time = alert[key].as_str().expect("a time");
+        assert!(time.len() == 20 && time.as_bytes()[10] == b'T' && time.ends_with('Z'), "{time} is not of RFC 3339");
+        let output = Command::new("date").args(["-u", "+%s", "-d", time]).output().expect("date runs");
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("a time")
+    };
+    let is_name = |name: &str| {
+        !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let of = |alert: &Value| {
+        let keys: Vec<&String> = alert.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["annotations", "endsAt", "labels", "startsAt"]);
+        for set in ["labels", "annotations"] {
+            for (name, value) in alert[set].as_object().expect("an object") {
+                assert!(is_name(name) && value.as_str().is_some_and(|text| !text.is_empty()), "{name}: {value}");
+            }
+        }
+        let (starts, ends) = (seconds(alert, "startsAt"), seconds(alert, "endsAt"));
+        assert!(starts <= ends, "{alert:#}");
+        (alert["labels"].to_string(), (ends, alert["annotations"].clone()))
+    };
+    let found: BTreeMap<_, _> = message.as_array().expect("a list").iter().map(of).collect();
+    assert_eq!(found.len(), message.as_array().map_or(0, Vec::len), "each alert once: {message:#}");
+    found
+}
+
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+}
+
+#[test]
+fn an_alertmanager_gets_what_holds_again_with_the_same_labels_whatever_the_name_is_and_the_end_of_another_level() {
+    let lab = Lab::new("alertmanager");
+    lab.line("create data --level 6 --chunk 64K --assume-clean --file-size 16M d0 d1 d2 d3").expect(0);
+    let (listener, port) = listener();
+    let messages = web(listener, "200 OK");
+    let sink = "[sinks.am]\nkind = \"webhook\"\nform = \"alertmanager\"\n";
+    let server = serve(&lab, &format!("{sink}url = \"http://127.0.0.1:{port}/api/v2/alerts\"\n"));
+    let uuid = lab.show("data")["uuid"].as_str().expect("a UUID").to_owned();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim().to_owned();
+    let degraded = |level: &str| {
+        let labels = [("alertname", "DegradedArray"), ("array_uuid", &uuid), ("instance", &host), ("severity", level)];
+        let labels: serde_json::Map<String, Value> =
+            labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        Value::Object(labels).to_string()
+    };
+    let until = |is_it: &dyn Fn(&BTreeMap<String, (u64, Value)>) -> bool| loop {
+        let (request, message) = messages.recv_timeout(PATIENCE).expect("a message");
+        assert_eq!(request, "POST /api/v2/alerts HTTP/1.1");
+        let found = alerts(&message);
+        if is_it(&found) {
+            return found;
+        }
+    };
+    lab.line("fail data d1").expect(0);
+    let first = until(&|found| found.contains_key(&degraded("warning")));
+    assert!((seconds()..seconds() + 241).contains(&first[&degraded("warning")].0), "it ends by itself: {first:#?}");
+    lab.line("fail data d2").expect(0);
+    let worse = until(&|found| found.contains_key(&degraded("critical")));
+    assert!(worse[&degraded("warning")].0 <= seconds(), "the alert with the other label is over: {worse:#?}");
+    assert!(worse[&degraded("critical")].0 > seconds(), "{worse:#?}");
+    lab.line("rename data fresh").expect(0);
+    let again = until(&|found| found.contains_key(&degraded("critical")));
+    let standing = |found: &BTreeMap<String, (u64, Value)>| {
+        let all = found.iter().filter(|(labels, _)| !labels.contains("\"warning\""));
+        all.map(|(labels, _)| labels.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(standing(&again), standing(&worse), "nothing is new, and the labels are the same");
+    let (before, (after, notes)) = (worse[&degraded("critical")].0, &again[&degraded("critical")]);
+    assert!(*after > before, "{before} and {after}");
+    assert_eq!((&notes["array"], &notes["alarm"]), (&"fresh".into(), &"fresh:DegradedArray".into()));
+    // A test ends by itself: an alert that is over when it arrives would be told to no receiver.
+    lab.line("alarm test am").expect(0);
+    let test = until(&|found| found.keys().any(|labels| labels.contains("TestMessage")));
+    let ends = test.values().next().expect("one").0;
+    assert!((seconds()..seconds() + 241).contains(&ends), "{ends}");
+    server.stop();
+}
+
+#[test]
+fn a_state_that_is_over_at_once_reaches_programs_and_web_servers() {
+    let lab = array("brief");
+    let (json, port) = listener();
+    let json = web(json, "200 OK");
+    let sinks = format!(
+        "[sinks.script]\nkind = \"exec\"\nprogram = {:?}\n[sinks.hook]\nkind = \"webhook\"\n\
+         url = \"http://127.0.0.1:{port}/hook\"\n",
+        program(&lab)
+    );
+    let server = serve(&lab, &sinks);
+    let d1 = lab.path("d1").display().to_string();
+    lab.line("fail data d1").expect(0);
+    lab.line("remove data d1").expect(0);
+    let call = format!("Fail|data|{d1}|over critical");
+    let until = Instant::now() + PATIENCE;
+    while !lines(&lab, "calls", 1).iter().any(|own| *own == call || *own == call.replace("over", "holds")) {
+        assert!(Instant::now() < until, "{:?}", lines(&lab, "calls", 1));
+    }
+    let mut heard = Vec::new();
+    while !heard.contains(&("Fail".to_owned(), false)) {
+        heard.extend(events(&json.recv_timeout(PATIENCE).expect("a message").1));
+    }
+    // A receiver of states gets the end of a test, too.
+    lab.line("alarm test hook").expect(0);
+    let mut tests = Vec::new();
+    while tests.len() < 2 {
+        let found = events(&json.recv_timeout(PATIENCE).expect("a message").1);
+        tests.extend(found.into_iter().filter(|(event, _)| event == "TestMessage").map(|(_, holds)| holds));
+    }
+    assert_eq!(tests, [true, false]);
+    server.stop();
+}
+
 fn events(message: &Value) -> Vec<(String, bool)> {
     let alarms = message["alarms"].as_array().expect("a list").iter();
     alarms.map(|own| (own["event"].as_str().expect("text").to_owned(), own["until_seconds"].is_null())).collect()
@@ -216,6 +333,14 @@ fn a_mail_server_and_journald_get_alarms_in_their_protocols_and_many_alarms_shar
     for line in ["MAIL FROM:<raid@example.org>", "RCPT TO:<a@example.org>", "RCPT TO:<b@example.org>"] {
         assert!(session.iter().any(|said| said.starts_with(line)), "{line} is not in {session:#?}");
     }
+    let header = |name: &str| {
+        let found = session.iter().filter_map(|line| line.strip_prefix(name)).collect::<Vec<_>>();
+        assert_eq!(found.len(), 1, "{name} is not once in {session:#?}");
+        found[0].to_owned()
+    };
+    let id = header("Message-ID: ");
+    assert!(id.starts_with('<') && id.ends_with('>') && id.matches('@').count() == 1, "{id}");
+    assert!(header("Date: ").ends_with(" +0000"));
     let text = session.join("\n").replace("=\n", "");
     assert!(text.contains("Subject: openraid on"), "{text}");
     for nth in 0..8 {

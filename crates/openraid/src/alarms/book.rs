@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::events::Level;
+use crate::quantity::counted;
 use openraid_status::alarm::{AlarmModel, Condition};
 
 /// Maximum number of open alarms; if there are more, the least severe are left out, and an alarm gives their number.
@@ -13,6 +14,9 @@ pub const ACTIVE_MAX: usize = 512;
 pub const ENDED_MAX: usize = 128;
 /// Maximum length of a text or a name, in bytes.
 pub const TEXT_BYTES_MAX: usize = 500;
+/// A warning or worse that begins again within this time of its end is the same alarm. Sinks get its end when it has stayed away
+/// for as long.
+pub const RETURN_SECONDS: u64 = 300;
 
 /// The subject of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,6 +42,9 @@ pub struct Alarm {
     pub until: Option<u64>,
     /// The time of its acknowledgement.
     pub acknowledged: Option<u64>,
+    /// How often it has begun again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub returns: u32,
     /// The messages that sinks have accepted, by the name of the sink.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub told: BTreeMap<String, Told>,
@@ -52,15 +59,38 @@ pub struct Told {
     pub ended: bool,
 }
 
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl Alarm {
     /// Does this sink need a message about the alarm? A sink that got the beginning also gets the end, whatever its
     /// level is now.
     fn is_pending(&self, sink: &str, least: Level) -> bool {
+        let is_new = self.acknowledged.is_none();
         match self.told.get(sink) {
-            None => self.what.level >= least && (self.until.is_some() || self.acknowledged.is_none()),
+            None => self.what.level >= least && (self.until.is_some() || is_new),
             Some(told) if self.until.is_some() => !told.ended,
-            Some(told) => self.what.level > told.level && self.acknowledged.is_none(),
+            Some(told) if told.ended => self.what.level >= least && is_new,
+            Some(told) => self.what.level > told.level && is_new,
         }
+    }
+
+    /// Has it ended a short time ago? Jobs, which have the level `info`, do not come back: the next one is another job.
+    fn may_return(&self, now: u64) -> bool {
+        let is_recent = |until: u64| (until..until.saturating_add(RETURN_SECONDS)).contains(&now);
+        self.what.level > Level::Info && self.until.is_some_and(is_recent)
+    }
+
+    /// For sinks: a state that came back holds until it has stayed away.
+    fn damped(&self, now: u64) -> Self {
+        let holds = self.returns > 0 && self.may_return(now);
+        Self { until: self.until.filter(|_| !holds), ..self.clone() }
+    }
+
+    /// The level at which the sink has it as a state that holds.
+    pub fn level_at(&self, sink: &str) -> Option<Level> {
+        self.told.get(sink).filter(|told| !told.ended).map(|told| told.level)
     }
 
     fn is_about(&self, subject: &Subject) -> bool {
@@ -84,10 +114,15 @@ impl Alarm {
 
     /// For output.
     pub fn model(&self) -> AlarmModel {
+        let mut what = self.what.clone();
+        if self.returns > 0 {
+            let times = counted(self.returns.into(), "time", "times");
+            what.text.push_str(&format!("; it comes and goes: it has begun again {times}"));
+        }
         AlarmModel {
             id: self.what.id(),
             message_id: self.what.message_id(),
-            what: self.what.clone(),
+            what,
             since_seconds: self.since,
             until_seconds: self.until,
             acknowledged_seconds: self.acknowledged,
@@ -120,29 +155,50 @@ impl Book {
             }
         }
         for condition in conditions {
-            let is_known =
-                |alarm: &Alarm| alarm.until.is_none() && alarm.is_about(subject) && alarm.what.is_same(condition);
-            if !self.alarms.iter().any(is_known) {
-                let server = match subject {
-                    Subject::Server(name) => Some(name.clone()),
-                    Subject::Array(_) => None,
-                };
-                let what = shortened(condition);
-                self.alarms.push(Alarm {
-                    what,
-                    server,
-                    since: now,
-                    until: None,
-                    acknowledged: None,
-                    told: BTreeMap::new(),
-                });
-                changed = true;
-            }
+            changed |= self.begin(subject, now, condition);
         }
         if changed {
             self.limit();
         }
         changed
+    }
+
+    /// An event shows a state that may be over before the next look: it holds until then. Returns whether anything changed.
+    pub fn glimpse(&mut self, subject: &Subject, now: u64, condition: &Condition) -> bool {
+        let changed = self.begin(subject, now, condition);
+        if changed {
+            self.limit();
+        }
+        changed
+    }
+
+    /// Open the alarm of a state; false if it is open.
+    fn begin(&mut self, subject: &Subject, now: u64, condition: &Condition) -> bool {
+        let is_it = |alarm: &&mut Alarm| alarm.is_about(subject) && alarm.what.is_same(condition);
+        let mut known: Vec<&mut Alarm> = self.alarms.iter_mut().filter(is_it).collect();
+        if known.iter().any(|alarm| alarm.until.is_none()) {
+            return false;
+        }
+        let what = shortened(condition);
+        if let Some(alarm) = known.iter_mut().rev().find(|alarm| alarm.may_return(now)) {
+            (alarm.what, alarm.until, alarm.acknowledged) = (what, None, None);
+            alarm.returns = alarm.returns.saturating_add(1);
+            return true;
+        }
+        let server = match subject {
+            Subject::Server(name) => Some(name.clone()),
+            Subject::Array(_) => None,
+        };
+        self.alarms.push(Alarm {
+            what,
+            server,
+            since: now,
+            until: None,
+            acknowledged: None,
+            returns: 0,
+            told: BTreeMap::new(),
+        });
+        true
     }
 
     /// Acknowledge the open alarms that fit. Returns their names.
@@ -180,20 +236,28 @@ impl Book {
     }
 
     /// The alarms for which a sink needs a message.
-    pub fn pending(&self, sink: &str, least: Level, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
-        let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject()));
-        own.filter(|alarm| alarm.is_pending(sink, least)).cloned().collect()
+    pub fn pending(&self, sink: &str, least: Level, now: u64, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
+        let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject())).map(|alarm| alarm.damped(now));
+        own.filter(|alarm| alarm.is_pending(sink, least)).collect()
     }
 
-    /// A sink has accepted messages about these alarms, in this state.
-    pub fn note_sent(&mut self, sink: &str, sent: &[Alarm]) {
+    /// The alarms that a sink has as states that hold, and that do hold.
+    pub fn standing(&self, sink: &str, now: u64, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
+        let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject())).map(|alarm| alarm.damped(now));
+        own.filter(|alarm| alarm.until.is_none() && alarm.level_at(sink).is_some()).collect()
+    }
+
+    /// A sink has accepted messages about these alarms, in this state. Returns whether this is new.
+    pub fn note_sent(&mut self, sink: &str, sent: &[Alarm]) -> bool {
+        let mut is_new = false;
         for alarm in &mut self.alarms {
             let is_it = |sent: &&Alarm| sent.since == alarm.since && sent.what.is_same(&alarm.what);
             if let Some(sent) = sent.iter().find(is_it) {
                 let told = Told { level: sent.what.level, ended: sent.until.is_some() };
-                alarm.told.insert(sink.to_owned(), told);
+                is_new |= alarm.told.insert(sink.to_owned(), told) != Some(told);
             }
         }
+        is_new
     }
 
     /// The open alarms of a subject, the most severe first.
@@ -287,9 +351,10 @@ mod tests {
         assert!(!book.observe(&data, 20, std::slice::from_ref(&degraded)), "nothing new");
         assert!(book.observe(&data, 30, &[]));
         assert!(!book.observe(&data, 40, &[]));
-        assert!(book.observe(&data, 50, std::slice::from_ref(&degraded)));
+        let later = 30 + RETURN_SECONDS;
+        assert!(book.observe(&data, later, std::slice::from_ref(&degraded)));
         let id = "data:DegradedArray".to_owned();
-        assert_eq!(times(&book), [(id.clone(), 10, Some(30), None), (id, 50, None, None)]);
+        assert_eq!(times(&book), [(id.clone(), 10, Some(30), None), (id, later, None, None)]);
         assert_eq!(book.of(&data)[0].message_id, "StorageDevice.1.2.VolumeDegraded");
     }
 
@@ -342,7 +407,7 @@ mod tests {
     fn a_sink_gets_each_state_once_and_its_end_and_nothing_older_than_itself() {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
         let pending = |book: &Book| -> Vec<(String, Option<u64>)> {
-            let pending = book.pending("mail", Level::Warning, |_| true);
+            let pending = book.pending("mail", Level::Warning, 50, |_| true);
             pending.into_iter().map(|own| (own.what.event, own.until)).collect()
         };
         let fail = condition(EventName::Fail, Level::Warning);
@@ -353,19 +418,20 @@ mod tests {
         let degraded = condition(EventName::DegradedArray, Level::Warning);
         book.observe(&data, 20, &[degraded.clone(), condition(EventName::RebuildStarted, Level::Info)]);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
-        let sent = book.pending("mail", Level::Warning, |_| true);
+        let sent = book.pending("mail", Level::Warning, 20, |_| true);
         // It becomes worse while the message is being sent: that is another message.
         book.observe(&data, 21, &[Condition { level: Level::Critical, ..degraded.clone() }]);
         book.note_sent("mail", &sent);
         assert_eq!(pending(&book), [("DegradedArray".into(), None)]);
-        book.note_sent("mail", &book.pending("mail", Level::Warning, |_| true));
+        book.note_sent("mail", &book.pending("mail", Level::Warning, 21, |_| true));
         assert_eq!(pending(&book), []);
         book.observe(&data, 30, &[]);
         assert_eq!(pending(&book), [("DegradedArray".into(), Some(30))]);
         // A state that came and went while the sink could not be reached is reported, too.
-        book.observe(&data, 40, std::slice::from_ref(&fail));
+        let spare = condition(EventName::FailSpare, Level::Warning);
+        book.observe(&data, 40, std::slice::from_ref(&spare));
         book.observe(&data, 41, &[]);
-        assert_eq!(pending(&book), [("DegradedArray".into(), Some(30)), ("Fail".into(), Some(41))]);
+        assert_eq!(pending(&book), [("DegradedArray".into(), Some(30)), ("FailSpare".into(), Some(41))]);
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
         assert_eq!(pending(&book).len(), 2, "a restart forgets nothing");
         book.set_sinks(&BTreeSet::new());
@@ -375,6 +441,63 @@ mod tests {
         book.observe(&data, 50, std::slice::from_ref(&degraded));
         book.acknowledge(51, |_| true);
         assert_eq!(pending(&book), []);
+    }
+
+    /// The states that a sink hears of, a letter for each message: it holds, or it is over.
+    fn messages(book: &mut Book, now: u64) -> String {
+        let sent = book.pending("mail", Level::Warning, now, |_| true);
+        book.note_sent("mail", &sent);
+        sent.iter().map(|own| if own.until.is_none() { 'h' } else { 'o' }).collect()
+    }
+
+    #[test]
+    fn a_state_that_comes_and_goes_is_one_alarm_whose_end_is_told_when_it_stays_away() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
+        let degraded = condition(EventName::DegradedArray, Level::Warning);
+        let mut heard = String::new();
+        for round in 0..100 {
+            for (now, found) in [(round * 30, std::slice::from_ref(&degraded)), (round * 30 + 10, &[])] {
+                book.observe(&data, now, found);
+                heard.push_str(&messages(&mut book, now));
+            }
+        }
+        assert_eq!(heard, "hoh", "the first end, and that it came back");
+        assert_eq!(times(&book), [("data:DegradedArray".into(), 0, Some(2980), None)], "one alarm");
+        let standing = |book: &Book, now| book.standing("mail", now, |_| true).len();
+        assert_eq!((standing(&book, 2980 + RETURN_SECONDS - 1), standing(&book, 2980 + RETURN_SECONDS)), (1, 0));
+        let text = book.alarms[0].model().what.text;
+        assert!(text.ends_with("; it comes and goes: it has begun again 99 times"), "{text}");
+        assert_eq!(messages(&mut book, 2980 + RETURN_SECONDS - 1), "");
+        assert_eq!(messages(&mut book, 2980 + RETURN_SECONDS), "o");
+        // An acknowledged one that comes back is open again. A job is another job each time.
+        book.observe(&data, 9000, std::slice::from_ref(&degraded));
+        book.acknowledge(9001, |_| true);
+        book.observe(&data, 9002, &[]);
+        let job = condition(EventName::RebuildStarted, Level::Info);
+        for (now, found) in [(9003, vec![degraded, job.clone()]), (9004, Vec::new()), (9005, vec![job])] {
+            book.observe(&data, now, &found);
+        }
+        let rebuild = |since, until| ("data:RebuildStarted".to_owned(), since, until, None);
+        let wanted =
+            [("data:DegradedArray".to_owned(), 9000, Some(9004), None), rebuild(9003, Some(9004)), rebuild(9005, None)];
+        assert_eq!(times(&book)[1..], wanted);
+    }
+
+    #[test]
+    fn a_state_that_only_an_event_shows_is_an_alarm_until_the_next_look() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
+        let fail = condition(EventName::Fail, Level::Critical);
+        assert!(book.glimpse(&data, 10, &fail));
+        assert!(!book.glimpse(&data, 10, &fail), "it is open");
+        book.observe(&data, 11, std::slice::from_ref(&fail));
+        assert_eq!(times(&book), [("data:Fail".into(), 10, None, None)], "the state is found");
+        let degraded = condition(EventName::DegradedArray, Level::Critical);
+        book.glimpse(&data, 12, &degraded);
+        book.observe(&data, 12, &[fail]);
+        assert_eq!(times(&book)[1], ("data:DegradedArray".into(), 12, Some(12), None));
+        assert_eq!(messages(&mut book, 12), "ho");
     }
 
     #[test]

@@ -51,8 +51,7 @@ impl Shared {
         let mut state = lock(&self.state);
         let before = match sent {
             Ok(()) => {
-                state.book.note_sent(sink, alarms);
-                state.is_new = true;
+                state.is_new |= state.book.note_sent(sink, alarms);
                 state.failures.remove(sink)
             }
             Err(why) => state.failures.insert(sink.to_owned(), why.clone()),
@@ -132,7 +131,17 @@ impl Keeper {
         state.book.of(subject)
     }
 
-    /// The same for the server itself.
+    /// An event shows a state, which may be over before the next look at the subject. `None` is the server itself.
+    pub fn glimpse(&self, subject: Option<&Subject>, condition: &Condition) {
+        let server = Subject::Server(self.server.clone());
+        let mut state = self.state();
+        if state.book.glimpse(subject.unwrap_or(&server), openraid_sys::clock::wall_seconds(), condition) {
+            state.is_new = true;
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// The same as [`Keeper::observe`] for the server itself.
     pub fn observe_server(&self, conditions: &[Condition]) -> Vec<AlarmModel> {
         self.observe(&Subject::Server(self.server.clone()), conditions)
     }

@@ -121,6 +121,18 @@ impl Server {
         model.alarms = self.alarms.observe(&subject(model), &found);
     }
 
+    /// An event shows a state: it may be over before the next look.
+    pub(super) fn glimpse(&self, news: &News) {
+        let Some(found) = glimpsed(news) else { return };
+        // Under this lock the array is not taken away: its next look ends what is over.
+        let state = self.state();
+        let Some(name) = &found.array else { return self.alarms.glimpse(None, &found) };
+        if let Some(served) = state.arrays.iter().find(|served| served.name == *name) {
+            let subject = Subject::Array(served.uuid().unwrap_or_else(|| name.clone()));
+            self.alarms.glimpse(Some(&subject), &Condition { uuid: served.uuid(), ..found.clone() });
+        }
+    }
+
     /// A command stopped the array: end its alarms here.
     pub(super) fn end_alarms(&self, served: &Served) {
         let key = served.uuid().unwrap_or_else(|| served.name.clone());
@@ -247,6 +259,31 @@ fn is_served(served: &Served, name: &str, uuid: Option<&str>) -> bool {
     match uuid {
         Some(uuid) => served.uuid().as_deref() == Some(uuid),
         None => served.name == name,
+    }
+}
+
+/// The state that an event shows, named as the conditions of an array name it.
+fn glimpsed(news: &News) -> Option<Condition> {
+    use EventName::{
+        DegradedArray, DirtyLost, Fail, FailSpare, FailedArray, FlushFailed, JournalFull, JournalLost, NoRoom,
+        RebuildStarted, ResyncStarted, SectorLost,
+    };
+    let event = EventName::named(news.event)?;
+    let of_all = Condition {
+        array: news.array.clone(),
+        level: news.level.unwrap_or_else(|| event.level()),
+        ..Condition::of_server(event, news.text.clone())
+    };
+    match event {
+        JournalLost | JournalFull => Some(of_all),
+        // Its name is not known: it is being stopped.
+        _ if news.array.is_none() => None,
+        DegradedArray | FailedArray => Some(of_all),
+        RebuildStarted | ResyncStarted => Some(Condition { span: news.span, ..of_all }),
+        Fail | FailSpare | NoRoom | SectorLost | FlushFailed | DirtyLost => {
+            Some(Condition { span: news.span, slot: news.slot, member: news.member.clone(), ..of_all })
+        }
+        _ => None,
     }
 }
 

@@ -147,7 +147,9 @@ impl Server {
             NoticeKind::Degraded { tolerated } => (notice.kind.event(), Some(Level::of_degraded(tolerated.into()))),
             _ => (notice.kind.event(), None),
         };
-        Some(News { event, array, span, slot: notice.slot.map(|slot| slot.0), member, changes, text, level })
+        let news = News { event, array, span, slot: notice.slot.map(|slot| slot.0), member, changes, text, level };
+        self.glimpse(&news);
+        Some(news)
     }
 
     fn member_name(&self, drive: DriveId) -> Option<String> {

@@ -1,7 +1,7 @@
 //! A program with the arguments of mdadm's PROGRAM: the event, the array, and the member if there is one.
 //!
-//! mdadm has no event for most ends of states: the program is called for an end only if mdadm has one. The environment
-//! variables have further details.
+//! mdadm has no event for most ends of states: the program is called for an end only if mdadm has one. A state that was over before the
+//! program could be called is one call, in which `OPENRAID_STATE` is `over`. The environment variables have further details.
 
 use std::io;
 use std::path::Path;
@@ -12,13 +12,14 @@ use openraid_status::EventName;
 
 use super::{line, Batch, SEND_TIME_MAX, SINGLES_MAX};
 use crate::alarms::AlarmModel;
+use crate::events::Level;
 
 /// Interval of the checks for the end of the program.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {
-    let calls: Vec<(&str, &AlarmModel)> =
-        batch.alarms.iter().filter_map(|alarm| Some((event(alarm)?, alarm))).collect();
+    let calls = batch.with_known().flat_map(|(alarm, known)| events(alarm, known).map(move |event| (event, alarm)));
+    let calls: Vec<(&str, &AlarmModel)> = calls.collect();
     if calls.len() > SINGLES_MAX {
         let summary = batch.summary();
         return call(
@@ -41,14 +42,13 @@ pub(super) fn send(program: &Path, batch: &Batch) -> Result<(), String> {
     Ok(())
 }
 
-/// The word for the beginning of a state, or for its end.
-fn event(alarm: &AlarmModel) -> Option<&str> {
-    match (alarm.until_seconds, alarm.what.event.as_str()) {
-        (None, "ResyncStarted") => Some(EventName::RebuildStarted.word()),
-        (None, event) => Some(event),
-        (Some(_), "RebuildStarted" | "ResyncStarted") => Some(EventName::RebuildFinished.word()),
-        (Some(_), _) => None,
-    }
+/// The words for the beginning of a state, if the program was not called for it, and for its end.
+fn events(alarm: &AlarmModel, known: Option<Level>) -> impl Iterator<Item = &str> {
+    let is_over = alarm.until_seconds.is_some();
+    let is_rebuild = matches!(alarm.what.event.as_str(), "RebuildStarted" | "ResyncStarted");
+    let begins = if is_rebuild { EventName::RebuildStarted.word() } else { &alarm.what.event };
+    let begins = (!is_over || known.is_none()).then_some(begins);
+    begins.into_iter().chain((is_over && is_rebuild).then_some(EventName::RebuildFinished.word()))
 }
 
 fn call(program: &Path, command: &mut Command) -> Result<(), String> {

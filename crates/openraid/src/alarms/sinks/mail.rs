@@ -32,7 +32,9 @@ pub(super) fn send(kind: &SinkKind, batch: &Batch) -> Result<(), String> {
     let address = |text: &str| text.parse().map_err(|error| format!("{text}: no mail address: {error}"));
     let subject: String =
         format!("openraid on {}: {}", batch.host, batch.summary()).chars().take(SUBJECT_MAX).collect();
-    let mut message = Message::builder().from(address(from)?).subject(subject).header(ContentType::TEXT_PLAIN);
+    // Mails without an identifier are taken for spam, or cannot be told apart.
+    let message = Message::builder().message_id(None).date_now();
+    let mut message = message.from(address(from)?).subject(subject).header(ContentType::TEXT_PLAIN);
     for receiver in to {
         message = message.to(address(receiver)?);
     }

@@ -8,7 +8,8 @@
 //!
 //! A sink gets the difference between the present states and the states that it has accepted. So one state is one
 //! message, a server that was killed continues from the same point, and a sink that works again gets a summary. Each
-//! sink has its own thread: a hanging sink delays neither another sink nor the server.
+//! sink has its own thread: a hanging sink delays neither another sink nor the server. An Alertmanager forgets alerts of which it hears
+//! nothing: it gets all states that hold, every minute.
 
 mod exec;
 mod journald;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use openraid_config::{DesiredSink, SinkKind};
 
+use crate::events::Level;
 use crate::quantity::{counted, one_line};
 use openraid_status::alarm::AlarmModel;
 
@@ -35,11 +37,20 @@ const SINGLES_MAX: usize = 5;
 pub struct Batch {
     /// The name of this machine.
     pub host: String,
+    /// The time of the message: seconds since 1970.
+    pub now: u64,
     /// The alarms, the oldest first. There is at least one.
     pub alarms: Vec<AlarmModel>,
+    /// For each of them the level at which the sink has it as a state that holds. It has not got the beginning of the others.
+    pub known: Vec<Option<Level>>,
 }
 
 impl Batch {
+    /// The alarms, and the level at which the sink has each.
+    fn with_known(&self) -> impl Iterator<Item = (&AlarmModel, Option<Level>)> {
+        self.alarms.iter().zip(self.known.iter().copied())
+    }
+
     /// A summary in one line.
     fn summary(&self) -> String {
         if let [one] = &self.alarms[..] {

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use openraid_config::DesiredSink;
+use openraid_config::{DesiredSink, SinkKind, WebhookForm};
 
 use super::{host, send, Batch};
-use crate::alarms::book::Alarm;
+use crate::alarms::book::{Alarm, Subject};
 use crate::alarms::keeper::{lock, Shared};
 
 /// Alarms within this time of the first one share its message.
@@ -16,6 +16,8 @@ const COLLECT: Duration = Duration::from_millis(700);
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 /// The maximum pause.
 const RETRY_LONGEST: Duration = Duration::from_secs(300);
+/// The interval at which an Alertmanager gets all states that hold; also its maximum pause.
+const REFRESH: Duration = Duration::from_secs(60);
 /// Interval at which a sleeping thread checks whether it should end.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -45,45 +47,64 @@ impl Running {
     }
 }
 
+/// Does the receiver forget alarms of which it hears nothing?
+fn forgets(sink: &DesiredSink) -> bool {
+    matches!(sink.kind, SinkKind::Webhook { form: WebhookForm::Alertmanager, .. })
+}
+
 fn run(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
     let host = host();
+    let longest = if forgets(sink) { REFRESH } else { RETRY_LONGEST };
     let mut pause = RETRY_FIRST;
-    while wait_for_alarms(sink, shared, ends) {
+    let mut refresh = forgets(sink).then(Instant::now);
+    while wait_for_alarms(sink, shared, ends, refresh) {
         std::thread::sleep(COLLECT);
-        let pending = pending(sink, shared);
-        if pending.is_empty() {
+        let now = openraid_sys::clock::wall_seconds();
+        let due = due(sink, shared, refresh.is_some());
+        if due.is_empty() {
             continue;
         }
-        let batch = Batch { host: host.clone(), alarms: pending.iter().map(Alarm::model).collect() };
+        let known = due.iter().map(|alarm| alarm.level_at(&sink.name)).collect();
+        let batch = Batch { host: host.clone(), now, alarms: due.iter().map(Alarm::model).collect(), known };
         let sent = send(sink, &batch);
         if ends.load(Ordering::Relaxed) {
             return;
         }
-        shared.note_sent(&sink.name, &pending, &sent);
+        shared.note_sent(&sink.name, &due, &sent);
         if sent.is_ok() {
             pause = RETRY_FIRST;
+            refresh = refresh.map(|_| Instant::now() + REFRESH);
             continue;
         }
         let until = Instant::now() + pause;
         while Instant::now() < until && !ends.load(Ordering::Relaxed) {
             std::thread::sleep(LOOK_INTERVAL.min(until.saturating_duration_since(Instant::now())));
         }
-        pause = (pause * 2).min(RETRY_LONGEST);
+        pause = (pause * 2).min(longest);
     }
 }
 
-fn pending(sink: &DesiredSink, shared: &Shared) -> Vec<Alarm> {
+/// The alarms of the next message; with all that hold, if the sink needs them.
+fn due(sink: &DesiredSink, shared: &Shared, all: bool) -> Vec<Alarm> {
+    let now = openraid_sys::clock::wall_seconds();
     let state = lock(&shared.state);
-    state.book.pending(&sink.name, sink.level, |subject| state.own.contains(subject))
+    let is_own = |subject: &Subject| state.own.contains(subject);
+    let mut due = state.book.pending(&sink.name, sink.level, now, is_own);
+    if all {
+        let standing = state.book.standing(&sink.name, now, is_own);
+        due.extend(standing.into_iter().filter(|alarm| !due.contains(alarm)).collect::<Vec<_>>());
+        due.sort_by_key(|alarm| alarm.since);
+    }
+    due
 }
 
 /// Returns false if the sink should end.
-fn wait_for_alarms(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) -> bool {
+fn wait_for_alarms(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool, refresh: Option<Instant>) -> bool {
     loop {
         if ends.load(Ordering::Relaxed) {
             return false;
         }
-        if !pending(sink, shared).is_empty() {
+        if !due(sink, shared, refresh.is_some_and(|at| at <= Instant::now())).is_empty() {
             return true;
         }
         let state = lock(&shared.state);

@@ -7,16 +7,16 @@ use ureq::Agent;
 
 use super::{Batch, SEND_TIME_MAX};
 use crate::alarms::AlarmModel;
+use crate::events::Level;
 use crate::quantity::utc;
 
-/// Alertmanager ends an alert after five minutes without news, unless the alert has an end. A state is sent once; while
-/// it lasts, the message has an end this far in the future.
-const FAR_AWAY_SECONDS: u64 = 366 * 86_400;
+/// An alert that holds ends by itself after this time, four times the interval at which it is sent again, as Prometheus has it.
+const STANDS_SECONDS: u64 = 240;
 
 pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), String> {
     let body = match form {
         WebhookForm::Json => own(batch),
-        WebhookForm::Alertmanager => Value::Array(batch.alarms.iter().map(|alarm| alert(alarm, &batch.host)).collect()),
+        WebhookForm::Alertmanager => Value::Array(batch.with_known().flat_map(|own| alerts(own, batch)).collect()),
     };
     post(url, &body)
 }
@@ -51,23 +51,41 @@ fn own(batch: &Batch) -> Value {
     json!({ "schema": "openraid/alarm-message/2", "host": batch.host, "summary": batch.summary(), "alarms": batch.alarms })
 }
 
-fn alert(alarm: &AlarmModel, host: &str) -> Value {
-    let mut labels = json!({
-        "alertname": alarm.what.event,
-        "severity": alarm.what.level.word(),
-        "instance": host,
-        "alarm": alarm.id,
-    });
-    for (key, value) in [("array", &alarm.what.array), ("member", &alarm.what.member)] {
+/// The alert of an alarm, and the end of the one that the receiver has at another level: the level is a label.
+fn alerts((alarm, known): (&AlarmModel, Option<Level>), batch: &Batch) -> Vec<Value> {
+    let stands = batch.now + STANDS_SECONDS;
+    let ends = match alarm.until_seconds {
+        // An alert that has ended when it arrives is told to no receiver.
+        Some(_) if known.is_none() => stands,
+        Some(until) => until,
+        None => stands,
+    };
+    let former = known.filter(|level| *level != alarm.what.level);
+    let former = former.map(|level| alert(alarm, level, batch.now, &batch.host));
+    former.into_iter().chain([alert(alarm, alarm.what.level, ends, &batch.host)]).collect()
+}
+
+/// The labels identify an alert: they stay the same while the state lasts, also if its array is renamed.
+fn alert(alarm: &AlarmModel, level: Level, ends: u64, host: &str) -> Value {
+    let what = &alarm.what;
+    let mut labels = json!({ "alertname": what.event, "severity": level.word(), "instance": host });
+    let span = what.span.map(|span| span.to_string());
+    let raw = what.array.as_ref().filter(|_| what.uuid.is_none());
+    for (key, value) in
+        [("array_uuid", what.uuid.as_ref()), ("array", raw), ("span", span.as_ref()), ("member", what.member.as_ref())]
+    {
         if let Some(value) = value {
             labels[key] = value.clone().into();
         }
     }
-    let mut annotations = json!({ "summary": alarm.what.text });
-    if let Some(next) = &alarm.what.next_step {
-        annotations["next_step"] = next.clone().into();
+    let mut annotations = json!({ "summary": what.text, "alarm": alarm.id });
+    for (key, value) in [("array", &what.array), ("next_step", &what.next_step)] {
+        if let Some(value) = value {
+            annotations[key] = value.clone().into();
+        }
     }
     let time = |seconds| utc(seconds).replacen(' ', "T", 1).replace(" UTC", "Z");
-    let ends = alarm.until_seconds.unwrap_or(alarm.since_seconds + FAR_AWAY_SECONDS);
-    json!({ "labels": labels, "annotations": annotations, "startsAt": time(alarm.since_seconds), "endsAt": time(ends) })
+    // A clock that was set back: Alertmanager refuses an end before the beginning.
+    let starts = alarm.since_seconds.min(ends);
+    json!({ "labels": labels, "annotations": annotations, "startsAt": time(starts), "endsAt": time(ends) })
 }
