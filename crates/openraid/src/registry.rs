@@ -5,12 +5,14 @@
 //! flushed, renamed), under its own lock, so that two commands at the same time both take effect. The content before the last
 //! change stays next to it (`.old`) and is used if the file is damaged.
 
+mod owed;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use openraid_format::Uuid;
@@ -18,6 +20,7 @@ use openraid_runtime::service::journal::LastUse;
 use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
+use self::owed::Owed;
 use crate::exit::Failure;
 use crate::kept::Kept;
 use crate::output;
@@ -101,12 +104,14 @@ pub struct Registry {
     path: PathBuf,
     /// Was the user told that it is damaged?
     told: Arc<AtomicBool>,
+    /// What could not be written.
+    owed: Arc<Mutex<Owed>>,
 }
 
 impl Registry {
     /// The registry of this user, or the one that was named.
     pub fn at(asked: Option<&Path>) -> Self {
-        Self { path: asked.map_or_else(default_path, Path::to_path_buf), told: Arc::default() }
+        Self { path: asked.map_or_else(default_path, Path::to_path_buf), told: Arc::default(), owed: Arc::default() }
     }
 
     /// All arrays that are recorded.
@@ -271,7 +276,7 @@ impl Registry {
     }
 
     fn read(&self) -> Result<Content, Failure> {
-        self.read_any().map(|(content, _)| content)
+        self.read_any().map(|(content, _)| self.owed().over(content))
     }
 
     fn newer(&self, why: &str) -> Failure {
@@ -325,23 +330,62 @@ impl Registry {
         self.change_all(|content| change(&mut content.arrays))
     }
 
+    /// A change that cannot be written counts for this process, and is written with the next one.
     fn change_all(&self, change: impl FnOnce(&mut Content)) -> Result<(), Failure> {
-        let write = |error: io::Error| self.not_written(&error);
-        let _lock = self.lock().map_err(write)?;
-        let (before, is_old) = self.read_any()?;
-        let mut content = before.clone();
+        let lock = self.lock();
+        // Another process writes: nothing was changed, and nothing is owed.
+        if let Some(error) = lock.as_ref().err().filter(|error| error.kind() == io::ErrorKind::WouldBlock) {
+            return Err(self.not_written(error));
+        }
+        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text.clone()))?;
+        let mut owed = self.owed();
+        let mut content = owed.over(file.clone());
         change(&mut content);
-        if content == before {
+        if content == file {
+            owed.settle();
             return Ok(());
         }
         content.arrays.sort_by(|a, b| a.name.cmp(&b.name));
-        let text = serde_json::to_string_pretty(&content).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
-        if is_old {
-            fs::rename(&self.path, self.beside("damaged")).map_err(write)?;
-        } else {
-            self.keep_old().map_err(write)?;
+        let written =
+            lock.and_then(|_lock| self.write_content(&content, is_old)).map_err(|error| self.not_written(&error));
+        match &written {
+            Ok(()) => owed.settle(),
+            Err(failure) => owed.note(&file, &content, failure.text.clone()),
         }
-        self.replace(&self.path, text.as_bytes()).map_err(write)
+        written
+    }
+
+    fn write_content(&self, content: &Content, is_old: bool) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(content).unwrap_or_else(|error| panic!("bug: no JSON: {error}"));
+        if is_old {
+            // The file stays at its place until it is replaced: without it nothing would be known.
+            let damaged = self.beside("damaged");
+            let _ = fs::remove_file(&damaged);
+            fs::hard_link(&self.path, &damaged).or_else(|_| fs::copy(&self.path, &damaged).map(drop))?;
+        } else {
+            self.keep_old()?;
+        }
+        self.replace(&self.path, text.as_bytes())
+    }
+
+    fn owed(&self) -> MutexGuard<'_, Owed> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of changes that could not be written, and why the last one could not, while the file lacks it.
+    pub fn unwritten(&self) -> (u64, Option<String>) {
+        let owed = self.owed();
+        (owed.failures, owed.text())
+    }
+
+    /// Write what the file lacks, if there is anything, and the last try is some time ago.
+    pub fn write_again(&self) {
+        if self.owed().is_due() {
+            let before = self.owed().failures;
+            // The alarm says why, while it lasts.
+            let _ = self.change_all(|_| {});
+            self.owed().failures = before;
+        }
     }
 
     fn not_written(&self, error: &io::Error) -> Failure {
@@ -349,9 +393,14 @@ impl Registry {
         match error.kind() {
             io::ErrorKind::WouldBlock => Failure::failed(format!("the registry {path} cannot be changed: {error}")),
             _ => Failure::failed(format!(
-                "the registry {path} cannot be written: {error}; name another one with --registry"
+                "the registry {path} cannot be written: {error}; {}",
+                owed::remedy(error, &self.folder())
             )),
         }
+    }
+
+    fn folder(&self) -> String {
+        self.path.parent().unwrap_or(Path::new(".")).display().to_string()
     }
 
     /// Refuse if another process keeps the lock, before a command changes anything that it could not record.
@@ -372,11 +421,18 @@ impl Registry {
     fn keep_old(&self) -> io::Result<()> {
         let fresh = self.beside("new");
         match fs::copy(&self.path, &fresh) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            copied => copied?,
-        };
-        File::open(&fresh)?.sync_all()?;
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !self.path.exists() => return Ok(()),
+            copied => Self::leave_nothing(&fresh, copied.and_then(|_| File::open(&fresh)?.sync_all()))?,
+        }
         fs::rename(&fresh, self.beside("old"))
+    }
+
+    /// A file that could not be written as a whole takes no room.
+    fn leave_nothing(fresh: &Path, written: io::Result<()>) -> io::Result<()> {
+        if written.is_err() {
+            let _ = fs::remove_file(fresh);
+        }
+        written
     }
 
     /// A folder next to the registry; it may not be there yet.
@@ -402,7 +458,10 @@ impl Registry {
             let _lock = self.lock()?;
             self.replace(&path, text().as_bytes())
         };
-        write().map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
+        write().map_err(|error| {
+            let remedy = owed::remedy(&error, &self.folder());
+            Failure::failed(format!("{} cannot be written: {error}; {remedy}", path.display()))
+        })
     }
 
     /// The lock of the registry and of the files next to it.
@@ -417,10 +476,13 @@ impl Registry {
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let fresh = self.beside("new");
-        let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
-        file.write_all(bytes)?;
-        file.write_all(b"\n")?;
-        file.sync_all()?;
+        let write = || {
+            let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&fresh)?;
+            file.write_all(bytes)?;
+            file.write_all(b"\n")?;
+            file.sync_all()
+        };
+        Self::leave_nothing(&fresh, write())?;
         fs::rename(&fresh, path)?;
         match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
@@ -543,6 +605,35 @@ mod tests {
         registry.keep(Some("1"), "a", |kept| kept.journalled = false).unwrap();
         assert!(fs::read_to_string(&path).unwrap().contains("openraid/registry/2"));
         assert_eq!(registry.controller().unwrap().to_string(), "00112233:44556677:8899aabb:ccddeeff");
+        let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_written_counts_here_and_is_written_later_over_the_changes_of_others() {
+        let folder = folder("owed");
+        let path = folder.join("registry.json");
+        let (registry, other) = (Registry::at(Some(&path)), Registry::at(Some(&path)));
+        registry.remember(entry("a", "1", &["/x"])).unwrap();
+        registry.remember(entry("b", "2", &["/y"])).unwrap();
+        let whole = fs::read_to_string(&path).unwrap();
+        // A folder at the place of the second file: nothing can be written, for any process.
+        fs::create_dir(folder.join("registry.json.new")).unwrap();
+        let set = [("rebuild.rate".to_owned(), "50M".to_owned())];
+        let failure = registry.keep(Some("1"), "a", |kept| kept.note(&set)).unwrap_err();
+        assert!(failure.text.contains("cannot be written"), "{}", failure.text);
+        assert!(registry.forget("b").is_err());
+        let rate =
+            |registry: &Registry| registry.find("a").unwrap().unwrap().kept.settings.get("rebuild.rate").cloned();
+        assert_eq!((rate(&registry), registry.find("b")), (Some("50M".into()), Ok(None)));
+        let (failures, why) = registry.unwritten();
+        assert_eq!((failures, why.unwrap().starts_with("changes of a, 2 are not kept: the registry")), (2, true));
+        assert_eq!(fs::read_to_string(&path).unwrap(), whole, "the file is whole");
+        fs::remove_dir(folder.join("registry.json.new")).unwrap();
+        other.remember(entry("c", "3", &["/z"])).unwrap();
+        registry.remember(entry("a", "1", &["/x"])).unwrap();
+        assert_eq!(registry.unwritten(), (2, None));
+        let names: Vec<String> = other.entries().unwrap().into_iter().map(|own| own.name).collect();
+        assert_eq!((names, rate(&other)), (vec!["a".to_owned(), "c".to_owned()], Some("50M".into())));
         let _ = fs::remove_dir_all(&folder);
     }
 

@@ -31,11 +31,10 @@ fn members_that_are_named_are_served_although_the_registry_is_damaged() {
     let path = registry.display();
     assert_eq!(text.matches(&format!("the registry {path} is damaged: EOF while parsing")).count(), 1, "{text}");
     // What cannot be recorded is said, and the file stays for a person to look at.
-    lab.line("set data rebuild.rate=7M").expect(0).says(&[
-        "this lasts until the server ends",
-        "is damaged",
-        "move it away",
-    ]);
+    lab.line("set data rebuild.rate=7M").refused(
+        74,
+        &["rebuild.rate=7 MiB/s", "this is in force, and is lost when the server ends", "is damaged", "move it away"],
+    );
     server.stop();
     assert_eq!(fs::read_to_string(&registry).expect("it is there"), "{");
     fs::remove_file(&registry).expect("own file");

@@ -117,7 +117,7 @@ events! {
     SpareTaken Info "A spare was added to an array."
     SparesMissing Warning "A spare of the configuration file is not in its array."
     StartProblem Warning "Something could not be started as configured."
-    StateUnwritable Warning "Alarms cannot be stored."
+    StateUnwritable Warning "Alarms, settings or members of arrays cannot be stored."
     StoodStill Warning "The server did not run for some time."
     StopFailed Critical "An array could not be stopped."
     TestMessage Info "A test of the sinks."

@@ -175,6 +175,10 @@ impl Server {
             let text = "alarms cannot be stored: they are lost if the server ends".into();
             found.push(Condition::of_server(EventName::StateUnwritable, text));
         }
+        found.extend(self.registry.unwritten().1.map(|why| Condition {
+            member: Some("registry".into()),
+            ..Condition::of_server(EventName::StateUnwritable, format!("{why}; it is tried again"))
+        }));
         self.alarms.observe_server(&found)
     }
 
@@ -205,6 +209,7 @@ impl Server {
             None => plain(EventName::SinkBack, format!("sink {sink}: alarms arrive again")),
         });
         self.add_news(news.collect());
+        self.registry.write_again();
         // An error means that the service is ending.
         let arrays = self.arrays().unwrap_or_default();
         self.server_alarms();

@@ -52,7 +52,22 @@ pub(super) fn outcome_of<T>(name: &str, done: Result<T, ServiceError>) -> Result
 }
 
 impl Server {
+    /// Carry out a command. If the server could not keep what it changed, the command has failed, and its text says what is in force.
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
+        let before = self.registry.unwritten().0;
+        let answer = self.carry_out_now(command)?;
+        match self.registry.unwritten() {
+            (failures, Some(why)) if failures > before => {
+                let done = if let Answer::Done { text, .. } = &answer { text.as_str() } else { "done" };
+                Err(Failure::failed(format!(
+                    "{done}\nthis is in force, and is lost when the server ends before it can be kept: {why}"
+                )))
+            }
+            _ => Ok(answer),
+        }
+    }
+
+    fn carry_out_now(&self, command: Command) -> Result<Answer, Failure> {
         let stops = matches!(command, Command::Stop { .. } | Command::StopAll);
         if self.access == Access::Untouched && !stops {
             return Err(Failure::refused(

@@ -136,7 +136,8 @@ impl Server {
         match self.registry.keep(served.uuid().as_deref(), &served.name, change) {
             Ok(true) => notes.extend(self.overruled_by_file(served, settings)),
             Ok(false) => notes.push("the array is not remembered, so this lasts until the server ends".into()),
-            Err(failure) => notes.push(format!("this lasts until the server ends: {}", failure.text)),
+            // The answer says so for every command.
+            Err(_) => {}
         }
         notes
     }

@@ -95,7 +95,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
         let plans = shape.plan(&vec![size.sectors_floor(); specs.len()], &names);
         let plans = plans.map_err(|failure| failure.of(format!("--file-size {}", size.get())))?;
         if arguments.dry_run {
-            return Ok(print_body(context, &body(arguments, &shape, &plans, names, Vec::new())));
+            return Ok(print_body(context, &body(arguments, &shape, &plans, names, Vec::new()), Exit::Fine));
         }
     }
     let files = match arguments.file_size {
@@ -125,14 +125,14 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     body.warnings = if body.survives > 0 { warnings } else { Vec::new() };
     body.warnings.iter().for_each(|warning| context.output.warn(warning));
     if arguments.dry_run {
-        return Ok(print_body(context, &body));
+        return Ok(print_body(context, &body, Exit::Fine));
     }
     make(&shape, &plans, members, &specs, &mut body)?;
     if let Some(files) = files {
         files.keep();
     }
-    remember(context, &body);
-    Ok(print_body(context, &body))
+    let exit = remember(context, &body);
+    Ok(print_body(context, &body, exit))
 }
 
 /// A drive that is a poor member of an array with redundancy.
@@ -298,7 +298,7 @@ fn body(
     }
 }
 
-fn print_body(context: &Context, body: &Body) -> Exit {
+fn print_body(context: &Context, body: &Body, exit: Exit) -> Exit {
     let mut lines = Vec::new();
     let verb = if body.dry_run { "would be created" } else { "created" };
     let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
@@ -347,10 +347,11 @@ fn print_body(context: &Context, body: &Body) -> Exit {
     } else {
         lines.push(format!("serve it with: {}", command("serve", [&body.name])));
     }
-    context.output.answer(Exit::Fine, body, &lines.join("\n"))
+    context.output.answer(exit, body, &lines.join("\n"))
 }
 
-fn remember(context: &Context, body: &Body) {
+/// Record the array. If this is not possible, the user is told.
+fn remember(context: &Context, body: &Body) -> Exit {
     let entry = Entry {
         name: body.name.clone(),
         uuid: body.uuid.clone(),
@@ -360,9 +361,11 @@ fn remember(context: &Context, body: &Body) {
     };
     // Arrays whose members were overwritten are no more. Raw drives keep what they hold.
     let forgotten = if body.uuid.is_some() { context.registry.forget_members(&body.members) } else { Ok(()) };
-    if let Err(failure) = forgotten.and_then(|()| context.registry.remember(entry)) {
+    let kept = forgotten.and_then(|()| context.registry.remember(entry));
+    if let Err(failure) = &kept {
         context.output.warn(&format!("the array was created, but: {}; serve it by naming its members", failure.text));
     }
+    kept.map_or(Exit::Error, |()| Exit::Fine)
 }
 
 /// New files for the members: sparse ones, or with all of their space.
@@ -419,12 +422,13 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
         warnings: Vec::new(),
         dry_run: arguments.dry_run,
     };
+    let mut exit = Exit::Fine;
     if !arguments.dry_run {
         drop(members);
         if let Some(files) = files {
             files.keep();
         }
-        remember(context, &body);
+        exit = remember(context, &body);
     }
-    Ok(print_body(context, &body))
+    Ok(print_body(context, &body, exit))
 }

@@ -1,0 +1,88 @@
+//! Changes of the registry that could not be written. They count for this process, and go into the file with the next write that
+//! succeeds, on top of what other processes have written in the meantime.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{Content, Entry, JournalUse};
+
+/// Pause before a failed write is tried again.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// What the file lacks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Owed {
+    /// Arrays as they should be recorded, by identity and, for raw drives, name. `None`: forgotten.
+    arrays: BTreeMap<String, Option<Entry>>,
+    journals: Vec<JournalUse>,
+    /// Why the last write failed, with the remedy.
+    pub why: Option<String>,
+    /// Changes whose write failed.
+    pub failures: u64,
+    /// When the last write was tried.
+    tried: Option<Instant>,
+}
+
+fn key(entry: &Entry) -> &str {
+    entry.uuid.as_deref().unwrap_or(&entry.name)
+}
+
+impl Owed {
+    /// The difference between the file and the content that should be in it.
+    pub(super) fn note(&mut self, file: &Content, content: &Content, why: String) {
+        let gone = file.arrays.iter().filter(|own| content.arrays.iter().all(|other| key(other) != key(own)));
+        let fresh = content.arrays.iter().filter(|own| !file.arrays.contains(own));
+        self.arrays = gone.map(|own| (key(own).to_owned(), None)).collect();
+        self.arrays.extend(fresh.map(|own| (key(own).to_owned(), Some(own.clone()))));
+        self.journals = content.journals.iter().filter(|own| !file.journals.contains(own)).cloned().collect();
+        self.fail(why);
+    }
+
+    /// The file cannot be changed. Without its content it is not known what it lacks.
+    pub(super) fn fail(&mut self, why: String) {
+        self.why = Some(why);
+        self.failures += 1;
+        self.tried = Some(Instant::now());
+    }
+
+    /// The file has everything.
+    pub(super) fn settle(&mut self) {
+        *self = Self { failures: self.failures, ..Self::default() };
+    }
+
+    /// Is it time to try again?
+    pub(super) fn is_due(&self) -> bool {
+        self.why.is_some() && self.tried.is_none_or(|at| at.elapsed() >= RETRY_AFTER)
+    }
+
+    /// The content of the file with what it lacks.
+    pub(super) fn over(&self, mut content: Content) -> Content {
+        content.arrays.retain(|own| !self.arrays.contains_key(key(own)));
+        content.arrays.extend(self.arrays.values().flatten().cloned());
+        content.journals.retain(|own| self.journals.iter().all(|other| other.uuid != own.uuid));
+        content.journals.extend(self.journals.iter().cloned());
+        content
+    }
+
+    /// The arrays of which the file lacks something, and why; nothing if it lacks nothing.
+    pub(super) fn text(&self) -> Option<String> {
+        let name = |(key, entry): (&String, &Option<Entry>)| {
+            entry.as_ref().map_or_else(|| key.clone(), |own| own.name.clone())
+        };
+        let names: Vec<String> = self.arrays.iter().map(name).collect();
+        let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) };
+        self.why.as_ref().map(|why| format!("changes{of} are not kept: {why}"))
+    }
+}
+
+/// What helps if a file in this folder cannot be written.
+pub(super) fn remedy(error: &io::Error, folder: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("make room on the file system of {folder}")
+        }
+        io::ErrorKind::ReadOnlyFilesystem => format!("make the file system of {folder} writable"),
+        _ => "name another one with --registry".into(),
+    }
+}
