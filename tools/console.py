@@ -473,6 +473,17 @@ def users(page, hand):
     hand.press(page.get_by_role("link", name="Settings", exact=True))
     hand.press(page.get_by_role("button", name="Test script"))
     expect(page.get_by_text("script: the test alarm is delivered.")).to_be_visible()
+    hand.press(page.get_by_role("button", name="Add a sink"))
+    dialog = page.get_by_role("dialog")
+    hand.fill(dialog.get_by_label("Name"), "chat")
+    hand.fill(dialog.get_by_label("Address"), "not-an-address")
+    hand.press(dialog.get_by_role("button", name="Add", exact=True))
+    # The browser itself asks for an address.
+    expect(dialog).to_be_visible()
+    hand.fill(dialog.get_by_label("Address"), "http://127.0.0.1:9/")
+    hand.press(dialog.get_by_role("button", name="Add", exact=True))
+    hand.press(page.get_by_role("button", name="Remove sink chat"))
+    expect(page.get_by_role("button", name="Remove sink chat")).to_have_count(0)
     hand.press(page.get_by_role("button", name="Add a schedule"))
     dialog = page.get_by_role("dialog")
     hand.fill(dialog.get_by_label("Name"), "weekly")
@@ -508,7 +519,7 @@ def judge(page, axe, what):
 
 def look(browser, link, width, scheme, axe, out):
     page, wrong = open_page(browser, link, width, scheme)
-    shots = [(path, None) for path in PAGES] + [("array/data", "Change settings"), ("array/pair", "Change settings"), ("array/data", "Stop or delete this array"), ("settings", "Add a schedule"), ("settings", "Add a user")]
+    shots = [(path, None) for path in PAGES] + [("array/data", "Change settings"), ("array/pair", "Change settings"), ("array/data", "Stop or delete this array"), ("settings", "Add a schedule"), ("settings", "Add a sink"), ("settings", "Set the journal"), ("array/data", "Names for clients"), ("settings", "Add a user")]
     for path, dialog in shots:
         go(page, path)
         page.wait_for_timeout(1500)

@@ -8,6 +8,7 @@ import { explainPanel, storyPanel } from "./explain.js";
 import { stripeMap } from "./map.js";
 import { leadsTo, nextStep } from "./steps.js";
 import { asDisk } from "./disk.js";
+import { setExports } from "./kept.js";
 
 /** @param {HTMLElement} main @param {string} name @param {string[]} action what the address asks for: a verb, and a member */
 export function page(main, name, action = []) {
@@ -150,6 +151,7 @@ function policy(array) {
     ["Differs from the profile", array.profile?.changes.map((own) => `${own.setting}=${own.to}`).join(", ") || "nothing"], ["UUID", array.uuid || "\u2013"]]),
   h("p", { className: "hint" }, "Level, chunk and number of members are given when an array is made. For others, ", h("a", { href: "#/create" }, "make a new array"), " and copy the data."),
   operate({ id: "change-policy", onclick: () => setPolicy(array) }, "Change settings"),
+  administer({ id: "set-exports", onclick: () => setExports(array) }, "Names for clients"),
   operate({ id: "rename-array", onclick: () => renameArray(array) }, "Rename"),
   administer({ id: "stop-array", className: "risk", onclick: () => stopArray(array) }, "Stop or delete this array")];
 }
@@ -216,6 +218,6 @@ async function setPolicy(array) {
 function cache(array) {
   const own = array.cache;
   return [h("h2", {}, "Cache and journal"), own ? facts([["Size", bytes(own.size_bytes)], ["Not on the members yet", `${bytes(own.dirty_bytes)} of at most ${bytes(own.dirty_max_bytes)}`],
-    ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("code", {}, "openraid serve --cache SIZE"), " gives it one."),
+    ["Read hits", `${bytes(own.read_hit_bytes)} of ${bytes(own.read_hit_bytes + own.read_miss_bytes)}`], ["Read ahead and used", `${bytes(own.ahead_used_bytes)} of ${bytes(own.ahead_read_bytes)}`], ["Written", `${bytes(own.written_bytes)}, ${bytes(own.merged_bytes)} of it merged`]]) : h("p", {}, "The server has no cache. ", h("a", { href: "#/settings" }, "Set one"), "."),
   array.journal ? h("p", {}, `Journal: ${array.journal.text}.`) : h("p", {}, "No journal protects its writes.")];
 }

@@ -32,7 +32,8 @@ export async function freeDrives() {
   return [...found.unused.map((own) => [own.path, unusedText(own)]), ...others.map((path) => [path, "named by the configuration"])];
 }
 
-/** A choice among the drives that nothing uses; the last entry takes a path. @param {string} [empty] text of the choice of none
+/** A choice among the drives that nothing uses; the last entry takes a path.
+ * @param {string} [empty] text of the choice of none
  * @param {string} [chosen] a path to begin with */
 export function driveChoice(empty, chosen = "") {
   const choice = h("select", {}, h("option", { value: "" }, "Looking for drives \u2026"));

@@ -1,6 +1,7 @@
 import { h, ask, facts, field, rate, say, select, table, time } from "./ui.js";
 import { call, get, may, state } from "./api.js";
 import { count, FROM } from "./words.js";
+import { addSink, dropSink, serverParts, spareParts } from "./kept.js";
 
 export function page(main) {
   const users = h("section", { className: "card" });
@@ -8,24 +9,26 @@ export function page(main) {
   const theme = select([["", "as the system"], "light", "dark"], localStorage.getItem("theme") || "");
   theme.addEventListener("change", () => { localStorage.setItem("theme", theme.value); document.documentElement.dataset.theme = theme.value; });
   const care = h("section", { className: "card" });
+  const whole = h("section", { className: "card" });
   const support = !may("Administrator") ? null : h("section", { className: "card" }, h("h2", {}, "Support archive"), h("p", {}, "The whole state of this server in one document, for support: arrays, drives with their serial numbers, settings, alarms, decisions, histories and the last 1000 events. Passwords and addresses of sinks are not in it."),
     h("p", {}, h("a", { href: "/api/v1/support", download: "openraid-support.json" }, "Download the support archive")));
   const tokens = h("section", { className: "card", hidden: !may("Administrator") });
-  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), users, tokens, care, config, support || "");
+  main.append(h("h1", {}, "Settings"), h("section", { className: "card" }, h("h2", {}, "Appearance"), field("Theme", theme)), care, whole, users, tokens, config, support || "");
   const operates = may("Operator");
   const load = async () => {
     const own = await get("/settings");
     const [{ sinks }, { schedules }] = await Promise.all([get("/sinks"), get("/schedules")]);
+    const kept = may("Administrator") ? await get("/kept") : null;
+    whole.replaceChildren(h("h2", {}, "Server"), ...(kept ? serverParts(own, kept, load) : []), ...spareParts(own, kept, load).filter(Boolean));
     care.replaceChildren(h("h2", {}, "Alarms and schedules"), h("h3", {}, "Sinks"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
-      h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"))])) : h("p", {}, "No alarms are sent: the configuration file has no [sinks.NAME]."),
+      h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"), kept && !sink.line ? h("button", { "aria-label": `Remove sink ${sink.name}`, onclick: () => dropSink(kept, sink.name, load) }, "Remove") : null)])) : h("p", {}, "No alarms are sent."), kept ? h("button", { id: "add-sink", onclick: () => addSink(kept, load) }, "Add a sink") : "",
       h("h3", {}, "Schedules"), schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)", "Rate", "From", "Actions"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", every(plan.every_seconds), plan.window || "any time", plan.rate ? rate(plan.rate) : "as the array has it", plan.line ? `line ${plan.line}` : "kept by the server",
       h("td", { className: "act" }, plan.line || !operates ? null : h("button", { "aria-label": `Remove schedule ${plan.name}`, onclick: () => drop(plan.name, load) }, "Remove"))])) : h("p", {}, "Nothing is scheduled."),
       operates ? h("button", { id: "add-schedule", onclick: () => addSchedule(load) }, "Add a schedule") : "");
     const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
     config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "Every setting has its default."),
-      own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "All settings have their defaults. They are changed on the page of the array.")]),
-      own.spares.length ? table("Spares", ["Drive", "For"], own.spares.map((spare) => [spare.member, spare.array || "all arrays"])) : h("p", {}, "No spares for all arrays are configured.")));
+      own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "All settings have their defaults. They are changed on the page of the array.")])));
     if (!may("Administrator")) { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
     const all = (await get("/users")).users;
     const change = async (name, body) => { try { await call("PATCH", `/users/${encodeURIComponent(name)}`, body); load(); } catch (problem) { say(problem.message); } };

@@ -9,6 +9,7 @@ use openraid_status::{ArrayModel, Command, Exit, JournalModel, LimitModel, Serve
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::kept::{KeptInput, KeptModel};
 use crate::lab::{ChoicesModel, JobInput, JobModel, LabModel, PredictionInput, PredictionModel};
 use crate::place::PlaceModel;
 
@@ -268,6 +269,13 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The configuration file has it; the change cannot be written down.
     fn forget_schedule(&self, name: &str) -> Result<bool, Refusal>;
+    /// What is kept beside the configuration file.
+    fn kept(&self) -> KeptModel;
+    /// Change what is kept, and apply it: what is in force now, what waits for a restart, and what failed, a sentence on each line.
+    ///
+    /// # Errors
+    /// A value cannot be; the configuration file has it; there is no configuration file; it cannot be written down.
+    fn keep(&self, input: &KeptInput) -> Result<String, Refusal>;
     /// The last checks and repairs of an array, and its patrol reads.
     ///
     /// # Errors

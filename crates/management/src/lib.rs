@@ -22,6 +22,7 @@ mod block_devices;
 mod console;
 mod controller;
 mod http;
+mod kept;
 pub mod lab;
 pub mod limits;
 mod machine;
@@ -40,5 +41,6 @@ pub use controller::{
 pub use http::listen::{Management, Options, StartError};
 pub use http::renew::{Fresh, Renewal, TlsFiles};
 pub use http::tls::{flaws, TlsFile, Validity};
+pub use kept::{KeptInput, KeptModel, KeptSink};
 pub use nbd_tls::{NbdTls, NbdTlsOptions, NbdTlsRuns};
 pub use place::{LocationModel, PlaceModel};

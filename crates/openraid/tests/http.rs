@@ -277,6 +277,40 @@ fn users_have_passwords_and_roles_in_a_file_that_others_cannot_read() {
     server.stop();
 }
 
+/// The console's files are compressed, and kept by browsers below addresses with their version; the event log is searched.
+#[test]
+fn files_of_the_console_are_compressed_and_kept_and_events_are_found_by_their_words() {
+    let lab = array("http-files");
+    let (server, web) = serve(&lab, &[]);
+    let page = web.get("/").expect(200).text();
+    let path = page.split('"').find(|part| part.ends_with("/main.js")).expect("the address of a module").to_owned();
+    let asked = |path: &str, takes: &str| web.ask_with("GET", path, None, &[("Accept-Encoding", takes)]).expect(200);
+    let (plain, packed) = (asked(&path, "identity"), asked(&path, "br, gzip"));
+    assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), (None, Some("gzip")));
+    assert_eq!(plain.header("vary"), Some("accept-encoding"));
+    assert!(plain.header("cache-control").is_some_and(|own| own.contains("immutable")), "{path}");
+    let text = include_str!("../../management/console/main.js");
+    assert_eq!(plain.text(), text);
+    fs::write(lab.path("packed.gz"), &packed.body).expect("room");
+    let unpacked = Command::new("gzip").args(["-dc", &lab.path("packed.gz").display().to_string()]).output();
+    assert_eq!(String::from_utf8_lossy(&unpacked.expect("gzip").stdout), text);
+    // The page of another version gets the present file, and keeps it not.
+    let other = asked("/console/0123456789abcdef/main.js", "identity");
+    assert_eq!((other.text().as_str(), other.header("cache-control")), (text, Some("no-store")));
+    web.get("/console/0123456789abcdef/index.html").refused(404, &["no file index.html"]);
+
+    lab.line("fail data d1").expect(0);
+    wait_for_event(&web, &["failed", "by administrator"]);
+    wait_for_event(&web, &["degraded"]);
+    let found = |words: &str| web.get(&format!("/api/v1/events?text={words}")).expect(200).json();
+    for words in ["BY%20ADMINISTRATOR", "degradedarray"] {
+        let events = found(words)["events"].as_array().expect("a list").clone();
+        assert!(!events.is_empty() && events.iter().all(|own| own["array"] == "data"), "{words}: {events:?}");
+    }
+    assert_eq!(found("no%20such%20words")["events"], json!([]));
+    server.stop();
+}
+
 /// Readers of systemd's journal are not administrators. The output is the journal if `JOURNAL_STREAM` names its stream.
 #[test]
 fn a_server_that_writes_to_the_journal_prints_no_link() {

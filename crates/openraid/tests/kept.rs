@@ -1,225 +1,81 @@
-//! The changes of `set` are kept: the next server has them, also after a kill, and reports values that it cannot use.
+//! What the console and the API set of the server beside its configuration file: in force at once, after a crash too.
 
 mod support;
 
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
-use std::thread;
-use std::time::Duration;
+use std::fs;
+use std::time::{Duration, Instant};
 
-use openraid_format::{MinorVersion, SetName, Superblock, SUPERBLOCK_BYTES_MAX};
-use openraid_units::Sectors;
-use serde_json::Value;
-use support::client::Client;
-use support::{read_at, write_at, Lab, Server, READ, WRITE};
+use serde_json::{json, Value};
+use support::web::{Answer, Web};
+use support::{Lab, Server};
 
-/// The protocol's error for a request that is not permitted.
-const EPERM: u32 = 1;
+/// A signed-in client of a server, which may end at any time.
+fn administrator(lab: &Lab, server: &Server) -> Web {
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Administrator").expect(0).text().trim().into());
+    web
+}
 
-fn array(name: &str) -> Lab {
-    let lab = Lab::new(name);
+fn keep(web: &Web, input: &Value) -> Answer {
+    web.ask_with("PATCH", "/api/v1/kept", Some(&input.to_string()), &[])
+}
+
+#[test]
+fn spares_sinks_and_names_for_clients_are_set_at_once_and_kept_over_a_crash() {
+    let lab = Lab::new("kept");
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
-    lab
-}
-
-/// Give the array of a member another name, as `mdadm --assemble --update=name` does.
-fn rename(lab: &Lab, member: &str, name: &str) {
-    let path = lab.path(member);
-    let size = Sectors(fs::metadata(&path).expect("a file").len() / 512);
-    let bytes = read_at(&path, 4096, SUPERBLOCK_BYTES_MAX);
-    let own = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a superblock");
-    let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
-    let set_name = SetName::new(None, name).expect("a short name");
-    let len = Superblock { set_name, ..own }.encode(&mut bytes);
-    write_at(&path, 4096, &bytes[..len]);
-}
-
-/// Serve, and what the server has written to standard error until it was ready.
-fn serve_and_listen(lab: &Lab, arguments: &[&str]) -> (Server, String) {
-    let socket = lab.path("nbd.sock");
-    let all = [&["serve", "--json", "--nbd-unix", socket.to_str().expect("UTF-8")], arguments].concat();
-    let mut command = lab.command(&all);
-    command.stderr(File::create(lab.path("errors")).expect("room"));
-    let server = Server::started(&mut command).unwrap_or_else(|line| panic!("not ready: {line:?}"));
-    (server, fs::read_to_string(lab.path("errors")).expect("text"))
-}
-
-fn changes(array: &Value) -> Vec<String> {
-    let changes = array["profile"]["changes"].as_array().expect("a list").iter();
-    changes.map(|own| format!("{}={}", own["setting"], own["to"]).replace('"', "")).collect()
-}
-
-#[test]
-fn settings_outlive_a_server_that_is_killed() {
-    let lab = array("kept");
-    let server = lab.serve(&["data"]);
-    let shown = lab.show("data");
-    assert_eq!((&shown["profile"]["name"], &shown["profile"]["set"]), (&"balanced".into(), &false.into()));
-    lab.line("set data profile=protection mirror-read=primary").expect(0);
-    lab.line("set data rebuild.rate=50M write.partial=rmw split-above=128K adaptive=reset").expect(0);
-    let before = lab.show("data")["settings"].clone();
+    lab.drives(&["d3"], 16);
+    let text = "[management]\nlisten = \"127.0.0.1:0\"\n[sinks.own]\nkind = \"exec\"\nprogram = \"/bin/true\"\n";
+    lab.configure(text);
+    let file = fs::read_to_string(lab.path("openraid.toml")).expect("the file");
+    let server = lab.serve_configured();
+    let mut web = administrator(&lab, &server);
+    let spare = lab.path("d3").display().to_string();
+    let sink = json!({"name": "chat", "kind": "webhook", "url": "http://127.0.0.1:9/"});
+    let done =
+        keep(&web, &json!({"spares": [spare], "sinks": [sink], "exports": {"data": ["data", "vm1"]}})).expect(200);
+    for words in [format!("spare {spare} added"), "sink chat added".into(), "data: export vm1 added".into()] {
+        assert!(done.json()["text"].as_str().is_some_and(|text| text.contains(&words)), "{words}: {}", done.text());
+    }
+    assert_eq!(lab.show("data")["exports"], json!(["data", "vm1"]));
+    // What the file has, programs, files as passwords, and values that cannot be, are refused; nothing of such a request counts.
+    let own = json!({"name": "own", "kind": "journald"});
+    keep(&web, &json!({"sinks": [own]})).refused(409, &["the sink own", "openraid reload"]);
+    keep(&web, &json!({"sinks": [{"name": "x", "kind": "exec"}]})).refused(400, &["configuration file"]);
+    keep(&web, &json!({"sinks": [{"name": "x", "kind": "mail", "password-file": "/etc/shadow"}]})).refused(400, &[]);
+    keep(&web, &json!({"cache": "1 horse"})).refused(400, &["server.cache"]);
+    keep(&web, &json!({"journal": [spare]})).refused(409, &["d3"]);
+    keep(&web, &json!({"exports": {"other": ["x"]}})).refused(409, &["other"]);
+    let done = keep(&web, &json!({"cache": "32M"})).expect(200);
+    assert!(done.text().contains("server.cache takes effect at the next start"), "{}", done.text());
+    web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
+    keep(&web, &json!({"cache": ""})).refused(403, &["Administrator"]);
     server.kill();
-    let server = lab.serve(&["data"]);
+
+    let server = lab.serve_configured();
+    let web = administrator(&lab, &server);
+    let sinks = web.get("/api/v1/sinks").expect(200).json();
+    let names: Vec<&str> =
+        sinks["sinks"].as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+    assert_eq!(names, ["own", "chat"]);
     let shown = lab.show("data");
-    assert_eq!(shown["settings"], before);
-    assert_eq!((shown["profile"]["name"].as_str(), &shown["profile"]["set"]), (Some("protection"), &true.into()));
-    assert_eq!(shown["settings"]["rebuild_rate"], 50 << 20);
-    let wanted =
-        ["rebuild.rate=50 MiB/s", "write.partial=rmw", "mirror-read=primary", "split-above=128 KiB", "adaptive=on"];
-    assert_eq!(changes(&shown), wanted);
-    let text = lab.line("show data").expect(0).text();
-    for line in [
-        "protection, changed: rebuild.rate=50 MiB/s write.partial=rmw",
-        "when degraded: rebuilds at most 50 MiB/s of each member, 16 rows at once; the other settings stay",
-    ] {
-        assert!(text.contains(line), "{line:?} is not in {text}");
+    assert_eq!((&shown["exports"], &shown["cache"]["size_bytes"]), (&json!(["data", "vm1"]), &json!(32 << 20)));
+    let config = lab.line("config show").expect(0).text();
+    for line in [format!("spare {spare} for all arrays (kept by the server)"), "sink chat: webhook".into()] {
+        assert!(config.contains(&line), "{line}: {config}");
     }
-    // A profile replaces earlier settings, and a new member does not change the settings.
-    lab.line("set data profile=balanced").expect(0);
-    lab.line("fail data d0").expect(0);
-    lab.line("remove data d0").expect(0);
-    server.stop();
-    let server = lab.serve(&["data"]);
-    let shown = lab.show("data");
-    assert_eq!((shown["profile"]["name"].as_str(), changes(&shown)), (Some("balanced"), vec![]));
-    server.stop();
-}
-
-#[test]
-fn a_setting_that_this_server_cannot_carry_out_is_said_and_stays_kept() {
-    let lab = array("unable");
-    let server = lab.serve(&["data", "--cache", "16M"]);
-    lab.line("set data write.cache=volatile read-ahead=always --yes").expect(0);
-    server.stop();
-    let (server, said) = serve_and_listen(&lab, &["data"]);
-    assert!(said.contains("data: write.cache=volatile is kept and does not apply: the server has no cache"), "{said}");
-    assert!(said.contains("data: read-ahead=always has no effect: the server has no cache"), "{said}");
-    assert_eq!(lab.show("data")["settings"]["write_cache"], "through");
-    server.stop();
-    let (server, said) = serve_and_listen(&lab, &["data", "--cache", "16M"]);
-    assert!(said.contains("data: write cache VOLATILE"), "{said}");
-    assert_eq!(lab.show("data")["settings"]["write_cache"], "volatile");
-    server.stop();
-}
-
-#[test]
-fn an_array_in_memory_keeps_nothing_and_a_note_says_it() {
-    let lab = Lab::new("memory");
-    let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M"]);
-    lab.line("set scratch rebuild.rate=1M").expect(0).says(&["not remembered, so this lasts until the server ends"]);
-    server.stop();
-}
-
-#[test]
-fn an_array_is_made_read_only_under_its_clients_and_stays_so() {
-    let lab = array("access");
-    let server = lab.serve(&["data"]);
-    let socket = lab.path("nbd.sock");
-    let mut client = Client::open(&socket, "data");
-    assert_eq!(client.ask(WRITE, 0, &[1; 4096]), 0);
-    lab.line("set data access=read-only").expect(0).says(&["access=read-only"]);
-    assert_eq!((client.ask(WRITE, 0, &[2; 4096]), client.ask(READ, 0, &[0; 4096])), (EPERM, 0));
-    let mut second = Client::open(&socket, "data");
-    assert_eq!(second.ask(WRITE, 0, &[2; 4096]), EPERM);
-    server.kill();
-    let server = lab.serve(&["data"]);
-    assert_eq!(lab.show("data")["access"], "read-only");
-    let mut client = Client::open(&socket, "data");
-    assert_eq!(client.ask(WRITE, 0, &[2; 4096]), EPERM);
-    lab.line("set data access=read-write").expect(0);
-    assert_eq!(client.ask(WRITE, 0, &[3; 4096]), 0);
-    lab.line("set data access=blocked").expect(0);
-    assert!(client.try_ask(READ, 0, &[0; 4096]).is_err(), "a blocked array has no clients");
-    let shown = lab.show("data");
-    assert_eq!((&shown["exports"], &shown["health"]), (&Value::Array(Vec::new()), &"optimal".into()));
-    assert!(lab.line("show data").expect(0).text().contains("blocked: no client can connect"));
-    server.stop();
-    let server = lab.serve(&["data"]);
-    assert_eq!(lab.show("data")["exports"], Value::Array(Vec::new()));
-    lab.line("set data access=read-write").expect(0);
-    assert_eq!(Client::open(&socket, "data").ask(WRITE, 0, &[4; 4096]), 0);
-    lab.line("set data access=none").refused(64, &["use read-write, read-only or blocked"]);
-    server.stop();
-}
-
-#[test]
-fn a_renamed_array_keeps_its_settings_and_a_new_one_of_its_name_begins_afresh() {
-    let lab = array("renamed");
-    let server = lab.serve(&["data"]);
-    lab.line("set data rebuild.rate=7M access=read-only").expect(0);
-    server.stop();
-    for member in ["d0", "d1", "d2"] {
-        rename(&lab, member, "moved");
+    // The spare takes over, as one of the file does.
+    lab.line("fail data d1").expect(0);
+    let until = Instant::now() + Duration::from_secs(60);
+    let took_over = |own: &Value| own["member"] == spare && own["slot"] == 1;
+    while !lab.show("data")["members"].as_array().expect("a list").iter().any(took_over) {
+        assert!(Instant::now() < until, "{}", lab.show("data")["members"]);
+        std::thread::sleep(Duration::from_millis(100));
     }
-    // The registry knows the old name; the served array has the new one.
-    let server = lab.serve(&["data"]);
-    let shown = lab.show("moved");
-    assert_eq!((&shown["settings"]["rebuild_rate"], &shown["access"]), (&(7 << 20).into(), &"read-only".into()));
+    keep(&web, &json!({"spares": [], "sinks": [], "exports": {"data": []}, "cache": ""})).expect(200);
+    assert_eq!(lab.show("data")["exports"], json!(["data"]));
+    let none = json!({"cache": null, "journal": [], "spares": [], "sinks": [], "exports": {}});
+    assert_eq!(web.get("/api/v1/kept").expect(200).json(), none);
+    assert_eq!(fs::read_to_string(lab.path("openraid.toml")).expect("the file"), file, "the program does not write it");
     server.stop();
-    lab.line("assemble d0 d1 d2 --no-serve").expect(0);
-    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M n0 n1 n2").expect(0);
-    let server = lab.serve(&["data", "moved"]);
-    let (new, old) = (lab.show("data"), lab.show("moved"));
-    assert_eq!((&new["settings"]["rebuild_rate"], &new["access"]), (&(200 << 20).into(), &"read-write".into()));
-    assert_eq!((&old["settings"]["rebuild_rate"], &old["access"]), (&(7 << 20).into(), &"read-only".into()));
-    server.stop();
-    // The settings of a forgotten array are forgotten too.
-    lab.line("forget moved").expect(0);
-    lab.line("assemble d0 d1 d2 --no-serve").expect(0);
-    let server = lab.serve(&["moved"]);
-    assert_eq!(lab.show("moved")["access"], "read-write");
-    server.stop();
-}
-
-/// Kills of one run, and of a long one.
-const KILLS: (u64, u64) = (12, 200);
-
-#[test]
-fn a_setting_that_was_acknowledged_survives_every_kill() {
-    let lab = array("kills");
-    let kills = if std::env::var_os("OPENRAID_SOAK").is_some() { KILLS.1 } else { KILLS.0 };
-    let (mut rate, mut acknowledged) = (0_u64, 200);
-    for round in 0..kills {
-        let server = lab.serve(&["data"]);
-        let found = lab.show("data")["settings"]["rebuild_rate"].as_u64().expect("a rate") >> 20;
-        // One that was under way may have been kept and not answered.
-        assert!(
-            found == acknowledged || found == rate && rate > 0,
-            "round {round}: {found}, {acknowledged} and {rate}"
-        );
-        let control = server.ready["control"].as_str().expect("a path").to_owned();
-        let first = rate + 1;
-        let setting = thread::spawn(move || {
-            let mut stream = UnixStream::connect(control).expect("it listens");
-            let mut answers = BufReader::new(stream.try_clone().expect("a socket")).lines();
-            let (mut asked, mut answered) = (first - 1, None);
-            loop {
-                asked += 1;
-                let line = format!(r#"{{"v":2,"do":"set","array":"data","settings":[["rebuild.rate","{asked}M"]]}}"#);
-                if writeln!(stream, "{line}").is_err() {
-                    return (asked, answered);
-                }
-                match answers.next() {
-                    Some(Ok(answer)) => {
-                        assert!(answer.contains(r#""ok""#) && !answer.contains("lasts until"), "{answer}");
-                        answered = Some(asked);
-                    }
-                    _ => return (asked, answered),
-                }
-            }
-        });
-        // The kill meets another moment in each round.
-        thread::sleep(Duration::from_millis(20 + round * 7 % 60));
-        server.kill();
-        let answered;
-        (rate, answered) = setting.join().expect("the client");
-        acknowledged = answered.unwrap_or(found);
-    }
-    let log = lab.line("events --json").expect(0).json();
-    assert_eq!(log["damaged"], 0);
-    let numbers: Vec<u64> =
-        log["events"].as_array().expect("a list").iter().filter_map(|event| event["number"].as_u64()).collect();
-    assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1) && numbers.len() > 12, "{numbers:?}");
-    assert!(acknowledged > kills, "settings were changed: {acknowledged}");
 }

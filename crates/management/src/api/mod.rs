@@ -3,6 +3,7 @@
 mod alarms;
 pub mod arrays;
 mod events;
+mod kept;
 mod lab;
 pub mod manage;
 mod openapi;
@@ -20,6 +21,7 @@ use crate::controller::{Creation, EventModel, PlanModel, ScheduleInput};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::route::{Need, Route, Schema, Schemas, Verb};
+use crate::kept::{KeptInput, KeptModel};
 use crate::lab::{
     ChoicesModel, ComparisonInput, JobModel, LabModel, PlanInput, PredictionInput, PredictionModel, ReviewInput,
 };
@@ -173,6 +175,17 @@ pub const ROUTES: &[Route] = &[
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
+    route(Get, "/api/v1/kept", ADMINISTER, "What is set beside the configuration file.", kept::own)
+        .gives::<KeptModel>(),
+    route(
+        Patch,
+        "/api/v1/kept",
+        ADMINISTER,
+        "Set cache, journal, spares for all arrays, sinks or exports beside the configuration file.",
+        kept::change,
+    )
+    .takes::<KeptInput>()
+    .gives::<kept::KeptAnswer>(),
     route(Get, "/api/v1/settings/known", READ, "Every setting that an array has.", manage::known_settings)
         .gives::<manage::SettingsModel>(),
     route(Get, "/api/v1/arrays/{array}/checks", READ, "The last checks and repairs of an array.", alarms::checks)

@@ -1,5 +1,6 @@
 //! The configuration file in this program: its path, its words, and its output.
 
+pub mod kept;
 pub mod model;
 
 use std::fs::{self, File};

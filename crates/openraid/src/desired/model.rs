@@ -135,8 +135,18 @@ pub struct ReloadModel {
     pub notes: Vec<String>,
 }
 
+/// Where a value stands: what is kept beside the file has no line.
+fn place(line: u32) -> String {
+    if line == 0 {
+        "kept by the server".into()
+    } else {
+        format!("line {line}")
+    }
+}
+
 fn of_file(key: &str, value: String, line: u32) -> ValueModel {
-    ValueModel { key: key.into(), value, from: SourceWord::File, line: Some(line) }
+    let (from, line) = if line == 0 { (SourceWord::Set, None) } else { (SourceWord::File, Some(line)) };
+    ValueModel { key: key.into(), value, from, line }
 }
 
 /// The file's values for the HTTP interfaces.
@@ -323,11 +333,11 @@ impl ConfigModel {
                 (Some(array), None) => format!("array {array}"),
                 (Some(array), Some(span)) => format!("span {span} of array {array}"),
             };
-            lines.push(format!("spare {} for {whom} (line {})", spare.member, spare.line));
+            lines.push(format!("spare {} for {whom} ({})", spare.member, place(spare.line)));
         }
         for sink in &self.sinks {
             let SinkModel { name, kind, level, target, line, .. } = sink;
-            lines.push(format!("sink {name}: {kind} {target}, level {level} and above (line {line})"));
+            lines.push(format!("sink {name}: {kind} {target}, level {level} and above ({})", place(*line)));
         }
         for own in &self.schedules {
             let arrays = if own.arrays.is_empty() { "all arrays".into() } else { own.arrays.join(", ") };
@@ -336,7 +346,7 @@ impl ConfigModel {
             let rate = own.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
             let ssd = if own.ssd == Some(true) { ", SSDs too" } else { "" };
             let ScheduleModel { name, task, .. } = own;
-            let from = if own.line == 0 { "kept by the server".into() } else { format!("line {}", own.line) };
+            let from = place(own.line);
             lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate}{ssd} ({from})"));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));

@@ -116,15 +116,21 @@ impl Server {
         if !uses_journal && served.started.is_some() && notes.iter().all(|note| !note.starts_with("write journal")) {
             notes.extend(self.without_journal(&status, &served));
         }
-        let exports = self.desired_of(&served).map(|desired| desired.exports).filter(|exports| !exports.is_empty());
+        let exports = self.wanted_exports(&served, self.desired_of(&served).as_ref());
         self.change_served(name, |served| {
-            served.exports = exports.unwrap_or_else(|| vec![served.name.clone()]);
+            served.exports = exports;
             served.access = plan.access;
             served.readd = plan.readd;
             served.profile.clone_from(&plan.profile);
         });
         notes.extend(self.carry_out_plan(&status, &served, &plan));
         notes.iter().map(|note| format!("{name}: {note}")).collect()
+    }
+
+    /// The names under which clients find an array: those of the file, kept ones, or its own.
+    pub(super) fn wanted_exports(&self, served: &Served, desired: Option<&DesiredArray>) -> Vec<String> {
+        let of_file = desired.map(|desired| desired.exports.clone()).filter(|exports| !exports.is_empty());
+        of_file.or_else(|| self.kept_exports(served)).unwrap_or_else(|| vec![served.name.clone()])
     }
 
     fn keep_journalled(&self, served: &Served, wanted: bool) -> Option<String> {

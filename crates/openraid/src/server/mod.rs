@@ -10,6 +10,7 @@ mod displaced;
 mod drive_cache;
 mod hotplug;
 mod journal;
+mod kept_config;
 mod kept_schedules;
 mod lab;
 mod limit;

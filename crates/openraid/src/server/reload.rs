@@ -39,7 +39,7 @@ impl Server {
     }
 
     fn reload_from(&self, before: &InForce) -> Result<ReloadModel, Failure> {
-        let desired = crate::desired::load(&before.path)?;
+        let desired = crate::desired::kept::merged(crate::desired::load(&before.path)?, &self.registry);
         let notes = desired.notes.iter().map(ToString::to_string).collect();
         let mut model = ReloadModel { path: before.path.display().to_string(), notes, ..ReloadModel::default() };
         let keys = before.desired.server.changed_keys(&desired.server);
@@ -55,6 +55,8 @@ impl Server {
             let (old, new) = (before.desired_for(&served), now.desired_for(&served));
             if new.is_some() || old.is_some() {
                 self.follow_file(&served, new, &mut model)?;
+            } else {
+                self.follow_exports(&served.name, None, &mut model)?;
             }
         }
         model.applied.extend(tables(&before.desired, &now.desired));
@@ -97,8 +99,7 @@ impl Server {
         model: &mut ReloadModel,
     ) -> Result<(), Failure> {
         let served = self.find(name)?;
-        let wanted = desired.map(|desired| desired.exports.clone()).filter(|exports| !exports.is_empty());
-        let wanted = wanted.unwrap_or_else(|| vec![name.to_owned()]);
+        let wanted = self.wanted_exports(&served, desired);
         for export in wanted.iter().filter(|export| !served.exports.contains(export)) {
             if served.access != openraid_config::Access::Blocked {
                 match self.open_export(&served, export) {
@@ -122,6 +123,18 @@ impl Server {
             model.applied.push(format!("{name}: export {export} removed; {clients}"));
         }
         Ok(())
+    }
+
+    /// What is kept beside the file has changed: apply it, and say in a sentence on each line what came of it.
+    ///
+    /// # Errors
+    /// There is no configuration file, or it cannot be read any longer.
+    pub(super) fn apply_kept(&self) -> Result<String, Failure> {
+        let model = self.reload_file()?;
+        let restart = model.restart.iter().map(|key| format!("{key} takes effect at the next start of the server"));
+        let lines: Vec<String> =
+            model.applied.iter().cloned().chain(restart).chain(model.notes.iter().cloned()).collect();
+        Ok(if lines.is_empty() { "nothing has changed".into() } else { lines.join("\n") })
     }
 
     /// Start arrays that are new in the file.

@@ -67,7 +67,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let signals = before_threads()?;
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
     // Errors of the command line or of the file are reported first.
-    let file = configuration(arguments)?;
+    let file = configuration(arguments, context)?;
     let chosen = Chosen::of(arguments, file.as_ref());
     let listen = listens(&chosen)?;
     let tls = tls::bind(&chosen, file.as_ref())?;
@@ -144,14 +144,21 @@ fn stopped(context: &Context, exit: Exit) -> String {
     }
 }
 
-/// The given configuration file, or the one at the default path.
-fn configuration(arguments: &ServeArguments) -> Result<Option<InForce>, Failure> {
+/// The given configuration file, or the one at the default path, with what is kept beside it.
+fn configuration(arguments: &ServeArguments, context: &Context) -> Result<Option<InForce>, Failure> {
     let Some(path) = arguments.config.clone().or_else(desired::default_path) else { return Ok(None) };
     if path == Path::new("/dev/null") {
         return Ok(None);
     }
     let path = std::path::absolute(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
-    Ok(Some(InForce { desired: desired::load(&path)?, path }))
+    let desired = desired::kept::merged(desired::load(&path)?, &context.registry);
+    let of_server =
+        [desired.server.cache.as_ref().map(|own| own.line), desired.server.journal.as_ref().map(|own| own.line)];
+    if of_server.contains(&Some(0)) {
+        let kept = context.registry.folder_beside(desired::kept::FILE);
+        context.output.warn(&format!("cache or journal were set in the console, and stand in {}", kept.display()));
+    }
+    Ok(Some(InForce { desired, path }))
 }
 
 /// The stored alarms. If the control socket of a server has a name of its own, the alarms are stored under that name.

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use openraid_management::{
-    Controller, Creation, Done, EventModel, Management, OfferModel, Options, PlaceModel, PlanModel, Refusal,
-    ScheduleInput, SettingModel,
+    Controller, Creation, Done, EventModel, KeptInput, KeptModel, Management, OfferModel, Options, PlaceModel,
+    PlanModel, Refusal, ScheduleInput, SettingModel,
 };
 
 use openraid_status::alarm::AlarmModel;
@@ -259,6 +259,14 @@ impl Controller for Web {
 
     fn forget_schedule(&self, name: &str) -> Result<bool, Refusal> {
         refuse(self.server.forget_schedule(name))
+    }
+
+    fn kept(&self) -> KeptModel {
+        self.server.kept_config()
+    }
+
+    fn keep(&self, input: &KeptInput) -> Result<String, Refusal> {
+        refuse(self.server.keep_config(input))
     }
 
     fn checks(&self, array: &str) -> Result<(Vec<SetHistoryModel>, Vec<PatrolModel>), Refusal> {
