@@ -269,9 +269,10 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The configuration file has it; the change cannot be written down.
     fn forget_schedule(&self, name: &str) -> Result<bool, Refusal>;
-    /// What is kept beside the configuration file.
+    /// The values that are kept apart from the configuration file.
     fn kept(&self) -> KeptModel;
-    /// Change what is kept, and apply it: what is in force now, what waits for a restart, and what failed, a sentence on each line.
+    /// Change kept values, and apply them. Returns the changes in force, the changes for the next start, and the failures, a sentence on
+    /// each line.
     ///
     /// # Errors
     /// A value cannot be; the configuration file has it; there is no configuration file; it cannot be written down.

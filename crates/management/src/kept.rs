@@ -1,4 +1,4 @@
-//! What the console and the API set of a server beside its configuration file.
+//! Values of a server that the console and the API keep apart from its configuration file.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct KeptSink {
     pub to: Vec<String>,
 }
 
-/// What is kept beside the configuration file.
+/// The values that are kept apart from the configuration file.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeptModel {

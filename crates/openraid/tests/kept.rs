@@ -1,4 +1,4 @@
-//! What the console and the API set of the server beside its configuration file: in force at once, after a crash too.
+//! Values that the console and the API keep apart from the configuration file: in force at once, after a crash too.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What the API sets of the server beside the configuration file.
+//! Values of the server that the API keeps apart from the configuration file.
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -10,18 +10,18 @@ use crate::kept::{KeptInput, KeptModel};
 /// The answer to a change.
 #[derive(Serialize, ToSchema)]
 pub struct KeptAnswer {
-    /// What is in force now, what takes effect at the next start, and what could not be done; a sentence on each line.
+    /// Changes that are in force, changes for the next start, and failures; a sentence on each line.
     text: String,
-    /// What is kept now.
+    /// The kept values after the change.
     kept: KeptModel,
 }
 
-/// What is kept.
+/// The kept values.
 pub fn own(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.kept()))
 }
 
-/// Change what is kept.
+/// Change kept values.
 pub fn change(request: &Request) -> Result<Reply, Problem> {
     let input: KeptInput = request.input()?;
     let controller = &request.state.controller;

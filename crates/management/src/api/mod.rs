@@ -175,13 +175,13 @@ pub const ROUTES: &[Route] = &[
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
-    route(Get, "/api/v1/kept", ADMINISTER, "What is set beside the configuration file.", kept::own)
+    route(Get, "/api/v1/kept", ADMINISTER, "Values that are kept apart from the configuration file.", kept::own)
         .gives::<KeptModel>(),
     route(
         Patch,
         "/api/v1/kept",
         ADMINISTER,
-        "Set cache, journal, spares for all arrays, sinks or exports beside the configuration file.",
+        "Set cache, journal, spares for all arrays, sinks or exports, apart from the configuration file.",
         kept::change,
     )
     .takes::<KeptInput>()

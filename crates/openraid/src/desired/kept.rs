@@ -15,7 +15,7 @@ pub const FILE: &str = "kept";
 /// Maximum size of the file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// What is kept. A file that cannot be read is named in a warning, and nothing of it counts.
+/// The kept values. A file that cannot be read is named in a warning, and nothing of it counts.
 pub fn read(registry: &Registry) -> KeptModel {
     let Some(text) = registry.read_beside(FILE, FILE_BYTES_MAX) else { return KeptModel::default() };
     serde_json::from_str(&text).unwrap_or_else(|error| {
@@ -25,7 +25,7 @@ pub fn read(registry: &Registry) -> KeptModel {
     })
 }
 
-/// A configuration with what is kept: what stands in the file has priority.
+/// A configuration with the kept values. The values of the file have priority.
 pub fn merged(mut file: Desired, registry: &Registry) -> Desired {
     let Ok(kept) = understood(&read(registry)) else { return file };
     file.server.cache = file.server.cache.or(kept.server.cache);
@@ -59,7 +59,7 @@ fn list(all: &[String]) -> String {
     format!("[{}]", all.join(", "))
 }
 
-/// What is kept, in the words of the configuration file, and its meaning. Nothing of it has a line.
+/// The meaning of kept values, by the words of the configuration file. None of them has a line.
 ///
 /// # Errors
 /// The first value that cannot be.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_like_the_file_and_no_value_escapes_its_quotes() {
+    fn kept_values_are_read_like_the_file_and_none_escapes_its_quotes() {
         let kept = KeptModel {
             cache: Some("64M".into()),
             spares: vec!["/dev/sdx".into()],

@@ -135,7 +135,7 @@ pub struct ReloadModel {
     pub notes: Vec<String>,
 }
 
-/// Where a value stands: what is kept beside the file has no line.
+/// The place of a value. A kept value has no line.
 fn place(line: u32) -> String {
     if line == 0 {
         "kept by the server".into()

@@ -1,4 +1,4 @@
-//! Changes of what is kept beside the configuration file. They are applied as a reload of the file is.
+//! Changes of values that are kept apart from the configuration file. They are applied as a reload of the file is.
 
 use std::sync::PoisonError;
 
@@ -19,7 +19,7 @@ use openraid_units::Bytes;
 const CACHE_PART: u64 = 2;
 
 impl Server {
-    /// What is kept.
+    /// The kept values.
     pub(super) fn kept_config(&self) -> KeptModel {
         kept::read(&self.registry)
     }
@@ -29,7 +29,7 @@ impl Server {
         self.kept_config().exports.remove(&key(served)).filter(|names| !names.is_empty())
     }
 
-    /// Change what is kept, and apply it. Returns what is in force now, what waits for a restart, and what failed.
+    /// Change kept values, and apply them. Returns the changes in force, the changes for the next start, and the failures.
     ///
     /// # Errors
     /// A value cannot be; the configuration file has it; there is no configuration file; the change cannot be written down.
@@ -37,8 +37,7 @@ impl Server {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.in_force().map(|own| own.path.clone()).ok_or_else(|| {
             Failure::refused(
-                "this server has no configuration file, beside which this could be kept; start it with \
-                              `openraid serve --config FILE`",
+                "this server has no configuration file, so nothing can be kept next to it; start it with `openraid serve --config FILE`",
             )
         })?;
         let file = desired::load(&path)?;

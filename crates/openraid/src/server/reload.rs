@@ -125,7 +125,7 @@ impl Server {
         Ok(())
     }
 
-    /// What is kept beside the file has changed: apply it, and say in a sentence on each line what came of it.
+    /// Kept values have changed: apply them. Returns the outcome, a sentence on each line.
     ///
     /// # Errors
     /// There is no configuration file, or it cannot be read any longer.

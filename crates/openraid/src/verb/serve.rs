@@ -144,7 +144,7 @@ fn stopped(context: &Context, exit: Exit) -> String {
     }
 }
 
-/// The given configuration file, or the one at the default path, with what is kept beside it.
+/// The given configuration file, or the one at the default path, with the kept values.
 fn configuration(arguments: &ServeArguments, context: &Context) -> Result<Option<InForce>, Failure> {
     let Some(path) = arguments.config.clone().or_else(desired::default_path) else { return Ok(None) };
     if path == Path::new("/dev/null") {
