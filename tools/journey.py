@@ -4,7 +4,8 @@
     tools/journey.py PROGRAM GUEST [FOLDER]
 
 Signs in by the link that `openraid login` prints, makes an array of the drives that the console finds, copies the one line of the
-array's page, and runs it. Nothing is typed but that line. The drives are files, which a stand-in for lsblk lists. If this machine
+array's page, and runs it. Nothing is typed but that line. The line for the packaged socket runs too, with the packaged script in the place of
+systemd. The drives are files, which a stand-in for lsblk lists. If this machine
 may not load the kernel's module nbd, the line runs in a Linux guest (the program GUEST), with the same configuration, registry
 and members, and a server that was started again there; in it the modules are in another folder, and there is no sudo. With FOLDER, the
 screenshots are left there. Needs the Python package playwright, and nbd-client's kernel side in the guest (user-mode-linux,
@@ -34,6 +35,8 @@ printf '#!/bin/sh\n[ -e "/sys/module/$1" ] || exec insmod "/usr/lib/uml/modules/
 printf '#!/bin/sh\nexec "$@"\n' >/run/bin/sudo
 chmod +x /run/bin/*
 export PATH=/run/bin:$PATH XDG_STATE_HOME={folder}/state XDG_RUNTIME_DIR={folder}/run
+mkdir -p /run/openraid-nbd /run/openraid-disk /dev/openraid
+sed -i 's|nbd-unix = \[|&"/run/openraid-nbd/nbd.sock", |' {folder}/openraid.toml
 {program} serve --config {folder}/openraid.toml &
 {program} show {name} --wait 120 >/dev/null
 set -e
@@ -52,9 +55,39 @@ qemu-nbd --disconnect "$device"
 cmp /usr/bin/qemu-nbd /srv/{name}/copy
 umount /srv/{name}
 qemu-nbd --disconnect "$device"
+# The packaged unit: without systemd and udev, their part is done by a stand-in for systemctl.
+sed 's/udevadm trigger/true/' {packaging}/disk/disk >/run/disk
+cat >/run/bin/systemctl <<'END'
+#!/bin/sh
+set -e
+echo "systemctl $*" >>/run/asked
+[ "$1" = enable ] || exit 0
+sh /run/disk begin {name}
+ln -s "../$(basename /run/openraid-disk/nbd*)" /dev/openraid/{name}
+END
+chmod +x /run/bin/systemctl
+: >/run/fstab
+mount --bind /run/fstab /etc/fstab
+{unit_line}
+cmp /usr/bin/qemu-nbd /srv/{name}/copy
+cat /etc/fstab /run/asked
+umount /srv/{name}
+mount /srv/{name}
+cmp /usr/bin/qemu-nbd /srv/{name}/copy
+umount /srv/{name}
+sh /run/disk end {name}
 {program} stop --all
 echo journey-ends
 """
+
+
+# The same page for an array that the packaged server serves.
+BY_UNIT = """async (name) => {
+  const folder = document.querySelector('script[type=module]').src.replace(/main.js$/, '');
+  const [{ asDisk }, { array }] = await Promise.all([import(folder + 'disk.js'), import(folder + 'api.js')]);
+  const shown = asDisk({ ...array(name), addresses: [`nbd+unix:///${name}?socket=/run/openraid-nbd/nbd.sock`] }, true);
+  return shown.querySelector('#disk-line').textContent;
+}"""
 
 
 class Server:
@@ -102,7 +135,8 @@ class Server:
 
 
 def made(server, browser, out):
-    """The journey in the browser. Returns the array's name and the line of its page."""
+    """The journey in the browser. Returns the array's name, the line of its page, and the line that the page has if the server listens at the
+    packaged socket."""
     page = browser.new_page(viewport={"width": WIDTH, "height": 900})
     steps = iter(range(1, 100))
 
@@ -128,16 +162,21 @@ def made(server, browser, out):
     expect(line).to_be_visible()
     picture("array")
     text = line.inner_text()
-    assert "\n" not in text, text
+    unit = page.evaluate(BY_UNIT, name)
+    assert "\n" not in text and "\n" not in unit, (text, unit)
     page.close()
-    return name, text
+    return name, text, unit
 
 
-def mounted(server, guest, name, line):
-    """The line in a guest, where the array is served again."""
-    job = JOB.format(folder=server.folder, program=shlex.quote(server.program), name=name, line=line)
+def mounted(server, guest, name, line, unit_line):
+    """Both lines in a guest, where the array is served again."""
+    packaging = pathlib.Path(__file__).resolve().parent.parent / "packaging"
+    job = JOB.format(folder=server.folder, program=shlex.quote(server.program), name=name, line=line, unit_line=unit_line, packaging=packaging)
     done = subprocess.run([guest, "--timeout", "600", "--", job], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and "journey-ends" in done.stdout, (done.stdout[-3000:], done.stderr[-3000:])
+    asked = [f"systemctl enable --now openraid-disk@{name}.service", "systemctl daemon-reload"]
+    entry = f"/dev/openraid/{name} /srv/{name} ext4 nofail,_netdev,x-systemd.requires=openraid-disk@{name}.service 0 2"
+    assert [own for own in done.stdout.splitlines() if own in [entry, *asked]] == [entry, *asked], done.stdout
 
 
 def main():
@@ -147,12 +186,12 @@ def main():
         out.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright, Server(program) as server:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        name, line = made(server, browser, out)
+        name, line, unit_line = made(server, browser, out)
         browser.close()
         print(f"journey: the array {name} is made in the browser; the line is\n  {line}")
         server.stop()
-        mounted(server, guest, name, line)
-    print("journey: the line has made a file system and mounted it, twice, and a file is there again after a mount")
+        mounted(server, guest, name, line, unit_line)
+    print("journey: the line has made a file system and mounted it, twice, and a file is there again after a mount; so does the line of the package")
 
 
 if __name__ == "__main__":

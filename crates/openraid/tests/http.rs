@@ -316,7 +316,8 @@ fn files_of_the_console_are_compressed_and_kept_and_events_are_found_by_their_wo
 fn a_server_that_writes_to_the_journal_prints_no_link() {
     let lab = array("http-journal");
     let served = lab.command(&["serve", "data", "--json", "--http", "127.0.0.1:0", "--nbd", "127.0.0.1:0"]);
-    for (stream, has_link) in [("$(stat -Lc %d:%i /proc/$$/fd/1)", false), ("8:1234567", true)] {
+    let (output, errors) = ("$(stat -Lc %d:%i /proc/$$/fd/1)", "$(stat -Lc %d:%i /proc/$$/fd/2)");
+    for (stream, has_link) in [(output, false), (errors, false), ("8:1234567", true)] {
         let mut command = Command::new("sh");
         let script = format!("JOURNAL_STREAM={stream} exec \"$@\"");
         command.args(["-c", &script, "sh"]).arg(served.get_program()).args(served.get_args());

@@ -61,9 +61,10 @@ pub fn announcement(management: &Management) -> (String, Option<String>) {
     (management.url(), link)
 }
 
-/// Does the output go to the journal? `JOURNAL_STREAM` has device and inode of its stream (systemd.exec(5)).
+/// Does the output go to the journal? `JOURNAL_STREAM` has device and inode of its stream; if output and errors go there by two streams,
+/// those of the errors (systemd.exec(5)).
 fn is_journal() -> bool {
     let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
-    let output = std::fs::metadata("/proc/self/fd/1");
-    output.is_ok_and(|output| stream == format!("{}:{}", output.dev(), output.ino()))
+    let is_stream = |own: std::fs::Metadata| stream == format!("{}:{}", own.dev(), own.ino());
+    ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter().any(|path| std::fs::metadata(path).is_ok_and(is_stream))
 }
