@@ -185,6 +185,12 @@ pub enum AdminCommand {
         /// Which drive of it.
         drive: DriveId,
     },
+    /// A drive is not there any more. What uses it, a set or the journal, goes on without it, as after a command that it
+    /// answered with [`DriveError::Gone`](crate::events::DriveError::Gone). Said twice, it changes nothing.
+    Lose {
+        /// Which drive.
+        drive: DriveId,
+    },
     /// Take a faulty member or a spare out of the array.
     Remove {
         /// Which array.

@@ -32,7 +32,7 @@ impl FailReason {
             Self::FlushFailed => "a flush failed: data that it had acknowledged may be lost",
             Self::ErrorBudget => "too many media errors",
             Self::Protocol => "I/O error: unexpected reply, or the drive became smaller",
-            Self::NoSpace => "no space: its file system is full",
+            Self::NoSpace => "no space: its file system or thin pool is full",
             Self::ReadOnly => "it refuses writes",
             Self::BadBlockLogFull => "more of its sectors were lost than its bad-block log can hold",
         }

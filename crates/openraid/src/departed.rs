@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  vanished, absent --its drive is there again--> returned --again--> vanished ... RETURNS_MAX times in RETURNS_WINDOW
+//!  no room: the same, when its file system has room for all of it
 //!  faulty, order, unknown: stays out until an order adds it
 //! ```
 //!
@@ -27,6 +28,8 @@ pub enum Why {
     Absent,
     /// It returned.
     Returned,
+    /// It had no room: its file system, or the pool of its thin volume, was full.
+    NoRoom,
     /// It had errors.
     Faulty,
     /// A command failed it.
@@ -42,11 +45,11 @@ impl Why {
             FailReason::Replaced => None,
             FailReason::Administrator => Some(Self::Order),
             FailReason::Gone | FailReason::Timeout => Some(Self::Vanished),
+            FailReason::NoSpace => Some(Self::NoRoom),
             FailReason::WriteError
             | FailReason::FlushFailed
             | FailReason::ErrorBudget
             | FailReason::Protocol
-            | FailReason::NoSpace
             | FailReason::ReadOnly
             | FailReason::BadBlockLogFull => Some(Self::Faulty),
         }
@@ -95,13 +98,16 @@ impl Departed {
     pub fn stays_out(&self, now: u64) -> Option<String> {
         let recent = |at: &&u64| now.saturating_sub(**at) < RETURNS_WINDOW_SECONDS;
         match self.why {
+            Why::NoRoom if !crate::room::has_all(&self.member) => {
+                Some(format!("it had no room ({}): make room for all of it", self.reason))
+            }
             Why::Faulty => Some(format!("it failed: {}", self.reason)),
             Why::Order => Some("it was failed by a command".into()),
             Why::Unknown => Some("it was out already, and the reason is not known".into()),
-            Why::Vanished | Why::Absent if self.returns.iter().filter(recent).count() >= RETURNS_MAX => {
+            Why::Vanished | Why::Absent | Why::NoRoom if self.returns.iter().filter(recent).count() >= RETURNS_MAX => {
                 Some(format!("it came back {RETURNS_MAX} times within a day, and left again: look at its connection"))
             }
-            Why::Vanished | Why::Absent | Why::Returned => None,
+            Why::Vanished | Why::Absent | Why::NoRoom | Why::Returned => None,
         }
     }
 
@@ -126,10 +132,10 @@ pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
     list.push(fresh);
 }
 
-/// A member was added again automatically. The number of its returns is recorded.
-pub fn note_return(list: &mut [Departed], member: &str, now: u64) {
+/// A member was added again automatically, under this name. The number of its returns is recorded.
+pub fn note_return(list: &mut [Departed], member: &str, name: &str, now: u64) {
     if let Some(own) = list.iter_mut().find(|own| own.member == member) {
-        own.why = Why::Returned;
+        (own.why, own.member) = (Why::Returned, name.into());
         own.returns.push(now);
         let more = own.returns.len().saturating_sub(RETURNS_MAX);
         own.returns.drain(..more);
@@ -153,6 +159,7 @@ mod tests {
             (FailReason::FlushFailed, false),
             (FailReason::ErrorBudget, false),
             (FailReason::Protocol, false),
+            // The device "/d1" does not exist, and has no room.
             (FailReason::NoSpace, false),
             (FailReason::ReadOnly, false),
             (FailReason::BadBlockLogFull, false),
@@ -177,7 +184,7 @@ mod tests {
         for nth in 0..3 {
             note(&mut list, left(Why::Vanished, nth * 10));
             assert!(list[0].may_return(nth * 10 + 1), "time {nth}");
-            note_return(&mut list, "/d1", nth * 10 + 2);
+            note_return(&mut list, "/d1", "/d1", nth * 10 + 2);
             assert!(!list[0].may_return(nth * 10 + 3), "it is in");
         }
         note(&mut list, left(Why::Absent, 40));

@@ -40,6 +40,11 @@ pub fn short_of_room<'a>(members: impl Iterator<Item = &'a str>) -> Vec<String> 
         .collect()
 }
 
+/// Is there room for all of this member, so that it never needs more? Only known for a file.
+pub fn has_all(member: &str) -> bool {
+    std::fs::metadata(member).is_ok_and(|about| about.is_file()) && short_of_room([member].into_iter()).is_empty()
+}
+
 /// Nothing if this much free space is enough.
 fn shortage_text(sparse: &Sparse, mount: Option<&Path>, free: u64) -> Option<String> {
     let place = mount.map_or_else(|| "of these members".into(), |mount| format!("at {}", mount.display()));

@@ -308,6 +308,15 @@ impl IoEngine {
         u16::try_from(slot).ok().map(MemberSlot)
     }
 
+    /// Is the device of a member not there any more? See [`Member::is_gone`].
+    ///
+    /// # Panics
+    /// The member is not attached.
+    #[must_use]
+    pub fn is_gone(&self, slot: MemberSlot) -> bool {
+        self.attached(slot).member.is_gone()
+    }
+
     /// Detaches a member.
     ///
     /// # Errors

@@ -48,6 +48,7 @@ mod signals;
 mod table;
 mod takeover;
 mod threads;
+mod uevents;
 
 pub use buffer::{AlignedBuffer, METADATA_BYTES_MAX};
 pub use command::{DONE_PER_REAP_HINT, IN_FLIGHT_MAX, MEMBERS_MAX, TRANSFER_BYTES_MAX};
@@ -73,3 +74,4 @@ pub use process::give_way;
 pub use random::fill_random;
 pub use signals::{Signal, Signals};
 pub use takeover::{listen_patiently, LEAVING_TIME_MAX, TAKEN_TIME_MAX};
+pub use uevents::{DeviceEvents, DeviceNews};

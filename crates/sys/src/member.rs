@@ -17,7 +17,7 @@ use crate::command::IoError;
 use crate::errno::{check, check_size, Errno, Note};
 use crate::holders::{lock_owner, opener, process_text, LockKind};
 use crate::member_error::{MemberError, NotAMember};
-use crate::member_facts::{holder_of_device, holder_of_file, Facts, Sysfs};
+use crate::member_facts::{holder_of_device, holder_of_file, in_sysfs, Facts, Sysfs};
 use crate::process::is_ending;
 use openraid_units::{BlockSize, BlockSizeError, Bytes, DriveLba, Sectors};
 use std::fs::{File, Metadata, OpenOptions};
@@ -80,6 +80,8 @@ pub struct Member {
     usage: Use,
     facts: Facts,
     notes: Vec<Note>,
+    /// The folder of the device in sysfs, if the kernel showed one when it was opened.
+    in_sysfs: Option<PathBuf>,
     _claim: Option<Claim>,
 }
 
@@ -137,7 +139,20 @@ impl Member {
         }
         let mut notes = Vec::new();
         let facts = facts(&file, path, usage, &metadata, direct, &mut notes)?;
-        Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, _claim: claim })
+        let in_sysfs = match identity {
+            Identity::Block { device } => Some(in_sysfs(device)).filter(|place| place.exists()),
+            Identity::File { .. } => None,
+        };
+        Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, in_sysfs, _claim: claim })
+    }
+
+    /// Is the device not there any more? The kernel sets the capacity of a disk that was pulled to zero, and forgets its
+    /// number. A file is never gone while it is open.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        let is_device = matches!(self.identity, Identity::Block { .. });
+        let forgotten = || self.in_sysfs.as_ref().is_some_and(|place| !place.exists());
+        is_device && (!matches!(device_size(&self.file), Ok(1..)) || forgotten())
     }
 
     /// The facts about the member.

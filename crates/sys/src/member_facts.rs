@@ -80,6 +80,11 @@ impl DeviceNames {
     }
 }
 
+/// The link of sysfs to a block device.
+pub(crate) fn in_sysfs(device: u64) -> PathBuf {
+    format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device)).into()
+}
+
 /// The folders of sysfs for a block device and for its disk. Both are the same for a whole disk.
 pub(crate) struct Sysfs {
     own: PathBuf,
@@ -90,8 +95,7 @@ impl Sysfs {
     /// Finds the folders by device number. `None` if sysfs does not have the device (file systems without a device,
     /// sandboxes).
     pub(crate) fn of(device: u64) -> Option<Self> {
-        let link = format!("/sys/dev/block/{}:{}", libc::major(device), libc::minor(device));
-        let own = fs::canonicalize(link).ok()?;
+        let own = fs::canonicalize(in_sysfs(device)).ok()?;
         let is_partition = own.join("partition").exists();
         let disk = if is_partition { own.parent()?.to_path_buf() } else { own.clone() };
         Some(Self { own, disk })

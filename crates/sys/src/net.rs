@@ -536,7 +536,7 @@ fn listen(fd: &OwnedFd) -> Result<(), Errno> {
     check(unsafe { libc::listen(fd.as_raw_fd(), BACKLOG) }).map(drop)
 }
 
-fn set(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> Result<(), Errno> {
+pub(crate) fn set(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: libc::c_int) -> Result<(), Errno> {
     let len = socklen(size_of::<libc::c_int>());
     // SAFETY: reads one int.
     check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) }).map(drop)

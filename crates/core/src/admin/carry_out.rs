@@ -42,6 +42,7 @@ impl Controller {
             }
             AdminCommand::Fail { array, drive, unsynced } => self.admin_fail(array, drive, unsynced, actions),
             AdminCommand::Return { array, drive } => self.admin_return(array, drive, actions),
+            AdminCommand::Lose { drive } => self.admin_lose(drive, actions),
             AdminCommand::Remove { array, drive } => self.admin_remove(array, drive),
             AdminCommand::Add { array, member } => self.admin_add(array, member, actions),
             AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),

@@ -64,6 +64,22 @@ impl Controller {
         Ok(AdminOutcome::Done)
     }
 
+    /// A drive is gone, and no command has met that yet.
+    pub(super) fn admin_lose(&mut self, drive: DriveId, actions: &mut Actions) -> Result<AdminOutcome, AdminError> {
+        self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        // A drive belongs to one set at most. A set that failed keeps its last good state.
+        let uses = |(id, set): (SetId, &Set)| Some((id, set.member_by_drive(drive)?));
+        let member = self.sets.iter().filter(|(_, set)| !set.has_failed()).find_map(uses);
+        if let Some(member) = member {
+            self.sets.fail_member(member, FailReason::Gone, &mut Call::new(&mut self.base, actions));
+        }
+        let (journal, mut with) = self.journal_and_others(actions);
+        if let Some(number) = journal.device_of(drive) {
+            journal.drop_device(number, &mut with);
+        }
+        Ok(AdminOutcome::Done)
+    }
+
     pub(super) fn admin_remove(&mut self, array: ArrayId, drive: DriveId) -> Result<AdminOutcome, AdminError> {
         let id = self.arrays.set_of(&self.sets, array)?;
         let set = self.sets.get_mut(id);

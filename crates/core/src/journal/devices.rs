@@ -74,6 +74,11 @@ impl Journal {
         (first..self.devices.len()).find(|number| self.devices[*number].state.works())
     }
 
+    /// The number of the device on this drive.
+    pub(crate) fn device_of(&self, drive: DriveId) -> Option<usize> {
+        self.devices.iter().position(|device| device.drive == drive && device.state.is_claimed())
+    }
+
     /// The drives that belong to the journal.
     pub(super) fn claimed(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| device.state.is_claimed())

@@ -125,7 +125,13 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
         return Vec::new();
     }
     let now = openraid_sys::clock::wall_seconds();
-    let own = list.into_iter().flatten().filter(|own| own.why != Why::Returned && !has(model, &own.member));
+    // One that failed is still listed, and its drive may have been there all the time.
+    let is_out = |own: &&Departed| match own.why {
+        Why::Returned => false,
+        Why::Vanished | Why::Absent | Why::NoRoom => true,
+        Why::Faulty | Why::Order | Why::Unknown => !has(model, &own.member),
+    };
+    let own = list.into_iter().flatten().filter(is_out);
     let conditions = own.filter_map(|own| {
         let why = own.stays_out(now).or_else(|| {
             let is_never = served.readd == crate::kept::Readd::Never;
@@ -139,6 +145,8 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
             member: Some(own.member.clone()),
             next_step: Some(match model.health {
                 HealthWord::Failed => command("doctor", [&model.name]),
+                // While it is listed, no drive of this name can be added.
+                _ if has(model, &own.member) => command("remove", [&model.name, &own.member]),
                 _ => command("add", [&model.name, &own.member]),
             }),
             ..Condition::of_server(

@@ -1,11 +1,14 @@
 //! Drives that appear: members that vanished, spares of the configuration file, members of arrays that were not there.
 //!
-//! A thread checks the paths every [`LOOK_EVERY`], also those of drives that are served. That works for files, for devices
-//! without udev, and for names below `/dev/disk/by-id`. A drive is opened when its path appears, and again after
-//! [`RETRY_AFTER`] if it was not used. Only drives in the registry or the configuration are opened.
+//! A thread checks the paths every [`LOOK_EVERY`], also those of drives that are served, and at once if a
+//! [message](super::device_events) says that a device appeared. That works for files, for devices without udev, and for names
+//! below `/dev/disk/by-id`. A drive is opened when its path appears, and again after [`RETRY_AFTER`] if it was not used. Only
+//! drives in the registry or the configuration are opened. If a device appeared while a known member is not at its path, the
+//! other block devices are read, too: it may have another name now.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread;
@@ -15,6 +18,7 @@ use openraid_config::SpareFor;
 use openraid_core::admin::{AdminCommand, MemberState, MemberStatus};
 use openraid_format::{Superblock, Uuid};
 use openraid_runtime::member::{self, MemberSpec, ModelSpec, Place};
+use openraid_runtime::service::DriveView;
 use openraid_sys::Use;
 use openraid_units::ArrayId;
 
@@ -26,7 +30,7 @@ use super::view::Served;
 use super::{Access, Server};
 use crate::departed::{note_return, Departed};
 use crate::kept::Readd;
-use crate::members::{options, spec};
+use crate::members::{block_devices, open_some, options, spec};
 use crate::model::{ArrayModel, HealthWord};
 use openraid_status::EventName;
 
@@ -36,6 +40,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Interval of attempts to reach an address, with or without a server there.
 const ASK_AFTER: Duration = Duration::from_secs(30);
+
+/// Names of drives that stay over a reboot.
+const BY_ID: &str = "/dev/disk/by-id";
 
 /// A drive that is searched.
 #[derive(Debug)]
@@ -51,6 +58,10 @@ struct Plug {
 #[derive(Debug, Default)]
 pub(super) struct Plugs {
     looked: Option<Instant>,
+    /// The last search for drives that are gone.
+    pub(super) swept: Option<Instant>,
+    /// Has a device appeared since the last search?
+    has_new: bool,
     all: BTreeMap<String, Plug>,
 }
 
@@ -63,6 +74,12 @@ impl Plugs {
     /// Why the last attempt to use a drive failed.
     pub(super) fn refused(&self, member: &str) -> Option<String> {
         self.all.get(member).and_then(|plug| plug.refused.clone())
+    }
+
+    /// A device appeared: the next search comes at once, and tries all drives.
+    pub(super) fn try_all_again(&mut self) {
+        (self.looked, self.has_new) = (None, true);
+        self.all.values_mut().for_each(|plug| plug.tried = None);
     }
 
     /// Note the presence of a drive. Should it be tried?
@@ -95,6 +112,22 @@ pub(super) fn is_at_path(spec: &MemberSpec) -> bool {
     }
 }
 
+/// Is this the device of an attached drive?
+fn is_same_device(view: &DriveView, spec: &MemberSpec) -> bool {
+    let Place::Path(path) = &spec.place else { return false };
+    view.names.identity.is_some_and(|identity| identity.displaced_from(path).is_none())
+}
+
+/// The name of a device below `/dev/disk/by-id`, which it keeps wherever it is connected; its own if it has none.
+fn lasting_name(own: &MemberSpec) -> MemberSpec {
+    let Place::Path(path) = &own.place else { return own.clone() };
+    let mut links: Vec<PathBuf> = fs::read_dir(BY_ID).into_iter().flatten().flatten().map(|link| link.path()).collect();
+    links.sort();
+    let leads_there = |link: &PathBuf| fs::canonicalize(link).is_ok_and(|to| to == *path);
+    let found = links.iter().find(|link| leads_there(link)).and_then(|link| spec(link.to_str()?).ok());
+    found.unwrap_or_else(|| own.clone())
+}
+
 impl Server {
     /// Search for missing drives in another thread, if it is due.
     pub fn begin_looking_for_drives(self: &Arc<Self>) {
@@ -105,6 +138,7 @@ impl Server {
         self.state().plugs.looked = Some(Instant::now());
         let server = Arc::clone(self);
         let look = move || {
+            server.sweep_for_lost();
             server.look_at_paths();
             if server.access == Access::ReadWrite {
                 let news = server.look_for_drives();
@@ -120,6 +154,7 @@ impl Server {
     fn look_for_drives(&self) -> Vec<News> {
         let mut news = Vec::new();
         let Ok(arrays) = self.arrays() else { return news };
+        let others = std::mem::take(&mut self.state().plugs.has_new);
         for array in &arrays {
             let Ok(served) = self.find(&array.name) else { continue };
             if array.health == HealthWord::Failed {
@@ -128,6 +163,9 @@ impl Server {
                 continue;
             }
             news.extend(self.look_for_members(array, &served));
+            if others {
+                news.extend(self.look_for_renamed(&served));
+            }
             self.look_for_spares(array, &served);
         }
         news.extend(self.look_for_arrays());
@@ -173,14 +211,48 @@ impl Server {
                 self.state().plugs.note(&own.member, came.as_ref().err().cloned());
             }
             if came == Ok(true) {
-                self.note(&served.name);
-                self.change_departed(served, |list| note_return(list, &own.member, now));
-                let text = format!(
-                    "{}: {} has returned and is a member again; the data that it missed is written to it",
-                    served.name, own.member
-                );
-                let array = Some(served.name.clone());
-                news.push(News { array, member: Some(own.member.clone()), ..plain(EventName::MemberReturned, text) });
+                news.push(self.returned(served, own, &own.member));
+            }
+        }
+        news
+    }
+
+    /// A member is in again, under this name.
+    fn returned(&self, served: &Served, own: &Departed, name: &str) -> News {
+        self.note(&served.name);
+        let now = openraid_sys::clock::wall_seconds();
+        self.change_departed(served, |list| note_return(list, &own.member, name, now));
+        let known_as = if name == own.member { String::new() } else { format!(" (it was {})", own.member) };
+        let text = format!(
+            "{}: {name}{known_as} has returned and is a member again; the data that it missed is written to it",
+            served.name
+        );
+        News { array: Some(served.name.clone()), member: Some(name.into()), ..plain(EventName::MemberReturned, text) }
+    }
+
+    /// Members that vanished and are not at their paths: a device that came has another name if it is connected elsewhere.
+    fn look_for_renamed(&self, served: &Served) -> Vec<News> {
+        let list = served.uuid().and_then(|uuid| self.state().departed.get(&uuid).cloned()).unwrap_or_default();
+        let now = openraid_sys::clock::wall_seconds();
+        let is_wanted = |own: &&Departed| own.device.is_some() && own.may_return(now);
+        let wanted: Vec<&Departed> = list.iter().filter(is_wanted).collect();
+        let mut news = Vec::new();
+        if wanted.is_empty() || served.readd == Readd::Never {
+            return news;
+        }
+        // An error means that the service is ending.
+        let drives = self.status().map(|status| status.drives).unwrap_or_default();
+        let mut specs = block_devices();
+        specs.retain(|spec| !drives.iter().any(|view| is_same_device(view, spec)));
+        // The devices are open only while they are read.
+        let probed: Vec<_> = open_some(&specs, options(Use::Examine)).0.into_iter().map(|(_, probed)| probed).collect();
+        for probed in probed {
+            let Some(superblock) = &probed.look.superblock else { continue };
+            let device = superblock.device_uuid.to_string();
+            let Some(own) = wanted.iter().find(|own| own.device.as_ref() == Some(&device)) else { continue };
+            let spec = lasting_name(&probed.spec);
+            if self.take_back(served, own, &spec) == Ok(true) {
+                news.push(self.returned(served, own, &spec.text));
             }
         }
         news
@@ -191,7 +263,11 @@ impl Server {
         // No lock is held here: a drive may take seconds to answer.
         let looked = member::open_and_probe(spec, options(Use::Examine)).map_err(|error| error.to_string())?.1;
         let Some(superblock) = looked.look.superblock else {
-            return Err("another drive is in its place: it has no superblock of the array".into());
+            return Err(match looked.look.superblock_error {
+                // A drive that is smaller than before, for example.
+                Some((_, error)) => format!("the drive in its place is not as it was: {error}"),
+                None => "another drive is in its place: it has no superblock of the array".into(),
+            });
         };
         let device = superblock.device_uuid.to_string();
         if own.device.as_ref().is_some_and(|known| *known != device) {
@@ -204,7 +280,7 @@ impl Server {
         if !self.let_go(served, set, &own.member, superblock.device_uuid)? {
             return Ok(false);
         }
-        match self.join(served, set, &own.member, Consent { overwrite: false, split: false }) {
+        match self.join(served, set, &spec.text, Consent { overwrite: false, split: false }) {
             Ok(Joining::Joined(_)) => Ok(true),
             Ok(Joining::Confirm { text }) => Err(text),
             Err(failure) => Err(failure.text),

@@ -6,6 +6,7 @@ mod certificates;
 pub mod checks;
 mod departed;
 pub mod desired;
+mod device_events;
 mod displaced;
 mod drive_cache;
 mod hotplug;
@@ -37,7 +38,7 @@ pub mod web;
 
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -92,6 +93,10 @@ pub struct Server {
     giving: AtomicBool,
     /// Does a search for drives run?
     looking: AtomicBool,
+    /// Do messages about devices arrive?
+    hears_devices: AtomicBool,
+    /// Number of them.
+    heard_devices: AtomicU64,
     /// Does the care for drives run?
     caring: AtomicBool,
     /// Does a patrol read run?
@@ -254,6 +259,8 @@ impl Server {
             chosen,
             giving: AtomicBool::new(false),
             looking: AtomicBool::new(false),
+            hears_devices: AtomicBool::new(false),
+            heard_devices: AtomicU64::new(0),
             caring: AtomicBool::new(false),
             patrolling: AtomicBool::new(false),
             alarms,

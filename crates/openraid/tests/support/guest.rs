@@ -1,11 +1,11 @@
 //! A test that needs more rights than this user has runs once more, as root of a Linux guest.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::console::{guest_program, installed};
 use super::{missing, say};
@@ -75,6 +75,71 @@ impl Loop {
 impl Drop for Loop {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["-d", &self.0]).output();
+    }
+}
+
+/// SCSI disks of the kernel's test driver, in the guest: each on an adapter of its own, from which it can be pulled.
+pub struct Disks {
+    /// Folder of each adapter in sysfs.
+    hosts: Vec<PathBuf>,
+}
+
+impl Disks {
+    /// Disks of 16 MiB.
+    #[track_caller]
+    pub fn new(count: usize) -> Self {
+        let folder = format!("/usr/lib/uml/modules/{}/kernel", tool("uname -r"));
+        for module in [
+            "lib/crc64",
+            "crypto/crc64_rocksoft_generic",
+            "lib/crc64-rocksoft",
+            "block/t10-pi",
+            "drivers/scsi/scsi_common",
+            "drivers/scsi/scsi_mod",
+            "drivers/scsi/sd_mod",
+        ] {
+            tool(&format!("insmod {folder}/{module}.ko"));
+        }
+        let options = format!("add_host={count} per_host_store=1 dev_size_mb=16");
+        tool(&format!("insmod {folder}/drivers/scsi/scsi_debug.ko {options}"));
+        let hosts = (0..count).map(|host| PathBuf::from(format!("/sys/class/scsi_host/host{host}"))).collect();
+        let disks = Self { hosts };
+        (0..count).for_each(|nth| _ = disks.node(nth));
+        disks
+    }
+
+    /// The node of a disk, which has another name each time that it is put in. Waits for it.
+    #[track_caller]
+    pub fn node(&self, nth: usize) -> String {
+        let until = Instant::now() + Duration::from_secs(60);
+        loop {
+            let path =
+                self.block(nth).and_then(|folder| fs::read_dir(folder).ok()?.next()?.ok()).map(|own| own.file_name());
+            if let Some(node) = path.map(|name| PathBuf::from("/dev").join(name)).filter(|node| node.exists()) {
+                return node.display().to_string();
+            }
+            assert!(Instant::now() < until, "disk {nth} is not there");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn block(&self, nth: usize) -> Option<PathBuf> {
+        let device = self.hosts[nth].join("device").join(format!("target{nth}:0:0/{nth}:0:0:0/block"));
+        device.exists().then_some(device)
+    }
+
+    /// Pull a disk.
+    #[track_caller]
+    pub fn pull(&self, nth: usize) {
+        let device = self.block(nth).expect("it is there");
+        fs::write(device.parent().expect("a device").join("delete"), "1").expect("root");
+    }
+
+    /// Put it in again, with what it held. Returns its node.
+    #[track_caller]
+    pub fn put(&self, nth: usize) -> String {
+        fs::write(self.hosts[nth].join("scan"), "- - -").expect("root");
+        self.node(nth)
     }
 }
 

@@ -48,10 +48,11 @@ pub struct Asked {
     pub lba: DriveLba,
 }
 
-/// An error of the kernel as an error of a drive.
+/// An error of the kernel as an error of a drive. `is_gone` says whether the device is not there any more: the kernel has many
+/// words for that, "no space left" among them, because a disk that was pulled has no sectors.
 #[must_use]
-pub fn drive_error(error: IoError, asked: Asked) -> DriveError {
-    let fault = error.fault();
+pub fn drive_error(error: IoError, asked: Asked, is_gone: bool) -> DriveError {
+    let fault = if is_gone { FaultKind::Gone } else { error.fault() };
     let advice = matches!(asked.op, DriveOp::Discard | DriveOp::WriteZeroes { .. });
     match fault {
         FaultKind::Gone => DriveError::Gone,
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn errors_of_the_kernel_mean_what_the_engine_can_act_on() {
         let lba = DriveLba(7);
-        let of = |number, op| drive_error(IoError::Os(Errno(number)), Asked { op, lba });
+        let of = |number, op| drive_error(IoError::Os(Errno(number)), Asked { op, lba }, false);
         const EIO: i32 = 5;
         const ENXIO: i32 = 6;
         const ENODEV: i32 = 19;
@@ -94,7 +95,12 @@ mod tests {
         assert_eq!(of(EOPNOTSUPP, DriveOp::Discard), DriveError::Unsupported);
         assert_eq!(of(EINVAL, DriveOp::WriteZeroes { may_discard: false }), DriveError::Unsupported);
         assert_eq!(of(EINVAL, DriveOp::Read), DriveError::Protocol);
-        let short = drive_error(IoError::Truncated { done: 512 }, Asked { op: DriveOp::Read, lba });
-        assert_eq!(short, DriveError::Protocol);
+        let short = |is_gone| drive_error(IoError::Truncated { done: 512 }, Asked { op: DriveOp::Read, lba }, is_gone);
+        assert_eq!([false, true].map(short), [DriveError::Protocol, DriveError::Gone]);
+        // A disk that was pulled has no sectors, and the kernel's word for a write there is "no space".
+        for (number, op) in [(ENOSPC, DriveOp::Write { fua: true }), (EIO, DriveOp::Read), (EIO, DriveOp::Flush)] {
+            let error = drive_error(IoError::Os(Errno(number)), Asked { op, lba }, true);
+            assert_eq!(error, DriveError::Gone, "{number} {op:?}");
+        }
     }
 }

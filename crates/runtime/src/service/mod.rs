@@ -243,6 +243,14 @@ impl ServiceHandle {
         Ok(self.order(|answer| Order::Detach(drive, answer))??)
     }
 
+    /// Look which devices are not there any more, and tell the engine. Returns the drives that were not known to be gone.
+    ///
+    /// # Errors
+    /// The service has ended.
+    pub fn look_for_lost(&self) -> Result<Vec<DriveId>, ServiceError> {
+        self.order(Order::LookForLost)
+    }
+
     /// Give the engine a command and wait for its answer.
     ///
     /// # Errors

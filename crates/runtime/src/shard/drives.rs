@@ -37,6 +37,8 @@ struct Drive {
     way: Way,
     /// All writes go here.
     overlay: Option<Overlay>,
+    /// Its device was found gone, and the engine knows.
+    is_lost: bool,
 }
 
 /// A drive in the status.
@@ -193,7 +195,7 @@ impl Drives {
             }
         };
         self.has_overlays |= overlay.is_some();
-        self.table[drive.index()] = Some(Drive { spec, info, notes, names, way, overlay });
+        self.table[drive.index()] = Some(Drive { spec, info, notes, names, way, overlay, is_lost: false });
         self.next = (drive.index() + 1) % count;
         Ok((drive, info))
     }
@@ -224,6 +226,25 @@ impl Drives {
     fn let_file_go(&mut self, drive: DriveId, slot: MemberSlot) {
         let left = self.engine.detach(slot);
         assert!(left.is_ok(), "bug: drive {drive} was detached with commands outstanding: {left:?}");
+    }
+
+    /// Is the device of a drive not there any more? Never for a file, memory, or a remote member.
+    fn is_gone(&self, drive: DriveId) -> bool {
+        match self.table[drive.index()].as_ref().map(|entry| &entry.way) {
+            Some(Way::Disk(slot)) => self.engine.is_gone(*slot),
+            Some(Way::Ram(_) | Way::Remote(_) | Way::Paced(_)) | None => false,
+        }
+    }
+
+    /// Drives whose devices are gone since the last call.
+    pub fn take_lost(&mut self) -> Vec<DriveId> {
+        let numbers = (0..).map(DriveId).take(self.table.len());
+        let fresh = |drive: &DriveId| self.table[drive.index()].as_ref().is_some_and(|own| !own.is_lost);
+        let lost: Vec<DriveId> = numbers.filter(fresh).filter(|drive| self.is_gone(*drive)).collect();
+        for drive in &lost {
+            self.table[drive.index()].as_mut().expect("just seen").is_lost = true;
+        }
+        lost
     }
 
     /// All drives for the status.
@@ -346,13 +367,14 @@ impl Drives {
                 }
                 Err(error) => {
                     let asked = self.asked[tag.index() as usize].expect("every command is noted");
-                    if error.fault() == FaultKind::Busy && matches!(asked.data, Data::Frames(_)) {
+                    let is_gone = self.is_gone(asked.drive);
+                    if error.fault() == FaultKind::Busy && !is_gone && matches!(asked.data, Data::Frames(_)) {
                         // The drive is not at fault: the kernel lacked a resource for a moment.
                         self.backlog.push_back((asked, Vec::new()));
                         self.retry_at.get_or_insert(now + BUSY_PAUSE);
                         continue;
                     }
-                    Err(member::drive_error(error, Asked { op: asked.op, lba: asked.lba }))
+                    Err(member::drive_error(error, Asked { op: asked.op, lba: asked.lba }, is_gone))
                 }
             };
             if !self.pace_answer(tag, result, now) {

@@ -24,6 +24,8 @@ pub(super) enum Waiting {
     Attach(DriveId, Answer<Result<DriveId, OrderError>>),
     /// A caller, for the drive to be detached.
     Detach(DriveId, Answer<Result<(), OrderError>>),
+    /// No caller: the driver itself told the engine of a drive that is gone.
+    Lost,
     /// The stopping service.
     Stop(ArrayId),
     /// The stopping service waits for its journal. Closed or not, the journal was its last step.
@@ -43,6 +45,11 @@ impl Shard {
             Order::Attach(member, answer) => self.attach(*member, answer),
             Order::Detach(drive, answer) => {
                 self.ask(AdminCommand::DetachDrive { drive }, Waiting::Detach(drive, answer));
+            }
+            Order::LookForLost(answer) => {
+                let lost = self.drives.take_lost();
+                lost.iter().for_each(|drive| self.ask(AdminCommand::Lose { drive: *drive }, Waiting::Lost));
+                let _ = answer.send(lost);
             }
             Order::Admin(command, answer) => self.ask(*command, Waiting::Caller(answer)),
             Order::Request(array, request, answer) => self.own_request(array, request, answer),
@@ -115,6 +122,7 @@ impl Shard {
                 }
                 let _ = answer.send(reply.result.map(drop).map_err(OrderError::Refused));
             }
+            Waiting::Lost => {}
             Waiting::Stop(array) => self.on_array_stopped(array, reply.result),
             Waiting::StopJournal => self.ended = true,
         }

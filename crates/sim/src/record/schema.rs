@@ -207,6 +207,7 @@ choice!(AdminCommand {
     21 => CountHosts { array },
     22 => Rename { array, name },
     23 => Return { array, drive },
+    24 => Lose { drive },
 });
 choice!(JournalRecord {
     1 => Data { array, set_lba, sectors, payload_at },

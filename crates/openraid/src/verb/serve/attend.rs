@@ -85,6 +85,7 @@ impl Attendance<'_> {
         let mut status = String::new();
         let mut lost = Lost::default();
         let mut unnamed = Unnamed::default();
+        self.server.begin_following_devices();
         loop {
             for event in unnamed.take(|array| self.server.name_of(array).is_some()) {
                 self.print_event(&event, &mut lost);

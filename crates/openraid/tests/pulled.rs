@@ -1,0 +1,197 @@
+//! Drives that are pulled out of a running machine, and put in again: SCSI disks of the kernel's test driver, and network block
+//! devices, in a Linux guest.
+
+mod support;
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::guest::{is_inside, rerun, tool, Disks, Loop};
+use support::load::Load;
+use support::{Lab, Server};
+
+/// What the server prints if only its slow search finds that a drive is gone.
+const BY_SEARCH: &str = "no message about it arrived";
+
+/// A server of the configuration file, whose warnings go to a file.
+fn serve(lab: &Lab) -> Server {
+    let mut command = lab.command(&["serve", "--json", "--config", "openraid.toml"]);
+    command.stderr(File::options().create(true).append(true).open(lab.path("warnings")).expect("room"));
+    Server::started(&mut command).expect("ready")
+}
+
+fn warnings(lab: &Lab) -> String {
+    fs::read_to_string(lab.path("warnings")).expect("it is there")
+}
+
+/// A RAID 5 of the first three disks, which is served.
+fn array(lab: &Lab, disks: &Disks) -> Server {
+    let nodes: Vec<String> = (0..3).map(|nth| disks.node(nth)).collect();
+    let made = format!("create data --level 5 --chunk 64K --assume-clean --bitmap internal {}", nodes.join(" "));
+    lab.line(&made).expect(0);
+    lab.configure("");
+    serve(lab)
+}
+
+fn wait_for_health(lab: &Lab, health: &str) -> Value {
+    lab.wait_for("data", |array| array["health"] == health && array["task"].is_null())
+}
+
+/// The texts of the news with this event.
+fn texts(lines: &[Value], event: &str) -> Vec<String> {
+    let own = lines.iter().filter(|line| line["news"]["event"] == event);
+    own.map(|line| line["news"]["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[test]
+fn a_disk_that_is_pulled_is_failed_without_a_request_and_comes_back_under_another_name() {
+    const TEST: &str = "a_disk_that_is_pulled_is_failed_without_a_request_and_comes_back_under_another_name";
+    if !is_inside() {
+        return rerun(TEST, "disks have to be pulled");
+    }
+    let (lab, disks) = (Lab::new("pulled"), Disks::new(3));
+    let mut server = array(&lab, &disks);
+    // A message that a drive is gone, although it is there, is no reason to fail it.
+    let name = disks.node(0).replace("/dev/", "/sys/block/");
+    ["remove", "change"].iter().for_each(|word| fs::write(Path::new(&name).join("uevent"), word).expect("root"));
+    for (turn, nth) in [(1, 1), (2, 1), (3, 0)] {
+        let before = disks.node(nth);
+        disks.pull(nth);
+        server.wait_for_news("Fail", turn);
+        assert_eq!(lab.show("data")["health"], "degraded", "turn {turn}");
+        let node = disks.put(nth);
+        assert_ne!(before, node, "the server has the old device open, so its name is not free");
+        server.wait_for_news("MemberReturned", turn);
+        let shown = wait_for_health(&lab, "optimal");
+        assert_eq!(shown["members"][nth]["member"], node, "turn {turn}");
+    }
+    // Under load the same, whatever error a request meets.
+    let load = Load::start(&lab.path("nbd.sock"), "data", 16 << 20);
+    let before = disks.node(2);
+    disks.pull(2);
+    server.wait_for_news("Fail", 4);
+    disks.put(2);
+    server.wait_for_news("MemberReturned", 4);
+    load.stop();
+    wait_for_health(&lab, "optimal");
+    lab.line("check data --follow").expect(0);
+    let lines = server.stop();
+    let failures = texts(&lines, "Fail");
+    assert!(failures.iter().all(|text| text.contains("failed (it vanished)")), "{failures:?}");
+    let returned = texts(&lines, "MemberReturned");
+    assert!(returned[3].contains(&format!(" (it was {before}) has returned")), "{returned:?}");
+    assert!(!warnings(&lab).contains(BY_SEARCH), "{}", warnings(&lab));
+    // The names by which it is known now are those of the next start.
+    let server = serve(&lab);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+#[test]
+fn a_spare_and_a_journal_that_are_pulled_are_noticed_and_a_spare_takes_over() {
+    const TEST: &str = "a_spare_and_a_journal_that_are_pulled_are_noticed_and_a_spare_takes_over";
+    if !is_inside() {
+        return rerun(TEST, "disks have to be pulled");
+    }
+    let (lab, disks) = (Lab::new("pulled-spares"), Disks::new(6));
+    let journal = disks.node(5);
+    lab.line(&format!("journal create {journal}")).expect(0);
+    lab.configure(&format!("journal = [{journal:?}]\n"));
+    let nodes: Vec<String> = (0..3).map(|nth| disks.node(nth)).collect();
+    let spares = [disks.node(3), disks.node(4)];
+    let made = format!(
+        "create data --level 5 --chunk 64K --assume-clean {} --spare {} --spare {}",
+        nodes.join(" "),
+        spares[0],
+        spares[1]
+    );
+    lab.line(&made).expect(0);
+    let mut server = serve(&lab);
+    disks.pull(5);
+    server.wait_for_news("JournalLost", 1);
+    disks.pull(3);
+    server.wait_for_news("FailSpare", 1);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    disks.pull(0);
+    server.wait_for_news("Fail", 1);
+    let shown = wait_for_health(&lab, "optimal");
+    assert_eq!(shown["members"][0]["member"], spares[1]);
+    // Both come back, as spares.
+    let back = [disks.put(0), disks.put(3)];
+    server.wait_for_news("MemberReturned", 2);
+    let shown = wait_for_health(&lab, "optimal");
+    let members = shown["members"].as_array().expect("a list");
+    let mut found: Vec<&str> =
+        members.iter().filter(|own| own["state"] == "spare").filter_map(|own| own["member"].as_str()).collect();
+    found.sort_unstable();
+    let mut wanted = back.each_ref().map(String::as_str);
+    wanted.sort_unstable();
+    assert_eq!(found, wanted);
+    server.stop();
+    assert!(!warnings(&lab).contains(BY_SEARCH), "{}", warnings(&lab));
+}
+
+/// The text of the alarm that a member stays out.
+fn staying_out(lab: &Lab, words: &str) -> Value {
+    let is_it =
+        |own: &Value| own["event"] == "MemberStaysOut" && own["text"].as_str().is_some_and(|t| t.contains(words));
+    let until = Instant::now() + Duration::from_secs(120);
+    loop {
+        let all = lab.show("data")["alarms"].clone();
+        if let Some(own) = all.as_array().expect("a list").iter().find(|own| is_it(own)) {
+            return own.clone();
+        }
+        assert!(Instant::now() < until, "not {words}: {all:#}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn what_comes_instead_of_a_pulled_disk_is_not_taken_for_it() {
+    const TEST: &str = "what_comes_instead_of_a_pulled_disk_is_not_taken_for_it";
+    if !is_inside() {
+        return rerun(TEST, "disks have to be pulled");
+    }
+    let (lab, disks) = (Lab::new("pulled-other"), Disks::new(4));
+    // As udev does it: a name by the serial number leads to whatever disk has that number.
+    let by_serial = lab.path("SER1");
+    symlink(disks.node(1), &by_serial).expect("room");
+    let nodes = [disks.node(0), by_serial.display().to_string(), disks.node(2)];
+    let made = format!("create data --level 5 --chunk 64K --assume-clean --bitmap internal {}", nodes.join(" "));
+    lab.line(&made).expect(0);
+    lab.configure("");
+    let mut server = serve(&lab);
+    // Content of the disk for later: its first 12 of 16 MiB.
+    let (small, copy) = (lab.path("small"), disks.node(1));
+    tool(&format!("dd if={copy} of={} bs=1M count=12 iflag=direct status=none", small.display()));
+    disks.pull(1);
+    server.wait_for_news("Fail", 1);
+    // Another disk with the same serial number.
+    let lead_to = |place: &str| {
+        fs::remove_file(&by_serial).and_then(|()| symlink(place, &by_serial)).expect("room");
+    };
+    let other = disks.node(3);
+    let before = fs::read(&other).expect("it is there");
+    lead_to(&other);
+    let alarm = staying_out(&lab, "another drive is in its place");
+    assert_eq!(alarm["next_step"], format!("openraid remove data {}", by_serial.display()));
+    assert!(before == fs::read(&other).expect("it is there"), "nothing is written to it");
+    // The same content on less room.
+    let smaller = Loop::over(&small);
+    lead_to(&smaller.0);
+    // As udev does when its names are made.
+    let sysfs = smaller.0.replace("/dev/", "/sys/block/");
+    fs::write(Path::new(&sysfs).join("uevent"), "add").expect("root");
+    staying_out(&lab, "the drive is smaller than it was");
+    assert_eq!(lab.show("data")["health"], "degraded");
+    // The disk itself is known under any name, whatever the old one leads to.
+    let node = disks.put(1);
+    server.wait_for_news("MemberReturned", 1);
+    assert_eq!(wait_for_health(&lab, "optimal")["members"][1]["member"], node);
+    lab.line("check data --follow").expect(0);
+    server.stop();
+    assert!(!warnings(&lab).contains(BY_SEARCH), "{}", warnings(&lab));
+}
