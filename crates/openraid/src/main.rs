@@ -47,6 +47,7 @@ mod sets;
 mod settings;
 mod story;
 mod swarm;
+mod taken_by_md;
 mod trial;
 mod verb;
 mod wiping;

@@ -14,6 +14,7 @@ use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::exit::{Exit, Failure, Obstacle};
 use crate::registry::{Entry, Registry};
+use crate::taken_by_md;
 
 /// The word for a slot without a member.
 pub const MISSING: &str = "missing";
@@ -207,6 +208,12 @@ pub fn protected(
 /// A member that is missing at its path was moved in most cases.
 fn not_opened(error: OpenError) -> Failure {
     let is_missing = matches!(error, OpenError::Local(MemberError::Missing { .. }));
+    let of_md = match &error {
+        OpenError::Local(MemberError::HeldByKernel { path, .. } | MemberError::Busy { path, .. }) => {
+            path.to_str().and_then(taken_by_md::advice)
+        }
+        _ => None,
+    };
     let obstacle = match &error {
         error if error.is_in_use() => Obstacle::InUse,
         OpenError::Local(MemberError::ReadOnly { .. } | MemberError::Denied { .. })
@@ -214,6 +221,9 @@ fn not_opened(error: OpenError) -> Failure {
         _ => Obstacle::Other,
     };
     let failure = Failure { obstacle, ..Failure::from(error) };
+    if let Some(text) = of_md {
+        return Failure { text, ..failure };
+    }
     if is_missing {
         let text = failure.text
             + "; if it was moved, `openraid scan DIR` finds it, and `openraid assemble` remembers its new path";

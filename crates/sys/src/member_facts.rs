@@ -101,6 +101,10 @@ impl Sysfs {
         Some(Self { own, disk })
     }
 
+    pub(crate) fn own(&self) -> &Path {
+        &self.own
+    }
+
     pub(crate) fn disk(&self) -> &Path {
         &self.disk
     }

@@ -37,9 +37,11 @@ pub(super) struct Troubles {
 }
 
 impl Troubles {
-    /// An array is served: the reason why it could not be started before is over.
-    pub(super) fn array_started(&mut self, name: &str) {
-        self.start.retain(|why| !why.starts_with(&format!("array {name}: ")));
+    /// An array is served: the reasons why it, or one of its members, could not be started before are over.
+    pub(super) fn array_started(&mut self, name: &str, members: &[String]) {
+        let own = [format!("array {name}: "), format!("{name}: ")].into_iter();
+        let own: Vec<String> = own.chain(members.iter().map(|member| format!("{member}: "))).collect();
+        self.start.retain(|why| !own.iter().any(|start| why.starts_with(start)));
     }
 
     /// Why the array of this name could not be started.

@@ -198,7 +198,7 @@ impl Server {
         }
         for name in &taken.served {
             self.note(name);
-            self.state().troubles.array_started(name);
+            self.state().troubles.array_started(name, members);
         }
         let mut lines = vec![format!("served now: {}", taken.served.join(", "))];
         lines.extend(taken.left_out.iter().map(ToString::to_string));

@@ -6,6 +6,7 @@ use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMemb
 use openraid_runtime::service::{AssembleRequest, Nesting, StartError, StartedArray};
 use openraid_units::ArrayId;
 
+use super::news::plain;
 use super::view::Served;
 use super::{recovery, Access, Server};
 use crate::exit::Failure;
@@ -17,7 +18,9 @@ use crate::output;
 use crate::output::members::{left_out, LeftOut};
 use crate::registry::Entry;
 use crate::sets;
+use crate::taken_by_md;
 use crate::trial;
+use openraid_status::EventName;
 
 /// The result for some members.
 #[derive(Debug, Default)]
@@ -68,8 +71,15 @@ pub struct Taking {
 }
 
 impl Server {
-    /// Lock the arrays of these members, and open the members.
+    /// Lock the arrays of these members, and open the members. A server that may write first ends arrays of the kernel's md that
+    /// have them, if md has changed nothing.
     pub fn open_for_start(&self, specs: &[MemberSpec], open: OpenOptions) -> Opening {
+        if self.access == Access::ReadWrite && self.stays {
+            let known: Vec<String> =
+                self.registry.entries_if_readable().into_iter().filter_map(|own| own.uuid).collect();
+            let taken = taken_by_md::take_back(specs, |uuid| known.contains(&uuid.to_string()));
+            self.add_news(taken.into_iter().map(|text| plain(EventName::Recovered, text)).collect());
+        }
         holding::open_for_start(specs, open, &mut self.locks(), &self.registry)
     }
 

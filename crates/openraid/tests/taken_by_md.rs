@@ -1,0 +1,110 @@
+//! The kernel's md driver has the members of an array when the service starts, as after a boot whose initramfs gave them to
+//! md: taken back if md has changed nothing, otherwise the message says what to do.
+
+mod support;
+
+use std::fs::{self, File};
+
+use serde_json::Value;
+use support::guest::{is_inside, rerun, tool, Loop};
+use support::Lab;
+
+const MD: &str = "/dev/md9";
+
+/// What the rules of udev do at boot.
+fn give_to_md(members: &[Loop]) {
+    fs::write("/sys/module/md_mod/parameters/start_ro", "1").expect("root");
+    let nodes: Vec<&str> = members.iter().map(|own| own.0.as_str()).collect();
+    tool(&format!("mdadm --assemble {MD} {}", nodes.join(" ")));
+}
+
+fn md_state() -> String {
+    fs::read_to_string("/sys/block/md9/md/array_state").map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
+/// The texts of the alarms about the start that hold now.
+fn alarms(lab: &Lab) -> Vec<String> {
+    let all = lab.line("alarms --json").json()["alarms"].clone();
+    let of_start = |event: &Value| ["StartProblem", "DeviceDisappeared"].iter().any(|own| event == own);
+    let is_open = |own: &&Value| own["until_seconds"].is_null() && of_start(&own["event"]);
+    let open = all.as_array().expect("a list").iter().filter(is_open);
+    open.map(|own| own["text"].as_str().expect("a text").to_owned()).collect()
+}
+
+/// Wait for the array, which the service starts by itself, and for the end of the alarms of the start.
+fn wait_until_served(lab: &Lab) {
+    lab.wait_for("data", |array| array["health"] == "optimal" && alarms(lab).is_empty());
+}
+
+#[test]
+fn members_that_md_has_are_taken_back_if_it_changed_nothing() {
+    const TEST: &str = "members_that_md_has_are_taken_back_if_it_changed_nothing";
+    if !is_inside() {
+        return rerun(TEST, "the kernel's md has to run");
+    }
+    let lab = Lab::new("taken");
+    lab.drives(&["a", "b", "c"], 16);
+    let members = ["a", "b", "c"].map(|name| Loop::over(&lab.path(name)));
+    let nodes = members.iter().map(|own| own.0.as_str()).collect::<Vec<_>>().join(" ");
+    lab.line(&format!("create data --level 5 --chunk 64K --assume-clean {nodes}")).expect(0);
+    lab.configure("");
+    // Complete, and with a member that is not there yet.
+    for lacks in [0, 1] {
+        if lacks == 0 {
+            give_to_md(&members);
+            assert_eq!(md_state(), "read-auto");
+        } else {
+            tool(&format!("mdadm --incremental {}", members[0].0));
+        }
+        let mut server = lab.serve_configured();
+        wait_until_served(&lab);
+        server.wait_for_news("Recovered", 1);
+        assert_eq!(md_state(), "");
+        let lines = server.stop();
+        let told = lines.iter().filter(|line| line["news"]["event"] == "Recovered");
+        let told: Vec<&str> = told.filter_map(|line| line["news"]["text"].as_str()).collect();
+        assert!(told[0].starts_with("the kernel's md had the members of array data as /dev/md"), "{told:?}");
+    }
+}
+
+#[test]
+fn members_that_md_wrote_or_something_uses_are_left_to_it_until_it_ends() {
+    const TEST: &str = "members_that_md_wrote_or_something_uses_are_left_to_it_until_it_ends";
+    if !is_inside() {
+        return rerun(TEST, "the kernel's md has to run");
+    }
+    let lab = Lab::new("taken-used");
+    lab.drives(&["a", "b", "c"], 16);
+    let members = ["a", "b", "c"].map(|name| Loop::over(&lab.path(name)));
+    let nodes = members.iter().map(|own| own.0.as_str()).collect::<Vec<_>>().join(" ");
+    lab.line(&format!("create data --level 5 --chunk 64K --assume-clean {nodes}")).expect(0);
+    lab.configure("");
+    for is_written in [true, false] {
+        give_to_md(&members);
+        // A mount holds it open in the same way.
+        let user = (!is_written).then(|| File::open(MD).expect("it runs"));
+        if is_written {
+            tool(&format!("dd if=/dev/urandom of={MD} bs=64k count=3 oflag=direct conv=fsync status=none"));
+            assert_ne!(md_state(), "read-auto");
+        }
+        let server = lab.serve_configured();
+        assert_ne!(lab.line("list").code, 0, "an array that is not there is an error");
+        let told = alarms(&lab);
+        for node in members.iter().map(|own| &own.0) {
+            let starts = format!("{node}: the kernel's md has it as {MD} (");
+            let says = format!("unmount what is on {MD}, `mdadm --stop {MD}`, then `openraid assemble ARRAY`");
+            assert!(told.iter().any(|text| text.starts_with(&starts) && text.contains(&says)), "{told:#?}");
+        }
+        let doctor = lab.line("doctor data");
+        assert!(doctor.text().contains(&format!("mdadm --stop {MD}")), "{doctor:?}");
+        assert_ne!(md_state(), "", "it is left alone");
+        drop(user);
+        if is_written {
+            tool(&format!("mdadm --stop {MD}"));
+        }
+        // The service looks again by itself, and the alarms of the start end.
+        wait_until_served(&lab);
+        lab.line("check data --follow").expect(0);
+        server.stop();
+    }
+}
