@@ -9,6 +9,8 @@ ORACLE := linux.uml:user-mode-linux mdadm:mdadm dmsetup:dmsetup losetup:mount in
 DISK   := nbd-client:nbd-client fuse2fs:fuse2fs fusermount3:fuse3
 # What builds the bare Debian of `make fresh`, and the tool with which the tree gets there.
 FRESH  := debootstrap:debootstrap git:git unshare:util-linux
+# What builds and runs the machine with systemd, udev, mdadm and SCSI drives.
+MACHINE := debootstrap:debootstrap debugfs:e2fsprogs qemu-system-x86_64:qemu-system-x86 /usr/bin/python3:python3
 # What makes keys and certificates that our own TLS has not made.
 TLS    := openssl:openssl
 # What tests send signals with.
@@ -47,8 +49,9 @@ soak: ## the whole of what `test` takes slices of (hours)
 	@tools/fuzz || [ $$? = 77 ]
 	@tools/need $(BUILD) git:git strip:binutils dpkg-deb:dpkg /usr/bin/python3:python3
 	@tools/reproduce
-	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory package fresh && tools/try-package; \
-	else echo "left out: make fresh and tools/try-package, which need root"; fi
+	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory package fresh && tools/try-package && \
+	tools/need $(MACHINE) && tools/machine.py; \
+	else echo "left out: make fresh, tools/try-package and tools/machine.py, which need root"; fi
 
 fresh: ## `run` and `test` in a bare Debian 12 that debootstrap builds for it (root; an hour)
 	@tools/need $(FRESH)
