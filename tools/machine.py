@@ -235,7 +235,7 @@ def health(machine):
     _, unit = machine.run("systemctl show -P StatusText openraid")
     found = re.search(r'"health":\s*"(\w+)"', text)
     md = "md" if re.search(r"^md\d+ :", md, re.M) else "no md"
-    return code, found[1] if found else "not served", md, unit.strip()
+    return code, found[1] if found else "not served", md, unit.strip().splitlines()[-1]
 
 
 FINE = (0, "optimal", "no md", "1 array served, all optimal")

@@ -335,6 +335,7 @@ impl Controller {
                     self.wake_journal_waiters();
                 }
                 Signal::DriveLost(drive) => self.end_queued(drive, actions),
+                Signal::JournalDeviceGone(number) => self.drop_journal_device(number, actions),
                 Signal::PaceChanged => self.cache.wait_changed(),
                 Signal::UnitEnded(first, error) => self.requests.release_chain(first, error),
                 Signal::LinesHeld => self.requests.wake_all(),

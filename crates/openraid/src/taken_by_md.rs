@@ -1,6 +1,6 @@
 //! Members that the kernel's md driver has: rules of udev, in the initramfs for example, gave them to it before openraid ran.
 //!
-//! md leaves an array that nobody uses as it was (`read-auto`). Such an array is ended, and openraid serves it. Any other
+//! md leaves an array that nothing uses as it was (`read-auto`). Such an array is ended, and openraid serves it. Any other
 //! is left alone, and the message says what to do.
 
 use std::path::Path;
@@ -42,7 +42,7 @@ pub fn advice(spec: &str) -> Option<String> {
     let (path, state) = (array.path(), array.state());
     let path = path.display();
     Some(format!(
-        "{spec}: the kernel's md has it as {path} ({state}): unmount what is on {path}, `mdadm --stop {path}`, then \
+        "{spec}: the kernel's md has it as {path} ({state}): unmount {path}, `mdadm --stop {path}`, then \
          `openraid assemble ARRAY`. So that md does not take it at the next boot: `update-initramfs -u`"
     ))
 }

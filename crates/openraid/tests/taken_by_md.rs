@@ -92,7 +92,7 @@ fn members_that_md_wrote_or_something_uses_are_left_to_it_until_it_ends() {
         let told = alarms(&lab);
         for node in members.iter().map(|own| &own.0) {
             let starts = format!("{node}: the kernel's md has it as {MD} (");
-            let says = format!("unmount what is on {MD}, `mdadm --stop {MD}`, then `openraid assemble ARRAY`");
+            let says = format!("unmount {MD}, `mdadm --stop {MD}`, then `openraid assemble ARRAY`");
             assert!(told.iter().any(|text| text.starts_with(&starts) && text.contains(&says)), "{told:#?}");
         }
         let doctor = lab.line("doctor data");

@@ -85,10 +85,7 @@ impl Controller {
                 Err(AdminError::NotPossible("the server has no cache; start it with --cache SIZE"))
             }
             AdminCommand::SetPolicy { array, policy } => self.set_policy(array, policy, actions),
-            AdminCommand::ResetAdaptive { array } => self.arrays.set_of(&self.sets, array).map(|set| {
-                self.sets.reset_adaptive(&mut self.arrays, &self.base, set);
-                AdminOutcome::Done
-            }),
+            AdminCommand::ResetAdaptive { array } => self.reset_adaptive(array),
             AdminCommand::CountHosts { array } => self.count_hosts(array),
             AdminCommand::Rename { array, name } => self.rename(array, name),
         };
@@ -123,6 +120,12 @@ impl Controller {
             let set = self.sets.get_mut(array.volume().set(number));
             set.cached.forget_reads();
         }
+        Ok(AdminOutcome::Done)
+    }
+
+    fn reset_adaptive(&mut self, array: ArrayId) -> Result<AdminOutcome, AdminError> {
+        let set = self.arrays.set_of(&self.sets, array)?;
+        self.sets.reset_adaptive(&mut self.arrays, &self.base, set);
         Ok(AdminOutcome::Done)
     }
 

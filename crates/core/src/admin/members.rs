@@ -9,7 +9,7 @@ use crate::array::assemble::is_split_off;
 use crate::array::membership::new_member;
 use crate::array::metadata::Metadata;
 use crate::array::set::{Member, Set};
-use crate::array::sets::Sets;
+use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
@@ -73,9 +73,8 @@ impl Controller {
         if let Some(member) = member {
             self.sets.fail_member(member, FailReason::Gone, &mut Call::new(&mut self.base, actions));
         }
-        let (journal, mut with) = self.journal_and_others(actions);
-        if let Some(number) = journal.device_of(drive) {
-            journal.drop_device(number, &mut with);
+        if let Some(number) = self.journal.device_of(drive) {
+            self.sets.signal(Signal::JournalDeviceGone(number));
         }
         Ok(AdminOutcome::Done)
     }

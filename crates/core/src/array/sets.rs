@@ -68,6 +68,8 @@ pub(crate) enum Signal {
     Changed,
     /// Commands that wait for this drive end now.
     DriveLost(DriveId),
+    /// A device of the journal is not there any more: the journal goes on without it.
+    JournalDeviceGone(usize),
     /// Writes that found no room in the journal are called again.
     JournalRoom,
     /// Entries of the journal are durable, or will never be: the pieces and operations that wait for them continue.
