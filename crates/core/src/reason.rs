@@ -83,6 +83,8 @@ reasons! {
     ParityFirst = "parity written before data: a member is full, or data is known only through parity",
     /// A member refused its write: parity was made to fit what the members hold.
     ParityFitted = "a member refused its write: parity made to fit the old data",
+    /// A member of a mirror refused its write: the other copies got back what it holds.
+    CopiesFitted = "a member refused its write: the other copies got the old data back",
     /// Written to every copy.
     Mirrored = "written to every copy",
     /// Written to the only copy.

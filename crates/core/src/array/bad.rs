@@ -97,6 +97,12 @@ impl BadList {
         self.ranges.iter().any(|b| b.at.get() < to && from < b.at.get() + b.len.get())
     }
 
+    /// Number of sectors from `from` on, at most up to `to`, of which all are known to be bad, or none.
+    pub(crate) fn alike(&self, from: u64, to: u64) -> u64 {
+        let ends = self.ranges.iter().flat_map(|b| <[u64; 2]>::from(b.bounds())).filter(|end| *end > from);
+        ends.fold(to, u64::min) - from
+    }
+
     /// Is every sector of this range known to be bad?
     pub(crate) fn covers(&self, range: BadRange) -> bool {
         let (from, to) = range.bounds();
@@ -231,6 +237,9 @@ mod tests {
                 assert!(list.entries() <= room as u64);
                 assert!(list.ranges.iter().all(|b| !b.len.is_zero()));
                 assert!(list.ranges.windows(2).all(|w| w[0].bounds().1 < w[1].bounds().0));
+                let alike = list.alike(from, from + len);
+                assert!((1..=len).contains(&alike));
+                assert!((from..from + alike).all(|at| list.touches(at, at + 1) == list.touches(from, from + 1)));
             }
             let exact = room == 512;
             for (at, is) in map.into_iter().enumerate() {

@@ -72,6 +72,11 @@ impl Member {
         self.bad.touches(from.get(), from.get() + len.get())
     }
 
+    /// The part of this range, from its begin on, of which its bad-block log names all sectors, or none.
+    pub(crate) fn sectors_alike(&self, from: MemberLba, len: Sectors) -> Sectors {
+        Sectors(self.bad.alike(from.get(), from.get() + len.get()))
+    }
+
     /// The place of its partial parity log.
     pub(crate) fn ppl_area(&self) -> Option<(DriveLba, Sectors)> {
         self.superblock.as_ref()?.ppl_area()

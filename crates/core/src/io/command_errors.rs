@@ -6,7 +6,9 @@
 //!                                       too many it fails
 //!  read     timeout, gone, protocol     fails                       another copy, recovery, or an error
 //!  write    any, member not needed      fails                       continues; the reply waits for the record
-//!  write    no space                    stays, see `room.rs`        parity fits again (`refit.rs`), an error
+//!  write    no space                    stays, see `room.rs`        parity or copies fit again (`refit.rs`,
+//!                                                                   `refit_copies.rs`), an error
+//!  redo     no space                    stays                       its backlog ends: the set waits for room
 //!  write    media, member needed        stays                       repeated once; then the same
 //!  write    other, member needed        see `Sets::fail_member`     the same
 //!  flush    any                         fails, or no later flush    continues, or an error
@@ -130,7 +132,7 @@ impl OpIo<'_> {
         }
     }
 
-    /// The array needs this member, which lacks a write that others may have. Reads would alternate between differing
+    /// This member lacks a write that others may have, and stays. Reads would alternate between differing
     /// copies, so this copy is no longer read. For a row, `distrust_parity` decides when all its commands have ended.
     fn distrust_unwritten(&mut self, index: u32, command: &Command) {
         self.ops[index].tear();
@@ -142,9 +144,12 @@ impl OpIo<'_> {
         let mut done = Sectors::ZERO;
         while done < command.len {
             let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
-            if other {
-                // Without a log nothing is recorded, as on any array without one.
-                let _ = self.sets.record_bad(command.set, command.member(), at + done, len, &mut self.call);
+            let (set, member) = (command.set, command.member());
+            let unrecorded = other && !self.sets.record_bad(set, member, at + done, len, &mut self.call);
+            // If the array needs it, nothing is recorded, as on any array without a log.
+            if unrecorded && !self.sets.is_needed(set, member) {
+                self.fail_member((set, member), FailReason::BadBlockLogFull);
+                return;
             }
             done += len;
         }
@@ -298,7 +303,7 @@ impl OpIo<'_> {
         match failure {
             None => {}
             Some(Failure::Unread(error)) => self.unread(index, command, error),
-            Some(Failure::Unwritten(status)) if self.ops[index].refits() => {
+            Some(Failure::Unwritten(status)) if self.ops[index].refits(status) => {
                 self.ops[index].refuse(command.slot, status);
             }
             Some(Failure::Unwritten(status)) => {
@@ -476,15 +481,16 @@ impl OpIo<'_> {
             return false;
         }
         let stays = match op.kind {
-            OpKind::RowWrite | OpKind::RowDestage | OpKind::Scrub => true,
-            OpKind::Write | OpKind::Destage => !set.is_redundant(),
+            OpKind::RowWrite | OpKind::RowDestage | OpKind::Write | OpKind::Destage | OpKind::Scrub => true,
+            // The journal keeps its redos, and what a discard or a log lacks is not used: see `distrust_unwritten`.
+            OpKind::Redo | OpKind::Discard | OpKind::Reparity => true,
             OpKind::Rebuild => op.is_repair(),
             OpKind::Resync => {
                 // The rest is made to agree, and this range is repaired when there is room.
                 let at = member.in_data(command.lba);
                 self.sets.record_bad(command.set, command.member(), at, command.len, &mut self.call)
             }
-            OpKind::Read | OpKind::RowRead | OpKind::Discard | OpKind::Flush | OpKind::Redo | OpKind::Reparity => false,
+            OpKind::Read | OpKind::RowRead | OpKind::Flush => false,
         };
         if stays {
             let range = self.sets.range_of(command);

@@ -160,6 +160,10 @@ impl OpIo<'_> {
                 }
             }
             Phase::Writing | Phase::Recording => {}
+            Phase::Refitting(step) => {
+                self.step_refit_copies(index, step);
+                return false;
+            }
             phase => unreachable!("a write is never in {phase:?}"),
         }
         if !self.ops[index].has_failed() && !self.pass_reply_gate(index) {
@@ -167,7 +171,7 @@ impl OpIo<'_> {
         }
         let is_written = !self.ops[index].has_failed();
         if !is_written {
-            self.finish_op(index);
+            self.end_failed_extent(index);
         }
         is_written
     }

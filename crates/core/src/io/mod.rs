@@ -8,7 +8,7 @@
 //!  row.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs    the steps of each kind
 //!  plan.rs, mirror_read.rs                choices: the write method, the copy that is read
 //!  gate.rs                                the rules before members are written, and before the end
-//!  refit.rs                               parity fits again after a refused write
+//!  refit.rs, refit_copies.rs              parity and copies fit again after a refused write
 //!  issue.rs, job.rs                       commands and computations
 //!  command.rs, channel.rs, elevator.rs, command_errors.rs    commands at the drives, and their failures
 //!  ended.rs                               what goes up
@@ -41,6 +41,7 @@ mod issue;
 pub(crate) mod job;
 pub(crate) mod redo_op;
 pub(crate) mod refit;
+mod refit_copies;
 mod reparity_op;
 pub(crate) mod row;
 pub(crate) mod search;

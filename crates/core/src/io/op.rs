@@ -90,7 +90,7 @@ pub(crate) enum Phase {
     WritingParity,
     /// Writes.
     Writing,
-    /// A member refused its write: parity is made to fit what the members hold.
+    /// A member refused its write: parity, or the other copies, are made to fit what the members hold.
     Refitting(Refitting),
     /// Waits until the failure of a member is durable on the others.
     Recording,
@@ -113,7 +113,7 @@ pub(crate) enum Computation {
     PartialSum,
 }
 
-/// What an operation waits for while it makes parity fit.
+/// What an operation waits for while it makes parity or copies fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refitting {
     /// The columns that were not written are read.
@@ -126,6 +126,10 @@ pub(crate) enum Refitting {
     ReadingBack,
     /// It is compared with the one that fits.
     Comparing,
+    /// On a mirror: the copies with this number are read.
+    ReadingCopy(u16),
+    /// On a mirror: their checksum is computed.
+    SummingCopy(u16),
 }
 
 /// The place of an operation's payload.
@@ -405,9 +409,14 @@ impl Op {
         }
     }
 
-    /// Does it make parity fit after a member refused its write?
-    pub(super) fn refits(&self) -> bool {
-        matches!(self.kind, OpKind::RowWrite | OpKind::RowDestage)
+    /// Does it make parity or copies fit after a member refused its write with this error? On a mirror, the copy of a
+    /// member that refuses for another reason is not read any more.
+    pub(super) fn refits(&self, error: ReplyStatus) -> bool {
+        match self.kind {
+            OpKind::RowWrite | OpKind::RowDestage => true,
+            OpKind::Write | OpKind::Destage => error == ReplyStatus::NoSpace,
+            _ => false,
+        }
     }
 
     /// One of its writes failed on a member that the array cannot do without.
@@ -478,7 +487,7 @@ impl Op {
         self.work().expect("buffers were taken").at + openraid_units::Sectors(before * u64::from(self.rows())).bytes()
     }
 
-    /// The checksum of its partial parity is known.
+    /// The checksum of its partial parity, or of the copies that count, is known.
     pub(crate) fn keep_partial_sum(&mut self) {
         let Verdict::Checksum(crc) = self.verdict else { unreachable!("a checksum was asked for") };
         self.partial_parity = PartialParity::Summed(crc);

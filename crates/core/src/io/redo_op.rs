@@ -28,6 +28,8 @@ const OPS_SHARE: u32 = 4;
 
 const UNREADABLE: &str = "the journal's entries for the array cannot be read";
 const NOT_TAKEN: &str = "a member refuses the writes that the journal holds for it";
+const NO_ROOM: &str =
+    "a member has no room for the writes that the journal holds for it: make room, then start the array again";
 
 impl Sets {
     /// The rows of a parity set's members that an operation touches.
@@ -109,8 +111,10 @@ impl Journal {
         let failed = op.is_redo_lost() || op.has_failed();
         backlog.end_work(first, count, failed);
         if failed {
-            if op.has_failed() {
-                backlog.fail(NOT_TAKEN);
+            match op.error() {
+                Some(ReplyStatus::NoSpace) => backlog.fail(NO_ROOM),
+                Some(_) => backlog.fail(NOT_TAKEN),
+                None => {}
             }
         } else {
             self.redos_done(sets, op.set, first, count);

@@ -194,6 +194,7 @@ impl OpIo<'_> {
                 let slot = op.refused().first().expect("it was compared");
                 self.compared_back(index, slot, op.verdict == Verdict::Match);
             }
+            Refitting::ReadingCopy(_) | Refitting::SummingCopy(_) => unreachable!("rows have no copies"),
         }
     }
 

@@ -72,7 +72,8 @@ impl EntryState {
     }
 }
 
-/// The partial parity of an operation: computed for a record of a partial parity log, or read from one.
+/// The partial parity of an operation: computed for a record of a partial parity log, or read from one. While the copies of a
+/// mirror are refitted, it has the checksum of the copies that count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum PartialParity {
     /// None.
