@@ -16,7 +16,9 @@ const link = (...parts) => `#/${parts.map(encodeURIComponent).join("/")}`;
 export function leadsTo(line) {
   const [program, ...rest] = (line && wordsOf(line)) || [];
   if (program !== "openraid") return null;
-  const words = rest.filter((word) => !word.startsWith("-"));
+  // Words after -- are no options, whatever they begin with.
+  const end = rest.includes("--") ? rest.indexOf("--") : rest.length;
+  const words = [...rest.slice(0, end).filter((word) => !word.startsWith("-")), ...rest.slice(end + 1)];
   if (words[0] === "spare") words.shift();
   const [verb, array, member] = words;
   const it = /^(drive|slot):/.test(member) ? "the drive" : member;

@@ -75,4 +75,7 @@ found.orders = orders;
 // Command lines with words that a shell would take for something else.
 const { command } = await import(pathToFileURL(`${process.argv[2]}/words.js`).href);
 found.commands = words.map((word) => command("show", [word, "d 1"], "--follow"));
+// Where the button of such a line leads: to the same array and member, or nowhere.
+const { leadsTo } = await import(pathToFileURL(`${process.argv[2]}/steps.js`).href);
+found.steps = words.map((word) => leadsTo(command("remove", [word, "d 1"]))?.href.split("/").slice(1).map(decodeURIComponent) || null);
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

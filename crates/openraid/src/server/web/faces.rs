@@ -367,6 +367,18 @@ fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Op
     wrong.same(&format!("{name}, metrics and Redfish"), of_drives, (wanted as u64, wanted as u64));
 }
 
+/// The button of a next step leads to the array and the member that its command line names. A line that no shell reads the same way has none.
+fn check_steps(wrong: &mut Wrong, steps: &Value) {
+    let mut leads = 0;
+    for (word, step) in HOSTILE.iter().zip(steps.as_array().expect("a list")) {
+        if !step.is_null() {
+            wrong.same("steps of the console", step, &serde_json::json!(["array", word, "remove", "d 1"]));
+            leads += 1;
+        }
+    }
+    wrong.same("steps that lead to a page", leads > 2, true);
+}
+
 fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str) {
     let word = case.word();
     let line = listed.lines().find(|line| line.split_whitespace().next() == Some(case.name)).unwrap_or_default();
@@ -618,6 +630,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         check_light(&mut wrong, &by_api, &shown["orders"]);
         let commands = HOSTILE.map(|own| openraid_status::shell::command_with("show", [own, "d 1"], "--follow"));
         wrong.same("commands of the console", &shown["commands"], &commands.to_vec().into());
+        check_steps(&mut wrong, &shown["steps"]);
     }
     wrong
 }
