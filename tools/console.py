@@ -39,14 +39,14 @@ def main():
             size(browser, service.ready["console"])
             service.out = out
             story(browser, service, 1280, "light", Mouse)
-            # A drive is missing, and its rebuild takes longer than all of this.
+            # A drive is missing, and its rebuild takes eight minutes.
             service.run("set", "data", "rebuild.rate=64K")
             service.run("fail", "data", "d1")
+            focus_stays(browser, service.link())
             for width, scheme in [(1280, "light"), (1280, "dark"), (768, "light"), (768, "dark"), (360, "light"), (360, "dark")]:
                 look(browser, service.link(), width, scheme, axe, out)
             for width in [1280, 768, 360]:
                 tab(browser, service.link(), width)
-            focus_stays(browser, service.link())
             first_page(browser, service.link)
         with Service(program) as service:
             story(browser, service, 360, "dark", Keys)
