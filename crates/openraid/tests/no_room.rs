@@ -81,6 +81,18 @@ fn a_raid_6_of_sparse_files_loses_nothing_on_a_full_file_system() {
 }
 
 #[test]
+fn a_mirror_of_sparse_files_loses_nothing_on_a_full_file_system() {
+    let test = "a_mirror_of_sparse_files_loses_nothing_on_a_full_file_system";
+    for (number, (level, members)) in
+        [("10", &["a", "b", "c", "d"][..]), ("10 --layout f2", &["a", "b"][..])].into_iter().enumerate()
+    {
+        if !fill_and_make_room(&format!("no-room-mirror-{number}"), test, &format!("--level {level}"), members) {
+            return;
+        }
+    }
+}
+
+#[test]
 fn allocated_members_take_every_write_on_a_full_file_system() {
     let lab = Lab::new("allocated-members");
     let test = "allocated_members_take_every_write_on_a_full_file_system";

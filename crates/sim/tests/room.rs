@@ -4,13 +4,15 @@
 mod support;
 
 use openraid_core::actions::{NoticeKind, ReplyStatus};
-use openraid_core::admin::MemberState;
+use openraid_core::admin::{Health, MemberState};
+use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
 use openraid_sim::drive::Room;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
 use openraid_units::{Nanos, Sectors, Slot};
+use support::journalled::Journalled;
 use support::{seeds, Case};
 
 /// Much longer than the pause before members are tried again.
@@ -44,8 +46,14 @@ fn shapes(seed: u64) -> (Shape, u16) {
 
 /// Let some of the working members have little room, and return their drives.
 fn fill(rig: &mut Rig, seed: u64) -> Vec<openraid_units::DriveId> {
+    let working = (0..rig.shape.members).filter(|slot| rig.drive_in(Slot(*slot)).is_some()).count();
+    let subset = rig.random.between(1, (1 << working) - 1);
+    fill_with(rig, seed, subset)
+}
+
+/// The same, for the working members whose bits are set in `subset`.
+fn fill_with(rig: &mut Rig, seed: u64, subset: u64) -> Vec<openraid_units::DriveId> {
     let working: Vec<_> = (0..rig.shape.members).map(Slot).filter_map(|slot| rig.drive_in(slot)).collect();
-    let subset = rig.random.between(1, (1 << working.len()) - 1);
     let mut full = Vec::new();
     for (number, drive) in working.into_iter().enumerate() {
         if subset >> number & 1 == 0 {
@@ -58,6 +66,16 @@ fn fill(rig: &mut Rig, seed: u64) -> Vec<openraid_units::DriveId> {
         full.push(drive);
     }
     full
+}
+
+/// These drives have room again, and the array notices it.
+fn make_room(rig: &mut Rig, full: Vec<openraid_units::DriveId>) {
+    for drive in full {
+        rig.world.drive_mut(drive).faults.room = None;
+    }
+    rig.world.run_for(LATER);
+    let is_well = rig.status().members.iter().all(|member| !member.is_full && member.bad_blocks == 0);
+    assert!(is_well, "{}", rig.world.dump());
 }
 
 #[test]
@@ -88,17 +106,11 @@ fn a_lack_of_room_loses_nothing_and_ends_by_itself() {
             rig.session.drain(&mut rig.world);
             assert_eq!(rig.session.errors, errors, "all of it is still there\n{}", rig.world.dump());
             assert_eq!(states(&rig), before, "no member fails");
-            for drive in full {
-                rig.world.drive_mut(drive).faults.room = None;
-            }
-            rig.world.run_for(LATER);
+            make_room(&mut rig, full);
             let notices = rig.world.take_notices();
             let count = |kind| notices.iter().filter(|notice| notice.kind == kind).count();
             assert_eq!(count(NoticeKind::NoRoom), count(NoticeKind::RoomAgain), "{notices:#?}");
             noticed += count(NoticeKind::NoRoom);
-            let members = rig.status().members;
-            let is_well = members.iter().all(|member| !member.is_full && member.bad_blocks == 0);
-            assert!(is_well, "{}", rig.world.dump());
         }
         rig.session.tolerate_errors = false;
         rig.session.run(&mut rig.world, &load, 60);
@@ -127,8 +139,126 @@ fn the_host_is_told_that_there_is_no_room_and_writes_that_need_none_go_on() {
     assert_eq!(rig.state_of(Slot(0)), MemberState::InSync);
     assert!(rig.status().members[0].is_full);
     assert_eq!(rig.world.read(rig.array, 64 << 10, 4096), Ok(vec![0x22; 4096]));
-    rig.world.drive_mut(drive).faults.room = None;
-    rig.world.run_for(LATER);
-    assert!(!rig.status().members[0].is_full);
+    make_room(&mut rig, vec![drive]);
     (2..8).for_each(|chunk| assert_eq!(write(&mut rig, chunk), Ok(())));
+}
+
+/// All members are full. The data is in the cache, and in the journal if there is one.
+#[test]
+fn dirty_data_without_room_stays_in_the_cache_until_there_is_room() {
+    let kib = Sectors::kib;
+    let shapes =
+        [Shape::raid5(4, kib(16)), Shape::raid1(2), Shape::raid10(0x102, 4, kib(16)), Shape::raid6(5, kib(16))];
+    let mut refused = 0;
+    for seed in seeds(8, 80) {
+        let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
+        let _case = Case::new(seed, shape);
+        let mut machine = Journalled::new(shape, seed, seed % 2 == 0, 1);
+        let rig = &mut machine.rig;
+        let load = Workload { mix: [30, 60, 2, 0, 2], ..load(rig) };
+        rig.session.run(&mut rig.world, &load, 60);
+        let full = fill_with(rig, seed * 100, u64::MAX);
+        rig.session.tolerate_errors = true;
+        rig.session.run_on(&mut rig.world, &load, 60);
+        rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+        rig.session.drain(&mut rig.world);
+        refused += std::mem::take(&mut rig.session.errors);
+        rig.session.look_at_all(&mut rig.world);
+        rig.session.drain(&mut rig.world);
+        assert_eq!(rig.session.errors, 0, "all of it is still there\n{}", rig.world.dump());
+        assert!(rig.status().members.iter().all(|member| member.state == MemberState::InSync));
+        make_room(rig, full);
+        rig.session.tolerate_errors = false;
+        rig.session.run(&mut rig.world, &load, 60);
+        rig.session.ask(&mut rig.world, RequestKind::Flush, 0..0);
+        rig.judge();
+        assert_eq!(rig.health(), Health::Optimal);
+    }
+    assert!(refused > 0, "no request was refused");
+}
+
+/// The power fails while all members are full. What the journal holds for them stays there until there is room.
+#[test]
+fn a_replay_without_room_fails_no_member_and_is_done_when_there_is_room() {
+    let mut unstarted = 0;
+    for seed in seeds(8, 80) {
+        let shape = if seed % 2 == 0 { Shape::raid5(4, Sectors::kib(16)) } else { Shape::raid6(5, Sectors::kib(16)) };
+        let _case = Case::new(seed, shape);
+        let mut machine = Journalled::new(shape, seed, seed % 4 < 2, 1);
+        let load = Workload { len_max: 4096, align: 4096, mix: [0, 1, 0, 0, 0], ..load(&machine.rig) };
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 400);
+        let full = fill_with(&mut machine.rig, seed * 100, u64::MAX);
+        for drive in &full {
+            machine.rig.world.drive_mut(*drive).faults.room.as_mut().expect("it is full").left = 0;
+        }
+        machine.rig.session.cut_power(&mut machine.rig.world);
+        machine.rig.world.boot();
+        machine.attach();
+        if let Ok(array) = machine.rig.world.assemble(false) {
+            (machine.rig.array, machine.rig.session.array) = (array, array);
+            machine.rig.world.run_for(LATER);
+        }
+        let status = machine.rig.world.status(machine.rig.array);
+        unstarted += u64::from(status.is_none_or(|status| status.health != Health::Optimal));
+        for drive in full {
+            machine.rig.world.drive_mut(drive).faults.room = None;
+        }
+        machine.cut();
+        machine.rig.rest();
+        machine.rig.judge();
+        assert_eq!(machine.rig.health(), Health::Optimal);
+    }
+    assert!(unstarted > 0, "every array was started");
+}
+
+#[test]
+fn a_discard_that_members_refuse_without_room_for_zeroes_fails_no_member() {
+    for seed in seeds(24, 240) {
+        let shapes = [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16))];
+        let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 60);
+        let full = fill(&mut rig, seed * 100);
+        for drive in &full {
+            rig.world.drive_mut(*drive).faults.discards = Some(DriveError::Unsupported);
+        }
+        rig.session.tolerate_errors = true;
+        rig.session.run_on(&mut rig.world, &Workload { mix: [10, 20, 2, 60, 2], ..load.clone() }, 60);
+        rig.session.drain(&mut rig.world);
+        let errors = rig.session.errors;
+        rig.session.look_at_all(&mut rig.world);
+        rig.session.drain(&mut rig.world);
+        assert_eq!(rig.session.errors, errors, "all of it can be read\n{}", rig.world.dump());
+        make_room(&mut rig, full);
+        rig.session.tolerate_errors = false;
+        assert_eq!(rig.health(), Health::Optimal);
+        rig.judge();
+    }
+}
+
+#[test]
+fn a_member_that_is_being_filled_and_has_no_room_leaves_and_another_one_takes_its_place() {
+    for seed in seeds(8, 80) {
+        let shape = if seed % 2 == 0 { Shape::raid5(4, Sectors::kib(16)) } else { Shape::raid1(2) };
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { spares: 2, ..RigOptions::new(seed) });
+        let load = load(&rig);
+        rig.session.run(&mut rig.world, &load, 60);
+        let spares: Vec<_> = rig.drives.iter().rev().take(2).copied().collect();
+        for (number, spare) in spares.iter().enumerate() {
+            let own = superblock_on(&rig.world, *spare).expect("it is a spare");
+            let area = own.data_offset..own.data_offset + own.data_size;
+            rig.world.drive_mut(*spare).faults.room =
+                (number as u64 == seed / 2 % 2).then(|| Room { one_in: 1, ..Room::half(area, seed, 20) });
+        }
+        rig.lose(Slot(1), Loss::Failed);
+        rig.session.run(&mut rig.world, &load, 60);
+        rig.rest();
+        assert_eq!(rig.health(), Health::Optimal, "{}", rig.world.dump());
+        let full = spares[usize::try_from(seed / 2 % 2).unwrap()];
+        assert_ne!(rig.drive_in(Slot(1)), Some(full));
+        rig.judge();
+    }
 }
