@@ -118,6 +118,16 @@ fn is_same_device(view: &DriveView, spec: &MemberSpec) -> bool {
     view.names.identity.is_some_and(|identity| identity.displaced_from(path).is_none())
 }
 
+/// Has udev made the names of this device? If udev runs, its message comes after them, and causes another search. The kernel's own
+/// name must not get into the registry: it leads to another drive after the next boot.
+fn has_its_names(spec: &MemberSpec) -> bool {
+    let Place::Path(path) = &spec.place else { return true };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Ok(number) = fs::read_to_string(format!("/sys/class/block/{name}/dev")) else { return true };
+    let is_there = |path: &str| fs::metadata(path).is_ok();
+    !is_there("/run/udev/control") || is_there(&format!("/run/udev/data/b{}", number.trim()))
+}
+
 /// The name of a device below `/dev/disk/by-id`, which it keeps wherever it is connected; its own if it has none.
 fn lasting_name(own: &MemberSpec) -> MemberSpec {
     let Place::Path(path) = &own.place else { return own.clone() };
@@ -243,7 +253,7 @@ impl Server {
         // An error means that the service is ending.
         let drives = self.status().map(|status| status.drives).unwrap_or_default();
         let mut specs = block_devices();
-        specs.retain(|spec| !drives.iter().any(|view| is_same_device(view, spec)));
+        specs.retain(|spec| has_its_names(spec) && !drives.iter().any(|view| is_same_device(view, spec)));
         // The devices are open only while they are read.
         let probed: Vec<_> = open_some(&specs, options(Use::Examine)).0.into_iter().map(|(_, probed)| probed).collect();
         for probed in probed {
