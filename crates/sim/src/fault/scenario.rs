@@ -154,7 +154,7 @@ pub enum Action {
     StopScrub,
     /// A set gets another name.
     Rename,
-    /// The server stops, and the bitmap of a set is removed or made again before the next start.
+    /// The server stops, and a set has another consistency policy at the next start.
     Consistency,
     /// The server stops, and starts without the drives and journal devices that this number chooses.
     StartWithout(u64),

@@ -10,7 +10,7 @@ use openraid_core::admin::{ArrayStatus, Health, MemberState, TaskKind};
 use openraid_core::array::assemble::{Assembly, Membership};
 use openraid_core::geometry::{Geometry, StripeRole};
 use openraid_core::slots::SlotSet;
-use openraid_format::{Role, SetName, Superblock, Uuid};
+use openraid_format::{PplPlace, Role, SetName, Superblock, Uuid};
 use openraid_units::{ArrayId, DriveId, DriveLba, MemberLba, Sectors, SetLba, Slot};
 
 use super::rows::Rows;
@@ -73,6 +73,10 @@ pub struct Set {
     pub names: Vec<SetName>,
     /// The places of the bitmap on drives from which it was removed.
     pub bitmaps: BTreeMap<DriveId, Option<i32>>,
+    /// The set has partial parity logs.
+    pub logged: bool,
+    /// The place of the logs that the set has or had.
+    pub log_place: Option<PplPlace>,
     /// Whether the journal had all writes under way when the last controller ended.
     pub journalled: bool,
     /// The members by place, as of the last run of the set.
@@ -142,6 +146,8 @@ impl Set {
             left: BTreeMap::new(),
             names: Vec::new(),
             bitmaps: BTreeMap::new(),
+            logged: false,
+            log_place: None,
             journalled: false,
             places: Vec::new(),
             starts: BTreeMap::new(),
@@ -155,7 +161,10 @@ impl Set {
             set.doubt.insert(MemberLba(0), end);
         }
         let drive = set.places.first().map(|place| place.drive);
-        set.uuid = drive.and_then(|drive| superblock_on(world, drive)).map(|superblock| superblock.set_uuid);
+        let superblock = drive.and_then(|drive| superblock_on(world, drive));
+        set.log_place = superblock.as_ref().and_then(Superblock::ppl);
+        set.logged = set.log_place.is_some();
+        set.uuid = superblock.map(|superblock| superblock.set_uuid);
         set
     }
 

@@ -26,6 +26,11 @@ const BEYOND_32_BITS: Sectors = Sectors(1 << 32);
 /// A mirror of this size has several regions, and an end that is in the middle of one.
 const SEVERAL_REGIONS: Sectors = Sectors::kib(3 * 1024 + 64);
 
+/// Members of this size have a bitmap of two pages, with the smallest region.
+const TWO_PAGES: Sectors = Sectors::mib(150);
+/// The smallest region of a bit, bytes.
+const REGION_MIN: u32 = 4096;
+
 /// Makes an action from random draws.
 type Make = fn(&mut Random) -> Action;
 
@@ -165,6 +170,11 @@ impl Scenario {
         if mirror && run.spans == 1 && !run.extras.beside && random.chance(1, 8) {
             run.shape.data = SEVERAL_REGIONS;
             run.load.span = u64::MAX;
+        }
+        let may_be_large = run.bitmap && run.spans == 1 && run.shape.members <= 4;
+        if may_be_large && !run.extras.far.is_zero() && !run.extras.beside && random.chance(1, 3) {
+            (run.shape.data, run.bitmap_chunk, run.load.span) = (TWO_PAGES, Some(REGION_MIN), u64::MAX);
+            run.limits.background_unit_max = Limits::small().background_unit_max;
         }
         if random.chance(1, 3) {
             // Trims of whole stripes, which other loads rarely make.

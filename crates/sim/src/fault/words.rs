@@ -119,7 +119,7 @@ impl fmt::Display for Action {
             Self::Resume => f.write_str("the background work goes on"),
             Self::StopScrub => f.write_str("a check or repair is stopped"),
             Self::Rename => f.write_str("the array gets another name"),
-            Self::Consistency => f.write_str("the server is stopped, and the bitmap is removed or made again"),
+            Self::Consistency => f.write_str("the server is stopped, and the consistency policy is changed"),
             Self::StartWithout(_) => f.write_str("the server is stopped, and starts without some drives"),
             Self::CheckDegraded(number) => {
                 write!(f, "bits flip in {} of a degraded array at rest, and a check goes over it", places(*number))

@@ -3,7 +3,7 @@
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, NewMember};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate};
 use openraid_core::array::create::{self, CreateError, CreateSpec, NewDrive};
-use openraid_format::{BitmapHeader, MdLevel, MinorVersion, SetName, Timestamp, Uuid};
+use openraid_format::{BitmapHeader, MdLevel, MinorVersion, SetName, Superblock, Timestamp, Uuid};
 use openraid_units::{ArrayId, DriveId, Sectors, Slot};
 
 use super::{World, WALL_CLOCK_AT_ZERO};
@@ -11,6 +11,9 @@ use crate::probe::{probe, ProbeError};
 use crate::random::mix;
 use crate::rig::RigOptions;
 use crate::shape::Shape;
+
+/// Sectors from the superblock to the bitmap of a member with its data far away: beyond all other metadata.
+const FAR_BITMAP: i32 = 8192;
 
 /// The reason for which an array does not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,14 +74,25 @@ pub fn plan_new(shape: &Shape, drives: &[(DriveId, Sectors)], options: &RigOptio
         ppl: options.ppl,
     })?;
     for member in &mut plan.members {
-        member.superblock.data_offset += options.far;
+        move_data(&mut member.superblock, options.far);
     }
-    plan.common.data_offset += options.far;
+    move_data(&mut plan.common, options.far);
     if let (Some(bitmap), Some(chunk)) = (&mut plan.bitmap, options.bitmap_chunk) {
         let header = &bitmap.header;
         bitmap.header = BitmapHeader::new(header.set_uuid, header.events, header.sync_size, chunk);
     }
     Ok(plan)
+}
+
+/// Let the data begin `far` sectors later. The bitmap moves into the room before them, which has pages enough.
+fn move_data(superblock: &mut Superblock, far: Sectors) {
+    if far.is_zero() {
+        return;
+    }
+    superblock.data_offset += far;
+    if superblock.bitmap_offset().is_some() {
+        superblock.set_bitmap_offset(Some(FAR_BITMAP));
+    }
 }
 
 impl World {
@@ -209,7 +223,7 @@ impl World {
         let new = NewDrive { drive, capacity, uuid: identity(self.spec.seed, 1 + u64::from(drive.0)) };
         let made = create::superblock_for_new_member(&of_array, &new);
         let mut superblock = made.unwrap_or_else(|error| panic!("{error}"));
-        superblock.data_offset += self.far;
+        move_data(&mut superblock, self.far);
         self.admin(AdminCommand::Add { array, member: NewMember { drive, superblock, returning: false } })
     }
 

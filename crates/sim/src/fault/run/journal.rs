@@ -124,7 +124,7 @@ impl Run<'_> {
     pub(super) fn is_recorded(&self, set: usize) -> bool {
         let set = &self.sets[set];
         let consistent = self.world.status(set.array).is_some_and(|status| status.consistent_to == Sectors::MAX);
-        if !self.bounded() || !self.scenario.ppl || !consistent || set.dirty {
+        if !self.bounded() || !set.logged || !consistent || set.dirty {
             return false;
         }
         let armed = |candidate: Candidate| {
@@ -141,7 +141,7 @@ impl Run<'_> {
         for set in &mut self.sets {
             let Some(status) = self.world.status(set.array) else { continue };
             let consistent = status.consistent_to == Sectors::MAX && !set.dirty;
-            set.armed |= self.scenario.aimed && self.scenario.ppl && consistent && status.health == Health::Optimal;
+            set.armed |= self.scenario.aimed && set.logged && consistent && status.health == Health::Optimal;
         }
     }
 

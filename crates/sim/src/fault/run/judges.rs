@@ -132,7 +132,7 @@ impl Run<'_> {
                     }
                     None => own.resync_position().is_some_and(|from| from.get() <= place),
                 };
-                let logged = self.scenario.ppl && logs.contains(&self.stripe_of(number, *row));
+                let logged = set.logged && logs.contains(&self.stripe_of(number, *row));
                 let trimmed = self.may_copies_differ(number);
                 !marked && !logged && !trimmed
             });
@@ -176,7 +176,7 @@ impl Run<'_> {
     fn logged_stripes(&self, number: usize) -> Vec<u64> {
         let Geometry::Parity(parity) = &self.sets[number].geometry else { return Vec::new() };
         let mut stripes = Vec::new();
-        if !self.scenario.ppl {
+        if !self.sets[number].logged {
             return stripes;
         }
         for candidate in self.world.candidates() {

@@ -1,9 +1,12 @@
-//! Orders of the administrator: tasks are held and go on, checks are stopped, the set is renamed, its bitmap removed or
-//! made again between two starts.
+//! Orders of the administrator: tasks are held and go on, checks are stopped, the set is renamed, its consistency policy
+//! changed between two starts.
 
 use openraid_core::admin::{AdminCommand, Health};
-use openraid_format::{superblock_lba, BitmapHeader, SetName, Superblock, BITMAP_HEADER_BYTES};
-use openraid_units::DriveId;
+use openraid_format::{
+    superblock_lba, BitmapHeader, FeatureMap, PplHeader, PplPlace, SetName, Superblock, BITMAP_HEADER_BYTES,
+    PPL_HEADER_BYTES,
+};
+use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::{Done, Run};
 use crate::fault::scenario::{Action, End};
@@ -11,6 +14,17 @@ use crate::oracle::members::superblock_on;
 
 /// Number of names that a run gives to a set.
 const NAMES: u64 = 1000;
+
+/// The marks that tell of rows in doubt: the consistency policy of md.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Marks {
+    /// Only the active mark of the superblock.
+    Nothing,
+    /// A write-intent bitmap.
+    Bitmap,
+    /// Partial parity logs.
+    Logs,
+}
 
 impl Run<'_> {
     pub(super) fn order(&mut self, action: Action) -> Done {
@@ -75,10 +89,11 @@ impl Run<'_> {
         }
     }
 
-    /// The server stops, and the bitmap of a whole set is removed or made again, as by `mdadm --grow --bitmap`.
+    /// The server stops, and a whole set gets another consistency policy, as by `mdadm --grow --consistency-policy`.
     fn change_consistency(&mut self, number: usize) -> Done {
         let set = &self.sets[number];
-        let fits = self.scenario.bitmap && self.bounded() && self.lost.is_empty() && !set.dirty && !set.unfit;
+        let has_marks = self.scenario.bitmap || set.log_place.is_some();
+        let fits = has_marks && self.bounded() && self.lost.is_empty() && !set.dirty && !set.unfit;
         if !fits || self.health(number) != Health::Optimal || self.sets.iter().any(|set| set.dirty) {
             return Ok(());
         }
@@ -92,26 +107,62 @@ impl Run<'_> {
             return self.end(End::Stop, None);
         }
         let drives: Vec<DriveId> = self.sets[number].places().map(|place| place.drive).collect();
-        let own = drives.first().and_then(|drive| superblock_on(&self.world, *drive));
-        let removes = own.is_some_and(|own| own.bitmap_offset().is_some());
-        self.log(|| format!("  the bitmap is {}", if removes { "removed" } else { "made again" }));
-        for drive in drives {
-            let Some(mut own) = superblock_on(&self.world, drive) else { continue };
-            if removes {
-                let offset = own.bitmap_offset();
-                self.sets[number].bitmaps.insert(drive, offset);
-                own.set_bitmap_offset(None);
-            } else {
-                // A drive that came later has the bitmap at the place of the others.
-                let known = self.sets[number].bitmaps.get(&drive).copied().flatten();
-                let others = self.sets[number].bitmaps.values().copied().flatten().next();
-                own.set_bitmap_offset(known.or(others));
-                self.put_bitmap(drive, &own);
-            }
+        let superblocks = drives.iter().filter_map(|drive| Some((*drive, superblock_on(&self.world, *drive)?)));
+        let superblocks: Vec<(DriveId, Superblock)> = superblocks.collect();
+        let policy = self.next_policy(number, &superblocks);
+        self.log(|| format!("  the consistency policy is {policy:?} now"));
+        for (drive, mut own) in superblocks {
+            self.put_policy(number, drive, &mut own, policy);
             self.put_superblock(drive, &own);
         }
+        let set = &mut self.sets[number];
+        (set.logged, set.armed) = (policy == Marks::Logs, false);
         self.go_down(End::Stop)?;
         self.boot(None)
+    }
+
+    /// A policy that the set does not have, and has room for.
+    fn next_policy(&mut self, number: usize, superblocks: &[(DriveId, Superblock)]) -> Marks {
+        let first = superblocks.first().map(|(_, own)| own);
+        let now = match first {
+            Some(own) if own.bitmap_offset().is_some() => Marks::Bitmap,
+            Some(own) if own.ppl().is_some() => Marks::Logs,
+            _ => Marks::Nothing,
+        };
+        let Some(place) = self.sets[number].log_place else {
+            return if now == Marks::Bitmap { Marks::Nothing } else { Marks::Bitmap };
+        };
+        let have_room = superblocks.iter().all(|(_, own)| has_room_for_log(own, place));
+        let others = [Marks::Nothing, Marks::Bitmap, Marks::Logs].into_iter();
+        let others: Vec<Marks> = others.filter(|one| *one != now && (have_room || *one != Marks::Logs)).collect();
+        *self.random.pick(&others)
+    }
+
+    fn put_policy(&mut self, number: usize, drive: DriveId, own: &mut Superblock, policy: Marks) {
+        let set = &mut self.sets[number];
+        if let Some(offset) = own.bitmap_offset() {
+            set.bitmaps.insert(drive, Some(offset));
+        }
+        own.features.set(FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS, false);
+        own.set_bitmap_offset(None);
+        match policy {
+            Marks::Nothing => {}
+            Marks::Bitmap => {
+                // A drive that came later has the bitmap at the place of the others.
+                let known = set.bitmaps.get(&drive).copied().flatten();
+                let others = set.bitmaps.values().copied().flatten().next();
+                let log = set.log_place.map(|place| i32::from(place.offset));
+                own.set_bitmap_offset(known.or(others).or(log));
+                self.put_bitmap(drive, own);
+            }
+            Marks::Logs => {
+                own.set_ppl(set.log_place.expect("the set had logs"));
+                let (start, _) = own.ppl_area().expect("the place was examined");
+                let mut bytes = vec![0; PPL_HEADER_BYTES];
+                PplHeader::new(own.set_uuid, 0).encode(&mut bytes);
+                self.world.drive_mut(drive).poke(start, &bytes);
+            }
+        }
     }
 
     pub(super) fn put_superblock(&mut self, drive: DriveId, own: &Superblock) {
@@ -136,4 +187,15 @@ impl Run<'_> {
         header.encode(&mut bytes[..BITMAP_HEADER_BYTES]);
         self.world.drive_mut(drive).poke(start, &bytes);
     }
+}
+
+/// Whether a member has room for a log at this place: neither its data nor its bad-block log are there.
+fn has_room_for_log(own: &Superblock, place: PplPlace) -> bool {
+    let mut with = own.clone();
+    with.set_bitmap_offset(None);
+    with.set_ppl(place);
+    let Some((start, len)) = with.ppl_area() else { return false };
+    let is_apart = |from: DriveLba, size: Sectors| from + size <= start || start + len <= from;
+    let log = own.bad_block_log().and_then(|log| Some((own.place(log.offset)?, Sectors(u64::from(log.size)))));
+    is_apart(own.data_offset, own.data_size) && log.is_none_or(|(from, size)| is_apart(from, size))
 }

@@ -330,7 +330,7 @@ impl Run<'_> {
 
     /// Whether partial parity logs, and no journal, have the rows of a set.
     fn is_recorded_by_log(&self, set: usize) -> bool {
-        self.scenario.ppl && self.scenario.journal.is_none() && self.sets[set].has_parity()
+        self.sets[set].logged && self.scenario.journal.is_none()
     }
 
     /// Whether a flush has failed and dropped the writes that it covered. Until the other members record that, the next
@@ -395,7 +395,7 @@ impl Run<'_> {
             let resyncs = status.is_some_and(|status| status.consistent_to != Sectors::MAX);
             // Partial parity logs that are being armed may be durable on some members only. Aimed runs cut the power at
             // that moment.
-            let arming = self.scenario.aimed && self.scenario.ppl && !self.sets[set].armed;
+            let arming = self.scenario.aimed && self.sets[set].logged && !self.sets[set].armed;
             if self.bounded() && journalled && resyncs && !arming {
                 return Err(self.lost("a resync, although the journal had everything"));
             }
