@@ -11,7 +11,7 @@
 //!
 //! Each copy that refused counts once: what it holds is read over the payload, which is not needed any more, and written
 //! to the others. A copy that took the write has room for that. If several refused, each may have a part of the new data.
-//! Where two of them differ, one has the new data, so it has room; and after the turn of the other one both have the old.
+//! If two of them differ, one has the new data, so it has room; and after the turn of the other one both have the old.
 //!
 //! A copy that also refuses what it would get back holds the same, unless its file system needs room to write over old data.
 //! So the copies are read once more, and their checksums compared. A copy that differs is recorded as bad, and is repaired
@@ -190,7 +190,7 @@ impl OpIo<'_> {
         self.read_copy(index, 0);
     }
 
-    /// Read the copies with this number. Where one cannot be read, the first one that can be is.
+    /// Read the copies with this number. If one cannot be read, the first readable one is.
     fn read_copy(&mut self, index: u32, number: u16) {
         self.ops[index].enter(Phase::Refitting(Refitting::ReadingCopy(number)));
         self.each_part(index, |this, copies| {

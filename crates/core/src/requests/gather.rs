@@ -59,7 +59,7 @@ pub(super) struct Gathers {
     /// The last piece that ends at a sector, by a hash of the sector. A newer piece displaces an older one.
     ends: Box<[End; ENDS_MAX]>,
     streams: Slab<Stream>,
-    /// What is known of the pieces that are in a stream, by the number of the piece.
+    /// The state of each piece that is in a stream, by the number of the piece.
     members: Box<[Member]>,
     table: Slab<Gather>,
     parts: Slab<GatheredPart>,
@@ -216,7 +216,7 @@ impl Gathers {
         Some(u8::try_from(index).expect("a place of a stream"))
     }
 
-    /// What is known of a piece in a stream.
+    /// The state of a piece in a stream.
     fn member(&mut self, piece: u32) -> &mut Member {
         &mut self.members[piece as usize]
     }
@@ -654,8 +654,7 @@ impl Controller {
             let (stripe, parts) = (op.place_number(), self.requests.gathers.table[gather].count);
             self.base.trace.note(&mut self.sets, op.set(), Reason::WriteGathered, stripe, parts);
         }
-        self.sets.get_mut(op.set()).count_direct_write(op.is_direct_write());
-        self.start_op(op);
+        self.start_host_op(op);
         if let Some(gather) = self.requests.gather_made() {
             self.requests.gathers.ready.pop();
             self.end_gather(gather, actions);

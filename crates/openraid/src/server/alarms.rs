@@ -126,7 +126,7 @@ impl Server {
     /// An event shows a state: it may be over before the next look.
     pub(super) fn glimpse(&self, news: &News) {
         let Some(found) = glimpsed(news) else { return };
-        // Under this lock the array is not taken away: its next look ends what is over.
+        // Under this lock the array is not taken away: its next look ends the states that are over.
         let state = self.state();
         let Some(name) = &found.array else { return self.alarms.glimpse(None, &found) };
         if let Some(served) = state.arrays.iter().find(|served| served.name == *name) {

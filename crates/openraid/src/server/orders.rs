@@ -52,7 +52,7 @@ pub(super) fn outcome_of<T>(name: &str, done: Result<T, ServiceError>) -> Result
 }
 
 impl Server {
-    /// Carry out a command. If the server could not keep what it changed, the command has failed, and its text says what is in force.
+    /// Carry out a command. If the server could not keep what it changed, the command has failed, and its text names the value in force.
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
         let before = self.registry.unwritten().0;
         let answer = self.carry_out_now(command)?;
