@@ -5,7 +5,7 @@ use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 use crate::actions::{DriveOp, ReplyStatus};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::geometry::{Fragment, Geometry};
+use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::channel::Channels;
 use crate::io::command_errors::MemberRange;
 use crate::io::ended::News;
@@ -29,6 +29,15 @@ impl Sets {
 }
 
 impl Set {
+    /// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
+    #[cold]
+    fn copies_alike(&self, mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
+        mirror.copies(at).fold(left, |len, copy| {
+            let len = len.min(copy.len);
+            self.member_of(copy.slot).map_or(len, |member| member.sectors_alike(copy.lba, len))
+        })
+    }
+
     /// The place of the first part of the data at `at`; `None` for a mirror, which has several.
     #[inline(always)]
     fn fragment_at(&self, at: SetLba) -> Option<Fragment> {
@@ -117,7 +126,11 @@ impl OpIo<'_> {
         let op = &self.ops[index];
         let set = self.sets.get(op.set);
         if let Geometry::Mirror(mirror) = set.geometry() {
-            return self.choose_copy(op, mirror, at, left);
+            return self.choose_copy(op, mirror, at, left).or_else(|| {
+                let part = set.copies_alike(mirror, at, left);
+                let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
+                Some((Fragment { len: copy.len.min(part), ..copy }, reason))
+            });
         }
         let fragment = set.fragment_at(at).expect("it is no mirror");
         fragment.is_readable(set, left).then_some((fragment, Reason::ReadDirect))

@@ -27,9 +27,8 @@ impl Run<'_> {
         self.resume_all();
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.rest()?;
-        // A read of a mirror whose copies are recorded as bad in different places ends with an error. A set that needs
-        // redos of a journal waits for room.
-        let bears = self.sets[set].has_parity() && !self.sets[set].dirty && !self.sets[set].unfit;
+        // A set that needs redos of a journal waits for room.
+        let bears = self.sets[set].is_redundant() && !self.sets[set].dirty && !self.sets[set].unfit;
         let through =
             !self.cached && self.scenario.journal.is_none() && self.policy.write_cache != WriteCache::Volatile;
         if !bears || !through || !self.whole(set) || self.sets[set].is_losing(&self.world) {
