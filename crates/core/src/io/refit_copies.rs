@@ -83,7 +83,10 @@ impl OpIo<'_> {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let is_mirror = matches!(set.geometry(), Geometry::Mirror(_));
-        if op.refused().is_empty() || set.has_failed() || !is_mirror {
+        // Where copies may differ, hosts read the first one, and the resync takes that for the right one.
+        let Extent { at, len } = op.extent();
+        let is_equal = set.is_consistent(at.get(), (at + len).get());
+        if op.refused().is_empty() || set.has_failed() || !is_mirror || !is_equal {
             return self.finish_op(index);
         }
         if !self.call.channels().may_issue() {
@@ -92,12 +95,13 @@ impl OpIo<'_> {
         self.note(index, Reason::CopiesFitted, op.extent().at.get(), op.refused().len());
         match op.payload {
             Payload::Zero { may_discard: false } => self.make_holes(index),
-            Payload::Host(_) => {
+            Payload::Host(_) if !op.frames_abandoned => {
                 self.ops[index].plan.lost = op.refused();
                 self.ops[index].forget_refused();
                 self.fit_next_copy(index);
             }
-            Payload::Zero { may_discard: true } | Payload::None => self.end_apart(index),
+            // A given-up command may still use the payload.
+            Payload::Host(_) | Payload::Zero { may_discard: true } | Payload::None => self.end_apart(index),
         }
     }
 
