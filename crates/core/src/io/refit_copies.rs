@@ -83,7 +83,7 @@ impl OpIo<'_> {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let is_mirror = matches!(set.geometry(), Geometry::Mirror(_));
-        // Where copies may differ, hosts read the first one, and the resync takes that for the right one.
+        // If copies may differ, hosts read the first one, and the resync takes that for the right one.
         let Extent { at, len } = op.extent();
         let is_equal = set.is_consistent(at.get(), (at + len).get());
         if op.refused().is_empty() || set.has_failed() || !is_mirror || !is_equal {
