@@ -17,6 +17,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 use support::{Lab, Server};
 
+/// The end of each alert in seconds and the whole of it, by its labels.
+type Alerts = BTreeMap<String, (u64, Value)>;
+
 /// A message that is not there after this time does not come.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -137,7 +140,7 @@ fn listener() -> (TcpListener, u16) {
 }
 
 /// The alerts of a message, by their labels: when each ends, in seconds since 1970. They have the form of Alertmanager's API v2.
-fn alerts(message: &Value) -> BTreeMap<String, (u64, Value)> {
+fn alerts(message: &Value) -> Alerts {
     let seconds = |alert: &Value, key: &str| -> u64 {
         let time = alert[key].as_str().expect("a time");
         assert!(time.len() == 20 && time.as_bytes()[10] == b'T' && time.ends_with('Z'), "{time} is not of RFC 3339");
@@ -184,7 +187,7 @@ fn an_alertmanager_gets_what_holds_again_with_the_same_labels_whatever_the_name_
             labels.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
         Value::Object(labels).to_string()
     };
-    let until = |is_it: &dyn Fn(&BTreeMap<String, (u64, Value)>) -> bool| loop {
+    let until = |is_it: &dyn Fn(&Alerts) -> bool| loop {
         let (request, message) = messages.recv_timeout(PATIENCE).expect("a message");
         assert_eq!(request, "POST /api/v2/alerts HTTP/1.1");
         let found = alerts(&message);
