@@ -162,7 +162,10 @@ fn on_a_full_disk_the_newest_events_stay() {
         writeln!(stream, r#"{{"v":2,"do":"set","array":"data","settings":[["rebuild.rate","{rate}"]]}}"#)
             .expect("sent");
         let answer = answers.next().expect("an answer").expect("text");
-        assert!(answer.contains("this lasts until the server ends: the registry"), "{answer}");
+        assert!(
+            answer.contains("this is in force, and is lost when the server ends before it can be kept"),
+            "{answer}"
+        );
     }
     lab.line("fail data d2").expect(0);
     let found = wait_for(&lab, "Fail", 1);

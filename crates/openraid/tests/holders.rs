@@ -249,7 +249,8 @@ fn block_devices_are_used_by_one_process_and_not_while_another_holder_has_one() 
     refused(&lab, [one, two], &["array data", &busy, "device mapper holder"]);
     drop(mapped);
     tool(&format!("mdadm --assemble --run /dev/md9 {two}"));
-    refused(&lab, [one, two], &["array data", &busy, "md9 is built on"]);
+    let held = format!("busy: {two}: the kernel's md has it as /dev/md9 ");
+    refused(&lab, [one, two], &["array data", &held, "`mdadm --stop /dev/md9`"]);
     tool("mdadm --stop /dev/md9");
     tool(&format!("mkfs.ext2 -q -F {two} 8192"));
     fs::create_dir(lab.path("mnt")).expect("room");

@@ -130,7 +130,7 @@ fn arrays_of_md_0_90_are_copied_out_as_md_reads_them() {
             assert!(ran.code == 1 && ran.out == data, "{name}, degraded: {} {}", ran.code, ran.err);
         }
         // Whatever writes refuses, with the next step.
-        for verb in [&["serve", "--nbd", "127.0.0.1:0"][..], &["assemble", "--no-serve"]] {
+        for verb in [&["serve", "--nbd", "127.0.0.1:0", "--memory", "64M"][..], &["assemble", "--no-serve"]] {
             let ran = lab.run(&[verb, &names[..]].concat());
             let said = ran.text() + &ran.err;
             let next =
