@@ -23,6 +23,8 @@ impl Run<'_> {
         }
         self.drain()?;
         self.rest()?;
+        // A stopped set has no status, and a member may have failed since the places were noted.
+        self.sets.iter_mut().for_each(|set| set.note_places(&self.world));
         let dirty = self.sets.iter().any(|set| set.dirty || set.unfit);
         let resyncs = |run: &Self, set: usize| {
             let task = run.world.status(run.sets[set].array).and_then(|status| status.task);
