@@ -31,7 +31,7 @@ impl Sets {
 impl Set {
     /// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
     #[cold]
-    fn copies_alike(&self, mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
+    pub(super) fn copies_alike(&self, mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
         mirror.copies(at).fold(left, |len, copy| {
             let len = len.min(copy.len);
             self.member_of(copy.slot).map_or(len, |member| member.sectors_alike(copy.lba, len))

@@ -299,20 +299,12 @@ impl OpIo<'_> {
                 all: [none; MEMBERS_MAX as usize],
                 count: 0,
                 readable: SlotSet::EMPTY,
-                len: whole - done,
+                len: set.copies_alike(mirror, start + done, whole - done),
                 at: payload + done.bytes(),
             };
             for copy in mirror.copies(start + done) {
                 copies.all[copies.count] = copy;
                 copies.count += 1;
-                copies.len = copies.len.min(copy.len);
-            }
-            for copy in &copies.all[..copies.count] {
-                if let Some(member) = set.member_of(copy.slot) {
-                    copies.len = member.sectors_alike(copy.lba, copies.len);
-                }
-            }
-            for copy in &copies.all[..copies.count] {
                 if set.readable(copy.lba, copy.lba + copies.len).contains(copy.slot) {
                     copies.readable.insert(copy.slot);
                 }
