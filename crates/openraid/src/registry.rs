@@ -332,12 +332,17 @@ impl Registry {
 
     /// A change that cannot be written counts for this process, and is written with the next one.
     fn change_all(&self, change: impl FnOnce(&mut Content)) -> Result<(), Failure> {
+        self.change_counted(change, 1)
+    }
+
+    /// The same. A write that fails counts as this number of failures.
+    fn change_counted(&self, change: impl FnOnce(&mut Content), failures: u64) -> Result<(), Failure> {
         let lock = self.lock();
         // Another process writes: nothing was changed, and nothing is owed.
         if let Some(error) = lock.as_ref().err().filter(|error| error.kind() == io::ErrorKind::WouldBlock) {
             return Err(self.not_written(error));
         }
-        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text.clone()))?;
+        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text.clone(), failures))?;
         let mut owed = self.owed();
         let mut content = owed.over(file.clone());
         change(&mut content);
@@ -350,7 +355,7 @@ impl Registry {
             lock.and_then(|_lock| self.write_content(&content, is_old)).map_err(|error| self.not_written(&error));
         match &written {
             Ok(()) => owed.settle(),
-            Err(failure) => owed.note(&file, &content, failure.text.clone()),
+            Err(failure) => owed.note(&file, &content, failure.text.clone(), failures),
         }
         written
     }
@@ -381,10 +386,8 @@ impl Registry {
     /// Write what the file lacks, if there is anything, and the last try is some time ago.
     pub fn write_again(&self) {
         if self.owed().is_due() {
-            let before = self.owed().failures;
-            // The alarm says why, while it lasts.
-            let _ = self.change_all(|_| {});
-            self.owed().failures = before;
+            // The alarm says why, while it lasts. No command changed anything.
+            let _ = self.change_counted(|_| {}, 0);
         }
     }
 

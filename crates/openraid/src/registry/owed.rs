@@ -30,19 +30,19 @@ fn key(entry: &Entry) -> &str {
 
 impl Owed {
     /// The difference between the file and the content that should be in it.
-    pub(super) fn note(&mut self, file: &Content, content: &Content, why: String) {
+    pub(super) fn note(&mut self, file: &Content, content: &Content, why: String, failures: u64) {
         let gone = file.arrays.iter().filter(|own| content.arrays.iter().all(|other| key(other) != key(own)));
         let fresh = content.arrays.iter().filter(|own| !file.arrays.contains(own));
         self.arrays = gone.map(|own| (key(own).to_owned(), None)).collect();
         self.arrays.extend(fresh.map(|own| (key(own).to_owned(), Some(own.clone()))));
         self.journals = content.journals.iter().filter(|own| !file.journals.contains(own)).cloned().collect();
-        self.fail(why);
+        self.fail(why, failures);
     }
 
     /// The file cannot be changed. Without its content it is not known what it lacks.
-    pub(super) fn fail(&mut self, why: String) {
+    pub(super) fn fail(&mut self, why: String, failures: u64) {
         self.why = Some(why);
-        self.failures += 1;
+        self.failures += failures;
         self.tried = Some(Instant::now());
     }
 
