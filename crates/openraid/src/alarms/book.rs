@@ -237,14 +237,17 @@ impl Book {
 
     /// The alarms for which a sink needs a message.
     pub fn pending(&self, sink: &str, least: Level, now: u64, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
-        let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject())).map(|alarm| alarm.damped(now));
-        own.filter(|alarm| alarm.is_pending(sink, least)).collect()
+        self.damped(now, is_own).filter(|alarm| alarm.is_pending(sink, least)).collect()
     }
 
     /// The alarms that a sink has as states that hold, and that do hold.
     pub fn standing(&self, sink: &str, now: u64, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
-        let own = self.alarms.iter().filter(|alarm| is_own(&alarm.subject())).map(|alarm| alarm.damped(now));
-        own.filter(|alarm| alarm.until.is_none() && alarm.level_at(sink).is_some()).collect()
+        self.damped(now, is_own).filter(|alarm| alarm.until.is_none() && alarm.level_at(sink).is_some()).collect()
+    }
+
+    /// The alarms of some subjects for sinks: see [`Alarm::damped`].
+    fn damped<F: Fn(&Subject) -> bool>(&self, now: u64, is_own: F) -> impl Iterator<Item = Alarm> + use<'_, F> {
+        self.alarms.iter().filter(move |alarm| is_own(&alarm.subject())).map(move |alarm| alarm.damped(now))
     }
 
     /// A sink has accepted messages about these alarms, in this state. Returns whether this is new.

@@ -75,10 +75,9 @@ pub fn understood(kept: &KeptModel) -> Result<Desired, Failure> {
         let problem = &problems.0[0];
         Failure::usage(format!("{}: {}; {}", problem.key, problem.what, problem.remedy))
     })?;
-    let unplaced = |own: Placed<Vec<String>>| Placed { line: 0, ..own };
     let mut desired = Desired::default();
     desired.server.cache = read.server.cache.map(|own| Placed { line: 0, ..own });
-    desired.server.journal = read.server.journal.map(unplaced);
+    desired.server.journal = read.server.journal.map(|own| Placed { line: 0, ..own });
     desired.spares = read.spares.into_iter().map(|own| DesiredSpare { line: 0, ..own }).collect();
     desired.sinks = read.sinks.into_iter().map(|own| DesiredSink { line: 0, ..own }).collect();
     Ok(desired)

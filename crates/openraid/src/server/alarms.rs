@@ -130,16 +130,15 @@ impl Server {
         let state = self.state();
         let Some(name) = &found.array else { return self.alarms.glimpse(None, &found) };
         if let Some(served) = state.arrays.iter().find(|served| served.name == *name) {
-            let subject = Subject::Array(served.uuid().unwrap_or_else(|| name.clone()));
+            let subject = Subject::Array(served.key());
             self.alarms.glimpse(Some(&subject), &Condition { uuid: served.uuid(), ..found.clone() });
         }
     }
 
     /// A command stopped the array: end its alarms here.
     pub(super) fn end_alarms(&self, served: &Served) {
-        let key = served.uuid().unwrap_or_else(|| served.name.clone());
         self.state().troubles.expected.retain(|own| !is_served(served, &own.name, own.uuid.as_deref()));
-        self.alarms.observe(&Subject::Array(key), &[]);
+        self.alarms.observe(&Subject::Array(served.key()), &[]);
     }
 
     /// The result of the last read of the configuration file: why it was refused, if it was.

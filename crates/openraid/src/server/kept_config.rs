@@ -26,7 +26,7 @@ impl Server {
 
     /// The names that are kept for the exports of an array; none: its own.
     pub(super) fn kept_exports(&self, served: &Served) -> Option<Vec<String>> {
-        self.kept_config().exports.remove(&key(served)).filter(|names| !names.is_empty())
+        self.kept_config().exports.remove(&served.key()).filter(|names| !names.is_empty())
     }
 
     /// Change kept values, and apply them. Returns the changes in force, the changes for the next start, and the failures.
@@ -72,16 +72,11 @@ impl Server {
             for export in exports {
                 words::array_name(export).map_err(Failure::usage)?;
             }
-            new.exports.insert(key(&served), exports.clone());
+            new.exports.insert(served.key(), exports.clone());
         }
         new.exports.retain(|_, names| !names.is_empty());
         Ok(())
     }
-}
-
-/// The key of an array's exports: its UUID, which outlives a rename, or the name of a raw drive.
-fn key(served: &Served) -> String {
-    served.uuid().unwrap_or_else(|| served.name.clone())
 }
 
 /// A server with more than half of the memory as its cache might not start.

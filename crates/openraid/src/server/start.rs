@@ -2,6 +2,7 @@
 
 use openraid_core::admin::{AdminCommand, AdminOutcome};
 use openraid_core::array::assemble::AssembleOptions;
+use openraid_format::Uuid;
 use openraid_runtime::member::{MemberSpec, OpenOptions, OpenedMember, ProbedMember};
 use openraid_runtime::service::{AssembleRequest, Nesting, StartError, StartedArray};
 use openraid_units::ArrayId;
@@ -75,9 +76,11 @@ impl Server {
     /// have them, if md has changed nothing.
     pub fn open_for_start(&self, specs: &[MemberSpec], open: OpenOptions) -> Opening {
         if self.access == Access::ReadWrite && self.stays {
-            let known: Vec<String> =
-                self.registry.entries_if_readable().into_iter().filter_map(|own| own.uuid).collect();
-            let taken = taken_by_md::take_back(specs, |uuid| known.contains(&uuid.to_string()));
+            let is_known = |uuid: Uuid| {
+                let uuid = Some(uuid.to_string());
+                self.registry.entries_if_readable().iter().any(|own| own.uuid == uuid)
+            };
+            let taken = taken_by_md::take_back(specs, is_known);
             self.add_news(taken.into_iter().map(|text| plain(EventName::Recovered, text)).collect());
         }
         holding::open_for_start(specs, open, &mut self.locks(), &self.registry)

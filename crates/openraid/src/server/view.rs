@@ -67,6 +67,11 @@ impl Served {
         self.started.as_ref().map(|started| started.superblock.set_uuid.to_string())
     }
 
+    /// The key of values that are kept for it: its UUID, which outlives a rename, or the name of a raw drive.
+    pub fn key(&self) -> String {
+        self.uuid().unwrap_or_else(|| self.name.clone())
+    }
+
     /// The numbers of its spans; none unless nested.
     pub fn spans(&self) -> Vec<ArrayId> {
         self.started.iter().flat_map(|started| started.spans.iter().map(|span| span.array)).collect()

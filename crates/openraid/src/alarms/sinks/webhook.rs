@@ -54,12 +54,8 @@ fn own(batch: &Batch) -> Value {
 /// The alert of an alarm, and the end of the one that the receiver has at another level: the level is a label.
 fn alerts((alarm, known): (&AlarmModel, Option<Level>), batch: &Batch) -> Vec<Value> {
     let stands = batch.now + STANDS_SECONDS;
-    let ends = match alarm.until_seconds {
-        // An alert that has ended when it arrives is told to no receiver.
-        Some(_) if known.is_none() => stands,
-        Some(until) => until,
-        None => stands,
-    };
+    // An alert that has ended when it arrives is told to no receiver.
+    let ends = alarm.until_seconds.filter(|_| known.is_some()).unwrap_or(stands);
     let former = known.filter(|level| *level != alarm.what.level);
     let former = former.map(|level| alert(alarm, level, batch.now, &batch.host));
     former.into_iter().chain([alert(alarm, alarm.what.level, ends, &batch.host)]).collect()
