@@ -185,7 +185,7 @@ pub enum AdminCommand {
         /// Which drive of it.
         drive: DriveId,
     },
-    /// A drive is not there any more. What uses it, a set or the journal, goes on without it, as after a command that it
+    /// A drive is gone. The set or the journal that uses it goes on without it, as after a command that the drive
     /// answered with [`DriveError::Gone`](crate::events::DriveError::Gone). Said twice, it changes nothing.
     Lose {
         /// Which drive.

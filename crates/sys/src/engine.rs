@@ -308,7 +308,7 @@ impl IoEngine {
         u16::try_from(slot).ok().map(MemberSlot)
     }
 
-    /// Is the device of a member not there any more? See [`Member::is_gone`].
+    /// Is the device of a member gone? See [`Member::is_gone`].
     ///
     /// # Panics
     /// The member is not attached.

@@ -146,7 +146,7 @@ impl Member {
         Ok(Self { file, path: path.into(), resolved, identity, usage, facts, notes, in_sysfs, _claim: claim })
     }
 
-    /// Is the device not there any more? The kernel sets the capacity of a disk that was pulled to zero, and forgets its
+    /// Is the device gone? The kernel sets the capacity of a disk that was pulled to zero, and forgets its
     /// number. A file is never gone while it is open.
     #[must_use]
     pub fn is_gone(&self) -> bool {

@@ -68,7 +68,7 @@ pub(crate) enum Signal {
     Changed,
     /// Commands that wait for this drive end now.
     DriveLost(DriveId),
-    /// A device of the journal is not there any more: the journal goes on without it.
+    /// A device of the journal is gone: the journal goes on without it.
     JournalDeviceGone(usize),
     /// Writes that found no room in the journal are called again.
     JournalRoom,

@@ -48,7 +48,7 @@ pub struct Asked {
     pub lba: DriveLba,
 }
 
-/// An error of the kernel as an error of a drive. `is_gone` says whether the device is not there any more: the kernel has many
+/// An error of the kernel as an error of a drive. `is_gone` says whether the device is gone: the kernel has many
 /// words for that, "no space left" among them, because a disk that was pulled has no sectors.
 #[must_use]
 pub fn drive_error(error: IoError, asked: Asked, is_gone: bool) -> DriveError {

@@ -243,7 +243,7 @@ impl ServiceHandle {
         Ok(self.order(|answer| Order::Detach(drive, answer))??)
     }
 
-    /// Look which devices are not there any more, and tell the engine. Returns the drives that were not known to be gone.
+    /// Look which devices are gone, and tell the engine. Returns the drives that were not known to be gone.
     ///
     /// # Errors
     /// The service has ended.

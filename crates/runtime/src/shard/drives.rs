@@ -228,7 +228,7 @@ impl Drives {
         assert!(left.is_ok(), "bug: drive {drive} was detached with commands outstanding: {left:?}");
     }
 
-    /// Is the device of a drive not there any more? Never for a file, memory, or a remote member.
+    /// Is the device of a drive gone? Never for a file, memory, or a remote member.
     fn is_gone(&self, drive: DriveId) -> bool {
         match self.table[drive.index()].as_ref().map(|entry| &entry.way) {
             Some(Way::Disk(slot)) => self.engine.is_gone(*slot),

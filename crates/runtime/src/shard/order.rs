@@ -28,7 +28,7 @@ pub enum Order {
     Attach(Box<OpenedMember>, Answer<Result<DriveId, OrderError>>),
     /// Release a member that no array uses.
     Detach(DriveId, Answer<Result<(), OrderError>>),
-    /// Look which devices are not there any more, and tell the engine. Answer: the drives that were not known to be gone.
+    /// Look which devices are gone, and tell the engine. Answer: the drives that were not known to be gone.
     LookForLost(Answer<Vec<DriveId>>),
     /// A command of the administrator.
     Admin(Box<AdminCommand>, Answer<Result<AdminOutcome, AdminError>>),
