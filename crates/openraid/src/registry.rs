@@ -20,7 +20,7 @@ use openraid_runtime::service::journal::LastUse;
 use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
-use self::owed::Owed;
+use self::owed::{Owed, FAILURES};
 use crate::exit::Failure;
 use crate::kept::Kept;
 use crate::output;
@@ -332,17 +332,12 @@ impl Registry {
 
     /// A change that cannot be written counts for this process, and is written with the next one.
     fn change_all(&self, change: impl FnOnce(&mut Content)) -> Result<(), Failure> {
-        self.change_counted(change, 1)
-    }
-
-    /// The same. A write that fails counts as this number of failures.
-    fn change_counted(&self, change: impl FnOnce(&mut Content), failures: u64) -> Result<(), Failure> {
         let lock = self.lock();
         // Another process writes: nothing was changed, and nothing is owed.
         if let Some(error) = lock.as_ref().err().filter(|error| error.kind() == io::ErrorKind::WouldBlock) {
             return Err(self.not_written(error));
         }
-        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text.clone(), failures))?;
+        let (file, is_old) = self.read_any().inspect_err(|failure| self.owed().fail(failure.text.clone()))?;
         let mut owed = self.owed();
         let mut content = owed.over(file.clone());
         change(&mut content);
@@ -355,7 +350,7 @@ impl Registry {
             lock.and_then(|_lock| self.write_content(&content, is_old)).map_err(|error| self.not_written(&error));
         match &written {
             Ok(()) => owed.settle(),
-            Err(failure) => owed.note(&file, &content, failure.text.clone(), failures),
+            Err(failure) => owed.note(&file, &content, failure.text.clone()),
         }
         written
     }
@@ -377,17 +372,20 @@ impl Registry {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of changes that could not be written, and why the last one could not, while the file lacks it.
+    /// The number of changes of this thread that could not be written, and why the last one could not, while the file
+    /// lacks it.
     pub fn unwritten(&self) -> (u64, Option<String>) {
-        let owed = self.owed();
-        (owed.failures, owed.text())
+        (FAILURES.get(), self.owed().text())
     }
 
     /// Write what the file lacks, if there is anything, and the last try is some time ago.
     pub fn write_again(&self) {
         if self.owed().is_due() {
-            // The alarm says why, while it lasts. No command changed anything.
-            let _ = self.change_counted(|_| {}, 0);
+            let before = FAILURES.get();
+            // The alarm says why, while it lasts.
+            let _ = self.change_all(|_| {});
+            // No command changed anything.
+            FAILURES.set(before);
         }
     }
 

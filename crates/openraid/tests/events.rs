@@ -167,7 +167,7 @@ fn on_a_full_disk_the_newest_events_stay() {
             "{answer}"
         );
     }
-    lab.line("fail data d2").expect(74);
+    lab.line("fail data d2").expect(0);
     let found = wait_for(&lab, "Fail", 1);
     let folder = state.join("openraid/registry.json.events");
     let segments = fs::read_dir(&folder).expect("the log").filter(|entry| {

@@ -1,6 +1,7 @@
 //! Changes of the registry that could not be written. They count for this process, and go into the file with the next write that
 //! succeeds, on top of what other processes have written in the meantime.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,6 +11,11 @@ use super::{Content, Entry, JournalUse};
 /// Pause before a failed write is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
+thread_local! {
+    /// Changes of this thread that could not be written: a command answers for its own changes only.
+    pub(super) static FAILURES: Cell<u64> = const { Cell::new(0) };
+}
+
 /// What the file lacks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Owed {
@@ -18,8 +24,6 @@ pub(super) struct Owed {
     journals: Vec<JournalUse>,
     /// Why the last write failed, with the remedy.
     pub why: Option<String>,
-    /// Changes whose write failed.
-    pub failures: u64,
     /// When the last write was tried.
     tried: Option<Instant>,
 }
@@ -30,25 +34,25 @@ fn key(entry: &Entry) -> &str {
 
 impl Owed {
     /// The difference between the file and the content that should be in it.
-    pub(super) fn note(&mut self, file: &Content, content: &Content, why: String, failures: u64) {
+    pub(super) fn note(&mut self, file: &Content, content: &Content, why: String) {
         let gone = file.arrays.iter().filter(|own| content.arrays.iter().all(|other| key(other) != key(own)));
         let fresh = content.arrays.iter().filter(|own| !file.arrays.contains(own));
         self.arrays = gone.map(|own| (key(own).to_owned(), None)).collect();
         self.arrays.extend(fresh.map(|own| (key(own).to_owned(), Some(own.clone()))));
         self.journals = content.journals.iter().filter(|own| !file.journals.contains(own)).cloned().collect();
-        self.fail(why, failures);
+        self.fail(why);
     }
 
     /// The file cannot be changed. Without its content it is not known what it lacks.
-    pub(super) fn fail(&mut self, why: String, failures: u64) {
+    pub(super) fn fail(&mut self, why: String) {
         self.why = Some(why);
-        self.failures += failures;
+        FAILURES.set(FAILURES.get() + 1);
         self.tried = Some(Instant::now());
     }
 
     /// The file has everything.
     pub(super) fn settle(&mut self) {
-        *self = Self { failures: self.failures, ..Self::default() };
+        *self = Self::default();
     }
 
     /// Is it time to try again?
