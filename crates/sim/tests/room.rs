@@ -4,7 +4,7 @@
 mod support;
 
 use openraid_core::actions::{NoticeKind, ReplyStatus};
-use openraid_core::admin::{Health, MemberState};
+use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
 use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
 use openraid_sim::drive::Room;
@@ -74,7 +74,9 @@ fn make_room(rig: &mut Rig, full: Vec<openraid_units::DriveId>) {
         rig.world.drive_mut(drive).faults.room = None;
     }
     rig.world.run_for(LATER);
-    let is_well = rig.status().members.iter().all(|member| !member.is_full && member.bad_blocks == 0);
+    let status = rig.status();
+    let mut members = status.members.iter().filter(|member| member.slot.is_some());
+    let is_well = members.all(|member| !member.is_full && member.bad_blocks == 0);
     assert!(is_well, "{}", rig.world.dump());
 }
 
@@ -261,4 +263,41 @@ fn a_member_that_is_being_filled_and_has_no_room_leaves_and_another_one_takes_it
         assert_ne!(rig.drive_in(Slot(1)), Some(full));
         rig.judge();
     }
+}
+
+/// Its replacement has room, and takes what the member refuses. Both must hold the same when the replacement takes over.
+#[test]
+fn a_member_without_room_and_its_replacement_hold_the_same() {
+    let mut refused = 0;
+    for seed in seeds(40, 800) {
+        let (shape, lost) = shapes(seed);
+        if lost > 0 {
+            continue;
+        }
+        let _case = Case::new(seed, shape);
+        let mut rig = Rig::new(shape, RigOptions { spares: 1, ..RigOptions::new(seed) });
+        let load = Workload { len_max: 16 << 10, ..load(&rig) };
+        rig.session.run(&mut rig.world, &load, 60);
+        rig.rest();
+        let slow = Policy { rebuild_rate: Sectors::kib(128), background_depth: 1, ..Policy::default() };
+        rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy: slow }).unwrap();
+        let slot = Slot(u16::try_from(seed % u64::from(shape.members)).unwrap());
+        let spare = rig.drives.last().copied();
+        rig.world.admin(AdminCommand::Replace { array: rig.array, slot, with: spare }).unwrap();
+        rig.run_for(Nanos::from_secs(1 + seed % 4));
+        rig.session.tolerate_errors = true;
+        let full = fill_with(&mut rig, seed * 100, 1 << slot.0);
+        let errors = rig.session.errors;
+        rig.session.run_on(&mut rig.world, &load, 60);
+        rig.session.drain(&mut rig.world);
+        refused += rig.session.errors - errors;
+        make_room(&mut rig, full);
+        rig.session.tolerate_errors = false;
+        let fast = Policy::default();
+        rig.world.admin(AdminCommand::SetPolicy { array: rig.array, policy: fast }).unwrap();
+        rig.rest();
+        assert_eq!((rig.health(), rig.drive_in(slot)), (Health::Optimal, spare), "{}", rig.world.dump());
+        rig.judge();
+    }
+    assert!(refused > 100, "{refused} requests were refused");
 }

@@ -184,6 +184,7 @@ impl OpIo<'_> {
                 }
                 self.ops[index].enter(Phase::Refitting(Refitting::Writing));
                 self.write_rows(index, op.plan.write & op.plan.parity);
+                self.write_back_to_replacements(index);
                 if self.ops[index].pending == 0 {
                     self.read_back(index);
                 }
@@ -195,6 +196,18 @@ impl OpIo<'_> {
                 self.compared_back(index, slot, op.verdict == Verdict::Match);
             }
             Refitting::ReadingCopy(_) | Refitting::SummingCopy(_) => unreachable!("rows have no copies"),
+        }
+    }
+
+    /// A replacement took the part that its member refused: it gets back what the member holds, which the parity fits.
+    fn write_back_to_replacements(&mut self, index: u32) {
+        let op = self.ops[index];
+        let ((lba, to), frames) = (op.member_rows(self.sets.get(op.set)), RowFrames::of(&op));
+        for slot in op.plan.read {
+            let set = self.sets.get(op.set);
+            let Some(replacement) = set.place(slot).replacement() else { continue };
+            let at = frames.read_at(set.geometry(), slot);
+            self.issue_write_to(index, replacement, MemberRange { slot, lba, len: to - lba, at });
         }
     }
 
