@@ -204,7 +204,7 @@ impl Journal {
                  read them",
             ));
         }
-        if !self.replay().is_in_blocks(index, set.block) {
+        if !self.is_in_blocks(index, set.block) {
             return Err(AdminError::NotPossible(
                 "the journal holds writes of this array in smaller blocks than its drives take: they were written \
                  while a drive with larger blocks was missing; start the array without that drive once, so that they \

@@ -156,19 +156,6 @@ impl Replay {
         self.entries.last().is_some_and(|last| last.sequence >= sequence)
     }
 
-    /// Can all records of an array be written in blocks of this size?
-    pub(crate) fn is_in_blocks(&self, array: u8, block: BlockSize) -> bool {
-        let block = block.sectors().get();
-        let mut records = self.entries.iter().flat_map(|own| &own.entry.records).filter(|own| own.array() == array);
-        records.all(|record| match *record {
-            JournalRecord::Data { set_lba, sectors, .. } => (set_lba.get() | sectors.get()).is_multiple_of(block),
-            JournalRecord::Redo { member_lba, sectors, .. } | JournalRecord::RedoRef { member_lba, sectors, .. } => {
-                (member_lba.get() | sectors.get()).is_multiple_of(block)
-            }
-            _ => true,
-        })
-    }
-
     /// A copy out of the window is done.
     pub(crate) fn copy_ended(&mut self) {
         self.copies -= 1;
@@ -181,6 +168,21 @@ impl Replay {
 }
 
 impl Journal {
+    /// Can all records of an array be written in blocks of this size? Records of an earlier array in the same place of
+    /// the table do not count.
+    pub(crate) fn is_in_blocks(&self, array: u8, block: BlockSize) -> bool {
+        let block = block.sectors().get();
+        let entries = self.replay.entries.iter().filter(|own| self.table().counts(array, own.sequence));
+        let mut records = entries.flat_map(|own| &own.entry.records).filter(|own| own.array() == array);
+        records.all(|record| match *record {
+            JournalRecord::Data { set_lba, sectors, .. } => (set_lba.get() | sectors.get()).is_multiple_of(block),
+            JournalRecord::Redo { member_lba, sectors, .. } | JournalRecord::RedoRef { member_lba, sectors, .. } => {
+                (member_lba.get() | sectors.get()).is_multiple_of(block)
+            }
+            _ => true,
+        })
+    }
+
     /// Load the set that is being loaded, or the next one, as far as possible; true if something has changed.
     pub(crate) fn pump_replay(&mut self, with: &mut Others<'_>) -> bool {
         if matches!(self.state, JournalState::Lost(_)) {
