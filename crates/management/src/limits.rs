@@ -80,6 +80,8 @@ pub const MEMBERS_MAX: usize = 256;
 pub const STORIES_MAX: u64 = 20;
 /// Subscriptions to which Redfish pushes events; each has a thread.
 pub const SUBSCRIPTIONS_MAX: usize = 4;
+/// Test events of Redfish that are kept for slow listeners.
+pub const TEST_EVENTS_MAX: usize = 16;
 /// A push that failed is tried again after this time.
 pub const PUSH_INTERVAL: Duration = Duration::from_secs(30);
 /// Tasks that Redfish shows; the oldest one that has ended is forgotten.

@@ -7,7 +7,7 @@ const FILLERS: [&str; 5] =
     ["to be filled by o.e.m.", "default string", "not specified", "system serial number", "none"];
 
 /// The machine. Everything may be unknown: some fields are for root alone.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Machine {
     /// Its host name.
     pub host: Option<String>,
@@ -19,6 +19,8 @@ pub struct Machine {
     pub serial: Option<String>,
     /// Its UUID.
     pub uuid: Option<String>,
+    /// The kind of its chassis, in a word of Redfish.
+    pub kind: &'static str,
 }
 
 impl Machine {
@@ -31,7 +33,18 @@ impl Machine {
             model: dmi("product_name"),
             serial: dmi("product_serial"),
             uuid: dmi("product_uuid"),
+            kind: kind(dmi("chassis_type").as_deref().unwrap_or_default()),
         }
+    }
+}
+
+/// The kind of a chassis, by its number in SMBIOS (7.4.1).
+fn kind(number: &str) -> &'static str {
+    match number {
+        "3" | "4" | "5" | "6" | "7" | "13" | "15" | "16" | "24" | "35" => "StandAlone",
+        "17" | "23" => "RackMount",
+        "28" => "Blade",
+        _ => "Other",
     }
 }
 

@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
@@ -49,7 +50,7 @@ fn drives(web: &Web) -> Vec<Value> {
 fn free(web: &Web) -> Vec<Value> {
     drives(web)
         .iter()
-        .filter(|own| own.get("Links").is_none())
+        .filter(|own| own["Links"].get("Volumes").is_none())
         .map(|own| json!({"@odata.id": own["@odata.id"]}))
         .collect()
 }
@@ -347,6 +348,34 @@ fn events_are_pushed_to_a_server_that_has_subscribed_until_that_is_deleted() {
         let pushed = take_one(&listener, "200 OK");
         found = pushed["Events"].as_array().is_some_and(|all| all.iter().any(has));
     }
+    // A test event has what the request says. It is not written to the log.
+    let test = "/redfish/v1/EventService/Actions/EventService.SubmitTestEvent";
+    let service = web.get("/redfish/v1/EventService").expect(200).json();
+    assert_eq!(service["Actions"]["#EventService.SubmitTestEvent"]["target"], test);
+    let data = format!("{VOLUMES}/data");
+    let event = json!({"EventId": "e7", "EventTimestamp": "2026-01-02T03:04:05Z", "Message": "a trial", "MessageArgs": ["1"],
+        "MessageId": "StorageDevice.1.2.VolumeDegraded", "MessageSeverity": "Warning", "OriginOfCondition": data});
+    web.post(test, &event.to_string()).expect(204);
+    let record = loop {
+        let pushed = take_one(&listener, "200 OK");
+        assert_eq!(pushed["Context"], "mine");
+        if pushed["Events"][0]["EventId"] == "e7" {
+            break pushed["Events"][0].clone();
+        }
+    };
+    let mut wanted = event;
+    (wanted["EventType"], wanted["MemberId"]) = ("Alert".into(), "test-1".into());
+    wanted["OriginOfCondition"] = json!({"@odata.id": data});
+    assert_eq!(record, wanted);
+    let entries = web.get("/redfish/v1/Managers/1/LogServices/Log/Entries").expect(200).text();
+    assert!(!entries.contains("a trial") && entries.contains("a test event is sent"), "{entries}");
+    for (body, message, word) in [
+        (json!({"MessageSeverity": "Bad"}), "PropertyValueNotInList", "OK, Warning, Critical"),
+        (json!({"MessageArgs": [1]}), "PropertyValueTypeError", "list of strings"),
+        (json!({"Colour": "red"}), "PropertyUnknown", "Colour"),
+    ] {
+        refused(&web.post(test, &body.to_string()), 400, message, word);
+    }
     for _ in 0..3 {
         web.post(path, &input).expect(201);
     }
@@ -366,8 +395,14 @@ fn every_link_leads_to_a_document_of_its_address() {
         if seen.contains(&path) {
             continue;
         }
-        let document = web.get(&path).expect(200).json();
+        let answer = web.get(&path).expect(200);
+        let document = answer.json();
         assert_eq!(document["@odata.id"], path.as_str());
+        let version = answer.header("etag").unwrap_or_else(|| panic!("{path} has no version"));
+        if ["/redfish/v1/Systems", "/redfish/v1/Chassis"].iter().any(|own| path.starts_with(own)) {
+            let again = web.ask_with("GET", &path, None, &[("If-None-Match", version)]).expect(304);
+            assert_eq!((again.header("etag"), again.text()), (Some(version), String::new()), "{path}");
+        }
         collect(&document, &mut open);
         seen.push(path);
     }
@@ -548,5 +583,101 @@ fn the_openapi_document_is_given_to_everybody() {
     let document = stranger.get("/api/v1/openapi.json").expect(200).json();
     let spans = &document["components"]["schemas"]["ArrayModel"]["properties"]["spans"];
     assert_eq!(spans["items"]["$ref"], "#/components/schemas/ArrayModel");
+    server.stop();
+}
+
+#[test]
+fn a_degraded_volume_says_why_and_a_client_that_knows_it_gets_no_document_until_it_changes() {
+    let lab = Lab::new("redfish-degraded");
+    let (server, web) = serve(&lab);
+    let path = format!("{VOLUMES}/data");
+    let before = web.get(&path).expect(200);
+    assert_eq!(before.json()["Status"], json!({"State": "Enabled", "Health": "OK"}));
+    let known = before.header("etag").expect("a version").to_owned();
+    let again = |known: &str| web.ask_with("GET", &path, None, &[("If-None-Match", known)]);
+    again(&known).expect(304);
+    again(&format!("\"x\", W/{known}")).expect(304);
+    lab.line("fail data d1").expect(0);
+    let until = Instant::now() + Duration::from_secs(60);
+    let after = loop {
+        let answer = again(&known);
+        if answer.status == 200 && answer.json()["Status"].get("Conditions").is_some() {
+            break answer;
+        }
+        assert!(Instant::now() < until, "{answer:?}");
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    let status = after.json()["Status"].clone();
+    assert_eq!((&status["State"], &status["Health"]), (&"Degraded".into(), &"Warning".into()));
+    let conditions = status["Conditions"].as_array().expect("a list").clone();
+    let of = |name: &str| conditions.iter().find(|own| own["MessageId"] == format!("Openraid.1.0.{name}"));
+    let degraded = of("DegradedArray").unwrap_or_else(|| panic!("{status}"));
+    assert_eq!(degraded["Severity"], "Critical", "no further member may fail");
+    assert_eq!(degraded["MessageArgs"], json!([degraded["Message"]]));
+    assert!(degraded.get("OriginOfCondition").is_none(), "the volume itself: {degraded}");
+    let shown = lab.show("data");
+    let is_it = |own: &&Value| own["event"] == "DegradedArray";
+    let alarm = shown["alarms"].as_array().expect("a list").iter().find(is_it).expect("an alarm");
+    assert_eq!((&degraded["Message"], &degraded["Resolution"]), (&alarm["text"], &alarm["next_step"]));
+    // The old version is no condition for a change any more.
+    let patch =
+        |version: &str| web.ask_with("PATCH", &path, Some(r#"{"ReadCachePolicy": "Off"}"#), &[("If-Match", version)]);
+    refused(&patch(&known), 412, "GeneralError", "has changed");
+    let version = web.get(&path).header("etag").expect("a version").to_owned();
+    patch(&version).expect(200);
+    server.stop();
+}
+
+#[test]
+fn the_chassis_has_the_drives_and_a_drive_has_a_light_if_a_program_switches_it() {
+    let lab = Lab::new("redfish-chassis");
+    let (server, web) = serve(&lab);
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let system = web.get("/redfish/v1/Systems/1").expect(200).json();
+    assert_eq!((&system["HostName"], &system["PowerState"]), (&name.trim().into(), &"On".into()));
+    let chassis = web.get("/redfish/v1/Chassis/1").expect(200).json();
+    let inside = web.get("/redfish/v1/Chassis/1/Drives").expect(200).json();
+    let all: Vec<Value> = drives(&web).iter().map(|own| json!({"@odata.id": own["@odata.id"]})).collect();
+    assert_eq!((&chassis["Links"]["Drives"], &inside["Members"], all.len()), (&json!(all), &json!(all), 7));
+    // No program switches lights.
+    let path = drives(&web)[0]["@odata.id"].as_str().expect("a path").to_owned();
+    let light = |on: bool| {
+        let body = json!({"LocationIndicatorActive": on}).to_string();
+        web.ask_with("PATCH", &path, Some(&body), &[])
+    };
+    assert_eq!(web.get(&path).json().get("LocationIndicatorActive"), None);
+    refused(&light(true), 400, "PropertyUnknown", "[care]");
+    let program = lab.path("light");
+    fs::write(&program, format!("#!/bin/sh\necho $1 $2 $3 $4 >> {}\n", lab.path("told").display())).expect("room");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its own file");
+    let old = fs::read_to_string(lab.path("openraid.toml")).expect("a file");
+    let text = format!("{old}[care]\nled = {:?}\nsmart = \"never\"\n", program.display().to_string());
+    fs::write(lab.path("openraid.toml"), text).expect("room");
+    lab.line("reload").expect(0);
+    let is_on = || lab.show("data")["members"][0]["located"].clone();
+    assert_eq!(is_on(), false);
+    assert_eq!(light(true).expect(200).json()["LocationIndicatorActive"], true);
+    assert_eq!(is_on(), true);
+    // An order of another interface is seen.
+    lab.line("locate data d0 --off").expect(0);
+    assert_eq!(is_on(), false);
+    let until = Instant::now() + Duration::from_secs(60);
+    while web.get(&path).json()["LocationIndicatorActive"] != false {
+        assert!(Instant::now() < until);
+    }
+    let told = fs::read_to_string(lab.path("told")).expect("orders");
+    let drive = lab.path("d0");
+    let wanted = ["locate", "locate_off"].map(|word| format!("{word} {} data 0", drive.display()));
+    assert_eq!(told.lines().collect::<Vec<_>>(), wanted);
+    for (body, message) in [
+        (json!({"LocationIndicatorActive": "on"}), "PropertyValueTypeError"),
+        (json!({"CapacityBytes": 1}), "PropertyNotWritable"),
+        (json!({"Colour": "red"}), "PropertyUnknown"),
+        (json!({}), "NoOperation"),
+    ] {
+        let answer = web.ask_with("PATCH", &path, Some(&body.to_string()), &[]);
+        assert_eq!(answer.status, 400, "{}", answer.text());
+        assert!(answer.text().contains(message), "{}", answer.text());
+    }
     server.stop();
 }

@@ -114,6 +114,9 @@ pub struct MemberModel {
     /// Its place in an enclosure, if the kernel knows it.
     #[serde(default)]
     pub bay: Option<String>,
+    /// Is its light on by order, so that a hand finds the drive? Null if no program switches lights.
+    #[serde(default)]
+    pub located: Option<bool>,
     /// Its class, if it is known: `rotating` or `ssd`. It is unknown for files, remote members and memory.
     #[serde(default)]
     pub class: Option<String>,

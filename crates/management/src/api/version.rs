@@ -21,6 +21,28 @@ pub fn hashed(text: &str) -> String {
     format!("\"{hash:016x}\"")
 }
 
+/// The `ETag` of a document with a state that changes are conditional on. The first part is the version of that state, the second that of
+/// the whole document.
+pub fn in_two_parts(state: &str, document: &str) -> String {
+    format!("\"{}-{}\"", state.trim_matches('"'), document.trim_matches('"'))
+}
+
+/// Is one of the versions in a header this one?
+fn is_among(header: &str, is_it: impl Fn(&str) -> bool) -> bool {
+    let versions = header.split(',').map(str::trim);
+    versions.map(|own| own.trim_start_matches("W/").trim_matches('"')).any(|own| own == "*" || is_it(own))
+}
+
+/// Does a header `If-Match` have this state? The second part of a version is not compared: a rebuild that continues refuses no change.
+pub fn has_state(header: &str, state: &str) -> bool {
+    is_among(header, |own| own.split('-').next() == Some(state.trim_matches('"')))
+}
+
+/// Does a header `If-None-Match` have this version of a document?
+pub fn has_document(header: &str, version: &str) -> bool {
+    is_among(header, |own| own == version.trim_matches('"'))
+}
+
 fn state(array: &ArrayModel) -> Value {
     let members = array.members.iter().map(|member| {
         json!([
@@ -54,10 +76,32 @@ fn state(array: &ArrayModel) -> Value {
 pub fn check(request: &Request, array: &ArrayModel) -> Result<(), Problem> {
     let Some(wanted) = request.header("if-match") else { return Ok(()) };
     let now = of(array);
-    let fits = |own: &str| own.trim() == "*" || own.trim() == now;
-    if wanted.split(',').any(fits) {
+    if has_state(wanted, &now) {
         return Ok(());
     }
     let text = format!("{} has changed since it was read (version {now} now); look again and repeat", array.name);
     Err(Problem::new(412, "stale", text).with("etag", now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{has_document, has_state, in_two_parts};
+
+    #[test]
+    fn a_change_is_conditional_on_the_state_and_a_read_on_the_whole_document() {
+        let (before, after) = (in_two_parts("\"a1\"", "\"b1\""), in_two_parts("\"a1\"", "\"b2\""));
+        assert_eq!((before.as_str(), after.as_str()), ("\"a1-b1\"", "\"a1-b2\""));
+        for (header, state, document) in [
+            (before.as_str(), true, false),
+            (after.as_str(), true, true),
+            ("\"a1\"", true, false),
+            ("*", true, true),
+            ("\"a2-b2\", W/\"a1-b2\"", true, true),
+            ("\"a2-b2\"", false, false),
+            ("\"b2\"", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!((has_state(header, "\"a1\""), has_document(header, &after)), (state, document), "{header}");
+        }
+    }
 }

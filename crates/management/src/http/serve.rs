@@ -112,6 +112,7 @@ async fn answer(
         return redfish::events::begin(&request).map(Answer::Stream);
     }
     let is_read = matches!(head.method, Method::GET | Method::HEAD);
+    let known = request.header("if-none-match").filter(|_| is_redfish && is_read).map(str::to_owned);
     let work = tokio::task::spawn_blocking(move || {
         let state = Arc::clone(&request.state);
         let is_conditional = !is_read && request.headers.contains_key("if-match");
@@ -119,7 +120,7 @@ async fn answer(
         (route.handler)(&request)
     });
     let done = work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?;
-    let reply = done?;
+    let reply = redfish::unless_known(done?, known.as_deref());
     Ok(Answer::Whole(if is_redfish && is_read { reply.with("allow", allowed(routes, &path)) } else { reply }))
 }
 

@@ -98,10 +98,7 @@ fn named(request: &Request) -> Result<User, Problem> {
 }
 
 fn shown(user: &User) -> Reply {
-    let version = super::version(&versioned_form(user));
-    let mut document = document(user);
-    document["@odata.etag"] = version.as_str().into();
-    super::described(&document).with("etag", version)
+    super::of_version(document(user), super::version(&versioned_form(user)))
 }
 
 /// One user.

@@ -1,6 +1,7 @@
 //! The event service: events of the log as server-sent events. Each open stream is an `EventDestination` (`subscriptions.rs`).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyper::body::Bytes;
 use serde_json::{json, Value};
@@ -9,17 +10,21 @@ use tokio::time::{sleep, timeout};
 
 use super::managers::message_id;
 use super::subscriptions::DESTINATIONS;
-use super::{found, link, resource, time, with};
+use super::{found, link, object, property, refused, resource, text, time, with};
 use crate::api::stream::Place;
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STALL_TIME_MAX, STREAM_INTERVAL};
+use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STALL_TIME_MAX, STREAM_INTERVAL, TEST_EVENTS_MAX};
 use crate::state::State;
 
 const SERVICE: &str = "/redfish/v1/EventService";
 /// The path of the stream.
 pub const STREAM: &str = "/redfish/v1/EventService/SSE";
+/// The path of the action that sends a test event.
+pub const TEST: &str = "/redfish/v1/EventService/Actions/EventService.SubmitTestEvent";
+/// The severities that Redfish has.
+const SEVERITIES: [&str; 3] = ["OK", "Warning", "Critical"];
 
 /// A stream that is open, or a server to which events are pushed.
 #[derive(Clone, Debug)]
@@ -40,6 +45,30 @@ pub struct Listener {
 struct Table {
     open: Vec<Listener>,
     last: u64,
+    /// The newest test events. They are not in the log.
+    tests: VecDeque<TestEvent>,
+    last_test: u64,
+}
+
+/// A test event that a client has asked for.
+#[derive(Clone, Debug)]
+pub struct TestEvent {
+    /// Its number among the test events.
+    pub number: u64,
+    record: Value,
+}
+
+impl TestEvent {
+    /// As a document.
+    pub fn message(&self, context: Option<&str>) -> Value {
+        let id = format!("test-{}", self.number);
+        let mut record = self.record.clone();
+        record["MemberId"] = id.as_str().into();
+        if record.get("EventId").is_none() {
+            record["EventId"] = id.as_str().into();
+        }
+        document(&id, &[record], context)
+    }
 }
 
 /// Open streams and subscriptions.
@@ -49,12 +78,36 @@ pub struct Listeners(Mutex<Table>);
 impl Listeners {
     /// All open ones.
     pub fn open(&self) -> Vec<Listener> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).open.clone()
+        self.table().open.clone()
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the newest test event.
+    pub fn last_test(&self) -> u64 {
+        self.table().last_test
+    }
+
+    /// The test events after this one.
+    pub fn tests_after(&self, number: u64) -> Vec<TestEvent> {
+        self.table().tests.iter().filter(|own| own.number > number).cloned().collect()
+    }
+
+    fn submit(&self, record: Value) {
+        let mut table = self.table();
+        table.last_test += 1;
+        let number = table.last_test;
+        table.tests.push_back(TestEvent { number, record });
+        if table.tests.len() > TEST_EVENTS_MAX {
+            table.tests.pop_front();
+        }
     }
 
     /// Add one, and return its number.
     pub fn add(&self, listener: Listener) -> u64 {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table();
         table.last += 1;
         let number = table.last;
         table.open.push(Listener { number, ..listener });
@@ -63,12 +116,12 @@ impl Listeners {
 
     /// Is it open?
     pub fn has(&self, number: u64) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).open.iter().any(|own| own.number == number)
+        self.table().open.iter().any(|own| own.number == number)
     }
 
     /// End it.
     pub fn end(&self, number: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).open.retain(|own| own.number != number);
+        self.table().open.retain(|own| own.number != number);
     }
 }
 
@@ -104,6 +157,7 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
             "DeliveryRetryIntervalSeconds": PUSH_INTERVAL.as_secs(),
             "RegistryPrefixes": ["Openraid", "StorageDevice", "TaskEvent"],
             "Subscriptions": link(DESTINATIONS),
+            "Actions": {"#EventService.SubmitTestEvent": {"target": TEST}},
         }),
     )))
 }
@@ -145,12 +199,16 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
 }
 
 async fn feed(open: Open, session: Option<u64>, after: Option<u64>, sender: Sender<Bytes>) {
-    let mut last = after;
+    let (mut last, mut test) = (after, open.state.listeners.last_test());
     loop {
         let (state, number, from) = (Arc::clone(&open.state), open.number, last);
+        let tests = open.state.listeners.tests_after(test);
+        test = tests.last().map_or(test, |own| own.number);
         let work = tokio::task::spawn_blocking(move || round(&state, number, session, from));
-        let Ok(Some((text, newest))) = work.await else { return };
+        let Ok(Some((mut text, newest))) = work.await else { return };
         last = Some(newest);
+        // They have no number in the log, so a client that comes back does not name them.
+        tests.iter().for_each(|own| text.push_str(&format!("data: {}\n\n", own.message(None))));
         if !matches!(timeout(STALL_TIME_MAX, sender.send(Bytes::from(text))).await, Ok(Ok(()))) {
             return;
         }
@@ -173,11 +231,16 @@ fn round(state: &State, number: u64, session: Option<u64>, last: Option<u64>) ->
 
 /// Events as one document.
 pub fn message(events: &[&EventModel], context: Option<&str>) -> Value {
+    let id = events.last().map_or(0, |event| event.number).to_string();
+    document(&id, &events.iter().map(|event| record(event)).collect::<Vec<_>>(), context)
+}
+
+fn document(id: &str, records: &[Value], context: Option<&str>) -> Value {
     let mut document = json!({
         "@odata.type": "#Event.v1_10_0.Event",
-        "Id": events.last().map_or(0, |event| event.number).to_string(),
+        "Id": id,
         "Name": "Events of openraid",
-        "Events": events.iter().map(|event| record(event)).collect::<Vec<_>>(),
+        "Events": records,
     });
     if let Some(context) = context {
         document["Context"] = context.into();
@@ -201,4 +264,44 @@ fn record(event: &EventModel) -> Value {
         record["OriginOfCondition"] = link(&format!("{}/{array}", super::storage::VOLUMES));
     }
     record
+}
+
+/// Send a test event to all streams and subscriptions. It has what the body says, and is not written to the log.
+pub fn submit_test(request: &Request) -> Result<Reply, Problem> {
+    let mut record = json!({
+        "EventType": "Alert",
+        "EventTimestamp": time::text(time::now()),
+        "Message": "A test of event subscriptions.",
+        "MessageId": "Openraid.1.0.TestMessage",
+        "MessageArgs": ["A test of event subscriptions."],
+        "MessageSeverity": "OK",
+    });
+    let body = object(request)?;
+    if body.contains_key("MessageId") {
+        // The arguments belong to the message.
+        record.as_object_mut().map(|own| own.remove("MessageArgs"));
+    }
+    for (key, value) in body {
+        let own = match key.as_str() {
+            "EventType" | "EventId" | "EventTimestamp" | "Message" | "MessageId" => text(&key, &value)?.into(),
+            "Severity" | "MessageSeverity" => {
+                let word = text(&key, &value)?;
+                if !SEVERITIES.contains(&word.as_str()) {
+                    return Err(refused("property-word", &key, &value, &format!("use {}", SEVERITIES.join(", "))));
+                }
+                word.into()
+            }
+            "EventGroupId" if value.is_i64() => value,
+            "MessageArgs" if value.as_array().is_some_and(|all| all.iter().all(Value::is_string)) => value,
+            "EventGroupId" | "MessageArgs" => {
+                return Err(refused("property-type", &key, &value, "use a number, and a list of strings"))
+            }
+            "OriginOfCondition" => link(&text(&key, &value)?),
+            _ => return Err(property("property-unknown", &key, "a test event has no such parameter")),
+        };
+        record[key] = own;
+    }
+    request.state.listeners.submit(record);
+    request.state.controller.audit(None, format!("{} by HTTP: a test event is sent", request.user()));
+    Ok(Reply::empty(204).with("odata-version", "4.0"))
 }

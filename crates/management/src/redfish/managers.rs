@@ -36,6 +36,8 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
             "Links": {
                 "ManagerForServers": [link("/redfish/v1/Systems/1")],
                 "ManagerForServers@odata.count": 1,
+                "ManagerForChassis": [link(super::chassis::ONE)],
+                "ManagerForChassis@odata.count": 1,
             },
         }),
     )))

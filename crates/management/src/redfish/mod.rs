@@ -5,6 +5,8 @@
 
 pub mod accounts;
 pub mod changes;
+pub mod chassis;
+pub mod conditions;
 pub mod events;
 pub mod managers;
 pub mod oem;
@@ -24,6 +26,7 @@ use std::ops::RangeBounds;
 
 use serde_json::{json, Map, Value};
 
+use crate::api::version as api_version;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
@@ -31,9 +34,10 @@ const ROOT: &str = "/redfish/v1";
 /// The folder of DMTF's schemas.
 const DMTF: &str = "http://redfish.dmtf.org/schemas/v1";
 /// Types that the service has, for `$metadata` and `JsonSchemas`.
-const TYPES: [(&str, &str); 25] = [
+const TYPES: [(&str, &str); 26] = [
     ("ServiceRoot", "v1_16_0"),
     ("ComputerSystem", "v1_20_0"),
+    ("Chassis", "v1_25_0"),
     ("Storage", "v1_15_0"),
     ("StorageController", "v1_7_0"),
     ("Drive", "v1_18_0"),
@@ -58,8 +62,9 @@ const TYPES: [(&str, &str); 25] = [
     ("MetricReportDefinition", "v1_4_2"),
     ("MetricReport", "v1_5_0"),
 ];
-const COLLECTIONS: [&str; 17] = [
+const COLLECTIONS: [&str; 18] = [
     "ComputerSystemCollection",
+    "ChassisCollection",
     "StorageCollection",
     "StorageControllerCollection",
     "VolumeCollection",
@@ -189,20 +194,72 @@ pub fn check(request: &Request) -> Result<(), Problem> {
     }
 }
 
+/// Properties that change all the time, and do not change the version of a document.
+const FLEETING: [&str; 12] = [
+    "DateTime",
+    "Entries",
+    "FlushCommands",
+    "FlushRequests",
+    "OtherRequests",
+    "ReadBytes",
+    "ReadCommands",
+    "ReadRequests",
+    "UsedBytes",
+    "WriteCommands",
+    "WriteRequests",
+    "WrittenBytes",
+];
+
 fn found(document: &Value) -> Reply {
-    described(document)
+    described(document).with("etag", version(document))
+}
+
+/// A document with a state that changes are conditional on, `state` in short.
+fn versioned(document: Value, state: &str) -> Reply {
+    let version = api_version::in_two_parts(state, &version(&document));
+    of_version(document, version)
+}
+
+/// A document of this version.
+fn of_version(mut document: Value, version: String) -> Reply {
+    document["@odata.etag"] = version.as_str().into();
+    described(&document).with("etag", version)
 }
 
 /// The version of a document.
 fn version(document: &Value) -> String {
-    crate::api::version::hashed(&document.to_string())
+    let mut lasting = document.clone();
+    forget_fleeting(&mut lasting);
+    api_version::hashed(&lasting.to_string())
+}
+
+fn forget_fleeting(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, value| !(FLEETING.contains(&key.as_str()) && !value.is_object()));
+            map.values_mut().for_each(forget_fleeting);
+        }
+        Value::Array(list) => list.iter_mut().for_each(forget_fleeting),
+        _ => {}
+    }
+}
+
+/// A client that has this version of a document already is told so, without the document.
+pub fn unless_known(reply: Reply, known: Option<&str>) -> Reply {
+    let version = reply.headers.iter().find(|(name, _)| *name == "etag").map(|(_, version)| version);
+    let is_known = known.zip(version).is_some_and(|(known, version)| api_version::has_document(known, version));
+    if reply.status != 200 || !is_known {
+        return reply;
+    }
+    let headers = reply.headers.into_iter().filter(|(name, _)| matches!(*name, "etag" | "odata-version")).collect();
+    Reply { status: 304, headers, body: Vec::new() }
 }
 
 /// A request that names a version is carried out for that version only.
 fn check_version(request: &Request, document: &Value) -> Result<(), Problem> {
     let Some(wanted) = request.header("if-match") else { return Ok(()) };
     let now = version(document);
-    if wanted.split(',').any(|own| own.trim() == "*" || own.trim() == now) {
+    if api_version::has_state(wanted, &now) {
         return Ok(());
     }
     Err(Problem::new(412, "stale", format!("this has changed since it was read (version {now} now); read it again")))
@@ -301,6 +358,7 @@ pub fn root(request: &Request) -> Result<Reply, Problem> {
             "UUID": uuid,
             "Product": "openraid",
             "Systems": link("/redfish/v1/Systems"),
+            "Chassis": link(chassis::ALL),
             "Managers": link("/redfish/v1/Managers"),
             "SessionService": link("/redfish/v1/SessionService"),
             "AccountService": link("/redfish/v1/AccountService"),
@@ -326,6 +384,7 @@ pub fn odata(_: &Request) -> Result<Reply, Problem> {
         "value": [
             entry("Service", "/redfish/v1/"),
             entry("Systems", "/redfish/v1/Systems"),
+            entry("Chassis", chassis::ALL),
             entry("Managers", "/redfish/v1/Managers"),
             entry("SessionService", "/redfish/v1/SessionService"),
             entry("Sessions", sessions::SESSIONS),
@@ -378,4 +437,30 @@ fn dashed(uuid: &str) -> String {
 /// Is this a path of Redfish? Errors have another form there.
 pub fn is_own(path: &str) -> bool {
     path == "/redfish" || path.starts_with("/redfish/") || path == ROOT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_gets_another_version_by_progress_and_none_by_time_and_counters() {
+        let at = |percent: u64, time: &str, bytes: u64| {
+            json!({
+                "DateTime": time,
+                "Entries": {"@odata.id": "/x"},
+                "Operations": [{"PercentageComplete": percent}],
+                "Oem": {"Openraid": {"Host": {"ReadBytes": bytes}, "Survives": 1}},
+            })
+        };
+        let first = at(1, "2026-01-01T00:00:00Z", 5);
+        assert_eq!(version(&first), version(&at(1, "2026-01-01T00:00:01Z", 6)));
+        let later = at(2, "2026-01-01T00:00:00Z", 5);
+        assert_ne!(version(&first), version(&later));
+        let tags = [first, later].map(|own| versioned(own, "\"5\""));
+        let tag = |reply: &Reply| reply.headers.iter().find(|(name, _)| *name == "etag").expect("a version").1.clone();
+        assert_ne!(tag(&tags[0]), tag(&tags[1]));
+        // A change that was decided before the progress is carried out.
+        assert!(api_version::has_state(&tag(&tags[0]), "\"5\""));
+    }
 }

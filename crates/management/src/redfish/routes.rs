@@ -1,7 +1,8 @@
 //! The routes of Redfish.
 
 use super::{
-    accounts, changes, events, managers, oem, rates, registries, sessions, storage, subscriptions, tasks, telemetry,
+    accounts, changes, chassis, events, managers, oem, rates, registries, sessions, storage, subscriptions, tasks,
+    telemetry,
 };
 use crate::api::{of, route};
 use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
@@ -29,6 +30,16 @@ pub const ROUTES: &[Route] = &[
     route(Patch, "/redfish/v1/Systems/1/Storage/openraid/Controllers/1", OPERATE, "Change rates.", rates::change),
     route(Post, oem::PREDICT, OPERATE, "Predicted figures of a new volume.", oem::predict),
     route(Get, "/redfish/v1/Systems/1/Storage/openraid/Drives/{drive}", READ, "A drive.", storage::drive),
+    route(
+        Patch,
+        "/redfish/v1/Systems/1/Storage/openraid/Drives/{drive}",
+        OPERATE,
+        "Switch the light of a drive.",
+        chassis::change_drive,
+    ),
+    route(Get, chassis::ALL, READ, "All chassis.", chassis::all),
+    route(Get, chassis::ONE, READ, "The machine.", chassis::one),
+    route(Get, "/redfish/v1/Chassis/1/Drives", READ, "The drives in the machine.", chassis::all_drives),
     route(Get, storage::VOLUMES, READ, "All arrays.", storage::volumes),
     route(Post, storage::VOLUMES, ADMINISTER, "Make an array and serve it.", changes::create),
     route(
@@ -131,6 +142,7 @@ pub const ROUTES: &[Route] = &[
         "End a stream or subscription.",
         subscriptions::end,
     ),
+    route(Post, events::TEST, ADMINISTER, "Send a test event to all streams and subscriptions.", events::submit_test),
     route(Get, events::STREAM, READ, "Events as they come (server-sent events).", events::unreachable),
     route(Get, "/redfish/v1/Managers", READ, "All managers.", managers::all),
     route(Get, "/redfish/v1/Managers/1", READ, "This program.", managers::one),

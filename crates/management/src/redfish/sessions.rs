@@ -7,7 +7,7 @@ use serde_json::{json, Value};
 use utoipa::ToSchema;
 
 use super::time;
-use super::{collection, described, found, link, resource, with};
+use super::{collection, found, link, resource, with};
 use crate::api::session::{by_password, verified};
 use crate::auth::sessions::Session;
 use crate::http::reply::{Problem, Reply};
@@ -72,7 +72,7 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     let id = request.parts[0].clone();
     let known = visible(request).into_iter().find(|session| session.number.to_string() == id);
     let known = known.ok_or_else(|| Problem::missing(format!("there is no session {id}")))?;
-    Ok(described(&document(&known)))
+    Ok(found(&document(&known)))
 }
 
 /// Sign in.

@@ -6,7 +6,7 @@ use std::path::Path;
 use openraid_status::{ArrayModel, HealthWord, MemberModel, StateWord};
 use serde_json::{json, Value};
 
-use super::{collection, dashed, described, found, link, oem, rates, resource, with};
+use super::{chassis, collection, conditions, dashed, found, link, oem, rates, resource, with};
 use crate::api::version;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -43,7 +43,7 @@ pub fn systems(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(path, "ComputerSystemCollection", "Systems", &[format!("{path}/1")])))
 }
 
-const fn health(word: HealthWord) -> &'static str {
+pub(super) const fn health(word: HealthWord) -> &'static str {
     match word {
         HealthWord::Optimal => "OK",
         HealthWord::Degraded => "Warning",
@@ -51,7 +51,8 @@ const fn health(word: HealthWord) -> &'static str {
     }
 }
 
-fn worst(arrays: &[ArrayModel]) -> &'static str {
+/// The health of the worst array.
+pub(super) fn worst(arrays: &[ArrayModel]) -> &'static str {
     health(arrays.iter().map(|array| array.health).max().unwrap_or(HealthWord::Optimal))
 }
 
@@ -60,15 +61,8 @@ pub fn system(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
     let document = resource("/redfish/v1/Systems/1", "ComputerSystem", "1", "The machine of this server");
     let machine = &request.state.machine;
-    let known = [
-        ("HostName", &machine.host),
-        ("Manufacturer", &machine.vendor),
-        ("Model", &machine.model),
-        ("SerialNumber", &machine.serial),
-        ("UUID", &machine.uuid),
-    ];
-    let known = known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_ref()?))));
-    let document = with(document, Value::Object(known.collect()));
+    let document = with(document, chassis::identity(machine));
+    let document = with(document, chassis::known(&[("HostName", &machine.host)]));
     Ok(found(&with(
         document,
         json!({
@@ -76,7 +70,12 @@ pub fn system(request: &Request) -> Result<Reply, Problem> {
             "PowerState": "On",
             "Status": {"State": "Enabled", "Health": "OK", "HealthRollup": worst(&arrays)},
             "Storage": link("/redfish/v1/Systems/1/Storage"),
-            "Links": {"ManagedBy": [link("/redfish/v1/Managers/1")], "ManagedBy@odata.count": 1},
+            "Links": {
+                "Chassis": [link(chassis::ONE)],
+                "Chassis@odata.count": 1,
+                "ManagedBy": [link("/redfish/v1/Managers/1")],
+                "ManagedBy@odata.count": 1,
+            },
         }),
     )))
 }
@@ -100,6 +99,11 @@ pub fn drive_id(spec: &str) -> String {
     format!("{}-{}", plain.trim_start_matches('.'), &version::hashed(spec)[1..9])
 }
 
+/// The path of a drive.
+pub fn drive_path(spec: &str) -> String {
+    format!("{DRIVES}/{}", drive_id(spec))
+}
+
 /// A drive: a member, or one that is free.
 pub struct Drive {
     /// Its path or address.
@@ -116,7 +120,7 @@ impl Drive {
 
     /// Its path.
     pub fn path(&self) -> String {
-        format!("{DRIVES}/{}", self.id())
+        drive_path(&self.spec)
     }
 }
 
@@ -144,7 +148,8 @@ pub fn drives(state: &State) -> Result<Vec<Drive>, Problem> {
     Ok(all)
 }
 
-fn links(paths: &[String]) -> Value {
+/// Links to these paths.
+pub(super) fn links(paths: &[String]) -> Value {
     paths.iter().map(|path| link(path)).collect()
 }
 
@@ -180,10 +185,7 @@ pub fn controller(request: &Request) -> Result<Reply, Problem> {
 
 /// The controller, with its version.
 pub fn controller_reply(document: &Value) -> Reply {
-    let version = super::version(document);
-    let mut document = document.clone();
-    document["@odata.etag"] = version.as_str().into();
-    described(&document).with("etag", version)
+    super::of_version(document.clone(), super::version(document))
 }
 
 /// The controller as a document.
@@ -230,17 +232,25 @@ fn size(path: &Path) -> Option<u64> {
 
 /// A drive.
 pub fn drive(request: &Request) -> Result<Reply, Problem> {
-    let drive = drive_named(&request.state, &request.parts[0])?;
+    Ok(found(&drive_document(&drive_named(&request.state, &request.parts[0])?)))
+}
+
+/// A drive as a document.
+pub fn drive_document(drive: &Drive) -> Value {
     let document = resource(&drive.path(), "Drive", &drive.id(), &drive.spec);
     let Some((array, member)) = &drive.owner else {
         let size = size(Path::new(&drive.spec));
         let state = if size.is_some() { "Enabled" } else { "Absent" };
         let health = if size.is_some() { "OK" } else { "Critical" };
-        let mut more = json!({"Status": {"State": state, "Health": health}, "HotspareType": "None"});
+        let mut more = json!({
+            "Status": {"State": state, "Health": health},
+            "HotspareType": "None",
+            "Links": {"Chassis": link(chassis::ONE)},
+        });
         if let Some(size) = size {
             more["CapacityBytes"] = size.into();
         }
-        return Ok(found(&with(document, more)));
+        return with(document, more);
     };
     let (health, state, indicator) = match member.state {
         StateWord::InSync | StateWord::Spare | StateWord::Rebuilding if member.displaced.is_some() => {
@@ -257,13 +267,14 @@ pub fn drive(request: &Request) -> Result<Reply, Problem> {
         "StatusIndicator": indicator,
         "CapacityBytes": member.size_bytes,
         "HotspareType": if member.state == StateWord::Spare { "Dedicated" } else { "None" },
-        "Links": {"Volumes": [link(&format!("{VOLUMES}/{array}"))]},
+        "Links": {"Volumes": [link(&format!("{VOLUMES}/{array}"))], "Chassis": link(chassis::ONE)},
     });
     more["Oem"] = json!({"Openraid": oem::of_drive(member)});
-    if let Some(serial) = &member.serial {
-        more["SerialNumber"] = serial.as_str().into();
+    if let Some(located) = member.located {
+        more["LocationIndicatorActive"] = located.into();
     }
-    Ok(found(&with(document, more)))
+    let known = chassis::known(&[("SerialNumber", &member.serial), ("Model", &member.model)]);
+    with(with(document, known), more)
 }
 
 /// All volumes.
@@ -288,10 +299,7 @@ fn word(table: &[(&'static str, &str)], value: &str, otherwise: &'static str) ->
 
 /// A volume, with the version of the array's state.
 pub fn volume_reply(array: &ArrayModel) -> Reply {
-    let version = version::of(array);
-    let mut document = volume_document(array);
-    document["@odata.etag"] = version.as_str().into();
-    described(&document).with("etag", version)
+    super::versioned(volume_document(array), &version::of(array))
 }
 
 /// A volume.
@@ -311,7 +319,8 @@ fn volume_document(array: &ArrayModel) -> Value {
     let path = format!("{VOLUMES}/{}", array.name);
     let document = resource(&path, "Volume", &array.name, &array.name);
     let state = match array.health {
-        HealthWord::Optimal | HealthWord::Degraded => "Enabled",
+        HealthWord::Optimal => "Enabled",
+        HealthWord::Degraded => "Degraded",
         HealthWord::Failed => "Disabled",
         HealthWord::Offline => "UnavailableOffline",
     };
@@ -321,7 +330,7 @@ fn volume_document(array: &ArrayModel) -> Value {
     let paths = |drives: &[&Drive]| links(&drives.iter().map(|drive| drive.path()).collect::<Vec<_>>());
     let policy = word(&WRITE_CACHES, setting(array, "write_cache"), "WriteThrough");
     let mut more = json!({
-        "Status": {"State": state, "Health": health(array.health)},
+        "Status": conditions::with_status(array, state, health(array.health)),
         "RAIDType": raid_type(&array.level),
         "CapacityBytes": array.size_bytes,
         "BlockSizeBytes": array.block_bytes,

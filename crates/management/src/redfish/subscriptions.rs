@@ -110,8 +110,9 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
         return Err(Problem::new(503, "unavailable", text));
     }
     own.number = listeners.add(own.clone());
-    let (state, pushed) = (Arc::downgrade(&request.state), own.clone());
-    let thread = std::thread::Builder::new().name("redfish-push".into()).spawn(move || push(&state, &pushed));
+    let (state, pushed, first_test) = (Arc::downgrade(&request.state), own.clone(), listeners.last_test());
+    let thread =
+        std::thread::Builder::new().name("redfish-push".into()).spawn(move || push(&state, &pushed, first_test));
     if let Err(error) = thread {
         listeners.end(own.number);
         return Err(Problem::new(503, "unavailable", format!("no thread for the subscription: {error}")));
@@ -122,9 +123,10 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply { status: 201, ..reply })
 }
 
-/// Push events until the subscription or the server ends. What was not taken is sent again, with what came since.
-fn push(state: &Weak<State>, own: &Listener) {
-    let mut last = None;
+/// Push events until the subscription or the server ends, and test events after this one. What was not taken is sent again, with what
+/// came since.
+fn push(state: &Weak<State>, own: &Listener, first_test: u64) {
+    let (mut last, mut test) = (None, first_test);
     let url = own.destination.as_deref().unwrap_or_default();
     while let Some(state) = state.upgrade().filter(|state| state.listeners.has(own.number)) {
         let Ok(events) = state.controller.events() else { return };
@@ -132,6 +134,13 @@ fn push(state: &Weak<State>, own: &Listener) {
         let from = *last.get_or_insert(newest);
         let fresh: Vec<&EventModel> = events.iter().filter(|event| event.number > from).take(EVENTS_MAX).collect();
         let mut pause = STREAM_INTERVAL;
+        for event in state.listeners.tests_after(test) {
+            if state.controller.push(url, &event.message(own.context.as_deref())).is_err() {
+                pause = PUSH_INTERVAL;
+                break;
+            }
+            test = event.number;
+        }
         if let Some(newest) = fresh.last() {
             match state.controller.push(url, &message(&fresh, own.context.as_deref())) {
                 Ok(()) => last = Some(newest.number),

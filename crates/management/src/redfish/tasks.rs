@@ -181,7 +181,7 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
 /// While a task runs, 202; when it has ended, 200.
 pub fn monitor(request: &Request) -> Result<Reply, Problem> {
     let task = named(request)?;
-    Ok(if task.ended.is_some() { described(&document(&task)) } else { accepted(&task) })
+    Ok(if task.ended.is_some() { found(&document(&task)) } else { accepted(&task) })
 }
 
 fn accepted(task: &Seen) -> Reply {

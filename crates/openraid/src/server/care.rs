@@ -2,7 +2,7 @@
 //!
 //! A thread does the slow work, one drive after the other. Its results are stored here; the alarms follow from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -71,6 +71,8 @@ pub(super) struct Care {
     idle: BTreeMap<String, Idle>,
     slow: BTreeMap<String, Slow>,
     lights: BTreeMap<String, &'static str>,
+    /// Drives whose light was switched on by order.
+    located: BTreeSet<String>,
     window: Option<(Instant, Window)>,
     has_no_smartctl: bool,
 }
@@ -279,9 +281,15 @@ impl Server {
         care.slow = slow;
     }
 
-    /// A light was switched by order: the next look sets it again if it shows something.
-    pub(super) fn forget_light(&self, member: &str) {
-        self.state().care.lights.remove(member);
+    /// A light was switched by order. When it is off, the next look sets it again if it shows something.
+    pub(super) fn note_located(&self, member: &str, is_on: bool) {
+        let care = &mut self.state().care;
+        if is_on {
+            care.located.insert(member.into());
+        } else {
+            care.located.remove(member);
+            care.lights.remove(member);
+        }
     }
 
     /// Call the program for the lights with the changes.
@@ -303,10 +311,12 @@ impl Server {
                 continue;
             }
             let slot = slot.map_or_else(|| "-".into(), |slot| slot.to_string());
+            self.state().care.located.remove(name);
             if let Err(why) = switch(program, &[light, name, array, &slot]) {
                 self.add_news(vec![plain(EventName::LightFailed, format!("the light of {name} is not set: {why}"))]);
             }
         }
+        self.state().care.located.retain(|name| wanted.contains_key(name));
         self.state().care.lights = wanted.into_iter().map(|(name, (light, ..))| (name, light)).collect();
     }
 }
@@ -353,9 +363,11 @@ fn pace(before: &Window, now: &Window, drive: &DriveView) -> Pace {
 
 /// Add the health of drives to the model.
 pub(super) fn add_health(model: &mut ArrayModel, state: &State) {
+    let has_lights = state.in_force.as_ref().is_some_and(|own| own.desired.care.led.is_some());
     let sets = model.spans.iter_mut().flat_map(|span| &mut span.members).chain(&mut model.members);
     for member in sets {
         let known = member.member.as_ref().and_then(|name| state.care.health.get(name));
+        member.located = member.member.as_ref().filter(|_| has_lights).map(|name| state.care.located.contains(name));
         member.smart = known.and_then(|own| own.now.clone()).map(Box::new);
         let by_smart = || member.smart.as_ref().and_then(|own| own.serial.clone());
         member.serial = member.serial.take().or_else(by_smart);

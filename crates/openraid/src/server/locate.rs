@@ -44,9 +44,8 @@ impl Server {
         let word = if off { "locate_off" } else { "locate" };
         switch(&program, &[word, &drive, name, &slot])
             .map_err(|why| Failure::failed(format!("the light of {drive} is not switched: {why}")))?;
+        self.note_located(&drive, !off);
         if off {
-            // A failure or a rebuild is shown again.
-            self.forget_light(&drive);
             return self.done(format!("the light of {drive} is off"), name);
         }
         let off = command_with("locate", [name, &names.order], "--off");

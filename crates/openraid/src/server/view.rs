@@ -408,6 +408,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         written_bytes: Sectors(member.sectors_written).bytes().get(),
         drive_cache: None,
         displaced: None,
+        located: None,
         full: drive.filter(|_| member.is_full).map(|view| crate::room::full_text(&view.member)),
         notes: drive.into_iter().flat_map(|view| view.notes.iter().cloned()).chain(trouble).chain(mostly).collect(),
     }
