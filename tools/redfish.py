@@ -4,9 +4,11 @@
     tools/redfish.py PROGRAM [SCHEMAS]
 
 One server with arrays that are optimal, degraded, rebuilding and failed, over TLS. DMTF's service, protocol and interop validators must
-find no failure. sushy, Ansible and redfishtool make a volume of drives that are free, watch it, change it, and delete it. SCHEMAS is
+find no failure, and so must its use cases. sushy, Ansible and redfishtool make a volume of drives that are free, watch it, change it, and
+delete it; redfish_utilities read it. SCHEMAS is
 the folder `csdl` of DMTF's publications; without it the service validator is left out. Needs the Python packages
-redfish-service-validator, redfish-protocol-validator, redfish-interop-validator, sushy; ansible and redfishtool if they are to be tried.
+redfish-service-validator, redfish-protocol-validator, redfish-interop-validator, sushy; ansible, redfishtool, redfish-utilities and
+redfish-use-case-checkers if they are to be tried.
 """
 
 import base64
@@ -160,7 +162,7 @@ def interop_validator(lab):
 def free_drives(lab):
     drives = lab.ask("GET", STORAGE)[1]["Drives"]
     documents = [lab.ask("GET", drive["@odata.id"])[1] for drive in drives]
-    return [own["@odata.id"] for own in documents if "Links" not in own]
+    return [own["@odata.id"] for own in documents if "Volumes" not in own["Links"]]
 
 
 def wait_for_task(lab, path):
@@ -177,6 +179,10 @@ def with_sushy(lab):
     os.environ["REQUESTS_CA_BUNDLE"] = f"{lab.folder}/certificate.pem"
     root = sushy.Sushy(lab.url, username=USER, password=PASSWORD, verify=False)
     storage = root.get_system("/redfish/v1/Systems/1").storage.get_members()[0]
+    chassis = root.get_chassis("/redfish/v1/Chassis/1")
+    assert chassis.power_state == sushy.PowerState.ON and chassis.status.health == sushy.Health.OK, chassis
+    healths = {own.identity: own.json["Status"]["State"] for own in storage.volumes.get_members()}
+    assert healths == {"data": "Enabled", "lame": "Degraded", "filling": "Degraded", "dead": "Disabled"}, healths
     drives = free_drives(lab)
     payload = {"Name": "fleet", "RAIDType": "RAID5", "StripSizeBytes": 65536,
                "Links": {"Drives": [{"@odata.id": drive} for drive in drives[:3]]}}
@@ -222,6 +228,12 @@ def with_ansible(lab):
          "volume_details": {"Name": "play", "RAIDType": "RAID1", "Drives": drives, "WriteCachePolicy": "WriteThrough"}}},
         {"community.general.redfish_info": {**common, "category": "Systems", "command": "GetVolumeInventory"}, "register": "told"},
         {"assert": {"that": "'play' in (told | string)"}},
+        {"community.general.redfish_info": {**common, "category": "Systems", "command": "GetHealthReport"}, "register": "health"},
+        {"assert": {"that": ["'Critical' in (health | string)"]}},
+        {"community.general.redfish_info": {**common, "category": "Systems", "command": "GetDiskInventory"}, "register": "disks"},
+        {"assert": {"that": ["'data0' in (disks | string)"]}},
+        {"community.general.redfish_info": {**common, "category": "Chassis", "command": "GetHealthReport,GetChassisInventory"}, "register": "chassis"},
+        {"assert": {"that": ["'chassis' in chassis.redfish_facts", "chassis.redfish_facts.chassis.entries | length == 1"]}},
         {"community.general.redfish_config": {**common, "category": "Systems", "command": "DeleteVolumes", "storage_subsystem_id": "openraid",
          "volume_ids": ["play"]}},
     ]
@@ -265,6 +277,44 @@ def with_redfishtool(lab):
     print("redfishtool: a volume made, asked, deleted; a rate changed")
 
 
+def use_cases(lab):
+    """DMTF's use cases. Those of a machine's power, boot and network interfaces are skipped: a storage service has none of these."""
+    if not (TOOLS / "rf_use_case_checkers").exists():
+        LEFT_OUT.append("the use cases, because their package is not installed")
+        return
+    reports = lab.folder / "cases"
+    done = tool(lab, TOOLS / "rf_use_case_checkers", "-u", USER, "-p", PASSWORD, "-r", lab.url, "--report-dir", reports)
+    told = done.stdout + done.stderr
+    print("\n".join(told.splitlines()[-8:]))
+    assert done.returncode == 0, told
+
+
+def with_utilities(lab):
+    """DMTF's utilities: inventory, accounts, log, events."""
+    if not (TOOLS / "rf_sys_inventory.py").exists():
+        LEFT_OUT.append("redfish_utilities, which is not installed")
+        return
+    ask = lambda name, *words: tool(lab, TOOLS / name, "-u", USER, "-p", PASSWORD, "-r", lab.url, *words)
+
+    def told(name, *words):
+        done = ask(name, *words)
+        assert done.returncode == 0, (name, words, done.stdout, done.stderr)
+        return done.stdout
+
+    inventory = told("rf_sys_inventory.py", "--details")
+    assert "data0" in inventory and "Chassis: 1" in inventory, inventory
+    assert USER in told("rf_accounts.py")
+    assert "dead" in told("rf_logs.py", "--manager"), "the log has events"
+    service = told("rf_event_service.py", "info")
+    assert "Status: Enabled" in service and "EventService/SSE" in service, service
+    made = told("rf_event_service.py", "subscribe", "--destination", "https://127.0.0.1:9/events", "--context", "a trial")
+    number = re.search(r"Subscriptions/(\d+)", made)
+    assert number, made
+    told("rf_event_service.py", "unsubscribe", "--id", number[1])
+    assert told("rf_raw_request.py", "--request", f"{STORAGE}/Volumes/data")
+    print("redfish_utilities: inventory, accounts, log and events read; a subscription made and deleted")
+
+
 def with_events(lab):
     """A stream tells of a change, and is a destination while it is open."""
     headers = {"Authorization": "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()}
@@ -279,6 +329,14 @@ def with_events(lab):
         pass
     event = json.loads(line[6:])
     assert event["Events"][0]["MessageId"].startswith("Openraid.1.0."), event
+    # A test event, as sushy submits it.
+    import sushy
+
+    root = sushy.Sushy(lab.url, username=USER, password=PASSWORD, verify=False)
+    root.get_event_service().submit_test_event("e1", "2026-01-02T03:04:05Z", "Alert", "a trial", [], "Openraid.1.0.TestMessage", STORAGE, "OK")
+    while "a trial" not in (line := stream.readline().decode()):
+        assert line, "the stream has ended"
+    assert json.loads(line[6:])["Events"][0]["EventId"] == "e1", line
     assert lab.ask("DELETE", destinations[0]["@odata.id"])[0] == 204
     while stream.readline():
         pass
@@ -300,6 +358,8 @@ def main():
             service_validator(lab, schemas)
             protocol_validator(lab)
             interop_validator(lab)
+            use_cases(lab)
+            with_utilities(lab)
             with_events(lab)
             with_sushy(lab)
             with_ansible(lab)
