@@ -141,6 +141,8 @@ pub struct PlannedBitmap {
     pub bits: Vec<u8>,
     /// Can the bits be trusted? If not, all are set.
     pub valid: bool,
+    /// Do all members have these bits? If not, they are written to all, because a write relies on a bit that is set.
+    pub alike: bool,
 }
 
 /// A set that can be started.
@@ -767,16 +769,27 @@ fn plan_bitmap(candidates: &[Candidate], verdicts: &[Membership], common: &Super
         let fits = bytes.len() >= need;
         if fits && header.check(common, covers, room).is_ok() {
             let bits = bytes[BITMAP_HEADER_BYTES..need].to_vec();
-            return Some(PlannedBitmap { header, bits, valid: true });
+            let alike = have_bits(candidates, verdicts, &bits);
+            return Some(PlannedBitmap { header, bits, valid: true, alike });
         }
         if header.sync_size == covers && header.geometry().sectors() <= room {
-            unusable.get_or_insert(PlannedBitmap { header, bits: Vec::new(), valid: false });
+            unusable.get_or_insert(PlannedBitmap { header, bits: Vec::new(), valid: false, alike: false });
         }
     }
     unusable.or_else(|| bitmap_anew(candidates, verdicts, common, covers)).map(|mut bitmap| {
         bitmap.header.events = common.events;
         bitmap
     })
+}
+
+/// Do all members have these bits? A power cut may have come between the writes of a page to two members.
+fn have_bits(candidates: &[Candidate], verdicts: &[Membership], bits: &[u8]) -> bool {
+    let has = |candidate: &Candidate| {
+        let bytes = candidate.bitmap.as_deref().and_then(|bytes| bytes.get(BITMAP_HEADER_BYTES..));
+        bytes.is_some_and(|own| own.starts_with(bits))
+    };
+    let marks = |verdict: &Membership| !verdict.is_left_out() && *verdict != Membership::Spare;
+    candidates.iter().zip(verdicts).all(|(candidate, verdict)| !marks(verdict) || has(candidate))
 }
 
 /// A bitmap in place of one that no member has any more. A bitmap of another kind is not replaced.
@@ -794,5 +807,5 @@ fn bitmap_anew(
     let room = room.min().flatten()?;
     let chunk = openraid_format::bitmap_chunk_for(covers, room).ok()?;
     let header = BitmapHeader::new(common.set_uuid, common.events, covers, chunk);
-    Some(PlannedBitmap { header, bits: Vec::new(), valid: false })
+    Some(PlannedBitmap { header, bits: Vec::new(), valid: false, alike: false })
 }

@@ -311,7 +311,7 @@ fn new_bitmap(
         chunk = chunk.max(placement.bitmap_chunk(covers).map_err(CreateError::Bitmap)?);
     }
     let header = BitmapHeader::new(set.uuid, 0, covers, chunk);
-    Ok(PlannedBitmap { header, bits: Vec::new(), valid: true })
+    Ok(PlannedBitmap { header, bits: Vec::new(), valid: true, alike: true })
 }
 
 /// The superblock with which a new device joins a running array as a spare. `array` is a superblock of the array

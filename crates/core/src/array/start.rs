@@ -423,7 +423,7 @@ fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -
     if assembly.resync_from.is_some() {
         bitmap.mark_stale();
     }
-    if assembly.newly_created || !planned.valid {
+    if assembly.newly_created || !planned.alike {
         bitmap.touch_all();
     }
     bitmap

@@ -77,7 +77,7 @@ fields! {
     KeptEntry { sequence, at, entry }
     FoundJournal { devices, superblock, tail, head, epoch, entries, kept }
     PlannedMember { drive, superblock, verdict, bad }
-    PlannedBitmap { header, bits, valid }
+    PlannedBitmap { header, bits, valid, alike }
     PlannedPpl { redo, generation, covers, dirty, force }
     PplRedo { slot, at, stripe, lo, hi, first, columns, checksum }
     BadBlockPlace { shift, size, offset }
