@@ -81,7 +81,18 @@ impl OpIo<'_> {
             Err(Held::Waits(wait)) => self.ops.hold_op(index, wait),
             Err(Held::Failed) => self.fail_op(index, ReplyStatus::IoError),
         }
+        if matches!(gate, Err(Held::Waits(wait)) if wait != Wait::Commands) {
+            self.pass_turn_on();
+        }
         gate
+    }
+
+    /// The operation may have been called because there is room for its commands, and waits for something else first. What
+    /// it waits for may wait for the next operation in that queue.
+    pub(super) fn pass_turn_on(&mut self) {
+        if self.call.channels().may_issue() {
+            self.ops.wake_for_commands();
+        }
     }
 
     /// The rules in their order.

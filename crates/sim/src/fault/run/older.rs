@@ -99,12 +99,16 @@ impl Run<'_> {
         }
     }
 
-    /// Start a set with the older journal, if its members have seen later entries.
+    /// Start a set with the older journal, if its members have seen later entries, and a session was on.
     fn try_older_journal(&mut self, number: usize, devices: &[DriveId], durable: u64) -> Done {
         let uuid = self.sets[number].uuid;
         let mut candidates = self.world.candidates();
         candidates.retain(|candidate| Some(candidate.superblock.set_uuid) == uuid);
         let Ok(plan) = assemble::plan(&candidates, AssembleOptions::default()) else { return Ok(()) };
+        // Without a session the journal has nothing of the set, whatever a superblock before the newest says.
+        if plan.common.journal.is_none() {
+            return Ok(());
+        }
         let seen = plan.members.iter().filter_map(|member| member.superblock.journal_reached).max();
         let (Some(seen), Ok(_)) = (seen, self.world.attach_journal(devices)) else { return Ok(()) };
         let ends = self.world.journal().map_or(u64::MAX, |own| own.durable);
