@@ -3,11 +3,14 @@
 
   tools/machine.py [PACKAGE [FOLDER]]   PACKAGE is target/package/openraid_*.deb unless named; FOLDER is target/machine
 
-As root. Builds the guest once (debootstrap), installs the package in it, and goes through boots: with mdadm installed, with
-the drives in other order, with one and two drives missing, with all of them late, and with md's rules alone in the initramfs.
-After each boot either the array is served, or every face says that it is not. Then each drive is pulled and put in again,
-idle and under load. Prints a table, and ends with 1 if a row failed. Needs debootstrap, e2fsprogs and qemu-system-x86; a boot
-takes one to three minutes, all of it an hour. ROWS=boots or ROWS=pulls takes a part.
+As root. Builds the guest once (debootstrap), installs the package before in it (BEFORE=FILE names it; otherwise it is PACKAGE with a
+lower version), makes an array, upgrades under the running server, and goes through boots: with mdadm installed, with md's rules
+alone in the initramfs, with the drives in other order, with one and two drives missing, with all of them late, with a clock that was
+set back. After each boot either the array is served, or every face says that it is not (tools/faces.py). Then each drive is pulled
+and put in again, idle and under load, the server is killed under a mounted file system, drives do what they should not, and the
+package is removed and purged. Prints a table, and ends with 1 if a row failed. Needs debootstrap, e2fsprogs and qemu-system-x86; a
+boot takes one to three minutes, all of it two hours. The parts are first, boots, pulls, kills, odd, removal;
+PARTS="boots pulls" takes some of them, and without "first" it goes on with the guest of an earlier run.
 
 The initramfs is made in the root on this machine, by the package's own program: in the guest that takes many minutes.
 """
@@ -16,346 +19,344 @@ import glob
 import itertools
 import json
 import os
-import re
 import shutil
-import socket
-import subprocess
+import signal
 import sys
 import time
 
-DRIVES = 6
-DRIVE_BYTES = 256 << 20
-BOOT_SECONDS_MAX = 1200
-COMMAND_SECONDS_MAX = 1800
-PACKAGES = ("linux-image-amd64 systemd-sysv udev mdadm nbd-client e2fsprogs kmod curl python3-minimal iproute2 "
-            "smartmontools procps initramfs-tools zstd")
-# The console is a root shell. A line that is printed in colour, or asks, would hide the end of a command.
-# Drivers of the guest's devices, for a small initramfs.
-MODULES = "virtio_pci virtio_blk virtio_scsi sd_mod ext4 md_mod raid456"
-# What only costs time here. The initramfs is made outside.
-MASKED = ("apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer "
-          "systemd-networkd.service openraid-initramfs.service")
-# An emulated processor is slow, and so are drives on it.
-PATIENT = "OPENRAID_OPEN_SECONDS=300"
-GETTY = "[Service]\nExecStart=\nExecStart=-/sbin/agetty --autologin root --noclear --keep-baud 115200 %I dumb\n"
+from guest import DRIVES, Machine, build_disk, build_root, renew_initramfs, shell
+
+KILLS = 20
+EVERY = list(range(DRIVES))
+FINE = {"list": 0, "show": "optimal", "api": "optimal", "console": "optimal", "redfish": "OK", "metrics": "optimal",
+        "alarms": [], "unit": "1 array served, all optimal", "md": "no md"}
+DEGRADED = {"list": 1, "show": "degraded", "api": "degraded", "console": "degraded", "redfish": "Warning", "metrics": "degraded",
+            "alarms": ["DegradedArray"], "unit": "1 array served; data DEGRADED", "md": "no md"}
+OFFLINE = {"list": 2, "show": "offline", "api": "offline", "console": "offline", "redfish": "Critical", "metrics": "offline",
+           "alarms": ["DeviceDisappeared"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
 
 
-def shell(*words, **options):
-    """Runs a program to its end; a failure ends everything, with what it printed."""
-    done = subprocess.run(words, capture_output=True, text=True, **options)
-    if done.returncode:
-        sys.exit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout
+def faces(machine):
+    """What tools/faces.py prints in the guest."""
+    _, text = machine.run("python3 /usr/local/bin/faces")
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    return json.loads(lines[-1]) if lines else {"faces": text}
 
 
-def sources():
-    """The mirror of Debian 12 that this machine uses, or none: debootstrap then takes Debian's own."""
-    listed = shell("apt-get", "indextargets", "--format", "$(SITE) $(RELEASE)", "Created-By: Packages")
-    found = [line.split()[0] for line in listed.splitlines() if line.split()[1:] == ["bookworm"]]
-    return found[:1]
+def wait_for(machine, *words, seconds=180):
+    """Waits until `show` has each of these words. It says how many seconds that took, by the guest's clock; none: it did not."""
+    tests = " && ".join(f"echo \"$said\" | grep -q '{word}'" for word in words)
+    _, text = machine.run(f"begin=$(date +%s); until said=$(openraid show data --json | tr -d ' \\n'); {tests}; do "
+                          f"[ $(($(date +%s) - begin)) -lt {seconds} ] || break; sleep 1; done; "
+                          f"{tests} && echo took $(($(date +%s) - begin))")
+    took = [line.split()[1] for line in text.splitlines() if line.startswith("took ") and line.split()[1].isdigit()]
+    return int(took[-1]) if took else None
 
 
-def build_root(root):
-    """A bare Debian with what a server has, and the settings by which this machine reaches its mirror."""
-    shell("debootstrap", "--variant=minbase", "--include=ca-certificates", "bookworm", root, *sources())
-    for place in ("/etc/apt", "/etc/ssl/certs", "/usr/share/keyrings"):
-        shell("cp", "-a", f"{place}/.", root + place)
-    shell("cp", "-L", "/etc/resolv.conf", root + "/etc/")
-    shell("mount", "-t", "proc", "proc", root + "/proc")
-    try:
-        quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        shell("chroot", root, "apt-get", "update", "-q")
-        shell("chroot", root, "apt-get", "install", "-y", "-q", "--no-install-recommends", *PACKAGES.split(), env=quiet)
-    finally:
-        shell("umount", root + "/proc")
+def optimal(machine):
+    """All members are there, and nothing is left to be written to them."""
+    return wait_for(machine, '"health":"optimal"', '"task":null') is not None
 
 
-def inside(system, *words):
-    """Runs a program in the root of the guest, on this machine."""
-    shell("mount", "-t", "proc", "proc", system + "/proc")
-    try:
-        return shell("chroot", system, *words, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
-    finally:
-        shell("umount", system + "/proc")
+def surviving(machine, count):
+    """The array has come to rest, and survives the loss of so much more."""
+    return wait_for(machine, f'"survives":{count},', '"task":null') is not None
 
 
-def build_disk(folder, root, package):
-    """The system disk: the bare root, with the package and a root shell on the serial console."""
-    system = folder + "/system"
-    shutil.rmtree(system, ignore_errors=True)
-    shell("cp", "-a", root, system)
-    shutil.copy(package, system + "/var/tmp/openraid.deb")
-    files = {
-        "/etc/hostname": "judge\n",
-        "/etc/fstab": "/dev/vda / ext4 defaults 0 0\n",
-        "/etc/systemd/system/serial-getty@ttyS0.service.d/shell.conf": GETTY,
-        "/etc/systemd/system/openraid.service.d/slow.conf": f"[Service]\nEnvironment={PATIENT}\nWatchdogSec=0\n",
-        "/etc/initramfs-tools/modules": "\n".join(MODULES.split()) + "\n",
-        "/etc/initramfs-tools/conf.d/small": "MODULES=list\nCOMPRESS=gzip\n",
-    }
-    for name, text in files.items():
-        os.makedirs(os.path.dirname(system + name), exist_ok=True)
-        with open(system + name, "w", encoding="ascii") as file:
-            file.write(text)
-    for unit in MASKED.split():
-        os.symlink("/dev/null", f"{system}/etc/systemd/system/{unit}")
-    inside(system, "dpkg", "-i", "/var/tmp/openraid.deb")
-    inside(system, "passwd", "-d", "root")
-    disk = folder + "/system.img"
-    shell("rm", "-f", disk)
-    shell("truncate", "-s", "3G", disk)
-    shell("mkfs.ext4", "-q", "-d", system, disk)
-    keep_kernel(folder, "md")
-
-
-def keep_kernel(folder, name):
-    """Kernel and initramfs of the root, for boots that ask for them by this name."""
-    shutil.copy(glob.glob(folder + "/system/boot/vmlinuz-*")[0], folder + "/vmlinuz")
-    shutil.copy(glob.glob(folder + "/system/boot/initrd.img-*")[0], f"{folder}/initrd-{name}")
-
-
-def renew_initramfs(folder):
-    """What openraid-initramfs.service does in the guest after the registry has changed."""
-    system, kept = folder + "/system", "/var/lib/openraid"
-    os.makedirs(system + kept, exist_ok=True)
-    subprocess.run(["e2fsck", "-p", "-E", "journal_only", folder + "/system.img"], check=False, capture_output=True)
-    shell("debugfs", "-R", f"dump {kept}/registry.json {system}{kept}/registry.json", folder + "/system.img")
-    inside(system, "/usr/lib/openraid/renew-initramfs")
-    with open(f"{system}{kept}/initramfs.rules", encoding="ascii") as rules:
-        if "ID_FS_UUID" not in rules.read():
-            sys.exit("the rules of the initramfs name no array")
-    keep_kernel(folder, "own")
-
-
-class Machine:
-    """The guest: it is started with some drives, takes commands on its console, and loses and gets drives."""
-
-    def __init__(self, folder):
-        self.folder = folder
-        self.process = self.console = None
-        self.said = b""
-        self.marks = itertools.count(1)
-
-    def path(self, name):
-        return f"{self.folder}/{name}"
-
-    def drive(self, number):
-        place = self.path(f"drive{number}.img")
-        if not os.path.exists(place):
-            shell("truncate", "-s", str(DRIVE_BYTES), place)
-        return place
-
-    def start(self, drives, initramfs="own"):
-        """Boots with these drives, in this order, until the console answers."""
-        words = ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "1", "-m", "1024", "-display", "none", "-no-reboot",
-                 "-nodefaults", "-kernel", self.path("vmlinuz"), "-initrd", self.path(f"initrd-{initramfs}"), "-append",
-                 "root=/dev/vda rw console=ttyS0 net.ifnames=0 systemd.show_status=0 no_timer_check mitigations=off fsck.mode=skip",
-                 "-drive", f"file={self.path('system.img')},format=raw,if=virtio,cache=unsafe",
-                 "-device", "virtio-scsi-pci,id=bus",
-                 "-serial", f"unix:{self.path('console')},server=on,wait=off,logfile={self.path('console.log')}",
-                 "-qmp", f"unix:{self.path('monitor')},server=on,wait=off"]
-        for number in drives:
-            words += ["-drive", f"file={self.drive(number)},format=raw,if=none,id=d{number},cache=unsafe",
-                      "-device", f"scsi-hd,drive=d{number},serial=SER{number},id=h{number},bus=bus.0"]
-        self.process = subprocess.Popen(words)
-        self.console = socket.socket(socket.AF_UNIX)
-        for _ in range(100):
-            try:
-                self.console.connect(self.path("console"))
-                break
-            except OSError:
-                time.sleep(0.1)
-        self.console.settimeout(5)
-        self.said = b""
-        end = time.time() + BOOT_SECONDS_MAX
-        while not self.run("true", 20, patient=True)[0] == 0:
-            if time.time() > end:
-                sys.exit(f"the guest does not answer; its console: {self.path('console.log')}")
-        self.run(f"export {PATIENT}; stty columns 1000")
-
-    def run(self, command, seconds=COMMAND_SECONDS_MAX, patient=False):
-        """Exit code and output of a command; None if it does not end in time."""
-        mark = f"end-{next(self.marks)}-{os.getpid()}"
-        begin = len(self.said)
-        # In the echo of the line the mark is in two parts.
-        self.console.sendall(f"{command}\necho {mark[:4]}''{mark[4:]} $?\n".encode())
-        end = time.time() + seconds
-        while time.time() < end:
-            try:
-                self.said += self.console.recv(1 << 16)
-            except TimeoutError:
-                continue
-            if found := re.search(rf"{mark} (\d+)\r?\n".encode(), self.said[begin:]):
-                text = self.said[begin:begin + found.start()].decode(errors="replace").replace("\r", "")
-                return int(found[1]), "\n".join(line for line in text.splitlines() if mark[4:] not in line)
-        if patient:
-            return None, ""
-        sys.exit(f"in the guest `{command}` did not end in {seconds} s; console: {self.path('console.log')}")
-
-    def monitor(self, line):
-        """One line for QEMU's monitor."""
-        with socket.socket(socket.AF_UNIX) as peer:
-            peer.connect(self.path("monitor"))
-            with peer.makefile("rw") as stream:
-                stream.readline()
-                orders = (("qmp_capabilities", {}), ("human-monitor-command", {"command-line": line}))
-                for order, arguments in orders:
-                    stream.write(json.dumps({"execute": order, "arguments": arguments}) + "\n")
-                    stream.flush()
-                    while "event" in json.loads(stream.readline()):
-                        pass
-
-    def pull(self, number):
-        """Takes a drive out of the running machine."""
-        self.monitor(f"device_del h{number}")
-
-    def put(self, number):
-        """Puts it in again, or for the first time."""
-        # The old medium goes some time after its device.
-        self.monitor(f"drive_del d{number}")
-        self.monitor(f"drive_add 0 file={self.drive(number)},format=raw,if=none,id=d{number},cache=unsafe")
-        self.monitor(f"device_add scsi-hd,drive=d{number},serial=SER{number},id=h{number},bus=bus.0")
-
-    def power_off(self):
-        """Shuts the guest down in order: the service, then the file system. The rest of a shutdown takes minutes here."""
-        self.run("systemctl stop openraid; sync")
-        self.console.sendall(b"echo u >/proc/sysrq-trigger; sleep 2; echo b >/proc/sysrq-trigger\n")
-        try:
-            self.process.wait(120)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-
-
-def health(machine):
-    """What `list` ends with, the array's health or why there is none, whether md has anything, what the service says."""
-    code, _ = machine.run("openraid list")
-    _, text = machine.run("openraid show data --json")
-    _, md = machine.run("cat /proc/mdstat")
-    _, unit = machine.run("systemctl show -P StatusText openraid")
-    found = re.search(r'"health":\s*"(\w+)"', text)
-    md = "md" if re.search(r"^md\d+ :", md, re.M) else "no md"
-    return code, found[1] if found else "not served", md, unit.strip().splitlines()[-1]
-
-
-FINE = (0, "optimal", "no md", "1 array served, all optimal")
-DEGRADED = (2, "degraded", "no md", "1 array served; data DEGRADED")
-
-
-def wait_for(machine, wanted):
-    """Waits until the array has this health, and no task."""
-    condition = f"grep -q '\"health\": *\"{wanted}\"'"
-    code, _ = machine.run("n=0; until openraid show data --json | tr -d '\\n' | " + condition +
-                          "; do n=$((n + 1)); [ $n -lt 120 ] || break; sleep 1; done; [ $n -lt 120 ]")
-    return code == 0
-
-
-def first_boot(machine):
-    """The array is made as an administrator makes it. Its initramfs follows."""
-    machine.start(range(DRIVES), "md")
+def first(machine):
+    """The array is made as an administrator makes it, by the version before. Then the package is upgraded."""
+    machine.start(EVERY, "md")
     _, names = machine.run("ls /dev/disk/by-id")
     members = " ".join("/dev/disk/by-id/" + next(name for name in names.split() if name.endswith(f"SER{number}"))
-                       for number in range(DRIVES))
+                       for number in EVERY)
     code, text = machine.run(f"openraid create data --level 6 --bitmap internal --assume-clean {members}")
     if code:
         sys.exit(f"create ended with {code}: {text}")
     machine.run("openraid assemble data")
-    seen = health(machine)
+    yield "the array is made by the version before", True, optimal(machine)
+    yield from upgrade(machine)
     # What an administrator sees on a machine without trouble: no alarm, and a service that is not confined too much.
     _, log = machine.run("journalctl -b -u openraid -p warning --no-pager -q")
     print(log, flush=True)
     machine.power_off()
     renew_initramfs(machine.folder)
-    return seen
 
 
-def late(machine):
-    """All drives come when the machine is up: first every face says that the array is not there, then it is served."""
+def upgrade(machine):
+    """The new package comes while the server runs and a host writes. The old server goes on until it is restarted."""
+    machine.run("systemctl start openraid-disk@data; modprobe nbd")
+    begin_load(machine)
+    _, before = machine.run("systemctl show -P MainPID openraid")
+    code, text = machine.run("dpkg -i /var/tmp/openraid.deb")
+    _, after = machine.run("systemctl show -P MainPID openraid")
+    same = before.strip().splitlines()[-1] == after.strip().splitlines()[-1]
+    yield "upgrade: the old server goes on", (0, True, True), (code if not code else text, same, is_loaded(machine))
+    code, text = machine.run("systemctl restart openraid")
+    yield "upgrade: restart, the host goes on", (0, True, True), (code if not code else text, optimal(machine), is_loaded(machine))
+    end_load(machine)
+    yield "upgrade: every face", FINE, faces(machine)
+
+
+def begin_load(machine):
+    """A host writes, and stops at an error."""
+    machine.run("[ -b /dev/openraid/data ] || echo NO DISK")
+    machine.run("(while dd if=/dev/urandom of=/dev/openraid/data bs=64k count=32 oflag=direct; do date >/run/wrote; done) "
+                ">/dev/null 2>&1 & echo $! >/run/load")
+
+
+def is_loaded(machine):
+    """Has the host of `begin_load` written to a block device without an error, and does it go on?"""
+    code, _ = machine.run("[ -b /dev/openraid/data ] && rm -f /run/wrote && n=0 && until [ -e /run/wrote ]; do n=$((n + 1)); "
+                          "[ $n -lt 120 ] || break; sleep 1; done; [ -e /run/wrote ] && kill -0 $(cat /run/load)")
+    return code == 0
+
+
+def end_load(machine):
+    machine.run("kill $(cat /run/load); sleep 3")
+
+
+def late(machine, order):
+    """Drives come when the machine is up: first every face says that the array is not there, then it is served."""
     machine.start([])
-    machine.run("systemctl is-system-running --wait >/dev/null")
-    before = health(machine)
-    _, alarms = machine.run("openraid alarms")
-    for number in range(DRIVES):
+    before = faces(machine)
+    if before != OFFLINE:
+        return before
+    for number in order:
         machine.put(number)
-    wait_for(machine, "optimal")
-    seen = health(machine)
-    _, after = machine.run("openraid alarms --json | grep -c '\"until_seconds\": *null'")
+    return faces(machine) if optimal(machine) else {"late": "not served", **faces(machine)}
+
+
+def boot(machine, title, drives, initramfs="own", clock=None):
+    """One boot, and its row."""
+    machine.start(drives, initramfs, clock)
+    survives = len(drives) - 4
+    at_rest = surviving(machine, survives)
+    seen = faces(machine)
+    if not at_rest:
+        seen["at rest"] = machine.run("openraid show data")[1]
+    if initramfs == "md" and machine.run("openraid events | grep -q 'md had the members of array data'")[0]:
+        seen["md"] = "md never had them"
+    yield title, FINE if survives == 2 else DEGRADED, seen
     machine.power_off()
-    is_told = before[1:] == ("offline", "no md", "0 arrays served; data OFFLINE") and before[0] and "data" in alarms
-    return seen if is_told else (*before, alarms.strip(), after)
 
 
 def boots(machine):
-    """Rows: what was done, what is wanted, what was seen."""
-    every = list(range(DRIVES))
-    cases = [
-        ("boot with mdadm installed", every, "own", FINE),
-        ("the initramfs gives them to md", every, "md", FINE),
-        ("drives in other order", every[::-1], "own", FINE),
-        ("one drive missing", every[1:], "own", DEGRADED),
-        ("two drives missing", every[2:], "own", DEGRADED),
-        ("all drives again", every, "own", FINE),
-    ]
-    for title, drives, initramfs, wanted in cases:
-        machine.start(drives, initramfs)
-        machine.run("systemctl is-system-running --wait >/dev/null")
-        wait_for(machine, wanted[1])
-        seen = health(machine)
-        if initramfs == "md" and machine.run("openraid events | grep -q 'md had the members of array data'")[0]:
-            seen = (*seen, "md never had them")
-        yield title, wanted, seen
+    """Rounds of seven boots: rows with what was done, what is wanted, what was seen."""
+    for out, order in (((0, 1), EVERY[::-1]), ((2, 3), [3, 0, 5, 1, 4, 2]), ((5, 4), [2, 5, 0, 3, 1, 4])):
+        yield from boot(machine, "boot with mdadm installed", EVERY)
+        yield from boot(machine, "the initramfs gives them to md", EVERY, "md")
+        yield from boot(machine, f"drives in the order {order}", order)
+        yield from boot(machine, f"drive {out[0]} missing", [own for own in EVERY if own != out[0]])
+        yield from boot(machine, f"drives {out} missing", [own for own in EVERY if own not in out])
+        yield from boot(machine, "all drives again", EVERY)
+        yield f"all drives late, in the order {order}", FINE, late(machine, order)
         machine.power_off()
-    yield "all drives late", FINE, late(machine)
+    machine.start(EVERY[:3])
+    yield "three drives missing", OFFLINE, faces(machine)
+    for number in EVERY[3:]:
+        machine.put(number)
+    optimal(machine)
+    yield "the three come late", FINE, faces(machine)
+    machine.power_off()
+    yield from boot(machine, "the clock was set back at boot", EVERY, clock="2020-01-01T00:00:00")
 
 
 def pulls(machine):
     """The same for drives that are pulled while the machine runs."""
-    machine.start(range(DRIVES))
+    machine.start(EVERY)
     machine.run("systemctl start openraid-disk@data")
     for load in (False, True):
         if load:
-            machine.run("(while :; do dd if=/dev/urandom of=/dev/openraid/data bs=64k count=32 oflag=direct; done) "
-                        ">/dev/null 2>&1 & echo $! >/run/load")
+            begin_load(machine)
         how = "under load" if load else "idle"
-        for number in range(DRIVES):
+        for number in EVERY:
             machine.pull(number)
-            gone = wait_for(machine, "degraded")
+            gone = wait_for(machine, '"health":"degraded"')
+            print(f"  seen as degraded within {gone} s", flush=True)
             _, events = machine.run("openraid events | grep SER | tail -3")
-            yield f"drive {number} is pulled {how}", (True, True), (gone, "it vanished" in events)
+            yield f"drive {number} is pulled {how}", (True, DEGRADED), ("it vanished" in events, faces(machine))
             machine.put(number)
-            back = wait_for(machine, "optimal")
-            yield f"drive {number} is back", (True, FINE), (back, health(machine))
+            back = optimal(machine)
+            yield f"drive {number} is back, {how}", (True, FINE), (back, faces(machine))
         if load:
-            machine.run("kill $(cat /run/load); sleep 3")
+            yield "the host has seen no error", True, is_loaded(machine)
+            end_load(machine)
     code, text = machine.run("openraid check data --follow")
     yield "all rows fit", 0, code if not code else (code, text)
     machine.power_off()
 
 
-def main():
-    if os.geteuid():
-        sys.exit("tools/machine.py needs root: it makes a root file system and changes into it")
+WRITER = ("n=0; while [ ! -e /run/enough ]; do n=$((n + 1)); seq $n $((n + 20000)) >/mnt/$n && sync -d /mnt/$n || exit; "
+          "echo $n >>/run/kept; sleep 0.2; done")
+
+
+def kills(machine):
+    """The server is killed under a mounted file system that is written. What was synced is there, and no request failed."""
+    machine.start(EVERY)
+    machine.run("systemctl start openraid-disk@data; mkfs.ext4 -q -F /dev/openraid/data; mount /dev/openraid/data /mnt")
+    machine.run(f"rm -f /run/kept; ({WRITER}; echo ended >/run/ended) >/dev/null 2>&1 &")
+    for number in range(1, KILLS + 1):
+        machine.run("until [ -s /run/kept ]; do sleep 1; done")
+        _, before = machine.run("wc -l </run/kept")
+        code, _ = machine.run("old=$(systemctl show -P MainPID openraid); kill -9 $old; n=0; until new=$(systemctl show -P MainPID openraid); "
+                              "[ $new != 0 ] && [ $new != $old ] && systemctl is-active openraid >/dev/null; do n=$((n + 1)); "
+                              "[ $n -lt 300 ] || break; sleep 1; done; [ $n -lt 300 ]")
+        back = optimal(machine)
+        goes, _ = machine.run(f"n=0; until [ $(wc -l </run/kept) -gt {int(before.split()[-1])} ]; do n=$((n + 1)); [ $n -lt 300 ] || "
+                              "break; sleep 1; done; [ $n -lt 300 ] && [ ! -e /run/ended ]")
+        yield f"kill {number} under a mounted file system", (0, True, 0), (code, back, goes)
+    yield "after the kills", FINE, faces(machine)
+    machine.run("touch /run/enough; until [ -e /run/ended ]; do sleep 1; done; umount /mnt; echo 3 >/proc/sys/vm/drop_caches")
+    code, text = machine.run("fsck.ext4 -fn /dev/openraid/data && mount -o ro /dev/openraid/data /mnt")
+    yield "the file system is whole", 0, code if not code else text
+    code, text = machine.run("for n in $(cat /run/kept); do seq $n $((n + 20000)) | cmp - /mnt/$n || echo lost $n; done; wc -l </run/kept")
+    yield "what was synced is there", False, "lost" in text.replace("echo lost", "") and text
+    code, text = machine.run("umount /mnt; openraid check data --follow")
+    yield "all rows fit", 0, code if not code else text
+    machine.power_off()
+
+
+def next_day(machine):
+    """Members that came back have not done so today."""
+    machine.run("date -s '+25 hours'")
+
+
+def odd(machine):
+    """A drive comes back smaller, another one is in its place, one comes and goes, and one vanishes while it is added."""
+    machine.start(EVERY)
+    yield from loose(machine)
+    for what, size in (("smaller", 128 << 20), ("blank", 0)):
+        medium = machine.path("odd.img")
+        shell("cp", machine.drive(5), medium)
+        shell("truncate", "-s", str(size), medium)
+        shell("truncate", "-s", str(size or os.path.getsize(machine.drive(5))), medium)
+        machine.pull(5)
+        wait_for(machine, '"health":"degraded"')
+        machine.put(5, medium)
+        machine.run("n=0; until openraid alarms | grep -q MemberStaysOut; do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
+        seen = faces(machine)
+        _, text = machine.run("openraid alarms --array data")
+        print(text, flush=True)
+        yield f"a drive comes back {what}", {**DEGRADED, "alarms": ["DegradedArray", "MemberStaysOut"]}, seen
+        machine.pull(5)
+        time.sleep(5)
+        machine.put(5)
+        back = optimal(machine)
+        yield "the right one is back", (True, FINE), (back, faces(machine))
+    for pause in (0, 1, 3):
+        next_day(machine)
+        machine.pull(5)
+        wait_for(machine, '"health":"degraded"')
+        machine.put(6)
+        machine.run("until ls /dev/disk/by-id/*SER6; do sleep 1; done")
+        machine.run("(openraid add data $(ls /dev/disk/by-id/*SER6) --yes; echo ended $?) >/run/added 2>&1 &")
+        time.sleep(pause)
+        machine.pull(6)
+        machine.run("n=0; until grep -q ended /run/added; do n=$((n + 1)); [ $n -lt 120 ] || break; sleep 1; done")
+        print(machine.run("cat /run/added")[1], flush=True)
+        code, _ = machine.run("grep -q ended /run/added && ! journalctl -b -u openraid | grep -q panicked")
+        machine.put(5)
+        # Drive 6 may have been a member for a moment: then it is missed, and its place is that of drive 5 again.
+        back = optimal(machine)
+        yield f"a drive vanishes {pause} s after `add`", (0, True), (code, back)
+        shell("rm", "-f", machine.path("drive6.img"))
+    yield "after all of it", FINE, faces(machine)
+    machine.power_off()
+
+
+def loose(machine):
+    """A drive that leaves a fourth time within a day stays out, until the command of its alarm adds it."""
+    for _ in range(4):
+        machine.pull(4)
+        wait_for(machine, '"health":"degraded"')
+        machine.put(4)
+        machine.run("n=0; until openraid alarms | grep -q MemberStaysOut || openraid show data --json | tr -d ' ' | grep -q '\"optimal\"'; "
+                    "do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
+    yield "a drive comes back a fourth time", {**DEGRADED, "alarms": ["DegradedArray", "MemberStaysOut"]}, faces(machine)
+    code, text = machine.run("openraid add data /dev/disk/by-id/*SER4 --yes")
+    yield "the command of its alarm adds it", (0, True), (code if not code else text, optimal(machine))
+
+
+def removal(machine):
+    """The package goes. What it leaves is what is promised, and md reads the same data."""
+    machine.start(EVERY)
+    machine.run("systemctl start openraid-disk@data")
+    _, digest = machine.run("dd if=/dev/openraid/data bs=1M count=64 iflag=direct 2>/dev/null | sha256sum")
+    machine.run("systemctl stop openraid-disk@data")
+    code, text = machine.run("dpkg -r openraid")
+    yield "removal", 0, code if not code else text
+    checks = {
+        "no server runs": "! pgrep -x openraid",
+        "no unit has failed": "! systemctl --failed --plain --no-legend | grep openraid",
+        "no unit, no rule, no program": "! ls /usr/bin/openraid /usr/lib/systemd/system/openraid* /usr/lib/udev/rules.d/6?-openraid*",
+        "the configuration stays": "[ -e /etc/openraid/openraid.toml ]",
+        "the members are clean": "for d in /dev/sd?; do mdadm --examine $d | grep -q 'State : clean' || echo dirty; done | grep -c dirty | grep -x 0",
+    }
+    for title, command in checks.items():
+        code, text = machine.run(command)
+        yield f"removed: {title}", 0, code if not code else text
+    _, text = machine.run("cat /proc/mdstat; mdadm --stop --scan; mdadm --assemble --readonly /dev/md/data /dev/sd?")
+    _, other = machine.run("dd if=/dev/md/data bs=1M count=64 iflag=direct 2>/dev/null | sha256sum; mdadm --stop /dev/md/data")
+    sums = [next((line for line in own.splitlines() if line.endswith("  -")), "none") for own in (digest, other)]
+    yield "removed: md reads the same data", sums[0], sums[1] if sums[1] != "none" else text
+    code, text = machine.run("dpkg -P openraid")
+    yield "purge", 0, code if not code else text
+    code, text = machine.run("[ ! -e /etc/openraid/openraid.toml ] && [ -s /var/lib/openraid/registry.json ] && "
+                             "! ls /etc/systemd/system/multi-user.target.wants/openraid*")
+    yield "purged: state and members stay", 0, code if not code else text
+    code, text = machine.run("dpkg -i /var/tmp/openraid.deb && systemctl start openraid")
+    optimal(machine)
+    yield "installed again", FINE, faces(machine)
+    machine.power_off()
+
+
+def said(wanted, seen):
+    """What differs from what is wanted, or the whole if it has no parts."""
+    if isinstance(wanted, tuple):
+        return [said(*pair) for pair in zip(wanted, seen)]
+    if isinstance(wanted, dict):
+        return {name: value for name, value in seen.items() if wanted.get(name) != value} or wanted["show"]
+    return seen
+
+
+def prepare(folder):
+    """The packages, the root and the disk of the guest."""
     package = (sys.argv[1:2] or sorted(glob.glob("target/package/openraid_*.deb")) or [None])[0]
     if package is None:
         sys.exit("there is no package; make one with: make package")
-    folder = os.path.abspath((sys.argv[2:3] or ["target/machine"])[0])
     os.makedirs(folder, exist_ok=True)
     root = folder + "/root"
-    if not os.path.exists(root + "/boot/vmlinuz") and not glob.glob(root + "/boot/vmlinuz-*"):
+    if not glob.glob(root + "/boot/vmlinuz-*"):
         shutil.rmtree(root, ignore_errors=True)
         build_root(root)
-    build_disk(folder, root, package)
-    for number in range(DRIVES):
-        shell("rm", "-f", f"{folder}/drive{number}.img")
+    build_disk(folder, root, package, os.environ.get("BEFORE", package))
+    for drive in glob.glob(folder + "/drive*.img"):
+        os.remove(drive)
+
+
+PARTS = (first, boots, pulls, kills, odd, removal)
+
+
+def main():
+    if os.geteuid():
+        sys.exit("tools/machine.py needs root: it makes a root file system and changes into it")
+    folder = os.path.abspath((sys.argv[2:3] or ["target/machine"])[0])
+    parts = os.environ.get("PARTS", " ".join(part.__name__ for part in PARTS)).split()
+    if "first" in parts:
+        prepare(folder)
     machine = Machine(folder)
-    rows = os.environ.get("ROWS", "boots pulls")
-    failed = False
-    parts = [[("first boot, array made", FINE, first_boot(machine))]]
-    parts += [part(machine) for part in (boots, pulls) if part.__name__ in rows]
-    for title, wanted, seen in itertools.chain(*parts):
-        right = seen == wanted
-        failed |= not right
-        print(f"{title:32} {'ok' if right else 'FAILED':7} {seen}", flush=True)
+    # The guest ends with this program.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+    rows = failed = 0
+    begin = time.time()
+    try:
+        for title, wanted, seen in itertools.chain.from_iterable(part(machine) for part in PARTS if part.__name__ in parts):
+            right = seen == wanted
+            rows, failed = rows + 1, failed + (not right)
+            print(f"{title:42} {'ok' if right else 'FAILED':7} {said(wanted, seen)}  [{time.time() - begin:.0f} s]", flush=True)
+    finally:
+        machine.end()
+    print(f"{rows} rows, {failed} failed; {machine.boots} boots")
     sys.exit(1 if failed else 0)
 
 
