@@ -224,11 +224,13 @@ impl Run<'_> {
         if self.world.drive(drive).faults.is_failing() {
             return Ok(());
         }
+        self.hear_last_answers(drive)?;
         self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::Reconnected);
         self.world.disconnect(drive);
         self.wait(time.min(SILENCE_BORNE))?;
         self.world.release(drive);
+        self.released = Some((drive, self.world.now()));
         Ok(())
     }
 
@@ -245,12 +247,23 @@ impl Run<'_> {
         if self.world.drive(drive).faults.is_failing() {
             return Ok(());
         }
+        self.hear_last_answers(drive)?;
         self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::Late);
         self.world.drive_mut(drive).faults.hang = true;
         self.wait(time)?;
         self.world.release(drive);
+        self.released = Some((drive, self.world.now()));
         Ok(())
+    }
+
+    /// A drive that was just silent answers its old commands before it is silent again: no command waits for the sum of both
+    /// times, which may be longer than the engine waits.
+    fn hear_last_answers(&mut self, drive: DriveId) -> Done {
+        match self.released {
+            Some((last, at)) if last == drive && self.world.now() < at + LATE_MOST => self.wait(LATE_MOST),
+            _ => Ok(()),
+        }
     }
 }
 

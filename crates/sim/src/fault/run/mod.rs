@@ -27,7 +27,7 @@ use openraid_core::admin::{
 };
 use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
-use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
+use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Slot, SECTOR_BYTES};
 
 use beside::Beside;
 use journal::Journal;
@@ -119,6 +119,8 @@ struct Run<'a> {
     errors_seen: u64,
     /// Drives that were lost.
     lost: Vec<DriveId>,
+    /// The drive that was silent last, and when it answered again.
+    released: Option<(DriveId, Instant)>,
     excuses: BTreeSet<Excuse>,
     /// The aimed phase that was last reached, until another action happens.
     hit: Option<Phase>,
@@ -187,6 +189,7 @@ impl<'a> Run<'a> {
             dirty_lost: 0,
             errors_seen: 0,
             lost: Vec::new(),
+            released: None,
             excuses: BTreeSet::new(),
             hit: None,
             discards_refused: false,
