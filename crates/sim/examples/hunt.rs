@@ -1,11 +1,12 @@
 //! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--threads COUNT]
-//! [--slice] [--unchanged] [--aimed | --random | --swarm] [--story SEED] [NAME...]`.
+//! [--slice] [--unchanged] [--aimed | --random | --swarm] [--story SEED [--short]] [NAME...]`.
 //!
 //! Bugs in the engine are hunted by the runs of `openraid torture`: aimed, random and swarm runs in turn, or by one of
 //! the three kinds. Bugs of the driver loop are hunted by the runs in which tests find them. If a bug is not found
 //! within the given seconds of processor time, it is named, and the exit code is 1. `--slice` hunts the bugs with a
 //! known run that finds them, from that run on. `--unchanged` hunts no bug: it makes runs of the engine without a bug,
-//! and none of them may lose data. `--story` prints the story of one run.
+//! and none of them may lose data. `--story` prints the story of one run, with `--short` of a shorter one that fails as
+//! well.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use openraid_core::planted::Flaw;
+use openraid_sim::fault::shrink::shrink;
 use openraid_sim::fault::{report, Bug, Known, Scenario, Tally, Verdict};
 
 /// Limit of the processor time for a bug: ten minutes on two processors.
@@ -32,6 +34,7 @@ struct Options {
     slice: bool,
     unchanged: bool,
     story: Option<u64>,
+    short: bool,
     names: Vec<String>,
 }
 
@@ -44,6 +47,7 @@ fn options() -> Options {
         slice: false,
         unchanged: false,
         story: None,
+        short: false,
         names: Vec::new(),
     };
     let mut words = std::env::args().skip(1);
@@ -57,6 +61,7 @@ fn options() -> Options {
             "--aimed" => options.draw = Scenario::aimed,
             "--random" => options.draw = Scenario::draw,
             "--swarm" => options.draw = Scenario::swarm,
+            "--short" => options.short = true,
             "--slice" => options.slice = true,
             "--unchanged" => options.unchanged = true,
             _ => options.names.push(word),
@@ -158,7 +163,10 @@ fn main() -> ExitCode {
     let engine = || Flaw::ALL.iter().copied().map(Bug::Engine);
     if let Some(seed) = options.story {
         let bug = engine().find(|bug| options.names.iter().any(|name| name == bug.name()));
-        let scenario = (options.draw)(seed);
+        let drawn = (options.draw)(seed);
+        let kind = report(&drawn, bug).verdict.kind().filter(|_| options.short);
+        let fails = |shorter: &Scenario| report(shorter, bug).verdict.kind() == kind;
+        let scenario = if kind.is_some() { shrink(&drawn, fails) } else { drawn };
         let report = report(&scenario, bug);
         println!("{scenario}\n\n{}\n\n{:?}", report.story.join("\n"), report.verdict);
         return ExitCode::SUCCESS;
