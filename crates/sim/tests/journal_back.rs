@@ -4,17 +4,18 @@
 mod support;
 
 use openraid_core::actions::DriveCommand;
-use openraid_core::admin::{AdminCommand, Health, JournalState, Policy, Session, WriteCache};
+use openraid_core::admin::{AdminCommand, AdminOutcome, Health, JournalState, Policy, Session, WriteCache};
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions};
 use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
-use openraid_format::{FeatureMap, Superblock};
-use openraid_sim::oracle::members::superblock_on;
+use openraid_core::limits::Limits;
+use openraid_format::{FeatureMap, Superblock, BITMAP_HEADER_BYTES};
+use openraid_sim::oracle::members::{superblock_on, Members};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Session as Host};
-use openraid_sim::{Loss, Shape, World};
+use openraid_sim::{Loss, Rig, RigOptions, Shape, World};
 use openraid_units::{Bytes, DriveLba, Nanos, Sectors, Slot};
-use support::journalled::{attach_journal, Journalled, JOURNAL};
+use support::journalled::{attach_journal, limits_with_journal, Journalled, JOURNAL};
 use support::{seeds, two_arrays, Case};
 
 const CHUNK: Sectors = Sectors::kib(16);
@@ -387,6 +388,53 @@ fn members_that_md_has_called_clean_are_not_believed_without_their_journal() {
         let refused = matches!(degraded, Err(AssembleError::DirtyDegraded { .. }));
         assert_eq!(refused, has_parity, "{degraded:?}");
     }
+}
+
+/// The rows in which the members differ, and the number of bits that are set in their first bitmap.
+fn differing_rows_and_bits(rig: &Rig) -> (usize, u32) {
+    let start = |drive| superblock_on(&rig.world, drive).expect("a member").data_offset;
+    let places: Vec<_> = rig.drives.iter().zip(0..).map(|(drive, slot)| (Slot(slot), *drive, start(*drive))).collect();
+    let rows = Members::known(&rig.world, rig.shape.geometry(), &places).differing_rows().len();
+    let bitmap = rig.world.candidates()[0].bitmap.clone().expect("there is one");
+    (rows, bitmap[BITMAP_HEADER_BYTES..].iter().map(|byte| byte.count_ones()).sum())
+}
+
+/// Copies differ after a cut. The replay of the log will make them equal, so the bitmap forgets them. If the log is lost
+/// before that, all rows are made consistent.
+#[test]
+fn rows_that_only_the_lost_log_knew_are_made_consistent() {
+    let mut met = 0;
+    for seed in seeds(6, 60) {
+        for shape in shapes() {
+            let _case = Case::new(seed, shape);
+            let options = RigOptions { bitmap: true, bitmap_chunk: Some(4096), ..RigOptions::new(seed) };
+            let limits = Limits { bitmap_clear_delay: Nanos::from_millis(100), ..limits_with_journal(Bytes::mib(1)) };
+            let mut machine = Journalled::with_limits(shape, options, 1, limits);
+            run(&mut machine, 16);
+            let first = machine.rig.drives[0];
+            let start = superblock_on(&machine.rig.world, first).expect("a member").data_offset;
+            let is_destaged = |world: &World| world.drive(first).commands_that_change().any(|own| own.lba >= start);
+            while !is_destaged(&machine.rig.world) {
+                assert!(machine.rig.world.step());
+            }
+            machine.cut();
+            machine.rig.run_for(Nanos::from_secs(1));
+            machine.rig.session.cut_power(&mut machine.rig.world);
+            let (rows, bits) = differing_rows_and_bits(&machine.rig);
+            met += u32::from(rows > 0 && bits == 0);
+            machine.rig.world.boot();
+            let lost = AssembleOptions { journal_lost: true, ..AssembleOptions::default() };
+            let plan = assemble::plan(&machine.rig.world.candidates(), lost).expect("all members are there");
+            let Ok(AdminOutcome::Started(array)) = machine.rig.world.admin(AdminCommand::StartSet(plan)) else {
+                panic!("all members are there")
+            };
+            machine.rig.array = array;
+            machine.rig.world.run_until_idle();
+            assert_eq!((machine.rig.health(), machine.rig.status().task), (Health::Optimal, None));
+            assert_eq!(Members::of(&machine.rig.world, array).differing_rows(), [], "{shape}");
+        }
+    }
+    assert!(met >= 3, "the bitmap forgot rows in {met} cases");
 }
 
 /// The journal is lost while one array's writes wait for it. Another array, which does not use the journal, has members

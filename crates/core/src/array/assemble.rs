@@ -336,7 +336,9 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     give_heirs_their_slots(&mut verdicts, newest.superblock.resync_position().is_none());
     note_replaced(&mut verdicts, &geometry);
     let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
-    let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
+    // Rows of the log may have no bits.
+    let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock)
+        .map(|own| PlannedBitmap { valid: own.valid && unknown.is_none(), ..own });
     let members = planned(candidates, &verdicts);
     // A member whose field was cleared, or that never had one, does not reduce the block of an array.
     let block = members.iter().map(|member| member.superblock.logical_block_size).max();

@@ -119,7 +119,8 @@ impl Run<'_> {
         let logs = self.logged_stripes(number);
         for (_, drive, _) in &here {
             let Some(own) = superblock_on(&self.world, *drive) else { continue };
-            if own.recovery_offset().is_some() {
+            // The next start replays the log, or examines all rows without it.
+            if own.recovery_offset().is_some() || own.journal.is_some() {
                 continue;
             }
             let bits = self.bits_of(*drive, &own);
