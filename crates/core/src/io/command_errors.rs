@@ -477,8 +477,12 @@ impl OpIo<'_> {
     fn stays_without_room(&mut self, index: u32, command: &Command) -> bool {
         let (op, set) = (&self.ops[index], self.sets.get(command.set));
         let member = set.member(command.member());
-        if set.has_failed() || member.state() != MemberState::InSync || member.is_replacement() {
+        if member.state() != MemberState::InSync || member.is_replacement() {
             return false;
+        }
+        if set.has_failed() {
+            // Other rows were lost before, and it is as good as it was.
+            return true;
         }
         let stays = match op.kind {
             OpKind::RowWrite | OpKind::RowDestage | OpKind::Write | OpKind::Destage | OpKind::Scrub => true,
