@@ -71,6 +71,8 @@ flaws! {
     ResumeSkipsUnit = "resume-skips-a-unit", "a task that goes on after a pause leaves out a unit";
     /// A member that refuses a write lacks it.
     RefusalIgnored = "refusal-ignored", "a member that refuses a write with a media error stays, without the write";
+    /// What the log has of a refused write does not fit later records.
+    RefusalUnmarked = "refusal-unmarked", "members without room refuse a write that the journal has, and the next start relies on the journal";
     /// A member that refuses a discard gets zeroes.
     DiscardRefusalIgnored = "discard-refusal-ignored", "a member that refuses a discard gets no zeroes";
     /// A stripe is discarded if all members read zeroes after it.

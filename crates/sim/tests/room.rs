@@ -4,14 +4,14 @@
 mod support;
 
 use openraid_core::actions::{NoticeKind, ReplyStatus};
-use openraid_core::admin::{AdminCommand, Health, MemberState, Policy};
+use openraid_core::admin::{AdminCommand, Health, MemberState, MemberStatus, Policy};
 use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
 use openraid_sim::drive::Room;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
-use openraid_units::{Nanos, Sectors, Slot};
+use openraid_units::{Bytes, Nanos, Sectors, Slot};
 use support::journalled::Journalled;
 use support::{seeds, Case};
 
@@ -78,6 +78,14 @@ fn make_room(rig: &mut Rig, full: Vec<openraid_units::DriveId>) {
     let mut members = status.members.iter().filter(|member| member.slot.is_some());
     let is_well = members.all(|member| !member.is_full && member.bad_blocks == 0);
     assert!(is_well, "{}", rig.world.dump());
+}
+
+/// Cut the power, and start again. The journal protects nothing until a resync is finished.
+fn start_again(machine: &mut Journalled) {
+    machine.rig.session.cut_power(&mut machine.rig.world);
+    machine.rig.world.boot();
+    machine.attach();
+    machine.assemble();
 }
 
 #[test]
@@ -201,11 +209,13 @@ fn a_replay_without_room_is_done_when_there_is_room() {
             machine.rig.world.run_for(LATER);
         }
         let status = machine.rig.world.status(machine.rig.array);
+        let is_in_sync = |member: &MemberStatus| member.state == MemberState::InSync;
+        assert!(status.iter().flat_map(|status| &status.members).all(is_in_sync), "{}", machine.rig.world.dump());
         unstarted += u64::from(status.is_none_or(|status| status.health != Health::Optimal));
         for drive in full {
             machine.rig.world.drive_mut(drive).faults.room = None;
         }
-        machine.cut();
+        start_again(&mut machine);
         machine.rig.rest();
         machine.rig.judge();
         assert_eq!(machine.rig.health(), Health::Optimal);
@@ -213,10 +223,51 @@ fn a_replay_without_room_is_done_when_there_is_room() {
     assert!(unstarted > 0, "every array was started");
 }
 
+/// Writes past the cache are refused, and others of the same rows are not. The journal has records of all of them when the
+/// server ends.
+#[test]
+fn refused_rows_that_the_journal_has_are_consistent_after_the_next_start() {
+    let mut refused = 0;
+    for seed in seeds(24, 240) {
+        let shapes = [Shape::raid5(4, Sectors::kib(4)), Shape::raid6(5, Sectors::kib(4))];
+        let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
+        let _case = Case::new(seed, shape);
+        let mut machine = Journalled::made(
+            shape,
+            RigOptions { bitmap: seed % 4 < 2, bitmap_chunk: Some(4096), ..RigOptions::new(seed) },
+            1,
+            Bytes::kib(128),
+        );
+        let load = Workload { len_max: 16 << 10, ..load(&machine.rig) };
+        machine.rig.session.run(&mut machine.rig.world, &load, 30);
+        let full = fill(&mut machine.rig, seed * 100);
+        machine.rig.session.tolerate_errors = true;
+        machine.rig.session.run_on(&mut machine.rig.world, &load, 120);
+        refused += std::mem::take(&mut machine.rig.session.errors);
+        for drive in full {
+            machine.rig.world.drive_mut(drive).faults.room = None;
+        }
+        start_again(&mut machine);
+        machine.rig.rest();
+        // What ended with an error may be written by the replay.
+        machine.rig.judge_redundancy();
+        assert_eq!(machine.rig.health(), Health::Optimal);
+    }
+    assert!(refused > 0, "no request was refused");
+}
+
 #[test]
 fn a_discard_that_members_refuse_without_room_for_zeroes_fails_no_member() {
     for seed in seeds(24, 240) {
-        let shapes = [Shape::raid5(4, Sectors::kib(16)), Shape::raid6(5, Sectors::kib(16))];
+        let kib = Sectors::kib;
+        let shapes = [
+            Shape::raid5(4, kib(16)),
+            Shape::raid1(2),
+            Shape::raid6(5, kib(16)),
+            Shape::raid10(0x102, 4, kib(16)),
+            Shape::raid1(3),
+            Shape::raid10(0x201, 4, kib(16)),
+        ];
         let shape = shapes[usize::try_from(seed).unwrap() % shapes.len()];
         let _case = Case::new(seed, shape);
         let mut rig = Rig::new(shape, RigOptions { bitmap: seed % 3 == 0, ..RigOptions::new(seed) });

@@ -18,6 +18,9 @@
 //!   parity is refused then, no data was written, and the old parity fits.
 //! - What a refused write has changed has room, so the second write can change it back.
 //!
+//! If a journal has records of the write, the superblocks say first that the next start must not rely on the journal alone:
+//! later records of the same rows start from what the members hold.
+//!
 //! Refitting takes no frames: columns are read over the payload, which is not needed any more. An operation that took frames
 //! here could wait for one that holds them and waits for its log record.
 
@@ -32,6 +35,7 @@ use crate::io::op::{Op, Outcome, Payload, Phase, Refitting};
 use crate::io::op_io::OpIo;
 use crate::io::plan::{StripeView, WriteMethod};
 use crate::io::row::RowFrames;
+use crate::io::wait::Wait;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 
@@ -107,6 +111,9 @@ impl OpIo<'_> {
         }
         if op.plan.parity.is_empty() {
             return self.finish_op(index);
+        }
+        if !self.sets.is_refusal_marked(&op, self.call.planted()) {
+            return self.ops.hold_op(index, Wait::StaleMark);
         }
         if !self.call.channels().may_issue() {
             return self.ops.hold_for_commands(index);

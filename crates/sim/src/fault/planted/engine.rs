@@ -45,6 +45,7 @@ pub(super) const fn known_run(flaw: Flaw) -> Known {
         Flaw::CheckpointAtNext => return Known::Swarm(133),
         Flaw::ResumeSkipsUnit => return Known::Swarm(30),
         Flaw::RefusalIgnored => return Known::Swarm(5),
+        Flaw::RefusalUnmarked => return Known::Swarm(302_186),
         Flaw::DiscardRefusalIgnored => return Known::Swarm(87),
         Flaw::DiscardTrusted => return Known::Swarm(290),
         Flaw::AddressCut => return Known::Swarm(5),
