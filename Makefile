@@ -24,6 +24,8 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
            sfdisk:fdisk cryptsetup:cryptsetup-bin make-bcache:bcache-tools
 # Checks the types of the console's modules, and runs them without a browser. Nothing of it is needed to build.
 TYPES  := tsc:node-typescript node:nodejs
+# Judges manual pages.
+PAGES  := mandoc:mandoc
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
@@ -37,17 +39,17 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
 	cargo xtask ci
 
 soak: ## the whole of what `test` takes slices of (hours)
-	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES)
+	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
 	cargo xtask soak
 	python3 python/tests/ray_sweep.py
 	@tools/console
 	@tools/redfish || [ $$? = 77 ]
 	@tools/fuzz || [ $$? = 77 ]
-	@tools/need $(BUILD) git:git strip:binutils dpkg-deb:dpkg /usr/bin/python3:python3
+	@tools/need $(BUILD) git:git strip:binutils dpkg-deb:dpkg lintian:lintian /usr/bin/python3:python3
 	@tools/reproduce
 	@if [ "$$(id -u)" = 0 ]; then $(MAKE) --no-print-directory package fresh && tools/try-package && \
 	tools/need $(MACHINE) && tools/machine.py; \

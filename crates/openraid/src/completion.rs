@@ -28,8 +28,14 @@ pub fn attend() {
     CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM).completer(PROGRAM).complete();
 }
 
-/// The script by which a shell learns to ask.
+/// The script by which a shell learns to ask. Scripts of our own know that bash divides words at `=` and `:`, and that zsh finds the script
+/// in a folder.
 pub fn script(shell: Shell) -> Vec<u8> {
+    match shell {
+        Shell::Bash => return include_bytes!("completion/bash.sh").to_vec(),
+        Shell::Zsh => return include_bytes!("completion/zsh.sh").to_vec(),
+        _ => {}
+    }
     let mut script = Vec::new();
     if let Some(own) = Shells::builtins().completer(&shell.to_string()) {
         // A list of bytes takes all of it.

@@ -78,6 +78,11 @@ fn man_pages_and_completions_cover_every_verb() {
         let text = std::fs::read_to_string(lab.path("pages").join(&page)).expect("the page");
         assert!(text.contains(".SH NAME") && text.contains(".SH SYNOPSIS"), "{page}");
     }
+    let all = pages.iter().map(|page| lab.path("pages").join(page));
+    match Command::new("mandoc").args(["-T", "lint", "-W", "warning"]).args(all).output() {
+        Ok(judged) => assert_eq!(String::from_utf8_lossy(&judged.stdout), "", "mandoc finds nothing"),
+        Err(_) => missing("mandoc is not installed"),
+    }
     for shell in ["bash", "zsh", "fish"] {
         lab.line(&format!("completions {shell}")).expect(0).says(&["COMPLETE", "openraid"]);
     }
@@ -92,14 +97,32 @@ fn man_pages_and_completions_cover_every_verb() {
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }
 
+/// A line as readline divides it: at blanks, and before and after `=` and `:`.
+fn readline_words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    for letter in line.chars() {
+        let last = words.last_mut().expect("one word");
+        match letter {
+            ' ' => words.push(String::new()),
+            '=' | ':' if last.is_empty() => last.push(letter),
+            '=' | ':' => words.push(letter.into()),
+            _ if last == "=" || last == ":" => words.push(letter.into()),
+            _ => last.push(letter),
+        }
+    }
+    words
+}
+
 /// The words that bash offers for the last word of a line, by the script that the program prints.
 fn completed(lab: &Lab, line: &[&str]) -> Vec<String> {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_openraid"));
     let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
-    let script = "source <(openraid completions bash); COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
-                  _clap_complete_openraid openraid \"${!#}\"; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let script = "source <(openraid completions bash); COMP_LINE=$1; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1))
+                  COMP_POINT=${#COMP_LINE}; COMP_TYPE=9; _openraid; printf '%s\\n' \"${COMPREPLY[@]}\"";
+    let whole = line.join(" ");
+    let words = readline_words(&whole);
     let mut command = lab.command_of(std::path::Path::new("bash"), &["-c", script, "bash"]);
-    let out = command.args(line).env("PATH", path).output().expect("bash starts");
+    let out = command.arg(&whole).args(words).env("PATH", path).output().expect("bash starts");
     String::from_utf8(out.stdout).expect("text").lines().map(str::to_owned).collect()
 }
 
@@ -112,8 +135,13 @@ fn a_shell_completes_names_of_arrays_members_and_settings() {
     assert_eq!(completed(&lab, &["openraid", "stop", "da"]), ["data"]);
     let member = lab.path("d3").display().to_string();
     assert_eq!(completed(&lab, &["openraid", "fail", "dusk", &member]), [member]);
-    let offered = completed(&lab, &["openraid", "set", "data", "write.cache="]);
-    assert!(offered.contains(&"write.cache=through".to_owned()), "{offered:?}");
+    // Readline replaces what follows the sign.
+    assert_eq!(completed(&lab, &["openraid", "set", "data", "write.cache="]), ["through", "journal", "volatile"]);
+    assert_eq!(completed(&lab, &["openraid", "set", "data", "write.cache=th"]), ["through"]);
+    lab.run(&["create", "odd", "--level", "1", "--assume-clean", "--file-size", "16M", "a b", "c'q"]).expect(0);
+    let folder = lab.path("").display().to_string();
+    assert_eq!(completed(&lab, &["openraid", "fail", "odd", &format!("{folder}a")]), [format!(r"{folder}a\ b")]);
+    assert_eq!(completed(&lab, &["openraid", "fail", "odd", &format!("'{folder}c")]), [format!("{folder}c'q")]);
     assert!(completed(&lab, &["openraid", "set", "data", "rebuild.r"]).contains(&"rebuild.rate=".to_owned()));
     assert!(completed(&lab, &["openraid", "show", "da", "--mdst"]).contains(&"--mdstat".to_owned()));
 }
