@@ -144,17 +144,12 @@ fn own(page: &mut Page, arrays: &[ArrayModel]) {
     for array in arrays {
         for (state, word) in STATES {
             let labels = [("array", array.name.as_str()), ("state", word)];
-            page.line("openraid_members", &labels, count(array, state));
+            page.line("openraid_members", &labels, array.count(state));
         }
     }
     tasks(page, arrays);
     hosts(page, arrays);
     members(page, arrays);
-}
-
-fn count(array: &ArrayModel, state: StateWord) -> u64 {
-    let of = |set: &&ArrayModel| set.members.iter().filter(|member| member.state == state).count() as u64;
-    array.sets().iter().map(of).sum()
 }
 
 fn tasks(page: &mut Page, arrays: &[ArrayModel]) {
@@ -279,12 +274,12 @@ fn of_md(page: &mut Page, arrays: &[ArrayModel]) {
     }
     page.family("node_md_disks", "gauge", "Members by state.");
     for array in arrays {
-        let failed = count(array, StateWord::Faulty) + count(array, StateWord::Failing);
-        let active = count(array, StateWord::InSync);
+        let failed = array.count(StateWord::Faulty) + array.count(StateWord::Failing);
+        let active = array.count(StateWord::InSync);
         let states = [
             ("active", active),
             ("failed", failed),
-            ("spare", count(array, StateWord::Spare) + count(array, StateWord::Rebuilding)),
+            ("spare", array.count(StateWord::Spare) + array.count(StateWord::Rebuilding)),
             ("removed", u64::from(array.slots).saturating_sub(active)),
         ];
         for (state, value) in states {

@@ -688,6 +688,17 @@ impl ArrayModel {
         }
     }
 
+    /// Members that have a drive now: in a slot, as a spare, or failed and not removed. Every interface counts these.
+    pub fn attached(&self) -> impl Iterator<Item = &MemberModel> {
+        self.sets().into_iter().flat_map(|set| &set.members).filter(|member| member.drive.is_some())
+    }
+
+    /// Number of members in a state.
+    pub fn count(&self, state: StateWord) -> u64 {
+        let members = self.sets().into_iter().flat_map(|set| &set.members);
+        members.filter(|member| member.state == state).count() as u64
+    }
+
     /// The tasks of all its sets.
     pub fn tasks(&self) -> impl Iterator<Item = (&ArrayModel, &TaskModel)> {
         self.sets().into_iter().filter_map(|set| Some((set, set.task.as_ref()?)))

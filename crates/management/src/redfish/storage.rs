@@ -126,12 +126,13 @@ impl Drive {
 
 /// Members of an array that are there.
 fn members(array: &ArrayModel) -> Vec<Drive> {
-    let members = array.sets().into_iter().flat_map(|set| &set.members);
-    let there = members.filter(|member| member.drive.is_some());
     let name = |member: &MemberModel| {
         member.member.clone().unwrap_or_else(|| format!("{}-{}", array.name, member.drive.unwrap_or_default()))
     };
-    there.map(|member| Drive { spec: name(member), owner: Some((array.name.clone(), member.clone())) }).collect()
+    array
+        .attached()
+        .map(|member| Drive { spec: name(member), owner: Some((array.name.clone(), member.clone())) })
+        .collect()
 }
 
 /// All drives: the members, then drives without an array that the configuration names.

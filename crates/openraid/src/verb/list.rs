@@ -88,13 +88,12 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
             .chain(unprotected.then(|| NOT_PROTECTED.to_owned()))
             .chain(task);
         let is_offline = array.health == HealthWord::Offline;
-        let members = array.sets().into_iter().flat_map(|set| &set.members).filter(|own| own.member.is_some()).count();
         table.row([
             array.name.clone(),
             array.level.clone(),
             if is_offline { "-".into() } else { human(Bytes(array.size_bytes)) },
             state.collect::<Vec<_>>().join("; "),
-            if is_offline { array.slots.to_string() } else { members.to_string() },
+            if is_offline { array.slots.to_string() } else { array.attached().count().to_string() },
         ]);
     }
     for entry in remembered {
