@@ -31,7 +31,7 @@ EVERY = list(range(DRIVES))
 FINE = {"list": 0, "show": "optimal", "api": "optimal", "console": "optimal", "redfish": "OK", "metrics": "optimal",
         "alarms": [], "unit": "1 array served, all optimal", "md": "no md"}
 DEGRADED = {"list": 1, "show": "degraded", "api": "degraded", "console": "degraded", "redfish": "Warning", "metrics": "degraded",
-            "alarms": ["DegradedArray"], "unit": "1 array served; data DEGRADED", "md": "no md"}
+            "alarms": ["DegradedArray"], "unit": "1 array served; data degraded", "md": "no md"}
 OFFLINE = {"list": 2, "show": "offline", "api": "offline", "console": "offline", "redfish": "Critical", "metrics": "offline",
            "alarms": ["DeviceDisappeared"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
 
