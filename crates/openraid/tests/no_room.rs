@@ -92,6 +92,51 @@ fn a_mirror_of_sparse_files_loses_nothing_on_a_full_file_system() {
     }
 }
 
+/// The member's server answers NBD's ENOSPC.
+#[test]
+fn a_remote_member_stays_while_its_server_has_no_room() {
+    let test = "a_remote_member_stays_while_its_server_has_no_room";
+    let far = Lab::new("no-room-far");
+    let Some(small) = Small::mount(&far.folder, "32M", test) else { return };
+    far.drives(&["x"], 64);
+    far.line("create drive --level jbod x").expect(0);
+    let drive = far.serve(&["drive"]);
+    let uri = drive.ready["arrays"][0]["addresses"][0].as_str().expect("an address").to_owned();
+    let near = Lab::new("no-room-near");
+    near.drives(&["a", "b"], 64);
+    near.run(&["create", "data", "--level", "5", "--chunk", "64K", "--assume-clean", &uri, "a", "b"]).expect(0);
+    let mut server = near.serve(&["data"]);
+    let mut client = Client::open(&near.path("nbd.sock"), "data");
+    let (first, second) = (|row: u64| row * 2 * CHUNK, |row: u64| (row * 2 + 1) * CHUNK);
+    for row in 0..ROWS {
+        assert_eq!(client.ask(WRITE, first(row), &[b'A'; 4096]), 0);
+    }
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    small.fill();
+    let ends: Vec<u32> = (0..ROWS).map(|row| client.ask(WRITE, second(row), &[b'B'; 4096])).collect();
+    assert!(ends.iter().all(|end| [0, NO_SPACE].contains(end)) && ends.contains(&NO_SPACE), "{ends:?}");
+    for row in 0..ROWS {
+        assert_eq!(client.ask(READ, first(row), &[0; 4096]), 0, "block {row} is there");
+    }
+    let full = near.show("data");
+    assert_eq!(full["health"], "optimal");
+    let is_full: Vec<bool> =
+        full["members"].as_array().expect("members").iter().map(|member| member["full"].is_string()).collect();
+    assert_eq!(is_full, [true, false, false], "{full:#}");
+    server.wait_for_news("NoRoom", 1);
+    fs::remove_file(far.path("filler")).expect("it filled the file system");
+    let is_well = |member: &serde_json::Value| member["full"].is_null() && member["bad_ranges"] == 0;
+    near.wait_for("data", |array| array["members"].as_array().expect("members").iter().all(is_well));
+    server.wait_for_news("RoomAgain", 1);
+    for row in 0..ROWS {
+        assert_eq!(client.ask(WRITE, second(row), &[b'B'; 4096]), 0, "there is room");
+    }
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    near.line("check data --follow").expect(0);
+    server.stop();
+    drive.stop();
+}
+
 #[test]
 fn allocated_members_take_every_write_on_a_full_file_system() {
     let lab = Lab::new("allocated-members");
