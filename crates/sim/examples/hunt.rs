@@ -22,6 +22,8 @@ use openraid_sim::fault::{report, Bug, Known, Scenario, Tally, Verdict};
 const CPU_MOST: u64 = 1200;
 /// Number of simultaneous runs.
 const THREADS: usize = 2;
+/// The most that may be asked for.
+const THREADS_MAX: u64 = 256;
 
 /// Makes the run of a seed.
 type Draw = fn(u64) -> Scenario;
@@ -38,7 +40,7 @@ struct Options {
     names: Vec<String>,
 }
 
-fn options() -> Options {
+fn options() -> Result<Options, String> {
     let mut options = Options {
         cpu: Duration::from_secs(CPU_MOST),
         first: 1,
@@ -52,22 +54,31 @@ fn options() -> Options {
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
-        let mut number = || words.next().and_then(|word| word.parse().ok()).expect("a number follows");
+        let mut number = || {
+            let number = words.next().and_then(|word| word.parse::<u64>().ok());
+            number.ok_or_else(|| format!("{word} needs a number"))
+        };
         match word.as_str() {
-            "--cpu" => options.cpu = Duration::from_secs(number()),
-            "--first" => options.first = number(),
-            "--story" => options.story = Some(number()),
-            "--threads" => options.threads = usize::try_from(number()).expect("few threads"),
+            "--cpu" => options.cpu = Duration::from_secs(number()?),
+            "--first" => options.first = number()?,
+            "--story" => options.story = Some(number()?),
+            "--threads" => options.threads = usize::try_from(number()?.clamp(1, THREADS_MAX)).expect("few threads"),
             "--aimed" => options.draw = Scenario::aimed,
             "--random" => options.draw = Scenario::draw,
             "--swarm" => options.draw = Scenario::swarm,
             "--short" => options.short = true,
             "--slice" => options.slice = true,
             "--unchanged" => options.unchanged = true,
-            _ => options.names.push(word),
+            _ if bugs().any(|bug| bug.name() == word) => options.names.push(word),
+            _ => return Err(format!("{word} is no option and no bug; the options are at the top of hunt.rs")),
         }
     }
-    options
+    Ok(options)
+}
+
+/// All bugs that can be planted: those of the engine come first.
+fn bugs() -> impl Iterator<Item = Bug> {
+    Flaw::ALL.iter().copied().map(Bug::Engine).chain(Bug::ALL.iter().copied())
 }
 
 /// The result of a hunt.
@@ -155,14 +166,19 @@ fn line(name: &str, hunt: &Hunt) -> String {
 }
 
 fn main() -> ExitCode {
-    let options = options();
+    let options = match options() {
+        Ok(options) => options,
+        Err(error) => {
+            eprintln!("hunt: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
     if options.story.is_none() {
         // Panics are the expected findings: their messages are in the report.
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let engine = || Flaw::ALL.iter().copied().map(Bug::Engine);
     if let Some(seed) = options.story {
-        let bug = engine().find(|bug| options.names.iter().any(|name| name == bug.name()));
+        let bug = bugs().find(|bug| options.names.iter().any(|name| name == bug.name()));
         let drawn = (options.draw)(seed);
         let kind = report(&drawn, bug).verdict.kind().filter(|_| options.short);
         let fails = |shorter: &Scenario| report(shorter, bug).verdict.kind() == kind;
@@ -193,13 +209,13 @@ fn main() -> ExitCode {
         }
         return if hunt.tally.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
-    let driver = Bug::ALL.iter().copied().filter(|_| !options.slice);
     let mut missed = Vec::new();
     let wanted = |bug: &Bug| {
         let named = options.names.is_empty() || options.names.iter().any(|name| name == bug.name());
-        named && (!options.slice || bug.known_run().is_some())
+        let is_of_slice = matches!(bug, Bug::Engine(_)) && bug.known_run().is_some();
+        named && (!options.slice || is_of_slice)
     };
-    for bug in engine().chain(driver).filter(wanted) {
+    for bug in bugs().filter(wanted) {
         let hunt = hunt(Some(bug), &options);
         println!("{}", line(bug.name(), &hunt));
         if hunt.found.is_none() {
