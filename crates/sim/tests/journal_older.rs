@@ -9,7 +9,7 @@ use openraid_sim::drive::image::Image;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::world::arrays::StartError;
-use openraid_sim::{RigOptions, Shape};
+use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{Bytes, DriveId, Nanos, Sectors, Slot};
 use support::journalled::{limits_with_journal, Journalled};
 use support::{seeds, Case};
@@ -224,6 +224,41 @@ fn a_member_with_its_own_image_of_two_intervals_ago_is_left_out() {
         }
     }
     assert!(stale > 8 && kept > 0, "{stale} left out, {kept} within two events");
+}
+
+/// Without a journal nothing else would move the event count while hosts write without a pause.
+#[test]
+fn without_a_journal_an_image_of_two_intervals_ago_is_left_out_too() {
+    let mut stale = 0;
+    for seed in seeds(6, 80) {
+        for shape in [Shape::raid1(2), Shape::raid1(3), Shape::raid10(0x102, 4, CHUNK)] {
+            let _case = Case::new(seed, shape);
+            let mut options = RigOptions { cuts: true, bitmap: seed % 2 == 0, ..RigOptions::new(seed) };
+            options.world.limits.position_interval = INTERVAL;
+            let mut rig = Rig::new(shape, options);
+            rig.rest();
+            let mixed = Workload::mixed(rig.session.capacity());
+            let load = Workload { depth: 4, len_max: 16 << 10, align: 4096, mix: [10, 80, 10, 0, 0], ..mixed };
+            rig.session.run_on(&mut rig.world, &load, BETWEEN);
+            let slot = Slot(1);
+            let drive = rig.drive_in(slot).expect("it is whole");
+            let older = rig.world.drive(drive).image().clone();
+            let events = superblock_on(&rig.world, drive).expect("a member").events;
+            rig.session.run_on(&mut rig.world, &load, 20 * BETWEEN);
+            rig.session.cut_power(&mut rig.world);
+            let newest = rig.drives.iter().filter_map(|own| superblock_on(&rig.world, *own));
+            let newest = newest.map(|own| own.events).max().expect("members");
+            assert!(events + 1 < newest, "{events} and {newest}");
+            rig.world.drive_mut(drive).put_image(&older);
+            rig.boot();
+            assert_eq!((rig.health(), rig.drive_in(slot)), (Health::Degraded, None), "{shape}");
+            rig.session.look_at_all(&mut rig.world);
+            rig.rest();
+            rig.judge();
+            stale += 1;
+        }
+    }
+    assert!(stale >= 18, "{stale}");
 }
 
 #[test]

@@ -62,6 +62,11 @@ impl ActiveMark {
         self.last_write = now;
     }
 
+    /// Do the members say active, and was there a write after this time, or is one under way?
+    pub(crate) fn is_written_since(&self, at: Instant) -> bool {
+        self.is_active() && (self.writers > 0 || self.last_write > at)
+    }
+
     pub(crate) const fn has_writers(&self) -> bool {
         self.writers > 0
     }

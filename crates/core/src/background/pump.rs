@@ -314,7 +314,7 @@ impl Set {
             .current()
             .filter(|t| !t.finishing && !self.tasks.has_flushes() && t.position > t.flushed)
             .map(|t| (t.next_checkpoint, Wake::Background));
-        let position = self.journal.position_due(limits.position_interval).map(|at| (at, Wake::Journal));
+        let position = self.position_due(limits.position_interval).map(|at| (at, Wake::Journal));
         let room = self.room_look().map(|at| (at, Wake::Background));
         [clean, bitmap, task, checkpoint, position, room].into_iter().flatten().min_by_key(|(at, _)| *at)
     }

@@ -9,7 +9,8 @@
 //!   before the session is recognized, however short the session is.
 //!
 //! A journal that ends before that is refused. An older copy of the same session that lacks less than one interval is not
-//! recognized. The same writes raise the event count, so that an older image of a member is recognized, too.
+//! recognized. The same writes raise the event count, so that an older image of a member is recognized, too. Without a
+//! session they are made as often while hosts write to a set with redundancy, for the event count alone.
 
 use core::fmt;
 use openraid_format::{JournalReached, Uuid, JOURNAL_ARRAYS_MAX};
@@ -17,6 +18,7 @@ use openraid_units::{Instant, Nanos, SetId};
 
 use super::session::SetJournal;
 use super::Journal;
+use crate::array::set::Set;
 use crate::array::sets::Sets;
 
 /// A journal that ends before something that members know of.
@@ -111,11 +113,20 @@ impl SetJournal {
         self.reached.record(now);
     }
 
-    /// When the superblocks are to say how far the log has come, if they do not say it and the session is on.
+    /// Is the session on, and has the log grown since the superblocks were made?
+    fn is_ahead(&self) -> bool {
+        self.is_on() && self.reached.now.entry > self.reached.recorded
+    }
+}
+
+impl Set {
+    /// When superblocks are to be made again because of what was written since the last ones.
     pub(crate) fn position_due(&self, interval: Nanos) -> Option<Instant> {
-        let own = &self.reached;
+        let made_at = self.journal.reached.at;
+        let is_written = || self.metadata.is_some() && self.mark.is_written_since(made_at);
+        let is_due = self.journal.is_ahead() || (!self.journal.is_on() && is_written());
         // A time that never comes is no deadline: the driver would not rest.
-        (self.is_on() && own.now.entry > own.recorded).then_some(own.at + interval).filter(|due| *due < Instant::NEVER)
+        is_due.then_some(made_at + interval).filter(|due| *due < Instant::NEVER)
     }
 }
 
@@ -152,13 +163,12 @@ impl Journal {
 }
 
 impl Sets {
-    /// If the superblocks of a set have not said for a long time how far the log has come, they are written. True if they
-    /// are.
+    /// If the superblocks of a set were made long ago and hosts have written since, they are made again; true if they are.
     pub(super) fn record_position(&mut self, id: SetId, now: Instant, interval: Nanos) -> bool {
         let set = self.get_mut(id);
-        let is_due = set.journal.position_due(interval).is_some_and(|due| now >= due);
+        let is_due = set.is_running() && set.position_due(interval).is_some_and(|due| now >= due);
         if is_due {
-            set.metadata.as_mut().expect("sets in the journal have metadata").request();
+            set.metadata.as_mut().expect("a set whose superblocks are due has some").request();
             set.journal.reached.record(now);
         }
         is_due
