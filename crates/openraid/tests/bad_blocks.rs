@@ -105,3 +105,24 @@ fn an_entry_whose_row_does_not_agree_stays_and_the_others_are_cleared() {
         assert_eq!(left, serde_json::json!([{ "at_sector": 4096, "sectors": 8 }]), "{create}: {ran:?}");
     }
 }
+
+/// Rows in which a member has a bad range lack that member already.
+#[test]
+fn bad_ranges_of_one_member_are_a_warning_and_count_as_its_loss() {
+    for (create, logged, survives, level) in [
+        ("--level 5 --chunk 64K m0 m1 m2", &["m0"][..], 0, "warning"),
+        ("--level 5 --chunk 64K m0 m1 m2", &["m0", "m1"], 0, "critical"),
+        ("--level 6 --chunk 64K m0 m1 m2 m3", &["m1"], 1, "warning"),
+        ("--level 1 m0 m1 m2", &["m0"], 1, "warning"),
+    ] {
+        let (lab, _) = filled("phantom-survives", create);
+        logged.iter().for_each(|member| log(&lab, member, &[(1024, 8)]));
+        let server = lab.serve(&["pb"]);
+        let shown = lab.show("pb");
+        assert_eq!((&shown["health"], &shown["survives"]), (&"optimal".into(), &survives.into()), "{create}");
+        let alarms = lab.line("alarms --json").json();
+        let alarm = alarms["alarms"].as_array().expect("a list").iter().find(|own| own["event"] == "SectorLost");
+        assert_eq!(alarm.expect("one")["level"], level, "{create}, {logged:?}: {alarms}");
+        server.stop();
+    }
+}

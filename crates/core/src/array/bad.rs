@@ -181,14 +181,13 @@ impl Sets {
     /// This range of a member is lost, or must not be believed: enter it in the member's bad-block log. False if
     /// that is not possible: the member keeps no log, or it is full.
     #[must_use]
-    pub(crate) fn record_bad(&mut self, id: SetId, member: u32, at: MemberLba, len: Sectors, call: &mut Call) -> bool {
+    pub(crate) fn record_bad(&mut self, id: SetId, member: u32, at: MemberLba, len: Sectors) -> bool {
         let set = self.get_mut(id);
         let entry = &mut set.members[member as usize];
         let range = BadRange { at, len };
         if entry.bad.covers(range) {
             return true;
         }
-        let (slot, drive, lba) = (entry.slot(), entry.drive, entry.data_offset + at.offset());
         let recorded = entry.bad.insert(range);
         if recorded {
             set.has_bad = true;
@@ -196,8 +195,18 @@ impl Sets {
             set.metadata.as_mut().expect("it has a log").request_distrust();
         }
         self.look();
-        call.notice(self, (id, slot), Some(drive), NoticeKind::SectorLost(lba));
         recorded
+    }
+
+    /// Enter a range that no redundancy is left to restore.
+    #[must_use]
+    pub(crate) fn record_lost(&mut self, id: SetId, member: u32, at: MemberLba, len: Sectors, call: &mut Call) -> bool {
+        let entry = self.get(id).member(member);
+        let (slot, drive, lba) = (entry.slot(), entry.drive, entry.data_offset + at.offset());
+        if !entry.bad.covers(BadRange { at, len }) {
+            call.notice(self, (id, slot), Some(drive), NoticeKind::SectorLost(lba));
+        }
+        self.record_bad(id, member, at, len)
     }
 }
 

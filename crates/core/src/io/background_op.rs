@@ -301,7 +301,7 @@ impl OpIo<'_> {
             let member = set.place(slot).member();
             if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
-                let _ = self.sets.record_bad(op.set, member, at, len, &mut self.call);
+                let _ = self.sets.record_lost(op.set, member, at, len, &mut self.call);
             }
         }
         if op.kind != OpKind::Rebuild {
@@ -311,7 +311,7 @@ impl OpIo<'_> {
             let at = self.sets.member_place(&op, slot);
             let place = self.sets.get(op.set).place(slot);
             let Some(member) = place.of(op.background().replace) else { continue };
-            let recorded = self.sets.record_bad(op.set, member, at, len, &mut self.call);
+            let recorded = self.sets.record_lost(op.set, member, at, len, &mut self.call);
             let state = self.sets.get(op.set).member(member).state();
             // A working member is asked again and says again that it cannot be read. One that is being filled would
             // be believed.

@@ -145,7 +145,7 @@ impl OpIo<'_> {
         while done < command.len {
             let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
             let (set, member) = (command.set, command.member());
-            let unrecorded = other && !self.sets.record_bad(set, member, at + done, len, &mut self.call);
+            let unrecorded = other && !self.sets.record_bad(set, member, at + done, len);
             // If the array needs it, nothing is recorded, as on any array without a log.
             if unrecorded && !self.sets.is_needed(set, member) {
                 self.fail_member((set, member), FailReason::BadBlockLogFull);
@@ -492,7 +492,7 @@ impl OpIo<'_> {
             OpKind::Resync => {
                 // The rest is made to agree, and this range is repaired when there is room.
                 let at = member.in_data(command.lba);
-                self.sets.record_bad(command.set, command.member(), at, command.len, &mut self.call)
+                self.sets.record_bad(command.set, command.member(), at, command.len)
             }
             OpKind::Read | OpKind::RowRead | OpKind::Flush => false,
         };

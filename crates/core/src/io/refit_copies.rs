@@ -274,7 +274,7 @@ impl OpIo<'_> {
     fn distrust_copy(&mut self, index: u32, copy: &Fragment, len: Sectors) {
         let set = self.ops[index].set;
         let Some(member) = self.sets.get(set).place(copy.slot).member() else { return };
-        if !self.sets.record_bad(set, member, copy.lba, len, &mut self.call) {
+        if !self.sets.record_bad(set, member, copy.lba, len) {
             self.fail_member((set, member), FailReason::BadBlockLogFull);
         }
     }

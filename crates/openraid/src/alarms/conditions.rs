@@ -52,13 +52,20 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             };
             failed(array, member, &of)
         }));
+        let bad_members = set.members.iter().filter(|member| member.slot.is_some() && member.bad_ranges > 0).count();
         found.extend(set.members.iter().filter(|member| member.bad_ranges > 0).map(|member| {
             let drive = member.member.as_deref().unwrap_or("a member");
             let ranges = counted(member.bad_ranges.into(), "bad range is", "bad ranges are");
-            let text =
-                format!("{place}{ranges} recorded on {drive}: reads there fail until the blocks are written again");
-            let condition = of(EventName::SectorLost, text);
-            Condition { span, slot: member.slot, member: member.member.clone(), ..condition }
+            // Rows that one member lacks are read from the others.
+            let others_have = set.health == HealthWord::Optimal && bad_members == 1;
+            let then = if others_have {
+                "the other members are read there, and it is written again when that is possible"
+            } else {
+                "reads there fail until the blocks are written again"
+            };
+            let condition = of(EventName::SectorLost, format!("{place}{ranges} recorded on {drive}: {then}"));
+            let level = if others_have { Level::Warning } else { condition.level };
+            Condition { span, slot: member.slot, member: member.member.clone(), level, ..condition }
         }));
         found.extend(set.members.iter().filter_map(|member| {
             let condition = of(EventName::NoRoom, format!("{place}{}", member.full.as_ref()?));

@@ -117,7 +117,9 @@ fn step(array: &ArrayModel, schedule: &DesiredSchedule, paused: Option<bool>, no
         _ => {}
     }
     let is_well = array.health == HealthWord::Optimal && array.is_synced() && array.tasks().next().is_none();
-    let is_redundant = array.sets().into_iter().all(|set| set.survives > 0);
+    // A set with bad ranges may survive no further loss, and a check is what finds out.
+    let has_bad = |set: &ArrayModel| set.members.iter().any(|member| member.bad_ranges > 0);
+    let is_redundant = array.sets().into_iter().all(|set| set.survives > 0 || has_bad(set));
     (is_open && is_well && is_redundant && is_due(array, schedule, now)).then_some(Step::Begin)
 }
 

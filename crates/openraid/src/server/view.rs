@@ -486,7 +486,9 @@ pub fn geometry(superblock: &Superblock) -> Option<Geometry> {
 
 /// How many more members can be lost, whichever they are, where those in these states count.
 fn losses_left(superblock: &Superblock, members: &[MemberStatus], counts: impl Fn(MemberState) -> bool) -> u32 {
-    let counting = members.iter().filter(|member| counts(member.state) && !member.replacement);
+    // Rows in which a member has a bad range lack that member already.
+    let is_whole = |member: &&MemberStatus| counts(member.state) && !member.replacement && member.bad_blocks == 0;
+    let counting = members.iter().filter(is_whole);
     let present: SlotSet = counting.filter_map(|member| member.slot).collect();
     let Some(geometry) = geometry(superblock) else { return 0 };
     survives_losses(&geometry, present)
