@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use openraid_status::ArrayModel;
 
-use crate::auth::sessions::Sessions;
+use crate::auth::sessions::{Session, Sessions};
 use crate::auth::token::secret;
 use crate::auth::tokens::Tokens;
 use crate::auth::users::Users;
@@ -99,6 +99,12 @@ impl State {
             streams: AtomicUsize::new(0),
             snapshot: Mutex::default(),
         }
+    }
+
+    /// Is this session open, or the token that it was made of not revoked?
+    pub fn is_signed_in(&self, session: &Session) -> bool {
+        self.sessions.all().iter().any(|own| own.number == session.number)
+            || self.tokens.all().is_ok_and(|all| all.iter().any(|token| session.is_of_token(token)))
     }
 
     /// All arrays. Readers within a short time share a state, so that many of them cost the server no more than one.

@@ -329,6 +329,19 @@ fn a_server_that_writes_to_the_journal_prints_no_link() {
     }
 }
 
+/// The lines of a stream of events.
+fn stream(web: &Web, path: &str, headers: &str) -> impl Iterator<Item = String> {
+    let mut stream = web.connect();
+    let token = web.token.as_deref().expect("signed in");
+    let text = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n{headers}\r\n", web.host);
+    stream.write_all(text.as_bytes()).expect("sent");
+    let mut reader = BufReader::new(stream);
+    let (status, headers) = head(&mut reader);
+    assert_eq!(status, 200, "{headers:?}");
+    assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"));
+    reader.lines().map(|line| line.expect("a line"))
+}
+
 #[test]
 fn a_token_lasts_over_a_crash_until_it_is_revoked_and_metrics_take_a_password() {
     let lab = array("http-tokens");
@@ -360,6 +373,14 @@ fn a_token_lasts_over_a_crash_until_it_is_revoked_and_metrics_take_a_password() 
     backup.get("/api/v1/users").refused(403, &["Administrator"]);
     scrape.get("/metrics").expect(200);
     scrape.post("/api/v1/arrays/data/resume", "{}").refused(403, &["token scrape has ReadOnly"]);
+    let mut states = stream(&scrape, "/api/v1/stream", "").filter(|line| line == "event: status");
+    assert!(states.next().is_some() && states.next().is_some(), "a stream of a token goes on");
+    let mut lives = stream(&scrape, "/redfish/v1/EventService/SSE", "").filter(|line| line == ": nothing new");
+    assert!(lives.next().is_some() && lives.next().is_some(), "a stream of a token goes on");
+    lab.line("login --revoke scrape").expect(0);
+    // What was sent before is read first.
+    assert!(states.take(30).count() < 30 && lives.take(30).count() < 30, "a stream ends when its token is revoked");
+    let scrape = at(lab.line("login --token --name scrape --role ReadOnly").expect(0).text().trim());
     assert_eq!(at(&format!("{secret}0")).get("/api/v1/arrays").status, 401);
     lab.line("login --revoke backup").expect(0);
     assert_eq!(backup.get("/api/v1/arrays").status, 401);
@@ -382,21 +403,7 @@ fn a_token_lasts_over_a_crash_until_it_is_revoked_and_metrics_take_a_password() 
 fn a_broken_event_stream_continues_where_it_was() {
     let lab = array("http-stream");
     let (server, web) = serve(&lab, &[]);
-    let open = |headers: &str| {
-        let mut stream = web.connect();
-        let token = web.token.as_deref().expect("signed in");
-        let text = format!(
-            "GET /api/v1/stream HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n{headers}\r\n",
-            web.host
-        );
-        stream.write_all(text.as_bytes()).expect("sent");
-        let mut reader = BufReader::new(stream);
-        let (status, headers) = head(&mut reader);
-        assert_eq!(status, 200, "{headers:?}");
-        assert!(headers.iter().any(|(name, value)| name == "content-type" && value == "text/event-stream"));
-        reader.lines().map(|line| line.expect("a line"))
-    };
-    let mut lines = open("");
+    let mut lines = stream(&web, "/api/v1/stream", "");
     let mut find = |word: &str| lines.find(|line| line.contains(word)).expect("it comes");
     find("event: status");
     lab.line("fail data d1").expect(0);
@@ -406,7 +413,7 @@ fn a_broken_event_stream_continues_where_it_was() {
     drop(lines);
     lab.line("set data rebuild.rate=7M").expect(0);
     wait_for_event(&web, &["rebuild.rate", "7"]);
-    let mut lines = open(&format!("Last-Event-ID: {number}\r\n"));
+    let mut lines = stream(&web, "/api/v1/stream", &format!("Last-Event-ID: {number}\r\n"));
     let ids: Vec<u64> = lines
         .by_ref()
         .take_while(|line| line != "event: status")

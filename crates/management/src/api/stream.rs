@@ -92,8 +92,7 @@ async fn feed(request: Request, place: Place, after: Option<u64>, sender: Sender
 
 /// New events and the state; nothing when the session or the server has ended.
 fn round(request: &Request, state: &State, last: Option<u64>) -> Option<(String, u64)> {
-    let number = request.session.as_ref().map(|session| session.number);
-    if !state.sessions.all().iter().any(|session| Some(session.number) == number) {
+    if !state.is_signed_in(request.session.as_ref()?) {
         return None;
     }
     let events = state.controller.events().ok()?;

@@ -57,6 +57,12 @@ impl Session {
         }
     }
 
+    /// Was it made of this token?
+    pub fn is_of_token(&self, token: &Token) -> bool {
+        let own = Self::of_token(token);
+        (self.number, &self.user, self.since_seconds) == (own.number, &own.user, own.since_seconds)
+    }
+
     /// Its time is over, or it was not used for too long.
     fn has_ended(&self) -> bool {
         self.age + self.begun.elapsed() >= SESSION_TIME_MAX || self.used.elapsed() >= SESSION_IDLE_MAX

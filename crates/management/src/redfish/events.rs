@@ -12,6 +12,7 @@ use super::managers::message_id;
 use super::subscriptions::DESTINATIONS;
 use super::{found, link, object, property, refused, resource, text, time, with};
 use crate::api::stream::Place;
+use crate::auth::sessions::Session;
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
@@ -192,19 +193,19 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
     let place = Place::take(&request.state).ok_or_else(Place::problem)?;
     let number = request.state.listeners.add(Listener::of(request));
     let open = Open { _place: place, state: Arc::clone(&request.state), number };
-    let session = request.session.as_ref().map(|session| session.number);
+    let session = request.session.clone();
     let (sender, receiver) = channel(16);
     tokio::spawn(feed(open, session, after, sender));
     Ok(receiver)
 }
 
-async fn feed(open: Open, session: Option<u64>, after: Option<u64>, sender: Sender<Bytes>) {
+async fn feed(open: Open, session: Option<Session>, after: Option<u64>, sender: Sender<Bytes>) {
     let (mut last, mut test) = (after, open.state.listeners.last_test());
     loop {
-        let (state, number, from) = (Arc::clone(&open.state), open.number, last);
+        let (state, number, own, from) = (Arc::clone(&open.state), open.number, session.clone(), last);
         let tests = open.state.listeners.tests_after(test);
         test = tests.last().map_or(test, |own| own.number);
-        let work = tokio::task::spawn_blocking(move || round(&state, number, session, from));
+        let work = tokio::task::spawn_blocking(move || round(&state, number, own.as_ref(), from));
         let Ok(Some((mut text, newest))) = work.await else { return };
         last = Some(newest);
         // They have no number in the log, so a client that comes back does not name them.
@@ -217,8 +218,8 @@ async fn feed(open: Open, session: Option<u64>, after: Option<u64>, sender: Send
 }
 
 /// New events; nothing when the stream, the session or the server has ended. A comment tells that the connection lives.
-fn round(state: &State, number: u64, session: Option<u64>, last: Option<u64>) -> Option<(String, u64)> {
-    if !state.listeners.has(number) || !state.sessions.all().iter().any(|own| Some(own.number) == session) {
+fn round(state: &State, number: u64, session: Option<&Session>, last: Option<u64>) -> Option<(String, u64)> {
+    if !state.listeners.has(number) || !state.is_signed_in(session?) {
         return None;
     }
     let events = state.controller.events().ok()?;
