@@ -96,7 +96,8 @@ impl Departed {
 
     /// Why it stays out, if it does.
     pub fn stays_out(&self, now: u64) -> Option<String> {
-        let recent = |at: &&u64| now.saturating_sub(**at) < RETURNS_WINDOW_SECONDS;
+        // A time in the future is of a clock that was set back since: it says nothing about the last day.
+        let recent = |at: &&u64| now.checked_sub(**at).is_some_and(|age| age < RETURNS_WINDOW_SECONDS);
         match self.why {
             Why::NoRoom if !crate::room::has_all(&self.member) => {
                 Some(format!("it had no room ({}): make room for all of it", self.reason))
@@ -190,6 +191,7 @@ mod tests {
         note(&mut list, left(Why::Absent, 40));
         assert!(list[0].stays_out(41).expect("too often").contains("3 times"));
         assert!(list[0].may_return(RETURNS_WINDOW_SECONDS + 13), "a day later it is tried again");
+        assert!(list[0].may_return(21), "the clock was set back: the last return is in the future");
         for nth in 0..100 {
             note(&mut list, Departed::now(&format!("/e{nth}"), None, Why::Vanished, "gone", nth));
         }
