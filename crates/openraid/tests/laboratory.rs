@@ -525,12 +525,15 @@ fn a_method_for_which_the_target_is_too_small_is_named_and_the_others_are_measur
 #[test]
 fn iostat_and_blkparse_are_loads_and_bad_lines_are_named() {
     let lab = Lab::new("recordings");
+    let simulate = "simulate raid1x2 --drive wd740gd --effort quick --json";
     let table = "Device r/s rkB/s w/s wkB/s aqu-sz\nsda 140 1120 60 960 2.6\nsdb 1 4 1 4 0.1\n";
     fs::write(lab.path("iostat.txt"), table).expect("written");
+    lab.line(&format!("{simulate} --load iostat.txt --job sda")).refused(64, &["its one report", "iostat -xy 10 1"]);
+    // The first report covers the time since the start of the machine.
+    fs::write(lab.path("iostat.txt"), format!("{table}\n{table}\n")).expect("written");
     fs::write(lab.path("b.txt"), "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\n8,0 3 2 0.1 697 Q R 64 + 8 [x]\n")
         .expect("written");
     fs::write(lab.path("bad.txt"), "8,0 3 1 0.000000000 697 Q W 8 + 8 [x]\nnonsense\n").expect("written");
-    let simulate = "simulate raid1x2 --drive wd740gd --effort quick --json";
     let result = lab.line(&format!("{simulate} --load iostat.txt --job sda")).expect(0).json()["result"].clone();
     let share = result["reads"]["requests"].as_f64().expect("reads") / result["requests"].as_f64().expect("all");
     assert!((share - 0.7).abs() < 0.02 && result["spec"]["axes"]["qd"] == 3, "{share}");

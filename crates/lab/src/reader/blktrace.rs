@@ -66,8 +66,15 @@ pub(super) fn read<R: BufRead>(mut lines: Lines<R>) -> Result<Trace, ReadError> 
         // Only the name, or the end of the line, shows that the numbers before it are whole.
         let has_name = text.trim_end().ends_with(']');
         if !has_name && (*named.get_or_insert(false) || !has_end) {
-            let reason =
-                format!("{} does not end with its process in brackets: it was cut off; {FORM}", shown(text.trim()));
+            let why = match named {
+                Some(true) => "does not end with its process in brackets, as the requests before it do",
+                _ => "is the last line and has no end of line",
+            };
+            let text = shown(text.trim());
+            let reason = format!(
+                "{text} {why}, so its numbers may have been cut off; complete or remove this line; a recording in which no request \
+                 has its process is read, too"
+            );
             return Err(ReadError::at(line, reason));
         }
         named.get_or_insert(true);
@@ -147,7 +154,10 @@ CPU3 (sda):
         let line = "8,0 3 7 0.4 697 Q W 8 + 8";
         assert_eq!(read(&format!("{bare}{line}\n")).unwrap().records().len(), 4);
         for text in [format!("{bare}{line}"), TEXT.replace("CPU3", &format!("{line}\nCPU3"))] {
-            assert!(read(&text).unwrap_err().to_string().contains("it was cut off"), "{text}");
+            assert!(
+                read(&text).unwrap_err().to_string().contains("may have been cut off; complete or remove"),
+                "{text}"
+            );
         }
     }
 

@@ -3,8 +3,8 @@
 //!
 //! The output has the rates of reads and writes, their bytes and the mean queue, but no addresses. The addresses are
 //! assumed to be random, which is the harder case for disks. Flushes and discards are left out. The first report of a
-//! recording covers the time since the start of the machine. If there are further reports, the first is left out and the
-//! others are averaged. A device that such a report does not name did nothing in its time (`-z`).
+//! recording covers the time since the start of the machine: it is left out, and the others are averaged. With `-y` iostat leaves it out
+//! itself; in its text an empty line more shows that. A device that such a report does not name did nothing in its time (`-z`).
 
 use super::{shown, Lines, ReadError};
 use crate::load::{AccessLine, AccessSpec, REQUEST_BYTES_MAX};
@@ -19,6 +19,8 @@ const DEVICES_MAX: usize = 4096;
 /// Maximum number of outstanding requests of a load.
 const DEPTH_MAX: f64 = 4096.0;
 const SECTOR: f64 = 512.0;
+/// Number of empty lines after the head of a recording without the report since the start of the machine (`-y`).
+const EMPTY_WITHOUT_FIRST: u64 = 2;
 
 /// A device's load.
 #[derive(Clone, PartialEq, Debug)]
@@ -44,8 +46,6 @@ struct Sample {
 /// What the reports say about one device.
 #[derive(Default)]
 struct Seen {
-    /// The mean since the start of the machine, from the last report of that kind.
-    since_start: Sample,
     /// The sum over all reports of a time.
     sum: Sample,
     /// The last line about the device, and the number of its report.
@@ -90,7 +90,7 @@ pub fn read_iostat(mut from: impl BufRead) -> Result<Vec<IostatDevice>, ReadErro
     if devices.is_empty() {
         let reason =
             "no device has done anything in it, apart from the first report, which covers the time since the start \
-                      of the machine if others follow; record it while the load runs: iostat -x 10";
+                      of the machine; record it while the load runs: iostat -x 10";
         return Err(ReadError::at(0, reason));
     }
     Ok(devices)
@@ -115,9 +115,7 @@ impl Reports {
             return Err(ReadError::at(line, reason));
         }
         (device.line, device.report) = (line, self.count);
-        if self.is_since_start {
-            device.since_start = sample;
-        } else {
+        if !self.is_since_start {
             device.sum = device.sum.plus(sample);
         }
         Ok(())
@@ -140,15 +138,15 @@ impl Reports {
 
     fn devices(self) -> Result<Vec<IostatDevice>, ReadError> {
         let times = self.count - self.since_start;
-        if times == 0 && self.since_start > 1 {
+        if times == 0 {
+            let which = if self.since_start == 1 { "its one report" } else { "each of its reports" };
             let reason = format!(
-                "each of its {} reports covers the time since the start of the machine; record it with an interval: \
-                 iostat -x 10",
-                self.since_start
+                "{which} covers the time since the start of the machine; record at least two reports while the load runs: \
+                 iostat -x 10 2, or without the first one: iostat -xy 10 1 (as text)"
             );
             return Err(ReadError::at(0, reason));
         }
-        let mean = |seen: &Seen| if times == 0 { seen.since_start } else { seen.sum.divided(times) };
+        let mean = |seen: &Seen| seen.sum.divided(times);
         self.devices.into_iter().filter_map(|(name, seen)| device(name, seen.line, mean(&seen)).transpose()).collect()
     }
 }
@@ -255,13 +253,19 @@ fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<Reports, ReadError> {
     let mut table: Option<Vec<String>> = None;
     let mut is_first = true;
     let mut last = 0;
+    // Empty lines since the head of a recording, which is before its first report.
+    let mut empty: Option<u64> = None;
     while let Some((number, line)) = lines.next()? {
         last = number;
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some(first) = words.first() else {
             table = None;
+            empty = empty.map(|count| count + 1);
             continue;
         };
+        if empty.take().is_some_and(|count| count >= EMPTY_WITHOUT_FIRST) {
+            is_first = false;
+        }
         if first.trim_end_matches(':') == "Device" || (words.len() > 1 && words.last() == Some(&"Device")) {
             table = Some(columns(number, line)?);
             reports.begin(std::mem::take(&mut is_first));
@@ -269,7 +273,9 @@ fn from_text<R: BufRead>(mut lines: Lines<R>) -> Result<Reports, ReadError> {
         }
         let Some(names) = &table else {
             // Each recording has a first report of its own.
-            is_first |= *first == "Linux";
+            if *first == "Linux" {
+                (is_first, empty) = (true, Some(0));
+            }
             continue;
         };
         let values = &words[1..];
@@ -370,8 +376,8 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
         assert_eq!(devices[0].spec.lines(), [line(8192, 70, 100), line(16_384, 30, 0)]);
         // The column names of sysstat 10, with decimal commas.
         let old = "Device:  rrqm/s wrqm/s r/s w/s rkB/s wkB/s avgrq-sz avgqu-sz await svctm %util\n\
-                   sdc 0,00 0,00 10,00 0,00 40,00 0,00 8,00 0,40 1,00 1,00 4,00\n";
-        let devices = read_iostat(old.as_bytes()).unwrap();
+                   sdc 0,00 0,00 10,00 0,00 40,00 0,00 8,00 0,40 1,00 1,00 4,00\n\n";
+        let devices = read_iostat(old.repeat(2).as_bytes()).unwrap();
         assert_eq!((devices[0].depth, devices[0].spec.lines()), (1, &[line(4096, 100, 100)][..]));
     }
 
@@ -461,7 +467,17 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
                 1,
                 "no r/s; record it with iostat -x, and not",
             ),
-            (format!("{head}sda 0 0 0 0 0\n"), 0, "no device has done anything in it"),
+            (format!("{head}sda 0 0 0 0 0\n\n").repeat(2), 0, "no device has done anything in it"),
+            (
+                format!("{head}sda 1 2 3 4 5\n"),
+                0,
+                "its one report covers the time since the start of the machine; record at",
+            ),
+            (
+                format!("Linux\n\n{head}sda 1 2 3 4 5\n\n"),
+                0,
+                "iostat -x 10 2, or without the first one: iostat -xy 10 1",
+            ),
             ("Linux 6.1 (host)\n\navg-cpu: %user\n 1.0\n".into(), 0, "no table of devices in it"),
             (
                 "r/s rkB/s Device\n1.00 1.1M sda\n".into(),
@@ -471,7 +487,7 @@ sdb              0.00      0.00     0.00   0.00    0.00     0.00    0.00      0.
             (format!("{head}sda 1 1.1M 3 4 5\n"), 2, "\"1.1M\" is rounded: recorded with --human"),
             (format!("{head}sda 1 2 3 4 5\nsda 1 2 3 4 5\n"), 3, "a second line about \"sda\" in one report"),
             (format!("{head}sda 1 2 3 4 5\nsdb 1 2 3 4 5\n\n{head}sda 1 2 3 4 5\n"), 6, "has no \"sdb\", so it may"),
-            (format!("Linux\n{head}sda 1 2 3 4 5\n\n").repeat(3), 0, "each of its 3 reports covers the time since"),
+            (format!("Linux\n{head}sda 1 2 3 4 5\n\n").repeat(3), 0, "each of its reports covers the time since"),
         ] {
             let error = read_iostat(text.as_bytes()).unwrap_err();
             assert_eq!((error.line, error.reason.contains(words)), (line, true), "{text}: {error}");

@@ -92,8 +92,21 @@ impl TraceFormat {
     }
 }
 
+/// Does this line of a fio job name another file?
+pub(super) fn is_include(line: &str) -> bool {
+    line.split_whitespace().next() == Some("include") && !line.contains('=')
+}
+
+/// Why such a line is refused.
+pub(super) fn includes(line: &str) -> String {
+    format!("{} reads another file; put the lines of that file here", shown(line))
+}
+
 /// Why a line that begins no file of a known kind is not understood.
 pub(super) fn unknown_kind(line: &str) -> String {
+    if is_include(line) {
+        return includes(line);
+    }
     let fields: Vec<&str> = line.split(',').map(str::trim).collect();
     let is_number = |field: &&str| field.parse::<f64>().is_ok();
     // Seconds, sector, sectors, 0 or 1, volume: the traces of Tencent's cloud disks.

@@ -10,7 +10,7 @@ mod options;
 
 pub use job::FioJob;
 
-use super::trace::unknown_kind;
+use super::trace::{includes, is_include, unknown_kind};
 use super::words::Prefixes;
 use super::{second, shown, Lines, ReadError};
 use std::io::BufRead;
@@ -114,9 +114,8 @@ impl Sections {
 
     fn option(&mut self, line: u64, text: &str) -> Result<(), ReadError> {
         let Some(section) = &mut self.current else { return Err(ReadError::at(line, unknown_kind(text))) };
-        if text.split_whitespace().next() == Some("include") && !text.contains('=') {
-            let reason = format!("{} reads another file; put the lines of that file here", shown(text));
-            return Err(ReadError::at(line, reason));
+        if is_include(text) {
+            return Err(ReadError::at(line, includes(text)));
         }
         if self.global.len() + section.own.len() == OPTIONS_MAX {
             return Err(ReadError::at(line, format!("more than {OPTIONS_MAX} options of one job; split the file")));

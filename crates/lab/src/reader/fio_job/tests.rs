@@ -160,6 +160,7 @@ fn garbage_is_refused_with_its_line() {
         ("[a]\nkb_base=1001\n", "line 2: kb_base is neither"),
         ("[a]\nbs=$pagesize\n", "line 2: bs=\"$pagesize\": fio replaces a word with $"),
         ("[a]\nbs=4k,,8k\ndirect=1\n", "line 2: bs=\"4k,,8k\" is not a value for each direction"),
+        ("include other.fio\n[a]\nrw=read\n", "line 1: \"include other.fio\" reads another file; put the lines"),
         ("[a]\ninclude other.fio\n", "line 2: \"include other.fio\" reads another file; put the lines"),
         ("[a]\nfilename=/dev/sda:/dev/sdb\n", "line 2: filename=\"/dev/sda:/dev/sdb\": several files in turn"),
         ("[a\n", "line 1: \"[a\" has no closing bracket; write a section as [name]"),
