@@ -333,7 +333,7 @@ fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
     }
 }
 
-/// The array with this name in the registry, unless a file has the name. Any name: md accepts more names than `create`
+/// The array with this name or UUID in the registry, unless a file has the name. Any name: md accepts more names than `create`
 /// does. If the registry cannot be read, paths and addresses are still members.
 ///
 /// # Errors
@@ -343,9 +343,15 @@ pub fn remembered(name: &str, registry: &Registry) -> Result<Option<Entry>, Fail
         return Ok(None);
     }
     if !looks_like_a_name(name) || name.contains(':') {
-        return Ok(registry.entries_if_readable().into_iter().find(|entry| entry.name == name));
+        let is_meant = |entry: &Entry| entry.name == name || entry.uuid.as_deref() == Some(name);
+        return Ok(registry.entries_if_readable().into_iter().find(is_meant));
     }
     registry.find(name)
+}
+
+/// The word by which a command line in this folder names an array: its name, or its UUID if a file has the name, because then the file is meant.
+pub fn word_of<'a>(name: &'a str, uuid: Option<&'a str>) -> &'a str {
+    uuid.filter(|_| Path::new(name).exists()).unwrap_or(name)
 }
 
 /// May this be an array's name, and is it not a file?

@@ -50,8 +50,9 @@ fn shortage_text(sparse: &Sparse, mount: Option<&Path>, free: u64) -> Option<Str
     let place = mount.map_or_else(|| "of these members".into(), |mount| format!("at {}", mount.display()));
     (free < sparse.lacks).then(|| {
         format!(
-            "the file system {place} has {} free, and {} of {} have no space yet: when it is full, writes that need new \
-             space are refused; make room there",
+            "the file system {place} has {} free, and {} of {} have no space yet, because sparse files take it when they are \
+             written: when it is full, writes that need new space are refused; make room there, or have files that are made \
+             with all their space (`create --file-size SIZE --allocate`)",
             human(Bytes(free)),
             human(Bytes(sparse.lacks)),
             sparse.members.join(", ")
@@ -63,15 +64,27 @@ fn shortage_text(sparse: &Sparse, mount: Option<&Path>, free: u64) -> Option<Str
 pub fn full_text(member: &str) -> String {
     let place = match std::fs::metadata(member) {
         Ok(about) if about.file_type().is_block_device() => {
-            format!("for the device {member}: the pool of its thin volume is full")
+            format!("for the device {member}: {}", cause(openraid_sys::backing_file(about.rdev())))
         }
-        Ok(_) => match mount_point(Path::new(member)) {
-            Some(mount) => format!("on the file system at {}", mount.display()),
-            None => "on its file system".into(),
-        },
+        Ok(_) => on_file_system(Path::new(member)),
         Err(_) => "on its server".into(),
     };
     format!("no room for {member}: writes that need new space are refused, reads continue; make room {place}")
+}
+
+/// The storage under a block device that ran out of room.
+fn cause(backing: Option<PathBuf>) -> String {
+    match backing {
+        Some(file) => format!("its file {} is {}", file.display(), on_file_system(&file)),
+        None => "the storage under it is full, as the pool of a thin volume may be".into(),
+    }
+}
+
+fn on_file_system(file: &Path) -> String {
+    match mount_point(file) {
+        Some(mount) => format!("on the file system at {}", mount.display()),
+        None => "on its file system".into(),
+    }
 }
 
 /// The highest folder over this file that is on the same file system.
@@ -104,6 +117,9 @@ mod tests {
         let mount = mount_point(Path::new("/proc/self/status")).expect("proc is mounted");
         assert_eq!(mount, Path::new("/proc"));
         assert!(full_text("/proc/self/status").ends_with("make room on the file system at /proc"));
+        let backing = Some("/proc/self/status".into());
+        assert_eq!(cause(backing), "its file /proc/self/status is on the file system at /proc");
+        assert_eq!(cause(None), "the storage under it is full, as the pool of a thin volume may be");
         assert!(full_text("nbd://far/x").ends_with("make room on its server"));
     }
 }

@@ -143,6 +143,11 @@ fn allocated_members_take_every_write_on_a_full_file_system() {
     let test = "allocated_members_take_every_write_on_a_full_file_system";
     let Some(small) = Small::mount(&lab.folder, "48M", test) else { return };
     lab.line("create data --level 5 --assume-clean --file-size 8M --allocate a b c").expect(0);
+    let sparse = lab.line("create twice --level 1 --assume-clean --file-size 40M d e").expect(0);
+    assert_eq!(sparse.err.matches("the file system at ").count(), 1, "{}", sparse.err);
+    assert!(
+        sparse.err.contains("because sparse files take it when they are written") && sparse.err.contains("--allocate`")
+    );
     small.fill();
     let server = lab.serve(&["data"]);
     let mut client = Client::open(&lab.path("nbd.sock"), "data");

@@ -67,7 +67,7 @@ pub use holders::{lock_file, FILE_LOCK_TIME_MAX};
 pub use kernel_md::KernelMd;
 pub use member::{Direct, Identity, Member, Use};
 pub use member_error::{MemberError, NotAMember};
-pub use member_facts::{DeviceNames, Facts};
+pub use member_facts::{backing_file, DeviceNames, Facts};
 pub use name_lock::{NameError, NameLock};
 pub use net::{Accepted, Holder, Listener, NetError, Peer, Piece, Progress, Socket, PIECES_PER_SEND_MAX};
 pub use new_file::{check_new_file, memory_file};

@@ -224,6 +224,15 @@ fn mounted_from(numbers: &[String]) -> Option<String> {
     })
 }
 
+/// The file under a loop device, or under the one that a partition is on; none for any other device.
+#[must_use]
+pub fn backing_file(device: u64) -> Option<PathBuf> {
+    let own = in_sysfs(device).canonicalize().ok()?;
+    let read = |disk: &Path| fs::read_to_string(disk.join("loop/backing_file")).ok();
+    let text = read(&own).or_else(|| read(own.parent()?))?;
+    Some(text.trim_end_matches('\n').into())
+}
+
 fn looped_over(resolved: &Path) -> Option<String> {
     let wanted = resolved.to_str()?;
     fs::read_dir("/sys/block").ok()?.flatten().find_map(|entry| {

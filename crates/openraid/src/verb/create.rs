@@ -20,9 +20,10 @@ use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::kept::Kept;
 use crate::making::{CreateOptions, Shape};
-use crate::members::{lasting_spec, open_every, options, NewFiles, MISSING};
+use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
 use crate::quantity::{counted, human};
 use crate::registry::Entry;
+use crate::room::short_of_room;
 use crate::server::members::{check_free, contents};
 use crate::server::view::{survives_losses, unprotected};
 use crate::trial::quiet_service;
@@ -69,7 +70,7 @@ pub(super) struct Body {
     members: Vec<String>,
     /// Members that held something else before, which is lost.
     overwritten: Vec<String>,
-    /// Drives that are poor members, and why.
+    /// Drives that are poor members, and why; file systems without enough room for the sparse members on them.
     warnings: Vec<String>,
     /// Was this a dry run, which writes nothing?
     dry_run: bool,
@@ -123,6 +124,7 @@ pub fn run(arguments: &CreateArguments, context: &Context) -> Outcome {
     let mut body = body(arguments, &shape, &plans, names, overwritten);
     let warnings = members.iter().filter_map(|(_, probed)| warning_of(probed)).collect();
     body.warnings = if body.survives > 0 { warnings } else { Vec::new() };
+    body.warnings.extend(short_of_room(body.members.iter().map(String::as_str)));
     body.warnings.iter().for_each(|warning| context.output.warn(warning));
     if arguments.dry_run {
         return Ok(print_body(context, &body, Exit::Fine));
@@ -336,6 +338,7 @@ fn print_body(context: &Context, body: &Body, exit: Exit) -> Exit {
     if body.first_sync {
         lines.push("  the initial sync starts when the array is first served".into());
     }
+    let named = word_of(&body.name, body.uuid.as_deref());
     if body.dry_run {
         lines.push("nothing was written".into());
     } else if context.servers.connect().is_ok_and(|servers| !servers.is_empty()) {
@@ -343,9 +346,9 @@ fn print_body(context: &Context, body: &Body, exit: Exit) -> Exit {
         lines.push(format!("the running server serves it after: {}", command("assemble", members)));
     } else if body.journalled {
         lines.push("its writes go through the controller's journal".into());
-        lines.push(format!("serve it with: {}", command_with("serve", [&body.name], "--journal DEVICE")));
+        lines.push(format!("serve it with: {}", command_with("serve", [named], "--journal DEVICE")));
     } else {
-        lines.push(format!("serve it with: {}", command("serve", [&body.name])));
+        lines.push(format!("serve it with: {}", command("serve", [named])));
     }
     context.output.answer(exit, body, &lines.join("\n"))
 }
