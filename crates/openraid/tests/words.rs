@@ -292,6 +292,28 @@ fn hints_with_names_of_foreign_superblocks_are_pasted_without_harm() {
 }
 
 #[test]
+fn hints_use_the_uuid_if_a_file_in_the_folder_has_the_name() {
+    let lab = Lab::new("words-files");
+    let made = lab.line("create d1 --level 1 --assume-clean --file-size 16M d0 d1").expect(0).text();
+    let uuid =
+        lab.line("examine d0 --json").json()["members"][0]["superblock"]["uuid"].as_str().expect("one").to_owned();
+    assert_eq!(words_after(&made, "serve it with: "), ["openraid", "serve", &uuid]);
+    lab.line("forget d1").expect(0);
+    for name in ["d0", ".", ".."] {
+        ["d0", "d1"].iter().for_each(|member| rename(&lab, member, name));
+        let said = lab.line("assemble d0 d1").expect(0).text();
+        assert_eq!(words_after(&said, "serve with: "), ["openraid", "serve", &uuid]);
+        let shown = lab.run(&["show", name]).expect(0).text();
+        assert_eq!(words_after(&shown, "Start it with: "), ["openraid", "serve", &uuid]);
+        lab.run(&["pause", name]).refused(4, &[&format!("start it with `openraid serve {uuid}`")]);
+        // The whole array, not the file.
+        let doctor = lab.run(&["doctor", &uuid]).expect(0).text();
+        assert!(doctor.contains("it starts with all members"), "{doctor}");
+        lab.run(&["forget", name]).expect(0);
+    }
+}
+
+#[test]
 fn an_unknown_option_names_the_options_and_copy_in_without_members_is_refused() {
     let lab = Lab::new("words-options");
     let refused = lab.line("copy-out d1 --output x");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_MAX};
 use crate::exit::{unknown_array, Exit, Failure};
+use crate::members::word_of;
 use crate::model::{ArrayModel, HealthWord};
 use crate::registry::Registry;
 use openraid_status::shell::command;
@@ -226,14 +227,17 @@ impl Servers {
                 raw.join(", ")
             )));
         }
+        let known = self.registry.find(array);
+        let uuid = known.as_ref().ok().and_then(|known| known.as_ref()?.uuid.as_deref());
+        let named = word_of(array, uuid).to_owned();
         if let Some(reason) = self.offline(array)? {
-            let (doctor, assemble) = (command("doctor", [array]), command("assemble", [array]));
+            let (doctor, assemble) = (command("doctor", [&named]), command("assemble", [&named]));
             let text = format!("{array} is OFFLINE: {reason}; see `{doctor}`, then `{assemble}`");
             return Err(Failure { exit: Exit::Failed, ..Failure::cannot_tell(text) });
         }
-        if self.registry.find(array)?.is_none() {
+        if known?.is_none() {
             return Err(unknown_array(array));
         }
-        Err(Failure::cannot_tell(format!("{array} is not served; start it with `{}`", command("serve", [array]))))
+        Err(Failure::cannot_tell(format!("{array} is not served; start it with `{}`", command("serve", [named]))))
     }
 }

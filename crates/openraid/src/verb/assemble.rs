@@ -13,7 +13,7 @@ use crate::control::{Answer, Command};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::lacking_held;
 use crate::kept::Kept;
-use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options};
+use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::registry::Entry;
 use crate::server::view::{level_word, nested_level};
@@ -143,7 +143,7 @@ fn finish(
             context.output.warn(&failure.text);
         }
     }
-    let names: Vec<&str> = arrays.iter().map(|entry| entry.name.as_str()).collect();
+    let names: Vec<&str> = arrays.iter().map(|entry| word_of(&entry.name, entry.uuid.as_deref())).collect();
     // The arrays are recorded in any case. A server that does not answer cannot serve them.
     let mut servers = match arguments.no_serve {
         true => Vec::new(),

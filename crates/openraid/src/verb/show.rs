@@ -65,7 +65,7 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
     if !served && !arguments.mdstat {
         human.push_str(&format!(
             "\n  offline (read from the members' metadata). Start it with: {}",
-            command("serve", [&array.name])
+            command("serve", [members::word_of(&array.name, array.uuid.as_deref())])
         ));
     }
     Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
