@@ -120,13 +120,27 @@ pub fn open_for_start(
     let (mut opened, mut failed) = open_some(&wanted, open);
     // These were too slow for the first look, or are on another machine.
     busy.extend(locks.take(opened.iter().filter_map(|(_, probed)| array_of(probed)).collect(), patience));
-    let quick: Vec<MemberSpec> =
-        unnamed.into_iter().filter(|spec| seen.iter().any(|own| own.member == spec.text)).collect();
-    let (_, of_unnamed) = open_some(&quick, options(Use::ReadExclusive));
-    busy.extend(held(&seen, &opened, failed.iter().chain(&of_unnamed)));
+    busy.extend(held_with_unnamed(&seen, unnamed, &opened, &failed));
     opened.retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(own, _)| *own != uuid)));
     failed.retain(|(text, _)| !is_busy(&busy, text));
     Opening { opened, failed, busy }
+}
+
+/// The arrays of open members that may not start, as [`open_for_start`] finds them, and why. The locks keep the other
+/// arrays from another start.
+pub fn busy_arrays(
+    specs: &[MemberSpec],
+    opened: &[(OpenedMember, ProbedMember)],
+    failed: &[(String, Failure)],
+    registry: &Registry,
+) -> (ArrayLocks, Vec<(Uuid, Failure)>) {
+    let unnamed = unnamed(specs, registry);
+    let seen = look(specs.iter().chain(&unnamed));
+    let mut locks = ArrayLocks::default();
+    let patience = options(Use::ReadExclusive).share_of(HELD_TIME_MAX);
+    let mut busy = locks.take(opened.iter().filter_map(|(_, probed)| array_of(probed)).collect(), patience);
+    busy.extend(held_with_unnamed(&seen, unnamed, opened, failed));
+    (locks, busy)
 }
 
 /// Lock the arrays of these members.
@@ -147,6 +161,19 @@ pub fn lacking_held(
     failed: &[(String, Failure)],
 ) -> Vec<(Uuid, Failure)> {
     held(&look(specs.iter().filter(|spec| failed.iter().any(|(text, _)| *text == spec.text))), opened, failed.iter())
+}
+
+/// As [`held`], with the members that the registry knows and that are not named.
+fn held_with_unnamed(
+    seen: &[Seen],
+    unnamed: Vec<MemberSpec>,
+    opened: &[(OpenedMember, ProbedMember)],
+    failed: &[(String, Failure)],
+) -> Vec<(Uuid, Failure)> {
+    let quick: Vec<MemberSpec> =
+        unnamed.into_iter().filter(|spec| seen.iter().any(|own| own.member == spec.text)).collect();
+    let (_, of_unnamed) = open_some(&quick, options(Use::ReadExclusive));
+    held(seen, opened, failed.iter().chain(&of_unnamed))
 }
 
 fn held<'a>(

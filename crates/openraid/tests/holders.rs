@@ -100,6 +100,8 @@ fn the_other_half_of_a_served_array_is_refused_whatever_the_options() {
         assert!(said.contains(&holder), "{options:?}: {said}");
     }
     let elsewhere = Lab::new("other-state");
+    let doctor = elsewhere.line(&format!("doctor {}", lab.path("d1").display())).expect(2).says(&[&holder]);
+    assert!(!doctor.text().contains("it starts"), "another state folder: {}", doctor.text());
     let (code, said) = end(serve(&elsewhere, "two.sock", &[lab.path("d1").to_str().expect("UTF-8")]));
     assert!(code == Some(65) && said.contains(&holder), "another state folder: {said}");
     lab.pipe(&["copy-in", "d1", "--open-seconds", "2"], b"x").refused(65, &[&holder]);
@@ -125,8 +127,15 @@ fn an_array_with_a_member_that_another_program_holds_does_not_start_without_it()
     }
     lab.pipe(&["copy-in", "d0", "d1", "--open-seconds", "2"], b"x").refused(65, &words);
     lab.line("assemble --no-serve d0 d1 --open-seconds 2").refused(65, &words);
+    for names in ["data", "d0 d1", "d0"] {
+        let doctor = lab.line(&format!("doctor {names} --open-seconds 2")).expect(2).says(&words);
+        assert!(!doctor.text().contains("it starts") && !doctor.text().contains("next"), "{}", doctor.text());
+        let body = lab.line(&format!("doctor {names} --open-seconds 2 --json")).expect(2).json();
+        assert_eq!((&body["sets"][0]["starts"], &body["tried"]), (&false.into(), &serde_json::json!([])), "{body:#}");
+    }
     assert_eq!(lab.fingerprints(&["d0", "d1"]), before);
     held.unlock().expect("it is locked");
+    lab.line("doctor data").expect(0);
     let server = lab.serve(&["data"]);
     assert_eq!(lab.show("data")["health"], "optimal");
     server.stop();

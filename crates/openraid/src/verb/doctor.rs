@@ -3,6 +3,7 @@
 
 mod served;
 
+use openraid_format::Uuid;
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_runtime::service::Nesting;
 use openraid_status::shell::{command, command_with};
@@ -14,7 +15,8 @@ use self::served::ServedArray;
 use super::Context;
 use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::members::{exit_of_none, named, open_some, options};
+use crate::holding::busy_arrays;
+use crate::members::{exit_of_none, named, open_some, options, word_of};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{health_text, survives_text, title, unsynced_text};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
@@ -76,8 +78,14 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
         probed.extend(used);
         opened.retain(|(member, _)| !array.leaves(&member.spec.text));
     }
+    let (_locks, busy) = busy_arrays(&specs, &opened, &failed, &context.registry);
+    let is_busy = |member: &ProbedMember| {
+        member.look.superblock.as_ref().is_some_and(|own| busy.iter().any(|(uuid, _)| *uuid == own.set_uuid))
+    };
+    opened.retain(|(_, probed)| !is_busy(probed));
     let (plans, strangers) = sets::plan(&probed, false);
-    let sets: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
+    let mut sets: Vec<SetVerdict> = plans.iter().map(|set| set_verdict(set, &probed)).collect();
+    sets.iter_mut().for_each(|set| refuse_busy(set, &busy));
     let mut others: Vec<MemberVerdict> = strangers.iter().map(|place| stranger(&probed[*place])).collect();
     others.extend(failed.iter().map(|(name, failure)| unreadable(name, &failure.text)));
     let mut lines = vec!["members".to_owned()];
@@ -96,7 +104,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if probed.is_empty() {
         lines.push(unopened_text(arguments, context));
     } else if to_try.is_empty() {
-        lines.push("next".into());
+        lines.extend((!served.is_empty()).then(|| "next".into()));
     } else if tried.is_empty() {
         // If a member could not be opened before, another attempt would again take its whole time limit.
         let (opened, _) = open_some(&to_try, options(Use::ReadExclusive));
@@ -124,6 +132,13 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     }
     let body = Body { sets, others, served, tried, not_started, short_of_room, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
+}
+
+/// An array that another program has, or a member of it, does not start, whichever of its members are there.
+fn refuse_busy(set: &mut SetVerdict, busy: &[(Uuid, Failure)]) {
+    if let Some((_, failure)) = busy.iter().find(|(uuid, _)| uuid.to_string() == set.uuid) {
+        (set.starts, set.problem) = (false, Some(failure.text.clone()));
+    }
 }
 
 /// The text if no member could be opened and nothing was tried. A server may hold the members.
@@ -182,7 +197,7 @@ fn named_to_serve(array: &ArrayModel, context: &Context) -> Vec<String> {
     let known = context.registry.find(&array.name).ok().flatten();
     let is_known = known.is_some_and(|entry| members.iter().all(|member| entry.members.contains(member)));
     if is_known {
-        vec![array.name.clone()]
+        vec![word_of(&array.name, array.uuid.as_deref()).to_owned()]
     } else {
         members
     }
