@@ -9,10 +9,10 @@ use openraid_core::geometry::{Geometry, Mirror, Parity, StripeRole};
 use openraid_core::slots::SlotSet;
 use openraid_format::FeatureMap;
 use openraid_runtime::member::ProbedMember;
-use openraid_status::shell::command;
+use openraid_status::shell::{command, command_with};
 use openraid_units::{Bytes, MemberLba, Sectors, SetLba, Slot};
 
-use crate::sets::SetPlan;
+use crate::sets::{plan, SetPlan};
 
 /// A range of addresses that a slot's log excludes: of the members, or of the set.
 type Excluded = (u64, u64, Slot);
@@ -131,8 +131,15 @@ pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
         "bad-block logs: {}; to read past them: {}; to read those ranges again and clear the entries that are good: {}",
         parts.join("; "),
         command("copy-out --ignore-bad-blocks", &all),
-        command("update --recheck-bad-blocks", &all)
+        command_with("update --recheck-bad-blocks", &all, "--yes")
     ))
+}
+
+/// As [`note`], for sets in which equal logs make data unreadable.
+pub fn copied_logs(members: &[ProbedMember]) -> Vec<String> {
+    let (plans, _) = plan(members, false);
+    let is_lost = |set: &&SetPlan| unreadable(set, members).get() > 0 && !equal_logs(set, members).is_empty();
+    plans.iter().filter(is_lost).filter_map(|set| note(set, members)).collect()
 }
 
 /// Take a member as if its log had no entry.

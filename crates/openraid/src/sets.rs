@@ -4,6 +4,7 @@
 
 use openraid_core::array::assemble::{self, AssembleError, AssembleOptions, Assembly, Candidate, Membership};
 use openraid_core::array::create::CreateError;
+use openraid_core::geometry::GeometryError;
 use openraid_core::slots::SlotSet;
 use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
@@ -141,6 +142,10 @@ pub fn assemble_error(error: &AssembleError, name: Names<'_>) -> String {
         AssembleError::Bitmap { drive, error } => {
             format!("{}: {error}; `openraid copy-out` reads the array as it is, without a server", name(*drive))
         }
+        AssembleError::Geometry(GeometryError::StripedLayout { .. }) => format!(
+            "{error}; name all members after each of these commands, as `mdadm --assemble --update=layout-alternate /dev/mdN \
+             MEMBER...`"
+        ),
         AssembleError::Nothing | AssembleError::Geometry(_) => error.to_string(),
     }
 }
@@ -205,6 +210,10 @@ fn next_step(member: &ProbedMember) -> &'static str {
     } else if has("ddf_raid_member") || has("isw_raid_member") {
         "; openraid does not read the metadata of RAID cards and firmware: assemble it with `mdadm --assemble --scan`, and copy \
          the data to a new array"
+    } else if has("PMBR") && !has("gpt") {
+        "; this is the first sector of a GPT, whose header is damaged or overwritten: if its partitions are the members, restore the \
+         header from its copy at the end of the disk (`sgdisk --verify DRIVE`; in `gdisk DRIVE`, r and b), then name them; if a \
+         partition table was written over members, see docs/recovery.md"
     } else if has("gpt") || has("dos") {
         "; if its partitions are the members, name them; if a partition table was written over members, see docs/recovery.md"
     } else {

@@ -54,6 +54,8 @@ fn equal_logs_on_two_members_are_named_read_past_and_cleared() {
     }
     let lost: usize = {
         let copy = lab.line("copy-out --skip-bad pb").expect(7);
+        let next = format!("to read past them: openraid copy-out --ignore-bad-blocks {}", lab.path("m0").display());
+        assert!(copy.err.contains(&next), "{}", copy.err);
         copy.out.chunks(512).zip(data.chunks(512)).filter(|(ours, right)| ours != right).count() * 512
     };
     // One or two of two members in a row of three hold data: 136 sectors at least.
@@ -64,7 +66,7 @@ fn equal_logs_on_two_members_are_named_read_past_and_cleared() {
         &format!("{lost} bytes of the array cannot be read because of them; those of {m0} and {m1} are equal"),
         &format!("but {lost} bytes of it cannot be read"),
         &format!("openraid copy-out --ignore-bad-blocks {m0} {m1} {m2}"),
-        &format!("openraid update --recheck-bad-blocks {m0} {m1} {m2}"),
+        &format!("openraid update --recheck-bad-blocks {m0} {m1} {m2} --yes"),
     ]);
     let json = lab.line("doctor m0 m1 m2 --json").json();
     assert_eq!(json["sets"][0]["unreadable_bytes"], lost as u64);

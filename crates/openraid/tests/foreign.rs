@@ -95,6 +95,24 @@ fn magic_numbers_of_other_software_are_named_and_not_overwritten() {
 }
 
 #[test]
+fn doctor_has_a_next_step_for_a_gpt_without_its_header() {
+    if !has_wipefs() {
+        return;
+    }
+    let lab = Lab::new("foreign-pmbr");
+    lab.drives(&["f0"], DRIVE / MIB);
+    // A partition of type EE from sector 1 to the end, and the signature of the sector.
+    write_at(&lab.path("f0"), 446, b"\0\0\x02\0\xee\xff\xff\xff\x01\0\0\0\xff\x7f\0\0");
+    write_at(&lab.path("f0"), 510, b"\x55\xaa");
+    lab.line("doctor f0").says(&[
+        "PMBR partition table",
+        "whose header is damaged",
+        "sgdisk --verify",
+        "docs/recovery.md",
+    ]);
+}
+
+#[test]
 fn what_real_tools_made_is_named_as_wipefs_names_it_and_gone_after_an_overwriting_create() {
     if !has_wipefs() {
         return;

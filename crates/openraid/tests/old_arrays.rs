@@ -40,7 +40,7 @@ fn the_map_of_a_raid0_without_its_layout_bit_is_given_by_a_word() {
     let before = lab.fingerprints(&names);
     let doctor = lab.line("doctor r0 r1 r2");
     assert_ne!(doctor.code, 0);
-    doctor.says(&["copy-out --layout alternate", "mdadm --assemble --update=layout-alternate"]);
+    doctor.says(&["copy-out --layout alternate", "`mdadm --assemble --update=layout-alternate /dev/mdN MEMBER...`"]);
     assert!(lab.line("copy-out --layout alternate r0 r1 r2").expect(0).out == data);
     // The other map is the same up to the end of the smallest member, and another one after it.
     let other = lab.line("copy-out --layout original r0 r1 r2").expect(0).out;

@@ -99,6 +99,7 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     for doubt in model.sets().into_iter().filter_map(|set| lockless::doubts(&probed, set)) {
         context.output.warn(&doubt);
     }
+    bad_blocks::copied_logs(&probed).iter().for_each(|note| context.output.warn(note));
     let gaps = copy(&trial.handle(), served.array, &model, arguments.skip_bad)?;
     let skipped_bytes = gaps.iter().map(|gap| gap.bytes).sum();
     let shown = &gaps[..gaps.len().min(GAPS_TOLD_MAX)];
