@@ -230,11 +230,11 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// It cannot be made; or a member holds something.
     fn create(&self, creation: &Creation) -> Result<Done, Refusal>;
-    /// Stop an array and forget it; its members keep their data.
+    /// Stop an array and forget it; its members keep their data. `yes`: also if that loses data that lives only while the server runs.
     ///
     /// # Errors
     /// The server's refusal; or the registry cannot be written.
-    fn retire(&self, array: &str) -> Result<Done, Refusal>;
+    fn retire(&self, array: &str, yes: bool) -> Result<Done, Refusal>;
     /// Carry a command out.
     ///
     /// # Errors

@@ -92,6 +92,39 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
     server.stop();
 }
 
+#[test]
+fn an_array_whose_files_are_deleted_is_not_stopped_without_a_consent_and_the_loss_is_an_event() {
+    let lab = array("deleted");
+    let mut server = lab.serve(&["data"]);
+    away(&lab, &["d0"]);
+    fs::remove_file(lab.path("d1")).expect("it is there");
+    lab.drives(&["d1"], 16);
+    let path = |name: &str| lab.path(name).display().to_string();
+    let words = [
+        format!(
+            "data: {}: nothing is at its path any more, {}: another file or device is at its path",
+            path("d0"),
+            path("d1")
+        ),
+        "The data lives only while the server runs: copy it out first, as by `openraid replace data drive:".into(),
+    ];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    lab.line("stop data").refused(65, &[&words[..], &["`openraid stop data --yes`"]].concat());
+    lab.line("stop --all").refused(65, &[&words[..], &["`openraid stop --all --yes`"]].concat());
+    assert_eq!(lab.show("data")["health"], "optimal", "it is served on");
+    server.wait_for_news("MemberDisplaced", 2);
+    let events = lab.line("events --json").expect(0).text();
+    for name in ["d0", "d1"] {
+        let of = |line: &&str| line.contains("\"MemberDisplaced\"") && line.contains(&path(name));
+        assert_eq!(events.lines().filter(of).count(), 1, "{events}");
+    }
+    // A device or file that is back, and one that failed, are no loss.
+    back(&lab, &["d0"]);
+    lab.line("fail data drive:1").expect(0);
+    lab.line("stop data").expect(0);
+    server.end();
+}
+
 /// Wait until these open alarms name things that are not at their paths, and no others.
 #[track_caller]
 fn displaced(lab: &Lab, wanted: &[(&str, &str)]) -> Vec<Value> {

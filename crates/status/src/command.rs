@@ -126,9 +126,16 @@ pub enum Command {
     Stop {
         /// The array.
         array: String,
+        /// Also if that loses data that lives only while the server runs.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        yes: bool,
     },
     /// Stop everything and end.
-    StopAll,
+    StopAll {
+        /// As for one array.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        yes: bool,
+    },
     /// Start and serve the arrays that these members make.
     Assemble {
         /// Members.
@@ -250,7 +257,7 @@ impl Command {
                 (array, format!("set{}", words.concat()))
             }
             Self::Rename { array, to } => (array, format!("rename {to}")),
-            Self::Stop { array } => (array, "stop".to_owned()),
+            Self::Stop { array, .. } => (array, "stop".to_owned()),
             Self::DiscardJournalled { array, lost: true } => (array, "give up what the journal holds".to_owned()),
             Self::Assemble { members, .. } => return Some((None, format!("assemble {}", members.join(" ")))),
             Self::JoinJournal { device, .. } => {

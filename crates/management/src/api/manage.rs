@@ -152,6 +152,9 @@ pub struct StopInput {
     /// Remove it from the registry as well, so that it is no longer served by its name. Its members keep their data.
     #[serde(default)]
     forget: bool,
+    /// Stop it although files of members were deleted or replaced, so that their data is lost, as `--yes` does on the command line.
+    #[serde(default)]
+    accept_risk: bool,
 }
 
 /// Changes that lose redundancy or data need the array's name as a confirmation.
@@ -300,12 +303,13 @@ pub fn resume(request: &Request) -> Result<Reply, Problem> {
 /// Stop an array.
 pub fn stop(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let StopInput { confirm, forget } = request.input()?;
+    let StopInput { confirm, forget, accept_risk } = request.input()?;
     confirmed(&array, Some(&confirm))?;
     if forget {
-        return answered(request, &array.name, "stop and forget", request.state.controller.retire(&array.name));
+        let done = request.state.controller.retire(&array.name, accept_risk);
+        return answered(request, &array.name, "stop and forget", done);
     }
-    change(request, &array, "stop", Command::Stop { array: array.name.clone() })
+    change(request, &array, "stop", Command::Stop { array: array.name.clone(), yes: accept_risk })
 }
 
 fn creation(request: &Request) -> Result<Creation, Problem> {

@@ -303,7 +303,8 @@ pub fn delete(request: &Request) -> Result<Reply, Problem> {
         apply_time(value)?;
     }
     let clients = request.state.controller.clients(&array.name)?;
-    if clients > 0 && body.get("Oem").map(|own| &own["Openraid"]["Confirm"]) != Some(&array.name.as_str().into()) {
+    let is_confirmed = body.get("Oem").map(|own| &own["Openraid"]["Confirm"]) == Some(&array.name.as_str().into());
+    if clients > 0 && !is_confirmed {
         let text = format!(
             "{name} is in use: {clients} connected; they would get errors. End them first, or confirm with the body \
              {{\"Oem\": {{\"Openraid\": {{\"Confirm\": \"{name}\"}}}}}}",
@@ -312,7 +313,7 @@ pub fn delete(request: &Request) -> Result<Reply, Problem> {
         );
         return Err(Problem::new(409, "in-use", text));
     }
-    let done = request.state.controller.retire(&array.name);
+    let done = request.state.controller.retire(&array.name, is_confirmed);
     answered(request, &array.name, "stop and forget", done)?;
     Ok(Reply::empty(204).with("odata-version", "4.0"))
 }

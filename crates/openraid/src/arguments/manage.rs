@@ -337,4 +337,7 @@ pub struct StopArguments {
     /// Stop all arrays and the server
     #[arg(long)]
     pub all: bool,
+    /// Stop although files of members were deleted or replaced: their data is lost
+    #[arg(short, long)]
+    pub yes: bool,
 }

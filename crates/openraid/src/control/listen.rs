@@ -150,7 +150,7 @@ fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
             Ok(text) if whole => read_request(text),
             _ => Err(Failure::usage(format!("a request is one line of JSON of at most {REQUEST_BYTES_MAX} bytes"))),
         };
-        let ends = matches!(request, Ok(Command::StopAll));
+        let is_end = matches!(request, Ok(Command::StopAll { .. }));
         let result = request.and_then(|command| {
             let change = command.change().map(|(array, what)| (array.map(str::to_owned), what));
             let answer = answerer.answer(command)?;
@@ -160,6 +160,7 @@ fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
             }
             Ok(answer)
         });
+        let ends = is_end && result.is_ok();
         let written = writer.write_all(write_response(result).as_bytes());
         if ends {
             answerer.end();

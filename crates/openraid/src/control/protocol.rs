@@ -160,7 +160,7 @@ mod tests {
             Command::Show { array: "a".into() },
             Command::Add { array: "a".into(), member: "/x".into(), span: Some(1), overwrite: false, split: false },
             Command::Set { array: "a".into(), settings: vec![("rebuild.rate".into(), "1M".into())], yes: true },
-            Command::StopAll,
+            Command::StopAll { yes: false },
         ];
         for command in commands {
             let line = write_request(&command);

@@ -2,16 +2,21 @@
 //! the server runs, and no command fails.
 
 use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
 
 use openraid_runtime::member::{ModelSpec, Place};
-use openraid_runtime::service::DriveView;
+use openraid_runtime::service::{DriveView, ServiceStatus};
 use openraid_status::alarm::Condition;
 use openraid_status::shell::{command, command_with, word};
 use openraid_status::EventName;
 use openraid_sys::{Displaced, Identity};
 
+use super::news::{plain, News};
 use super::{Server, State};
 use crate::events::Level;
+use crate::exit::Failure;
 use crate::members::spec;
 use crate::model::{ArrayModel, JournalModel, MemberModel, StateWord};
 
@@ -36,6 +41,9 @@ impl Finding {
     }
 }
 
+/// Maximum time to look at all paths before a stop.
+const LOOK_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// The consequence for a device whose node is gone.
 const NOT_FOUND_LATER: &str =
     "the device is still used, but the next start does not find it there: make its node again";
@@ -45,10 +53,77 @@ impl Server {
     pub(super) fn look_at_paths(&self) {
         // An error means that the service is ending.
         let Ok(status) = self.status() else { return };
-        let found = status.drives.iter().filter_map(|view| Some((view.member.clone(), Finding::of(view)?)));
-        let found: AllDisplaced = found.collect();
-        self.state().displaced = found;
+        self.note_displaced(find(&status));
     }
+
+    /// Keep the findings, and report new ones.
+    fn note_displaced(&self, found: AllDisplaced) {
+        let before = std::mem::replace(&mut self.state().displaced, found.clone());
+        if found.keys().all(|name| before.contains_key(name)) {
+            return;
+        }
+        let (Ok(arrays), Ok(journal)) = (self.arrays(), self.journal_model()) else { return };
+        let state = self.state();
+        let all = arrays.iter().flat_map(|array| conditions(array, &state));
+        let all = all.chain(journal.iter().flat_map(|own| of_journal(own, &state)));
+        let is_new = |own: &Condition| own.member.as_ref().is_some_and(|name| !before.contains_key(name));
+        let news: Vec<News> = all.filter(is_new).map(reported).collect();
+        drop(state);
+        self.add_news(news);
+    }
+
+    /// Refuse to end an array, or all of them, with members whose data ends with the server. The paths are looked at once
+    /// more, but a file system that hangs does not keep an array from being stopped.
+    ///
+    /// # Errors
+    /// There are such members, and their loss is not accepted.
+    pub(super) fn refuse_loss(&self, array: Option<&str>, yes: bool) -> Result<(), Failure> {
+        let (status, (sender, receiver)) = (self.status()?, mpsc::channel());
+        // An error means that the receiver waits no longer.
+        let look = move || sender.send(find(&status)).unwrap_or(());
+        if thread::Builder::new().name("paths".into()).spawn(look).is_ok() {
+            if let Ok(found) = receiver.recv_timeout(LOOK_TIME_MAX) {
+                self.note_displaced(found);
+            }
+        }
+        let models: Vec<ArrayModel> = match array {
+            Some(name) => vec![self.array(name)?],
+            None => self.arrays()?,
+        };
+        let losses: Vec<String> = models.iter().filter_map(|model| loss_text(model, &self.state())).collect();
+        if losses.is_empty() || yes {
+            return Ok(());
+        }
+        let again =
+            array.map_or_else(|| "openraid stop --all --yes".into(), |name| command_with("stop", [name], "--yes"));
+        Err(Failure::refused(format!("{}. To stop and lose it: `{again}`", losses.join("; "))))
+    }
+}
+
+/// The findings at the paths of all drives.
+fn find(status: &ServiceStatus) -> AllDisplaced {
+    status.drives.iter().filter_map(|view| Some((view.member.clone(), Finding::of(view)?))).collect()
+}
+
+/// A condition as an event.
+fn reported(own: Condition) -> News {
+    let Condition { array, span, slot, member, level, text, .. } = own;
+    News { array, span, slot, member, level: Some(level), ..plain(EventName::MemberDisplaced, text) }
+}
+
+/// The members of an array whose data ends with the server.
+fn loss_text(model: &ArrayModel, state: &State) -> Option<String> {
+    let lost = |member: &&MemberModel| {
+        let name = member.member.as_ref()?;
+        let is_file = state.displaced.get(name).is_some_and(|found| !found.is_device);
+        let why = member.displaced.as_ref().filter(|_| is_file && member.state != StateWord::Spare)?;
+        Some((format!("{name}: {why}"), next_step(model, member)))
+    };
+    let members = model.sets().into_iter().flat_map(|set| &set.members);
+    let (names, steps): (Vec<_>, Vec<_>) = members.filter_map(|member| lost(&member)).unzip();
+    let step = steps.first()?;
+    let (names, name) = (names.join(", "), &model.name);
+    Some(format!("{name}: {names}. The data lives only while the server runs: copy it out first, as by `{step}`"))
 }
 
 /// Add the findings at the paths of members to the model. A member that failed is not needed any more.

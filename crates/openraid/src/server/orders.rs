@@ -68,7 +68,7 @@ impl Server {
     }
 
     fn carry_out_now(&self, command: Command) -> Result<Answer, Failure> {
-        let stops = matches!(command, Command::Stop { .. } | Command::StopAll);
+        let stops = matches!(command, Command::Stop { .. } | Command::StopAll { .. });
         if self.access == Access::Untouched && !stops {
             return Err(Failure::refused(
                 "the server was started with --read-only and writes nothing to any member: stop it, and serve without --read-only",
@@ -103,12 +103,11 @@ impl Server {
             }
             Command::Set { array, settings, yes } => self.set(&array, &settings, yes),
             Command::Rename { array, to } => self.rename(&array, &to),
-            Command::Stop { array } => {
-                let text = self.stopped_text(&array)?;
-                self.stop(&array)?;
-                Ok(Answer::Done { text, array: None })
+            Command::Stop { array, yes } => self.stop_for_good(&array, yes),
+            Command::StopAll { yes } => {
+                self.refuse_loss(None, yes)?;
+                Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None })
             }
-            Command::StopAll => Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None }),
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
             Command::JoinJournal { device, overwrite } => self.join_journal(device.as_deref(), overwrite),
             Command::DiscardJournalled { array, lost } => self.discard_journalled(&array, lost),
@@ -133,6 +132,14 @@ impl Server {
                 unreachable!("answered without changing anything")
             }
         }
+    }
+
+    /// Stop an array, unless that loses data without a consent.
+    fn stop_for_good(&self, array: &str, yes: bool) -> Result<Answer, Failure> {
+        self.refuse_loss(Some(array), yes)?;
+        let text = self.stopped_text(array)?;
+        self.stop(array)?;
+        Ok(Answer::Done { text, array: None })
     }
 
     /// The answer after an array has been stopped.

@@ -12,7 +12,7 @@ use crate::exit::{Exit, Failure, Outcome};
 pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     if let Some(array) = &arguments.array {
         let mut server = context.servers.must_serve(array)?;
-        let answer = server.ask(&Command::Stop { array: array.clone() })?;
+        let answer = server.ask(&Command::Stop { array: array.clone(), yes: arguments.yes })?;
         let stays = matches!(server.ask(&Command::Hello), Ok(Answer::Server(own)) if own.stays);
         let goes_on = stays || server.list().is_ok_and(|arrays| !arrays.is_empty());
         if !goes_on {
@@ -25,7 +25,7 @@ pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
         return Err(Failure::cannot_tell("no server runs, so there is nothing to stop"));
     }
     for server in &mut servers {
-        let answer = server.ask(&Command::StopAll)?;
+        let answer = server.ask(&Command::StopAll { yes: arguments.yes })?;
         server.wait_for_end();
         print_done(context, &answer)?;
     }

@@ -213,8 +213,8 @@ impl Controller for Web {
         refuse(self.server.make_new(creation))
     }
 
-    fn retire(&self, array: &str) -> Result<Done, Refusal> {
-        let stopped = self.server.answer(Command::Stop { array: array.into() }).and_then(done);
+    fn retire(&self, array: &str, yes: bool) -> Result<Done, Refusal> {
+        let stopped = self.server.answer(Command::Stop { array: array.into(), yes }).and_then(done);
         let forgotten = stopped.and_then(|done| self.server.registry.forget(array).map(|_| done));
         refuse(forgotten)
     }
