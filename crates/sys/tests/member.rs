@@ -199,7 +199,7 @@ fn a_file_under_a_loop_device_is_held_by_it() {
     says(&error, &[device.0.file_name().and_then(|n| n.to_str()).expect("name"), "losetup -d"]);
     let looked_at = Member::open(&path, Use::Examine, Direct::Try).expect("looking is always possible");
     assert!(looked_at.kernel_holder().is_some());
-    let number = std::os::unix::fs::MetadataExt::rdev(&device.0.metadata().expect("a device"));
+    let number = MetadataExt::rdev(&device.0.metadata().expect("a device"));
     assert_eq!(openraid_sys::backing_file(number), path.canonicalize().ok());
     drop(device);
     // The kernel detaches a loop device when its last user has closed it, and other programs also open loop devices.

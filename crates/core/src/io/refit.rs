@@ -112,7 +112,7 @@ impl OpIo<'_> {
         if op.plan.parity.is_empty() {
             return self.finish_op(index);
         }
-        if !self.sets.is_refusal_marked(&op, self.call.planted()) {
+        if !self.sets.mark_refusal(&op, self.call.planted()) {
             return self.ops.hold_op(index, Wait::StaleMark);
         }
         if !self.call.channels().may_issue() {

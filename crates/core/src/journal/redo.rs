@@ -221,7 +221,7 @@ impl Journal {
 impl Sets {
     /// Members have refused rows of which the log has records. Later records of these rows do not know them, so a replay of
     /// both leaves parity that does not fit: the next start makes all rows consistent. True if the superblocks say so.
-    pub(crate) fn is_refusal_marked(&mut self, op: &Op, planted: Planted) -> bool {
+    pub(crate) fn mark_refusal(&mut self, op: &Op, planted: Planted) -> bool {
         let set = self.get(op.set());
         let is_logged = matches!(op.entry(), EntryState::Through(_)) && set.journal.is_on();
         if !is_logged || set.has_stale_metadata() || planted.has(Flaw::RefusalUnmarked) {

@@ -236,7 +236,7 @@ fn version(document: &Value) -> String {
 fn forget_fleeting(value: &mut Value) {
     match value {
         Value::Object(map) => {
-            map.retain(|key, value| !(FLEETING.contains(&key.as_str()) && !value.is_object()));
+            map.retain(|key, value| !FLEETING.contains(&key.as_str()) || value.is_object());
             map.values_mut().for_each(forget_fleeting);
         }
         Value::Array(list) => list.iter_mut().for_each(forget_fleeting),

@@ -52,21 +52,7 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
             };
             failed(array, member, &of)
         }));
-        let bad_members = set.members.iter().filter(|member| member.slot.is_some() && member.bad_ranges > 0).count();
-        found.extend(set.members.iter().filter(|member| member.bad_ranges > 0).map(|member| {
-            let drive = member.member.as_deref().unwrap_or("a member");
-            let ranges = counted(member.bad_ranges.into(), "bad range is", "bad ranges are");
-            // Rows that one member lacks are read from the others.
-            let others_have = set.health == HealthWord::Optimal && bad_members == 1;
-            let then = if others_have {
-                "the other members are read there, and it is written again when that is possible"
-            } else {
-                "reads there fail until the blocks are written again"
-            };
-            let condition = of(EventName::SectorLost, format!("{place}{ranges} recorded on {drive}: {then}"));
-            let level = if others_have { Level::Warning } else { condition.level };
-            Condition { span, slot: member.slot, member: member.member.clone(), level, ..condition }
-        }));
+        found.extend(bad_ranges(set, &place, &of).into_iter().map(|condition| Condition { span, ..condition }));
         found.extend(set.members.iter().filter_map(|member| {
             let condition = of(EventName::NoRoom, format!("{place}{}", member.full.as_ref()?));
             Some(Condition { span, slot: member.slot, member: member.member.clone(), ..condition })
@@ -83,6 +69,26 @@ pub fn of_array(array: &ArrayModel) -> Vec<Condition> {
         }));
     }
     found
+}
+
+/// Members with bad ranges. Rows that one member lacks are read from the others.
+fn bad_ranges(set: &ArrayModel, place: &str, of: &dyn Fn(EventName, String) -> Condition) -> Vec<Condition> {
+    let has_bad = |member: &&MemberModel| member.bad_ranges > 0;
+    let bad_slots = set.members.iter().filter(has_bad).filter(|member| member.slot.is_some()).count();
+    let others_have = set.health == HealthWord::Optimal && bad_slots == 1;
+    let then = if others_have {
+        "the other members are read there, and it is written again when that is possible"
+    } else {
+        "reads there fail until the blocks are written again"
+    };
+    let conditions = set.members.iter().filter(has_bad).map(|member| {
+        let drive = member.member.as_deref().unwrap_or("a member");
+        let ranges = counted(member.bad_ranges.into(), "bad range is", "bad ranges are");
+        let condition = of(EventName::SectorLost, format!("{place}{ranges} recorded on {drive}: {then}"));
+        let level = if others_have { Level::Warning } else { condition.level };
+        Condition { slot: member.slot, member: member.member.clone(), level, ..condition }
+    });
+    conditions.collect()
 }
 
 fn health(array: &ArrayModel, of: &dyn Fn(EventName, String) -> Condition) -> Option<Condition> {
