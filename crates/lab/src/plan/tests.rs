@@ -161,7 +161,7 @@ fn a_value_that_the_load_never_meets_is_not_uncertain_however_few_requests_are_m
         pattern: Pattern::FileServer,
         axes: Axes { qd: Some(16), ..Axes::default() },
         effort: Effort::QUICK,
-        seed: 1,
+        seed: 2,
         thorough: true,
         trace: None,
     };
