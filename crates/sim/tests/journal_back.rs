@@ -425,6 +425,7 @@ fn rows_that_only_the_lost_log_knew_are_made_consistent() {
             machine.rig.world.boot();
             let lost = AssembleOptions { journal_lost: true, ..AssembleOptions::default() };
             let plan = assemble::plan(&machine.rig.world.candidates(), lost).expect("all members are there");
+            assert!(plan.bitmap.as_ref().is_some_and(|own| own.valid), "the bitmap is not damaged");
             let Ok(AdminOutcome::Started(array)) = machine.rig.world.admin(AdminCommand::StartSet(plan)) else {
                 panic!("all members are there")
             };

@@ -6,12 +6,17 @@
 //! between the two waves. A member with an older event count is stale. A member that the newest role table calls faulty is
 //! left out.
 
+mod bitmap;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use openraid_format::{BitmapError, BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid, BITMAP_HEADER_BYTES};
+use openraid_format::{BitmapError, BitmapHeader, FeatureMap, MdLevel, Role, Superblock, Uuid};
 use openraid_units::{DriveId, Sectors, Slot};
 
+pub use self::bitmap::PlannedBitmap;
+
+use self::bitmap::plan_bitmap;
 use super::bad::BadRange;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::ppl::plan::{plan_ppl, PlannedPpl, PplArea};
@@ -130,19 +135,6 @@ pub struct PlannedMember {
     pub verdict: Membership,
     /// Known bad ranges.
     pub bad: Vec<BadRange>,
-}
-
-/// The bitmap of a planned set.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PlannedBitmap {
-    /// Its header.
-    pub header: BitmapHeader,
-    /// The bits as on disk, without the header.
-    pub bits: Vec<u8>,
-    /// Can the bits be trusted? If not, all are set.
-    pub valid: bool,
-    /// Do all members have these bits? If not, they are written to all, because a write relies on a bit that is set.
-    pub alike: bool,
 }
 
 /// A set that can be started.
@@ -336,9 +328,9 @@ pub fn plan(candidates: &[Candidate], options: AssembleOptions) -> Result<Assemb
     give_heirs_their_slots(&mut verdicts, newest.superblock.resync_position().is_none());
     note_replaced(&mut verdicts, &geometry);
     let resync_from = resync_due(resync_from, &geometry, missing, &verdicts);
+    let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock);
     // Rows of the log may have no bits.
-    let bitmap = plan_bitmap(candidates, &verdicts, &newest.superblock)
-        .map(|own| PlannedBitmap { valid: own.valid && unknown.is_none(), ..own });
+    let bitmap = bitmap.map(|own| if unknown.is_some() { own.with_all_set() } else { own });
     let members = planned(candidates, &verdicts);
     // A member whose field was cleared, or that never had one, does not reduce the block of an array.
     let block = members.iter().map(|member| member.superblock.logical_block_size).max();
@@ -753,61 +745,4 @@ fn planned(candidates: &[Candidate], verdicts: &[Membership]) -> Vec<PlannedMemb
             bad: c.bad.clone(),
         })
         .collect()
-}
-
-/// The bitmap of the first full member whose bitmap is good. If none is, it is made again with all bits set: the superblocks
-/// name one, and Linux md refuses an array whose bitmap it cannot read.
-fn plan_bitmap(candidates: &[Candidate], verdicts: &[Membership], common: &Superblock) -> Option<PlannedBitmap> {
-    let covers = openraid_format::sync_size(common)?;
-    if !common.features.contains(FeatureMap::BITMAP) {
-        return None;
-    }
-    let mut unusable = None;
-    for (candidate, verdict) in candidates.iter().zip(verdicts) {
-        let (Membership::Member(_), Some(bytes)) = (verdict, &candidate.bitmap) else { continue };
-        let Ok(header) = BitmapHeader::decode(bytes) else { continue };
-        let Some((_, room)) = candidate.superblock.bitmap_room(candidate.capacity) else { continue };
-        let Ok(need) = usize::try_from(header.geometry().bytes().get()) else { continue };
-        let fits = bytes.len() >= need;
-        if fits && header.check(common, covers, room).is_ok() {
-            let bits = bytes[BITMAP_HEADER_BYTES..need].to_vec();
-            let alike = have_bits(candidates, verdicts, &bits);
-            return Some(PlannedBitmap { header, bits, valid: true, alike });
-        }
-        if header.sync_size == covers && header.geometry().sectors() <= room {
-            unusable.get_or_insert(PlannedBitmap { header, bits: Vec::new(), valid: false, alike: false });
-        }
-    }
-    unusable.or_else(|| bitmap_anew(candidates, verdicts, common, covers)).map(|mut bitmap| {
-        bitmap.header.events = common.events;
-        bitmap
-    })
-}
-
-/// Do all members have these bits? A power cut may have come between the writes of a page to two members.
-fn have_bits(candidates: &[Candidate], verdicts: &[Membership], bits: &[u8]) -> bool {
-    let has = |candidate: &Candidate| {
-        let bytes = candidate.bitmap.as_deref().and_then(|bytes| bytes.get(BITMAP_HEADER_BYTES..));
-        bytes.is_some_and(|own| own.starts_with(bits))
-    };
-    let marks = |verdict: &Membership| !verdict.is_left_out() && *verdict != Membership::Spare;
-    candidates.iter().zip(verdicts).all(|(candidate, verdict)| !marks(verdict) || has(candidate))
-}
-
-/// A bitmap in place of one that no member has any more. A bitmap of another kind is not replaced.
-fn bitmap_anew(
-    candidates: &[Candidate],
-    verdicts: &[Membership],
-    common: &Superblock,
-    covers: Sectors,
-) -> Option<PlannedBitmap> {
-    let full = || candidates.iter().zip(verdicts).filter(|(_, verdict)| matches!(verdict, Membership::Member(_)));
-    if full().any(|(candidate, _)| candidate.bitmap.is_some()) {
-        return None;
-    }
-    let room = full().map(|(candidate, _)| candidate.superblock.bitmap_room(candidate.capacity).map(|(_, room)| room));
-    let room = room.min().flatten()?;
-    let chunk = openraid_format::bitmap_chunk_for(covers, room).ok()?;
-    let header = BitmapHeader::new(common.set_uuid, common.events, covers, chunk);
-    Some(PlannedBitmap { header, bits: Vec::new(), valid: false, alike: false })
 }
