@@ -6,7 +6,7 @@
 //!  op_io.rs                               what operations may use; all steps are functions of it
 //!  step.rs                                beginning, dispatch by kind, end
 //!  row.rs, extent.rs, flush.rs, redo_op.rs, reparity_op.rs, background_op.rs    the steps of each kind
-//!  plan.rs, mirror_read.rs                choices: the write method, the copy that is read
+//!  plan.rs, mirror_read.rs, background_plan.rs    choices: the write method, the copy that is read, what a unit reads
 //!  gate.rs                                the rules before members are written, and before the end
 //!  refit.rs, refit_copies.rs              parity and copies fit again after a refused write
 //!  issue.rs, job.rs                       commands and computations
@@ -29,6 +29,7 @@ pub(crate) mod ops;
 pub mod plan;
 
 mod background_op;
+mod background_plan;
 #[cfg(test)]
 mod bench;
 pub(crate) mod command_errors;
