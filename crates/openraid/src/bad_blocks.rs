@@ -112,9 +112,10 @@ pub fn equal_logs<'a>(set: &SetPlan, members: &'a [ProbedMember]) -> Vec<&'a Pro
 /// Both in words, with what to do; `None` if nothing is to be said.
 pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
     let (lost, equal) = (unreadable(set, members).get(), equal_logs(set, members));
-    if lost == 0 && equal.is_empty() {
-        return None;
-    }
+    (lost > 0 || !equal.is_empty()).then(|| text(set, members, lost, equal))
+}
+
+fn text(set: &SetPlan, members: &[ProbedMember], lost: u64, equal: Vec<&ProbedMember>) -> String {
     let names = |members: Vec<&ProbedMember>| members.iter().map(|member| member.spec.text.clone()).collect::<Vec<_>>();
     let mut parts = Vec::new();
     if lost > 0 {
@@ -127,19 +128,24 @@ pub fn note(set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
         ));
     }
     let all = names(set.members.iter().map(|place| &members[*place]).collect());
-    Some(format!(
+    format!(
         "bad-block logs: {}; to read past them: {}; to read those ranges again and clear the entries that are good: {}",
         parts.join("; "),
         command("copy-out --ignore-bad-blocks", &all),
         command_with("update --recheck-bad-blocks", &all, "--yes")
-    ))
+    )
 }
 
 /// As [`note`], for sets in which equal logs make data unreadable.
 pub fn copied_logs(members: &[ProbedMember]) -> Vec<String> {
     let (plans, _) = plan(members, false);
-    let is_lost = |set: &&SetPlan| unreadable(set, members).get() > 0 && !equal_logs(set, members).is_empty();
-    plans.iter().filter(is_lost).filter_map(|set| note(set, members)).collect()
+    let of = |set: &SetPlan| {
+        let equal = equal_logs(set, members);
+        // This is the slower question.
+        let lost = if equal.is_empty() { 0 } else { unreadable(set, members).get() };
+        (lost > 0).then(|| text(set, members, lost, equal))
+    };
+    plans.iter().filter_map(of).collect()
 }
 
 /// Take a member as if its log had no entry.

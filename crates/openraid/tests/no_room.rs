@@ -15,6 +15,44 @@ const ROWS: u64 = 30;
 /// NBD's number for a lack of room.
 const NO_SPACE: u32 = 28;
 
+/// The address of the first block of a row.
+const fn first(row: u64) -> u64 {
+    row * 2 * CHUNK
+}
+
+/// The address of the second one.
+const fn second(row: u64) -> u64 {
+    (row * 2 + 1) * CHUNK
+}
+
+/// The first block of each row is written, the file system becomes full, and the second blocks are written. Some of these
+/// are refused for a lack of room, and all first blocks can be read.
+fn write_without_room(client: &mut Client, small: &Small, create: &str) {
+    for row in 0..ROWS {
+        assert_eq!(client.ask(WRITE, first(row), &[b'A'; 4096]), 0);
+    }
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
+    small.fill();
+    let ends: Vec<u32> = (0..ROWS).map(|row| client.ask(WRITE, second(row), &[b'B'; 4096])).collect();
+    assert!(ends.iter().all(|end| [0, NO_SPACE].contains(end)), "{create}: {ends:?}");
+    assert!(ends.contains(&NO_SPACE), "{create}: nothing was refused");
+    for row in 0..ROWS {
+        assert_eq!(client.ask(READ, first(row), &[0; 4096]), 0, "{create}: block {row} is there");
+    }
+}
+
+/// There is room again: the file system's, the members' and the hosts'.
+fn make_room(client: &mut Client, filled: &Lab, lab: &Lab, create: &str) {
+    fs::remove_file(filled.path("filler")).expect("it filled the file system");
+    let is_well = |member: &serde_json::Value| member["full"].is_null() && member["bad_ranges"] == 0;
+    lab.wait_for("data", |array| array["members"].as_array().expect("members").iter().all(is_well));
+    for row in 0..ROWS {
+        assert_eq!(client.ask(WRITE, second(row), &[b'B'; 4096]), 0, "{create}: there is room");
+    }
+    assert_eq!(client.ask(FLUSH, 0, &[]), 0, "{create}");
+    lab.line("check data --follow").expect(0);
+}
+
 /// An array of sparse files, half of which is written before the file system becomes full. False if the test ran in a guest.
 fn fill_and_make_room(name: &str, test: &str, create: &str, members: &[&str]) -> bool {
     let lab = Lab::new(name);
@@ -23,33 +61,14 @@ fn fill_and_make_room(name: &str, test: &str, create: &str, members: &[&str]) ->
     lab.line(&format!("create data {create} --chunk 64K --assume-clean {}", members.join(" "))).expect(0);
     let mut server = lab.serve(&["data"]);
     let mut client = Client::open(&lab.path("nbd.sock"), "data");
-    let (first, second) = (|row: u64| row * 2 * CHUNK, |row: u64| (row * 2 + 1) * CHUNK);
-    for row in 0..ROWS {
-        assert_eq!(client.ask(WRITE, first(row), &[b'A'; 4096]), 0);
-    }
-    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
-    small.fill();
-    let ends: Vec<u32> = (0..ROWS).map(|row| client.ask(WRITE, second(row), &[b'B'; 4096])).collect();
-    assert!(ends.iter().all(|end| [0, NO_SPACE].contains(end)), "{create}: {ends:?}");
-    let refused = ends.iter().filter(|end| **end == NO_SPACE).count();
-    assert!(refused > 0, "{create}: nothing was refused");
-    for row in 0..ROWS {
-        assert_eq!(client.ask(READ, first(row), &[0; 4096]), 0, "{create}: block {row} is there");
-    }
+    write_without_room(&mut client, &small, create);
     let full = lab.show("data");
     assert_eq!(full["health"], "optimal", "{create}");
     let text = full["members"].as_array().expect("members").iter().find_map(|member| member["full"].as_str());
     let mount = lab.folder.canonicalize().expect("a folder");
     assert!(text.expect("one is full").ends_with(&format!("at {}", mount.display())), "{text:?}");
     server.wait_for_news("NoRoom", 1);
-    fs::remove_file(lab.path("filler")).expect("it filled the file system");
-    let is_well = |member: &serde_json::Value| member["full"].is_null() && member["bad_ranges"] == 0;
-    lab.wait_for("data", |array| array["members"].as_array().expect("members").iter().all(is_well));
-    for row in 0..ROWS {
-        assert_eq!(client.ask(WRITE, second(row), &[b'B'; 4096]), 0, "{create}: there is room");
-    }
-    assert_eq!(client.ask(FLUSH, 0, &[]), 0, "{create}");
-    lab.line("check data --follow").expect(0);
+    make_room(&mut client, &lab, &lab, create);
     server.wait_for_news("RoomAgain", 1);
     server.stop();
     let found = lab.line("doctor data --json").expect(0).json();
@@ -107,32 +126,15 @@ fn a_remote_member_stays_while_its_server_has_no_room() {
     near.run(&["create", "data", "--level", "5", "--chunk", "64K", "--assume-clean", &uri, "a", "b"]).expect(0);
     let mut server = near.serve(&["data"]);
     let mut client = Client::open(&near.path("nbd.sock"), "data");
-    let (first, second) = (|row: u64| row * 2 * CHUNK, |row: u64| (row * 2 + 1) * CHUNK);
-    for row in 0..ROWS {
-        assert_eq!(client.ask(WRITE, first(row), &[b'A'; 4096]), 0);
-    }
-    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
-    small.fill();
-    let ends: Vec<u32> = (0..ROWS).map(|row| client.ask(WRITE, second(row), &[b'B'; 4096])).collect();
-    assert!(ends.iter().all(|end| [0, NO_SPACE].contains(end)) && ends.contains(&NO_SPACE), "{ends:?}");
-    for row in 0..ROWS {
-        assert_eq!(client.ask(READ, first(row), &[0; 4096]), 0, "block {row} is there");
-    }
+    write_without_room(&mut client, &small, "remote");
     let full = near.show("data");
     assert_eq!(full["health"], "optimal");
     let is_full: Vec<bool> =
         full["members"].as_array().expect("members").iter().map(|member| member["full"].is_string()).collect();
     assert_eq!(is_full, [true, false, false], "{full:#}");
     server.wait_for_news("NoRoom", 1);
-    fs::remove_file(far.path("filler")).expect("it filled the file system");
-    let is_well = |member: &serde_json::Value| member["full"].is_null() && member["bad_ranges"] == 0;
-    near.wait_for("data", |array| array["members"].as_array().expect("members").iter().all(is_well));
+    make_room(&mut client, &far, &near, "remote");
     server.wait_for_news("RoomAgain", 1);
-    for row in 0..ROWS {
-        assert_eq!(client.ask(WRITE, second(row), &[b'B'; 4096]), 0, "there is room");
-    }
-    assert_eq!(client.ask(FLUSH, 0, &[]), 0);
-    near.line("check data --follow").expect(0);
     server.stop();
     drive.stop();
 }

@@ -1,9 +1,10 @@
 //! What a volume's status says of the alarms that hold: `Status.Conditions`.
 
-use openraid_status::alarm::{AlarmModel, Level};
+use openraid_status::alarm::AlarmModel;
 use openraid_status::ArrayModel;
 use serde_json::{json, Value};
 
+use super::registries::severity;
 use super::storage::drive_path;
 use super::{link, time};
 
@@ -36,12 +37,4 @@ fn one(array: &ArrayModel, alarm: &AlarmModel) -> Value {
         condition["OriginOfCondition"] = link(&drive_path(spec));
     }
     condition
-}
-
-const fn severity(level: Level) -> &'static str {
-    match level {
-        Level::Info => "OK",
-        Level::Warning => "Warning",
-        Level::Critical => "Critical",
-    }
 }

@@ -45,16 +45,21 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     )))
 }
 
+/// A level in a word of Redfish.
+pub(super) const fn severity(level: Level) -> &'static str {
+    match level {
+        Level::Critical => "Critical",
+        Level::Warning => "Warning",
+        Level::Info => "OK",
+    }
+}
+
 /// Our own registry: a message for each event or alarm. The text of the event is its only argument.
 fn own() -> Value {
     let mut messages = Map::new();
     for event in EventName::ALL {
         let about = event.about();
-        let severity = match event.level() {
-            Level::Critical => "Critical",
-            Level::Warning => "Warning",
-            Level::Info => "OK",
-        };
+        let severity = severity(event.level());
         let message = json!({
             "Description": about,
             "LongDescription": about,

@@ -47,9 +47,7 @@ fn write(command: &clap::Command, folder: &Path, pages: &mut Vec<String>) -> std
 /// The date of a page: that of the sources if a package is made, otherwise today.
 fn date() -> String {
     let of_sources = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|seconds| seconds.parse::<u64>().ok());
-    let seconds = of_sources.unwrap_or_else(|| {
-        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |at| at.as_secs())
-    });
+    let seconds = of_sources.unwrap_or_else(openraid_sys::clock::wall_seconds);
     let (year, month, day) = openraid_status::date::of_day(seconds / 86_400);
     format!("{year:04}-{month:02}-{day:02}")
 }

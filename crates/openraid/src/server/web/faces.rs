@@ -324,9 +324,8 @@ fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
     };
     wrong.same(&format!("{name}, health"), health, case.health);
     wrong.same(&format!("{name}, survives"), u64::from(array.survives), case.survives);
-    let count = |state: StateWord| array.count(state);
     let states = [StateWord::InSync, StateWord::Rebuilding, StateWord::Spare, StateWord::Missing, StateWord::Faulty];
-    wrong.same(&format!("{name}, members"), states.map(count), case.counts);
+    wrong.same(&format!("{name}, members"), states.map(|state| array.count(state)), case.counts);
     wrong.same(&format!("{name}, task"), array.tasks().next().map(|(_, task)| task.kind.text()), case.task);
     let exit = match case.health {
         "optimal" => 0,
