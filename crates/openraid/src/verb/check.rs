@@ -98,6 +98,10 @@ pub fn begin(context: &Context, name: &str, kind: CheckWord, follow: bool) -> Ou
         return ask(context, name, &command);
     }
     let mut server = context.servers.must_serve(name)?;
-    server.ask(&command)?;
+    server.ask(&command).map_err(|why| match why.exit {
+        // The check may have begun: its end is not known.
+        Exit::CannotTell => show::unfinished(name, kind.text(), &why),
+        _ => why,
+    })?;
     show::follow(context, server, name, Until::Checked)
 }

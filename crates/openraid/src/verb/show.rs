@@ -193,7 +193,7 @@ fn again(server: &mut Connection, before: &ArrayModel) -> Result<ArrayModel, Fai
 }
 
 /// The end of what was followed was not met.
-fn unfinished(name: &str, what: &str, why: &Failure) -> Failure {
+pub fn unfinished(name: &str, what: &str, why: &Failure) -> Failure {
     let text = format!("{name}: the {what} has not come to its end here: {}", why.text);
     Failure::new(Exit::Aborted, text)
 }
