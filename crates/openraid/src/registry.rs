@@ -6,6 +6,7 @@
 //! change stays next to it (`.old`) and is used if the file is damaged.
 
 mod owed;
+mod traces;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

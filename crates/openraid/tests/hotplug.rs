@@ -270,13 +270,43 @@ fn arrays_and_spares_that_appear_are_taken_in() {
     lab.configure("[[spares]]\nmember = \"@/own\"\nfor = \"data\"\n");
     let mut server = lab.serve_configured();
     lab.line("list").expect(2).says(&["data", "OFFLINE"]);
-    // Two of three would start it degraded: nothing is started by itself that lacks a member.
+    // Two of three would start it degraded, after a time in which the third one comes.
     back(&lab, &["d0", "d1"]);
     back(&lab, &["d2"]);
     server.wait_for_news("NewArray", 1);
     assert_eq!(lab.show("data")["health"], "optimal");
     lab.drives(&["own"], 16);
     lab.wait_for("data", |array| array["members"].to_string().contains("/own"));
+    server.stop();
+}
+
+#[test]
+fn an_offline_array_starts_degraded_when_enough_members_are_back_and_its_reasons_end() {
+    let lab = array("enough");
+    away(&lab, &["d0", "d1", "d2"]);
+    lab.configure("");
+    let mut server = lab.serve_configured();
+    let alarms = || {
+        let all = lab.line("alarms --json").json()["alarms"].clone();
+        let open = |own: &&Value| own["until_seconds"].is_null();
+        all.as_array().expect("a list").iter().filter(open).map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    assert!(alarms().contains("none of its 3 members could be opened"), "{}", alarms());
+    back(&lab, &["d0"]);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while alarms().contains("none of its 3 members") {
+        assert!(std::time::Instant::now() < until, "the reason is the old one: {}", alarms());
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    lab.line("list").expect(2).says(&["data", "OFFLINE"]);
+    back(&lab, &["d1"]);
+    server.wait_for_news("NewArray", 1);
+    assert_eq!(lab.show("data")["health"], "degraded");
+    back(&lab, &["d2"]);
+    server.wait_for_news("MemberReturned", 1);
+    lab.wait_for("data", |array| array["health"] == "optimal" && array["task"].is_null());
+    assert!(!alarms().contains("StartProblem"), "{}", alarms());
+    lab.line("check data --follow").expect(0);
     server.stop();
 }
 

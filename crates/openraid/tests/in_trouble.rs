@@ -79,6 +79,117 @@ fn damaged_files_of_the_service_lose_only_their_own_content() {
     server.stop();
 }
 
+/// Wait until the alarms that hold are as wanted.
+fn wait_for_alarms(lab: &Lab, wanted: impl Fn(&str) -> bool) {
+    for _ in 0..200 {
+        let all = lab.line("alarms --json").json()["alarms"].as_array().expect("a list").clone();
+        let open = all.into_iter().filter(|own| own["until_seconds"].is_null());
+        let text = open.map(|own| own["text"].to_string()).collect::<Vec<_>>().join("\n");
+        if wanted(&text) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("{}", lab.line("alarms").text());
+}
+
+#[test]
+fn arrays_are_served_without_a_console_whose_address_is_taken_and_it_comes_when_it_is_free() {
+    let lab = array("taken");
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = other.local_addr().expect("an address").to_string();
+    let server = lab.serve(&["data", "--http", &address]);
+    data_path_works(&lab, 1);
+    wait_for_alarms(&lab, |text| text.contains(&address) && text.contains("ss -ltnp"));
+    lab.line("login").refused(65, &["the console does not run", &address]);
+    drop(other);
+    wait_for_alarms(&lab, |text| !text.contains("the console does not run"));
+    let mut web = Web::at(&json!(format!("http://{address}/")));
+    web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+    web.get("/api/v1/arrays").expect(200);
+    server.stop();
+}
+
+#[test]
+fn damaged_users_and_tokens_end_only_their_sign_ins_and_are_never_overwritten() {
+    let lab = array("accounts");
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    let web = signed_in(&lab, &server);
+    let user = json!({"name": "ann", "role": "Administrator", "password": "correct horse"});
+    web.post("/api/v1/users", &user.to_string()).expect(201);
+    let lasting = lab.line("login --token --name prometheus --role ReadOnly").expect(0).text().trim().to_owned();
+    server.stop();
+    let folder = lab.path("state/openraid/registry.json.management");
+    let of = |name: &'static str| (name, fs::read_to_string(folder.join(name)).expect("it was written"));
+    let kept = [of("users.json"), of("tokens.json")];
+    let newer = |text: &str| text.replace("/1\"", "/9\"").into_bytes();
+    for damage in [|_: &str| Vec::new(), |text: &str| text.as_bytes()[..20].to_vec(), newer] {
+        for (name, text) in &kept {
+            fs::write(folder.join(name), damage(text)).expect("it is ours");
+        }
+        let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+        data_path_works(&lab, 2);
+        wait_for_alarms(&lab, |text| text.contains("users.json") && text.contains("tokens.json"));
+        // A link of the control socket still opens the console; a change of the files is refused, and changes nothing.
+        let mut web = signed_in(&lab, &server);
+        web.get("/api/v1/arrays").expect(200);
+        let other = json!({"name": "bob", "role": "ReadOnly", "password": "correct horse"});
+        assert!(web.post("/api/v1/users", &other.to_string()).status >= 400);
+        assert_ne!(lab.line("login --token --name other --role ReadOnly").code, 0);
+        web.token = Some(lasting.clone());
+        web.get("/api/v1/arrays").expect(401);
+        for (name, text) in &kept {
+            assert_eq!(fs::read(folder.join(name)).expect("it is there"), damage(text), "{name}");
+            fs::write(folder.join(name), text).expect("it is ours");
+        }
+        // They are read again without a restart.
+        web.get("/api/v1/arrays").expect(200);
+        wait_for_alarms(&lab, |text| !text.contains("users.json"));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_registry_that_cannot_be_read_is_a_critical_alarm_until_it_is_there_again() {
+    let lab = array("unknown");
+    let path = lab.path("state/openraid/registry.json");
+    let keep = fs::read_to_string(&path).expect("it was written");
+    let newer = keep.replace("openraid/registry/2", "openraid/registry/9");
+    fs::write(&path, &newer).expect("it is ours");
+    lab.configure("[management]\nlisten = \"127.0.0.1:0\"\n");
+    let server = lab.serve_configured();
+    let web = signed_in(&lab, &server);
+    let (alarms, words) = (lab.line("alarms --json"), "a newer version of openraid wrote it");
+    assert!(alarms.text().contains("\"critical\"") && alarms.text().contains(words), "{alarms:?}");
+    let found = web.get("/api/v1/alarms").expect(200).text();
+    assert!(found.contains("registry.json") && found.contains(words), "{found}");
+    let metrics = web.get("/metrics").expect(200).text();
+    assert!(metrics.lines().any(|line| line.contains("critical") && line.ends_with(" 1")), "{metrics}");
+    assert!(lab.line("events --json").text().contains("no recorded array is served"));
+    assert_eq!(fs::read_to_string(&path).ok(), Some(newer.clone()), "it is left alone");
+    // The kernel's md still does not get the members, also if only a part of the file is left.
+    let d0 = lab.path("d0").display().to_string();
+    lab.run(&["config", "member", &d0]).expect(0);
+    let uuid = keep.split("\"uuid\": \"").nth(1).expect("it has one")[..35].replace(':', "");
+    let ruled = |text: String| text.replace('-', "").contains(&uuid);
+    assert!(ruled(lab.line("config udev").expect(0).text()));
+    fs::write(&path, &newer[..newer.len() - 60]).expect("it is ours");
+    let _ = fs::remove_file(lab.path("state/openraid/registry.json.old"));
+    lab.run(&["config", "member", &d0]).expect(0);
+    assert!(ruled(lab.line("config udev").expect(0).text()));
+    // With a registry that it can read, the arrays come without a restart.
+    fs::write(&path, &keep).expect("it is ours");
+    wait_for_alarms(&lab, |text| !text.contains("no recorded array is served"));
+    for _ in 0..300 {
+        if lab.line("list").text().contains("optimal") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    data_path_works(&lab, 4);
+    server.stop();
+}
+
 #[test]
 fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     // A mirror: of parity, what was being written at the kill would be in doubt.

@@ -169,6 +169,15 @@ fn what_comes_instead_of_a_pulled_disk_is_not_taken_for_it() {
     tool(&format!("dd if={copy} of={} bs=1M count=12 iflag=direct status=none", small.display()));
     disks.pull(1);
     server.wait_for_news("Fail", 1);
+    // Taken out by a command, it would stay out after its return: the alarm does not advise that.
+    let shown = lab.wait_for("data", |array| array["alarms"].to_string().contains("failed: "));
+    let mut alarms = shown["alarms"].as_array().expect("a list").iter();
+    let fail = alarms.find(|own| own["event"] == "Fail").expect("it has failed");
+    assert_eq!(fail["next_step"], "openraid show data");
+    assert!(
+        fail["text"].as_str().is_some_and(|text| text.ends_with("connect it again, or add another drive")),
+        "{fail}"
+    );
     // Another disk with the same serial number.
     let lead_to = |place: &str| {
         fs::remove_file(&by_serial).and_then(|()| symlink(place, &by_serial)).expect("room");

@@ -73,7 +73,7 @@ impl Management {
     /// Listen, and answer from a thread of their own.
     ///
     /// # Errors
-    /// The address is taken; the certificate or the users cannot be read.
+    /// The address is taken, or the certificate cannot be read.
     pub fn start(options: Options, controller: Arc<dyn Controller>) -> Result<Self, StartError> {
         let fault = |error: io::Error| StartError(format!("HTTP at {}: {error}", options.listen));
         let is_loopback = options.listen.ip().is_loopback();
@@ -91,9 +91,7 @@ impl Management {
         let renewal = certificate.map(|own| Renewal::new(own, options.client_ca.clone())).transpose();
         let renewal = renewal.map_err(StartError)?;
         let users = Users::at(options.folder.join("users.json"));
-        users.all().map_err(StartError)?;
         let tokens = Tokens::at(options.folder.join("tokens.json"));
-        tokens.all().map_err(StartError)?;
         let sessions = Sessions::at(options.folder.join("sessions.json"));
         let listener = TcpListener::bind(options.listen).map_err(fault)?;
         listener.set_nonblocking(true).map_err(fault)?;
@@ -160,6 +158,14 @@ impl Management {
     /// There is none, or the file of tokens cannot be written.
     pub fn revoke(&self, name: &str) -> Result<(), RevokeError> {
         self.state.tokens.revoke(name)
+    }
+
+    /// The files of users and tokens that cannot be read, each with its name and the reason. Until they can, no sign-in with
+    /// their content works, and no change replaces them.
+    #[must_use]
+    pub fn unreadable(&self) -> Vec<(&'static str, String)> {
+        let users = self.state.users.all().err().map(|why| ("users", why));
+        users.into_iter().chain(self.state.tokens.all().err().map(|why| ("tokens", why))).collect()
     }
 
     /// Are there users yet?

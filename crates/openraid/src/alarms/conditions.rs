@@ -5,6 +5,7 @@ use crate::model::{ArrayModel, HealthWord, JournalModel, MemberModel, StateWord,
 use crate::output::array::{mismatches_text, state_line};
 use crate::output::checks::odd_member;
 use crate::quantity::counted;
+use openraid_core::reason::FailReason;
 use openraid_status::alarm::Condition;
 use openraid_status::shell::{command, command_with};
 use openraid_status::EventName;
@@ -128,11 +129,15 @@ fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, Strin
     let level = if array.health == HealthWord::Optimal { Level::Warning } else { event.level() };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     // All that is left of a failed array is needed: `doctor` looks at it.
+    let is_gone = reason.starts_with(FailReason::Gone.text());
     let next = match array.health {
         HealthWord::Failed => Some(command("doctor", [&array.name])),
+        // It comes back by itself when it is connected again. A drive that was removed by a command stays out.
+        _ if is_gone => Some(command("show", [&array.name])),
         _ => member.drive.map(|number| command("remove", [&array.name, &format!("drive:{number}")])),
     };
-    Some(Condition { next_step: next, level, ..of(event, format!("{place} failed: {reason}")) })
+    let remedy = if is_gone { "; connect it again, or add another drive" } else { "" };
+    Some(Condition { next_step: next, level, ..of(event, format!("{place} failed: {reason}{remedy}")) })
 }
 
 /// Faults of a server's journal.

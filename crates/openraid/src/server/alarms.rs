@@ -26,6 +26,8 @@ use openraid_status::EventName;
 pub(super) struct Troubles {
     /// Start failures, and deviations from the desired state.
     start: Vec<String>,
+    /// Why the registry cannot be read, so that the recorded arrays are not known.
+    pub(super) registry: Option<String>,
     /// Arrays that should be served.
     pub(super) expected: Vec<Entry>,
     /// Why the last reload refused the configuration file.
@@ -42,6 +44,13 @@ impl Troubles {
         let own = [format!("array {name}: "), format!("{name}: ")].into_iter();
         let own: Vec<String> = own.chain(members.iter().map(|member| format!("{member}: "))).collect();
         self.start.retain(|why| !own.iter().any(|start| why.starts_with(start)));
+    }
+
+    /// The last try to start an array failed: its reason replaces that of an earlier one.
+    pub(super) fn not_started(&mut self, name: &str, why: &str) {
+        let head = format!("array {name}: ");
+        self.start.retain(|own| !own.starts_with(&head));
+        self.start.push(format!("{head}{}", why.strip_prefix(&head).unwrap_or(why)));
     }
 
     /// Why the array of this name could not be started.
@@ -93,6 +102,11 @@ impl Server {
         news.extend(taken.recovered.iter().map(|line| plain(EventName::Recovered, line.clone())));
         news.extend(taken.left_out.iter().map(|member| plain(EventName::LeftOut, member.to_string())));
         news.extend(self.damaged_stores());
+        let unknown = self.state().troubles.registry.clone();
+        news.extend(unknown.map(|why| News {
+            level: Some(Level::Critical),
+            ..plain(EventName::StartProblem, format!("no recorded array is served: {why}"))
+        }));
         news.extend(problems().map(|text| plain(EventName::StartProblem, text.clone())));
         news
     }
@@ -110,6 +124,29 @@ impl Server {
             plain(EventName::StartProblem, text.into())
         });
         of_log.into_iter().chain(of_alarms).collect()
+    }
+
+    /// The registry cannot be read: none of its arrays is served, and all interfaces say so.
+    pub fn note_unknown_arrays(&self, why: String) {
+        self.state().troubles.registry = Some(why);
+    }
+
+    /// Read a registry that could not be read before. Its arrays are expected from then on.
+    fn read_registry_again(&self) {
+        if self.state().troubles.registry.is_none() {
+            return;
+        }
+        let read = self.registry.entries();
+        let troubles = &mut self.state().troubles;
+        match read {
+            Ok(entries) => {
+                troubles.registry = None;
+                let known = |own: &Entry| troubles.expected.iter().any(|known| known.name == own.name);
+                let fresh: Vec<Entry> = entries.into_iter().filter(|own| own.level != "jbod" && !known(own)).collect();
+                troubles.expected.extend(fresh);
+            }
+            Err(failure) => troubles.registry = Some(failure.text),
+        }
     }
 
     /// Add the alarms of an array to its model.
@@ -157,6 +194,11 @@ impl Server {
                 member: Some(why.split_once(": ").map_or(why.as_str(), |(what, _)| what).to_owned()),
                 ..Condition::of_server(EventName::StartProblem, why.clone())
             }));
+            found.extend(state.troubles.registry.iter().map(|why| Condition {
+                member: Some("registry".into()),
+                level: Level::Critical,
+                ..Condition::of_server(EventName::StartProblem, format!("no recorded array is served: {why}"))
+            }));
             found.extend(journal.as_ref().and_then(|own| damaged_half(own, &state)));
             found.extend(state.troubles.configuration.iter().map(|why| Condition {
                 next_step: Some("openraid config check".into()),
@@ -167,6 +209,7 @@ impl Server {
             found.extend(spares_for_none(&state));
             found.extend(state.missing().map(|own| super::offline::condition(own, &state)));
         }
+        found.extend(self.console_conditions());
         found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {
             next_step: Some(command("alarms test", [&sink])),
             member: Some(sink),
@@ -211,6 +254,7 @@ impl Server {
         });
         self.add_news(news.collect());
         self.registry.write_again();
+        self.read_registry_again();
         // An error means that the service is ending.
         let arrays = self.arrays().unwrap_or_default();
         self.server_alarms();

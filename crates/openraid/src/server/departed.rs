@@ -74,6 +74,14 @@ impl Server {
         self.change_departed(served, |list| list.retain(|own| own.member != text));
     }
 
+    /// An array has been started without a member that was not there: it is added again when its drive returns.
+    pub(super) fn note_not_there(&self, name: &str, member: &str) {
+        let Ok(served) = self.find(name) else { return };
+        let reason = "it was not there when the array was started";
+        let fresh = Departed::now(member, None, Why::Absent, reason, openraid_sys::clock::wall_seconds());
+        self.change_departed(&served, |list| note(list, fresh));
+    }
+
     /// Arrays have been started: record known members that are missing, so that they are added again when their drives
     /// return.
     pub fn note_absent(&self, taken: &Taken) {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::thread;
@@ -41,6 +41,10 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Interval of attempts to reach an address, with or without a server there.
 const ASK_AFTER: Duration = Duration::from_secs(30);
 
+/// Time without another drive after which an array that is offline starts degraded, if it can. A start of the server has no such
+/// time: the drives that are there then have been there since the boot.
+const REST_TIME: Duration = Duration::from_secs(10);
+
 /// Names of drives that stay over a reboot.
 const BY_ID: &str = "/dev/disk/by-id";
 
@@ -63,6 +67,8 @@ pub(super) struct Plugs {
     /// Has a device appeared since the last search?
     has_new: bool,
     all: BTreeMap<String, Plug>,
+    /// The members of offline arrays that are there, by the array's name, and since when it is these.
+    waiting: BTreeMap<String, (Vec<String>, Instant)>,
 }
 
 impl Plugs {
@@ -92,6 +98,15 @@ impl Plugs {
         is_there && plug.tried.is_none_or(|at| at.elapsed() >= retry)
     }
 
+    /// How long have these members of an offline array been there, and no others?
+    fn unchanged(&mut self, array: &str, there: &[String]) -> Duration {
+        let own = self.waiting.entry(array.to_owned()).or_insert_with(|| (there.to_vec(), Instant::now()));
+        if own.0 != there {
+            *own = (there.to_vec(), Instant::now());
+        }
+        own.1.elapsed()
+    }
+
     fn note(&mut self, member: &str, refused: Option<String>) {
         if let Some(plug) = self.all.get_mut(member) {
             (plug.tried, plug.refused) = (Some(Instant::now()), refused);
@@ -107,9 +122,19 @@ fn is_there(spec: &MemberSpec) -> bool {
 /// Is a file or device at the path of a member? An address has no path.
 pub(super) fn is_at_path(spec: &MemberSpec) -> bool {
     match &spec.place {
-        Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => fs::metadata(path).is_ok(),
+        Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. }) => {
+            fs::metadata(path).is_ok() && !is_without_medium(path)
+        }
         Place::Remote(_) | Place::Ram(_) | Place::Model(_) => false,
     }
+}
+
+/// Does a block device have no capacity? Its node may stay after the drive was pulled.
+fn is_without_medium(path: &Path) -> bool {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    path.starts_with("/dev")
+        && fs::read_to_string(format!("/sys/class/block/{name}/size")).is_ok_and(|size| size.trim() == "0")
 }
 
 /// Is this the device of an attached drive?
@@ -230,6 +255,7 @@ impl Server {
     /// A member is in again, under this name.
     fn returned(&self, served: &Served, own: &Departed, name: &str) -> News {
         self.note(&served.name);
+        self.state().troubles.array_started(&served.name, std::slice::from_ref(&own.member));
         let now = openraid_sys::clock::wall_seconds();
         self.change_departed(served, |list| note_return(list, &own.member, name, now));
         let known_as = if name == own.member { String::new() } else { format!(" (it was {})", own.member) };
@@ -342,22 +368,36 @@ impl Server {
         }
     }
 
-    /// Arrays that should be served and could not be started: start them when all members are present.
+    /// Arrays that should be served and could not be started: start them when all members are present, or when no other one has
+    /// come for [`REST_TIME`]. The rules are those of a start of the server.
     fn look_for_arrays(&self) -> Vec<News> {
         let mut news = Vec::new();
         for (name, uuid) in self.disappeared() {
             let Ok(Some(entry)) = self.registry.known(uuid.as_deref(), &name) else { continue };
-            let due = entry.members.iter().filter(|member| self.is_due(member).is_some()).count();
-            if due < entry.members.len() || entry.members.is_empty() {
+            let is_due = entry.members.iter().filter(|member| self.is_due(member).is_some()).count() > 0;
+            let is_there = |member: &&String| spec(member).is_ok_and(|spec| is_there(&spec));
+            let there: Vec<String> = entry.members.iter().filter(is_there).cloned().collect();
+            let unchanged = self.state().plugs.unchanged(&name, &there);
+            let is_whole = there.len() == entry.members.len();
+            if !is_due || there.is_empty() || !is_whole && unchanged < REST_TIME {
                 continue;
             }
             let Ok(_one_at_a_time) = self.changing.try_lock() else { return news };
-            let started = self.assemble(&entry.members, false, false);
+            let started = self.start_array(&there, false, false);
             let refused = started.as_ref().err().map(|failure| failure.text.clone());
-            entry.members.iter().for_each(|member| self.state().plugs.note(member, refused.clone()));
-            if started.is_ok() {
-                let text = format!("{name}: all its members have returned, and it is served");
-                news.push(News { array: Some(name), ..plain(EventName::NewArray, text) });
+            there.iter().for_each(|member| self.state().plugs.note(member, refused.clone()));
+            match started {
+                Ok((_, taken)) => {
+                    self.state().plugs.waiting.remove(&name);
+                    self.note_absent(&taken);
+                    // The registry has the members of the start from now on.
+                    let absent = entry.members.iter().filter(|member| !there.contains(member));
+                    absent.for_each(|member| self.note_not_there(&name, member));
+                    let who = if is_whole { "all" } else { "enough of" };
+                    let text = format!("{name}: {who} its members have returned, and it is served");
+                    news.push(News { array: Some(name), ..plain(EventName::NewArray, text) });
+                }
+                Err(failure) => self.state().troubles.not_started(&name, &failure.text),
             }
         }
         news

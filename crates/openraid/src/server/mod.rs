@@ -105,6 +105,8 @@ pub struct Server {
     alarms: Keeper,
     /// The HTTP interfaces, if it has any.
     management: OnceLock<Arc<openraid_management::Management>>,
+    /// HTTP interfaces that could not start yet.
+    late_console: Mutex<Option<web::Late>>,
     /// Held while the results of checks are written to their file.
     noting_checks: Mutex<()>,
     /// The files of the event log that were read.
@@ -265,6 +267,7 @@ impl Server {
             patrolling: AtomicBool::new(false),
             alarms,
             management: OnceLock::new(),
+            late_console: Mutex::default(),
             noting_checks: Mutex::default(),
             events_seen: Mutex::default(),
         })
@@ -326,7 +329,8 @@ impl Server {
             (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
         });
         let missing = state.missing().map(|own| format!("{} OFFLINE", own.name));
-        let bad: Vec<String> = missing.chain(bad).collect();
+        let unknown = state.troubles.registry.as_ref().map(|_| "the registry cannot be read".to_owned());
+        let bad: Vec<String> = unknown.into_iter().chain(missing).chain(bad).collect();
         match bad.as_slice() {
             [] if state.arrays.is_empty() => format!("{count} served"),
             [] => format!("{count} served, all optimal"),

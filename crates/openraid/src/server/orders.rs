@@ -8,7 +8,7 @@ use openraid_status::shell;
 use openraid_units::ArrayId;
 
 use super::member_orders::Consent;
-use super::start::Taking;
+use super::start::{Taken, Taking};
 use super::view::Served;
 use super::{Access, Server};
 use crate::control::{Answer, Command};
@@ -178,6 +178,16 @@ impl Server {
     }
 
     pub(super) fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
+        self.start_array(members, force, journal_lost).map(|(answer, _)| answer)
+    }
+
+    /// Start the array of these members. Returns the answer, and what became of them.
+    pub(super) fn start_array(
+        &self,
+        members: &[String],
+        force: bool,
+        journal_lost: bool,
+    ) -> Result<(Answer, Taken), Failure> {
         let specs = members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
         specs.iter().try_for_each(|spec| self.refuse_own_export(spec))?;
         let mut options = options(openraid_sys::Use::Exclusive);
@@ -199,7 +209,7 @@ impl Server {
         let taken = self.take(opened, how)?;
         let mut failures: Vec<Failure> = failed.into_iter().map(|(_, failure)| failure).collect();
         failures.extend(busy.into_iter().map(|(_, failure)| failure));
-        failures.extend(taken.failed);
+        failures.extend(taken.failed.iter().cloned());
         if taken.served.is_empty() {
             return Err(Failure::joined(&failures, Exit::Refused));
         }
@@ -209,9 +219,9 @@ impl Server {
         }
         let mut lines = vec![format!("served now: {}", taken.served.join(", "))];
         lines.extend(taken.left_out.iter().map(ToString::to_string));
-        lines.extend(taken.recovered);
+        lines.extend(taken.recovered.iter().cloned());
         lines.extend(failures.into_iter().map(|failure| failure.text));
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
-        Ok(Answer::Done { text: lines.join("\n  "), array })
+        Ok((Answer::Done { text: lines.join("\n  "), array }, taken))
     }
 }

@@ -208,7 +208,7 @@ fn member(device: &Path, context: &Context) -> Outcome {
     let shown = device.display().to_string();
     // Even if the file has errors, its members must not be given to other software.
     let desired = desired::default_path().and_then(|path| desired::load(&path).ok()).unwrap_or_default();
-    let config = model::config(None, Vec::new(), &desired, &context.registry.entries()?);
+    let config = model::config(None, Vec::new(), &desired, &context.registry.entries_or_traces());
     let resolved = |path: &Path| path.canonicalize().ok();
     let own = resolved(device);
     let by_path = |array: &&model::ArrayConfigModel| {

@@ -78,6 +78,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let names = wanted.names(context);
     let stays = is_service(arguments, file.as_ref());
     let expected = expected(arguments, &wanted);
+    let unknown = wanted.unknown.clone();
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
     chosen.notes.iter().cloned().chain(notes).for_each(|note| context.output.warn(&note));
     let in_force = file.clone();
@@ -98,6 +99,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
         alarms: alarms(context)?,
     });
     let (taken, offline) = begin(arguments, &chosen, context, &server, wanted, stays).map_err(served_already)?;
+    note_unknown_arrays(context, &server, unknown);
     server.note_absent(&taken);
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     server.note_certificates(&certificates);
@@ -108,6 +110,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
     let (socket, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let web = http::start(arguments, in_force.as_ref(), &server)?;
+    note_late_console(context, &server, &events);
     let tls = tls.run(context, &server)?;
     openraid_sys::memory::give_back();
     let started = Began { taken: &taken, offline: &offline, web: web.as_deref().map(http::announcement) };
@@ -128,6 +131,21 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     voice.say(stopped(context, exit));
     voice.end();
     Ok(exit_of(exit, !stays && offline.iter().any(|own| server.is_missing(&own.name))))
+}
+
+fn note_unknown_arrays(context: &Context, server: &Server, why: Option<String>) {
+    if let Some(why) = why {
+        context.output.warn(&why);
+        server.note_unknown_arrays(why);
+    }
+}
+
+fn note_late_console(context: &Context, server: &Server, events: &Writer) {
+    if let Some(why) = server.console_trouble() {
+        let text = format!("the console does not run: {why}");
+        context.output.warn(&text);
+        events.note(Draft::now(&plain(EventName::StartProblem, text)));
+    }
 }
 
 /// Say that clients can connect. The descriptor is closed after this, so the reader sees the end.

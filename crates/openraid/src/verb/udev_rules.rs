@@ -31,13 +31,11 @@ struct RuledArray {
     array: String,
 }
 
-/// Prints the rules for every array of the registry and the configuration file.
-///
-/// # Errors
-/// The registry cannot be read.
+/// Prints the rules for every array of the registry and the configuration file. A registry that cannot be read as a whole counts with the
+/// identities and paths in it.
 pub fn run(context: &Context) -> Outcome {
     let desired = desired::default_path().and_then(|path| desired::load(&path).ok()).unwrap_or_default();
-    let config = model::config(None, Vec::new(), &desired, &context.registry.entries()?);
+    let config = model::config(None, Vec::new(), &desired, &context.registry.entries_or_traces());
     let mut arrays = BTreeMap::new();
     for array in &config.arrays {
         let named = array.uuid.as_ref().and_then(|uuid| uuid.parse().ok());

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod faces;
+mod late;
 mod making;
 mod place;
 
@@ -38,6 +39,9 @@ use crate::settings;
 use crate::verb::explain;
 use openraid_status::EventName;
 
+pub use late::start_or_retry;
+pub(super) use late::Late;
+
 /// Events as they were read, and the times of the files then.
 #[derive(Default)]
 struct Seen {
@@ -57,7 +61,7 @@ struct Web {
 /// Start the HTTP interfaces of a server.
 ///
 /// # Errors
-/// The address is taken; the certificate or the users cannot be read.
+/// The address is taken, or the certificate cannot be read.
 pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Management>, Failure> {
     let folder = server.registry.folder_beside("events");
     options.folder = server.registry.folder_beside("management");
@@ -331,6 +335,9 @@ impl Server {
 
     fn console(&self) -> Result<&Management, Failure> {
         self.management.get().map(|own| &**own).ok_or_else(|| {
+            if let Some(why) = self.console_trouble() {
+                return Failure::refused(format!("the console does not run: {why}"));
+            }
             Failure::refused(
                 "this server has no console: start it with `openraid serve --http 127.0.0.1:8440`, or write listen into \
                  [management] of its configuration",

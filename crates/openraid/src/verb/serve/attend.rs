@@ -126,6 +126,7 @@ impl Attendance<'_> {
                     self.server.begin_giving_spares();
                     self.server.begin_looking_for_drives();
                     self.server.begin_care();
+                    self.server.start_late_console();
                     self.server.tell_journal_position();
                     self.show(&arrays, &mut status);
                     if self.server.is_emptied() {

@@ -17,17 +17,17 @@ use crate::server::{web, Server};
 /// Starts the interfaces if the command line or the file requests them. The command line overrides the file.
 ///
 /// # Errors
-/// An address is invalid or in use; the certificate or the users cannot be read.
+/// An address is invalid. Interfaces that cannot start at a valid one are an alarm, and are tried again.
 pub fn start(
     arguments: &ServeArguments,
     file: Option<&InForce>,
     server: &Arc<Server>,
 ) -> Result<Option<Arc<Management>>, Failure> {
-    let web = options(arguments, file)?.map(|options| web::start(server, options)).transpose()?;
-    if web.is_none() {
+    let Some(options) = options(arguments, file)? else {
         server.forget_events();
-    }
-    Ok(web)
+        return Ok(None);
+    };
+    Ok(web::start_or_retry(server, options))
 }
 
 /// The options of the interfaces; none if they are not requested.

@@ -27,6 +27,8 @@ pub struct Wanted {
     pub notes: Vec<String>,
     /// Arrays among them that are recorded, or that a service finds in its file only.
     pub asked: Vec<Entry>,
+    /// Why a service cannot read the registry.
+    pub unknown: Option<String>,
 }
 
 /// A requested array that is not served.
@@ -79,7 +81,10 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
     }
     let arrays = file.map_or(&[][..], |file| &file.desired.arrays[..]);
     if is_service(arguments, file) {
-        wanted.asked = context.registry.entries_if_readable();
+        match context.registry.entries() {
+            Ok(entries) => wanted.asked = entries,
+            Err(failure) => wanted.unknown = Some(failure.text),
+        }
         wanted.add_all(arrays);
         return Ok(wanted);
     }
