@@ -1,5 +1,5 @@
 import { h, administer, ask, bytes, facts, field, keyed, operate, rate, say, select, table, tag, written } from "./ui.js";
-import { array as find, change, get } from "./api.js";
+import { array as find, change, get, may } from "./api.js";
 import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
 import { driveChoice } from "./drives.js";
 import { charts, noteLatency, samples } from "./chart.js";
@@ -57,6 +57,7 @@ function doAction(array, action) {
   const member = members(array).find((own) => word && [own.member, target(own), `slot:${own.slot}`].includes(word));
   const acts = { remove: removeMember, replace: replaceMember, fail: failMember };
   if (verb === "disk") return;
+  if (!may("Operator")) { say("Only operators and administrators change arrays."); return; }
   if (verb === "add") addDrive(array, null, word);
   else if (verb === "set") setPolicy(array);
   else if (["check", "repair", "resume"].includes(verb)) document.getElementById(verb)?.focus();

@@ -1,7 +1,7 @@
 // The wizard: drives, level, what it would be and do, and then the array.
 
 import { h, bytes, facts, field, part, say, select, table, tag } from "./ui.js";
-import { call, get, state } from "./api.js";
+import { call, get, may, state } from "./api.js";
 import { freeDrives } from "./drives.js";
 import { className, command, count, hours, speed } from "./words.js";
 
@@ -12,6 +12,10 @@ const ASK_AGAIN_MS = 1000;
 const survives = (own) => (own ? `any ${own === 1 ? "member" : `${own} members`}` : "no loss");
 
 export function page(main) {
+  if (!may("Administrator")) {
+    main.append(h("h1", {}, "Create an array"), h("p", {}, "Only administrators make arrays."));
+    return () => {};
+  }
   const name = h("input", { required: true, value: state.arrays.some((own) => own.name === "data") ? "" : "data", spellcheck: false });
   const level = select(LEVELS, "6");
   const drives = h("textarea", { rows: 6, required: true, spellcheck: false, placeholder: "/dev/disk/by-id/\u2026" });
@@ -101,7 +105,10 @@ export function page(main) {
   const suit = () => { const members = lines(drives).length; if (!chose && members) level.value = SUITING[Math.min(members, SUITING.length) - 1]; };
   drives.addEventListener("change", suit);
   freeDrives().then((all) => {
-    if (!all.length) return;
+    if (!all.length) {
+      free.replaceChildren(h("h2", {}, "Drives that nothing uses"), h("p", {}, "There is none: each drive of this machine is in use. Files and remote exports can be typed here, and an array takes another drive as soon as it is there."));
+      return;
+    }
     const put = (path, use) => {
       for (const [list, key] of [[drives, "member"], [spares, "spare"]]) list.value = [...lines(list).filter((line) => line !== path), ...(use === key ? [path] : [])].join("\n");
       suit();

@@ -22,9 +22,12 @@ export function serverParts(own, kept, load) {
   };
   const journal = () => {
     const devices = h("textarea", { rows: 2, spellcheck: false, value: kept.journal.join("\n"), placeholder: "/dev/disk/by-id/\u2026" });
+    const lines = () => devices.value.split("\n").map((line) => line.trim()).filter(Boolean);
+    const drive = driveChoice();
+    const take = () => { const path = drive.value(); if (path && !lines().includes(path)) devices.value = [...lines(), path].join("\n"); };
     ask({ title: "Journal of the server", button: "Set", text: "One device, or two of which each has everything. Writes of arrays with write.cache=journal are done when they are on it. It takes effect at the next start of the server.",
-      fields: [field("Devices", devices, "One path on each line; empty: as the configuration file has it."), h("p", { className: "hint" }, "A device is made a journal first, on the machine; what it holds is lost:"), h("pre", {}, "sudo openraid journal create /dev/disk/by-id/\u2026")],
-      act: () => keep({ journal: devices.value.split("\n").map((line) => line.trim()).filter(Boolean) }, load) });
+      fields: [field("Drive that nothing uses", drive.choice), drive.path, h("p", {}, h("button", { type: "button", id: "take-journal", onclick: take }, "Take it")), field("Devices", devices, "One path on each line; empty: as the configuration file has it."), h("p", { className: "hint" }, "A device is made a journal first, on the machine; what it holds is lost:"), h("pre", {}, "sudo openraid journal create /dev/disk/by-id/\u2026")],
+      act: () => keep({ journal: lines() }, load) });
   };
   return [h("h3", {}, "Cache and journal"), table("Cache and journal", ["What", "Now", "From the next start", "Actions"], [
     ["Cache: memory for what was read, and for writes", value(own, "cache"), kept.cache || "\u2013", h("td", { className: "act" }, h("button", { id: "set-cache", onclick: cache }, "Set the cache"))],

@@ -56,6 +56,7 @@ function route() {
   const known = PAGES.find(([own]) => own === path);
   const [name = "", ...action] = rest.map(decodeURIComponent);
   shell(path);
+  document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
   main.replaceChildren();
   document.title = `${known ? known[1] : name} \u2013 ${state.session.host} \u2013 openraid`;
   update = path === "array" ? array(main, name, action) : (known || PAGES[0])[2](main, name);

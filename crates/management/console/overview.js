@@ -1,5 +1,5 @@
 import { h, keyed, bytes, facts, rate, tag } from "./ui.js";
-import { state, get } from "./api.js";
+import { may, state, get } from "./api.js";
 import { loadChart, noteLatency, samples } from "./chart.js";
 import { nextStep } from "./steps.js";
 import { arrayLink, CACHES, count, level, members, millis, tasks, percent } from "./words.js";
@@ -27,7 +27,7 @@ export function page(main) {
   const lives = new Map();
   return () => { state.arrays.forEach((array) => { const own = lives.get(array.name) || new Live(array.name); lives.set(array.name, own); own.draw(); }); keyed(open, state.alarms.map((alarm) => [alarm.id, alarm.text]), openAlarms); keyed(list, state.arrays.map((array) => [array.name, array.sentence, tasks(array).map((task) => task.text), array.profile, array.settings.write_cache, array.check_text]), () =>
     state.arrays.length ? state.arrays.map((array) => card(array, lives)) : h("section", { className: "card" }, h("h2", {}, "No array is served"),
-      h("p", {}, "Make one of the drives of this machine."), h("a", { className: "button", href: "#/create" }, "Create an array"))); };
+      may("Administrator") ? [h("p", {}, "Make one of the drives of this machine."), h("a", { className: "button", href: "#/create" }, "Create an array")] : h("p", {}, "An administrator can make one of the drives of this machine."))); };
 }
 
 /** The load of an array now: a line of requests, with rate and latency in words. */

@@ -1,6 +1,6 @@
 import { h, ask, facts, field, rate, say, select, table, time } from "./ui.js";
 import { call, get, may, state } from "./api.js";
-import { count, FROM } from "./words.js";
+import { count, FROM, keyWords } from "./words.js";
 import { addSink, dropSink, serverParts, spareParts } from "./kept.js";
 
 export function page(main) {
@@ -25,7 +25,7 @@ export function page(main) {
       h("h3", {}, "Schedules"), schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)", "Rate", "From", "Actions"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", every(plan.every_seconds), plan.window || "any time", plan.rate ? rate(plan.rate) : "as the array has it", plan.line ? `line ${plan.line}` : "kept by the server",
       h("td", { className: "act" }, plan.line || !operates ? null : h("button", { "aria-label": `Remove schedule ${plan.name}`, onclick: () => drop(plan.name, load) }, "Remove"))])) : h("p", {}, "Nothing is scheduled."),
       operates ? h("button", { id: "add-schedule", onclick: () => addSchedule(load) }, "Add a schedule") : "");
-    const values = (list) => list.map((value) => [value.key, value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
+    const values = (list) => list.map((value) => [keyWords(value.key), value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
     config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "Every setting has its default."),
       own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "All settings have their defaults. They are changed on the page of the array.")])));

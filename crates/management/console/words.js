@@ -29,6 +29,15 @@ export const WRITES = { through: "acknowledged when they are on the members", jo
 export const CACHES = { through: "write-through", journal: "write-back, in the journal", volatile: "write-back, in memory only" };
 export const CRASH = { resync: "everything is read and made equal", bitmap: "only what the bitmap marks is made equal", ppl: "partial parity on the members closes the write hole", "controller-journal": "the journal repeats the last writes" };
 export const FROM = { file: "configuration file", "command-line": "command line", set: "changed later" };
+/** Settings of the server, by their keys in the configuration file. */
+const KEYS = {
+  "nbd": "NBD at", "nbd-unix": "NBD at sockets of this machine", "nbd-tls": "NBD over TLS at", "nbd-tls-certificate": "Certificate of NBD", "nbd-tls-key": "Key of NBD", "nbd-tls-client-ca": "Authority of NBD clients",
+  "cache": "Cache", "journal": "Journal", "management.listen": "Console, API and Redfish at", "management.certificate": "Certificate of the console", "management.key": "Key of the console", "management.client-ca": "Authority of the console's clients",
+  "management.names": "Names of this machine", "management.metrics-md": "Metrics under md's names", "management.drives": "Drives for new arrays", "care.idle-probe": "Idle drives are tried after", "care.smart": "Drives are asked for their health every",
+  "care.slow-window": "Drives are compared over", "care.smartctl": "Program for the health of drives", "care.led": "Program for the lights of bays",
+};
+/** @param {string} key */
+export const keyWords = (key) => (KEYS[key] ? `${KEYS[key]} (${key})` : key);
 export const CLASSES = { rotating: "rotating drive", ssd: "SSD" };
 export const className = (own, many) => (CLASSES[own] ? `${CLASSES[own]}${many ? "s" : ""}` : "not known");
 /** Model, firmware and serial number of a member's drive, and its place: as the kernel or the drive itself has them. */
