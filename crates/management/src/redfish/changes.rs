@@ -5,7 +5,7 @@ use openraid_status::{ArrayModel, Command, StateWord};
 use serde_json::{Map, Value};
 
 use super::storage::{
-    drive_id, drive_named, drives, has_property, volume_reply, LEVELS, READ_AHEADS, VOLUMES, WRITE_CACHES,
+    drive_id, drive_named, drives, has_property, volume_path, volume_reply, LEVELS, READ_AHEADS, WRITE_CACHES,
 };
 use super::{no_operation, number, object, oem, property, refused, tasks, text};
 use crate::api::manage::{answered, target};
@@ -213,7 +213,7 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
         set(request, &array, settings, true)?;
         array = self::array(request, &creation.name)?;
     }
-    let reply = volume_reply(&array).with("location", format!("{VOLUMES}/{}", creation.name));
+    let reply = volume_reply(&array).with("location", volume_path(&creation.name));
     Ok(Reply { status: 201, ..reply })
 }
 

@@ -262,7 +262,7 @@ fn record(event: &EventModel) -> Value {
         "MessageSeverity": super::managers::severity(event),
     });
     if let Some(array) = &event.array {
-        record["OriginOfCondition"] = link(&format!("{}/{array}", super::storage::VOLUMES));
+        record["OriginOfCondition"] = link(&super::storage::volume_path(array));
     }
     record
 }

@@ -90,7 +90,7 @@ fn document(event: &EventModel) -> Value {
         "Resolved": event.acknowledged,
     });
     if let Some(array) = &event.array {
-        more["Links"] = json!({"OriginOfCondition": link(&format!("{}/{array}", super::storage::VOLUMES))});
+        more["Links"] = json!({"OriginOfCondition": link(&super::storage::volume_path(array))});
     }
     with(resource(&format!("{ENTRIES}/{id}"), "LogEntry", &id, &event.event), more)
 }

@@ -176,7 +176,7 @@ pub fn of_limit(limit: &Value) -> Value {
 pub fn explanation(request: &Request) -> Result<Reply, Problem> {
     let array = named(request)?;
     let explanation = request.state.controller.explain(&array.name)?;
-    let path = format!("{}/{}/Oem/Openraid/Explanation", storage::VOLUMES, array.name);
+    let path = format!("{}/Oem/Openraid/Explanation", storage::volume_path(&array.name));
     let list = |key: &str| explanation[key].as_array().cloned().unwrap_or_default();
     let reason = |own: &Value| json!({"Reason": own["reason"], "Text": own["text"], "Count": own["count"]});
     // `-` before the first request.

@@ -99,6 +99,24 @@ pub fn drive_id(spec: &str) -> String {
     format!("{}-{}", plain.trim_start_matches('.'), &version::hashed(spec)[1..9])
 }
 
+/// The path of a volume.
+pub fn volume_path(array: &str) -> String {
+    format!("{VOLUMES}/{}", encoded(array))
+}
+
+/// A part of a path as RFC 3986 writes it.
+fn encoded(part: &str) -> String {
+    let one = |byte: u8| {
+        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        if is_plain {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02X}")
+        }
+    };
+    part.bytes().map(one).collect()
+}
+
 /// The path of a drive.
 pub fn drive_path(spec: &str) -> String {
     format!("{DRIVES}/{}", drive_id(spec))
@@ -268,7 +286,7 @@ pub fn drive_document(drive: &Drive) -> Value {
         "StatusIndicator": indicator,
         "CapacityBytes": member.size_bytes,
         "HotspareType": if member.state == StateWord::Spare { "Dedicated" } else { "None" },
-        "Links": {"Volumes": [link(&format!("{VOLUMES}/{array}"))], "Chassis": link(chassis::ONE)},
+        "Links": {"Volumes": [link(&volume_path(array))], "Chassis": link(chassis::ONE)},
     });
     more["Oem"] = json!({"Openraid": oem::of_drive(member)});
     if let Some(located) = member.located {
@@ -281,7 +299,7 @@ pub fn drive_document(drive: &Drive) -> Value {
 /// All volumes.
 pub fn volumes(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
-    let paths: Vec<String> = arrays.iter().map(|array| format!("{VOLUMES}/{}", array.name)).collect();
+    let paths: Vec<String> = arrays.iter().map(|array| volume_path(&array.name)).collect();
     let more = json!({"@Redfish.OperationApplyTimeSupport": {
         "@odata.type": "#Settings.v1_3_3.OperationApplyTimeSupport",
         "SupportedValues": ["Immediate"],
@@ -317,7 +335,7 @@ fn operations(array: &ArrayModel) -> Value {
 }
 
 fn volume_document(array: &ArrayModel) -> Value {
-    let path = format!("{VOLUMES}/{}", array.name);
+    let path = volume_path(&array.name);
     let document = resource(&path, "Volume", &array.name, &array.name);
     let state = match array.health {
         HealthWord::Optimal => "Enabled",
@@ -388,7 +406,14 @@ fn raid_type(level: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::drive_id;
+    use super::{drive_id, volume_path, VOLUMES};
+
+    #[test]
+    fn the_name_of_a_volume_is_encoded_in_its_path() {
+        for (name, path) in [("data", "data"), ("my data 100%", "my%20data%20100%25"), ("\u{e9}", "%C3%A9")] {
+            assert_eq!(volume_path(name), format!("{VOLUMES}/{path}"));
+        }
+    }
 
     #[test]
     fn drives_of_equal_names_in_two_folders_have_two_ids() {
