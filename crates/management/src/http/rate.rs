@@ -1,4 +1,4 @@
-//! Requests by address: a bucket of tokens for each.
+//! Requests by client: a bucket of tokens for each session, and one for the other requests of each address.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,21 +13,30 @@ struct Bucket {
     at: Instant,
 }
 
+/// What has a bucket.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Client {
+    /// An address, for requests without a session.
+    Address(IpAddr),
+    /// A session, by its user and its number: no other process takes its requests away.
+    Session(String, u64),
+}
+
 /// The buckets.
 #[derive(Debug, Default)]
-pub struct Rates(Mutex<HashMap<IpAddr, Bucket>>);
+pub struct Rates(Mutex<HashMap<Client, Bucket>>);
 
 impl Rates {
-    /// May this address ask for something now?
-    pub fn admit(&self, address: IpAddr) -> bool {
+    /// May this client ask for something now?
+    pub fn admit(&self, client: Client) -> bool {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        if buckets.len() >= ADDRESSES_MAX && !buckets.contains_key(&address) {
-            let quiet = buckets.iter().min_by_key(|(_, bucket)| bucket.at).map(|(address, _)| *address);
-            quiet.map(|address| buckets.remove(&address));
+        if buckets.len() >= ADDRESSES_MAX && !buckets.contains_key(&client) {
+            let quiet = buckets.iter().min_by_key(|(_, bucket)| bucket.at).map(|(client, _)| client.clone());
+            quiet.map(|client| buckets.remove(&client));
         }
         let burst = f64::from(REQUESTS_BURST);
-        let bucket = buckets.entry(address).or_insert(Bucket { tokens: burst, at: now });
+        let bucket = buckets.entry(client).or_insert(Bucket { tokens: burst, at: now });
         let grown = now.duration_since(bucket.at).as_secs_f64() * f64::from(REQUESTS_A_SECOND);
         *bucket = Bucket { tokens: (bucket.tokens + grown).min(burst), at: now };
         let admitted = bucket.tokens >= 1.0;
@@ -45,12 +54,13 @@ mod tests {
     #[test]
     fn a_burst_is_admitted_and_then_refused_and_other_addresses_are_not_touched() {
         let rates = Rates::default();
-        let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-        let admitted = (0..10 * REQUESTS_BURST).filter(|_| rates.admit(one)).count();
+        let (one, other) = (Client::Address([10, 0, 0, 1].into()), Client::Address([10, 0, 0, 2].into()));
+        let admitted = (0..10 * REQUESTS_BURST).filter(|_| rates.admit(one.clone())).count();
         assert!((REQUESTS_BURST as usize..2 * REQUESTS_BURST as usize).contains(&admitted), "{admitted}");
         assert!(rates.admit(other));
+        assert!(rates.admit(Client::Session("ann".into(), 1)), "a session of the busy address is not touched");
         (0..2 * ADDRESSES_MAX).for_each(|nth| {
-            rates.admit(IpAddr::from(u32::try_from(nth).expect("small").to_be_bytes()));
+            rates.admit(Client::Address(u32::try_from(nth).expect("small").to_be_bytes().into()));
         });
         assert!(rates.0.lock().expect("no panic").len() <= ADDRESSES_MAX);
     }

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::body::Payload;
 use super::guard::{check_host, check_origin, path_of, query_of};
 use super::places::Place;
+use super::rate::Client;
 use super::reply::{Problem, Reply};
 use super::request::Request;
 use super::route::{allowed, find, Need, Route};
@@ -71,11 +72,9 @@ async fn answer(
     state: &Arc<State>,
     place: &Place,
 ) -> Result<Answer, Problem> {
-    if !state.rates.admit(peer) {
-        let text = "more requests came from this address than are answered; wait a second";
-        return Err(Problem::new(429, "too-many-requests", text).with("retry-after", "1"));
-    }
     let (head, body) = request.into_parts();
+    let mut session = session(state, &head.headers);
+    admit(state, peer, session.as_ref())?;
     check_host(&head.headers, &state.names)?;
     check_origin(&head.method, &head.headers, state.is_tls)?;
     let path = path_of(head.uri.path())?;
@@ -83,7 +82,6 @@ async fn answer(
     let is_redfish = redfish::is_own(&path);
     let routes = if is_redfish { redfish::ROUTES } else { ROUTES };
     let (route, parts) = find(routes, &head.method, &path)?;
-    let mut session = session(state, &head.headers);
     let has_basic = is_redfish || route.need == Need::Scrape;
     if has_basic && session.is_none() && route.need != Need::Nothing {
         session = basic(state, peer, &head.headers).await?;
@@ -122,6 +120,16 @@ async fn answer(
     let done = work.await.map_err(|_| Problem::new(500, "failed", "the request could not be carried out"))?;
     let reply = redfish::unless_known(done?, known.as_deref());
     Ok(Answer::Whole(if is_redfish && is_read { reply.with("allow", allowed(routes, &path)) } else { reply }))
+}
+
+/// Has the client asked for too much? Requests without a session do not count for those with one.
+fn admit(state: &State, peer: IpAddr, session: Option<&Session>) -> Result<(), Problem> {
+    let of = |own: &Session| Client::Session(own.user.clone(), own.number);
+    if state.rates.admit(session.map_or(Client::Address(peer), of)) {
+        return Ok(());
+    }
+    let text = "more requests came from this client than are answered; wait a second";
+    Err(Problem::new(429, "too-many-requests", text).with("retry-after", "1"))
 }
 
 /// The session of a client that brings name and password with each request: a Redfish client, or a Prometheus. Without encryption only a client of
