@@ -34,9 +34,14 @@ pub struct NewUser {
     /// Name of the new user.
     pub name: String,
     /// Role of the new user.
+    #[serde(default = "read_only")]
     pub role: Role,
     /// Password of the new user.
     pub password: String,
+}
+
+const fn read_only() -> Role {
+    Role::ReadOnly
 }
 
 /// The changes of a user.
