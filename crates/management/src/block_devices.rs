@@ -14,6 +14,8 @@ const BY_ID: &str = "/dev/disk/by-id";
 const UNREADABLE: [&str; 4] = ["wwn-", "nvme-eui.", "nvme-uuid.", "dm-uuid-"];
 /// Kinds of devices that an array is made of.
 const KINDS: [&str; 5] = ["disk", "part", "lvm", "crypt", "mpath"];
+/// Beginnings of the paths of devices that are disks of a server, perhaps of this one, or memory.
+const NOT_DRIVES: [&str; 4] = ["/dev/nbd", "/dev/ublkb", "/dev/zram", "/dev/ram"];
 /// Devices at most in one answer.
 const DEVICES_MAX: usize = 1024;
 
@@ -85,7 +87,9 @@ fn collect(device: Device, used: &HashSet<PathBuf>, names: &HashMap<PathBuf, Str
     let size_bytes = device.size.unwrap_or(0);
     let is_used = !device.children.is_empty() || device.mountpoints.iter().any(Option::is_some) || used.contains(&path);
     device.children.into_iter().for_each(|child| collect(child, used, names, all));
-    if is_used || device.ro || size_bytes == 0 || !KINDS.contains(&device.kind.as_str()) {
+    let is_drive =
+        KINDS.contains(&device.kind.as_str()) && !NOT_DRIVES.iter().any(|start| device.path.starts_with(start));
+    if is_used || device.ro || size_bytes == 0 || !is_drive {
         return;
     }
     let plain = |text: Option<String>| text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -142,7 +146,9 @@ mod tests {
          "mountpoints":["[SWAP]"],"ro":false,"rota":true},
         {"path":"/dev/sr0","size":1000,"type":"rom","model":null,"serial":null,"fstype":null,"pttype":null,"ro":false,"rota":true},
         {"path":"/dev/sdf","size":0,"type":"disk","model":null,"serial":null,"fstype":null,"pttype":null,"ro":false,"rota":true},
-        {"path":"/dev/sdg","size":9,"type":"disk","model":null,"serial":null,"fstype":null,"pttype":null,"ro":true,"rota":true}]}"#;
+        {"path":"/dev/sdg","size":9,"type":"disk","model":null,"serial":null,"fstype":null,"pttype":null,"ro":true,"rota":true},
+        {"path":"/dev/nbd1","size":9,"type":"disk","model":null,"serial":null,"fstype":null,"pttype":null,"ro":false,"rota":false},
+        {"path":"/dev/zram0","size":9,"type":"disk","model":null,"serial":null,"fstype":null,"pttype":null,"ro":false,"rota":false}]}"#;
 
     #[test]
     fn devices_in_use_are_left_out_and_lasting_names_are_given() {

@@ -146,6 +146,8 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The server is ending.
     fn arrays(&self) -> Result<Vec<ArrayModel>, Refusal>;
+    /// The members of all recorded arrays, of those that are not served as well.
+    fn recorded_members(&self) -> Vec<String>;
     /// The journal, if there is one.
     ///
     /// # Errors

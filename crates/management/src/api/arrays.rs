@@ -95,10 +95,11 @@ pub fn drives(request: &Request) -> Result<Reply, Problem> {
         }
     }
     let known = storage::drives(&request.state)?;
-    let used: Vec<String> =
-        known.iter().filter(|drive| drive.owner.is_some()).map(|drive| drive.spec.clone()).collect();
+    let mut used = request.state.controller.recorded_members();
+    used.extend(known.iter().filter(|drive| drive.owner.is_some()).map(|drive| drive.spec.clone()));
     let unused = block_devices::unused(&used);
-    let free = known.into_iter().filter(|drive| drive.owner.is_none()).map(|drive| drive.spec).collect();
+    let is_free = |drive: &storage::Drive| drive.owner.is_none() && !used.contains(&drive.spec);
+    let free = known.into_iter().filter(is_free).map(|drive| drive.spec).collect();
     Ok(Reply::json(200, &DrivesModel { drives, free, unused }))
 }
 

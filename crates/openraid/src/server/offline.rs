@@ -18,6 +18,13 @@ impl Server {
     }
 }
 
+impl Server {
+    /// The members of all recorded arrays, of those that are not served as well.
+    pub(super) fn recorded_members(&self) -> Vec<String> {
+        self.registry.entries_if_readable().into_iter().flat_map(|entry| entry.members).collect()
+    }
+}
+
 impl Entry {
     fn model(&self, state: &State) -> ArrayModel {
         let slots = u32::try_from(self.members.len()).unwrap_or(u32::MAX);

@@ -131,6 +131,10 @@ impl Controller for Web {
         refuse(self.server.wanted_arrays())
     }
 
+    fn recorded_members(&self) -> Vec<String> {
+        self.server.recorded_members()
+    }
+
     fn journal(&self) -> Result<Option<Box<JournalModel>>, Refusal> {
         refuse(self.server.journal_model()).map(|journal| journal.map(Box::new))
     }
