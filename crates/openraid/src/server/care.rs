@@ -87,7 +87,7 @@ struct Window {
 /// The first report of a drive, in the file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct First {
-    /// Its serial number, or its name if it has none.
+    /// Its serial number, and its name as a member.
     drive: String,
     first: SmartModel,
 }
@@ -225,9 +225,9 @@ impl Server {
         }
     }
 
-    /// The first report of a drive. A drive is identified by its serial number.
+    /// The first report of a drive.
     fn first_of(&self, member: &str, now: &SmartModel) -> SmartModel {
-        let drive = now.serial.clone().unwrap_or_else(|| member.to_owned());
+        let drive = key_of(member, now);
         let read = || -> Vec<First> {
             let text = self.registry.read_beside(FIRST_FILE, FIRST_FILE_BYTES_MAX);
             text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
@@ -458,4 +458,22 @@ pub(super) fn of_server(state: &State) -> Option<Condition> {
     let text = "smartctl is not installed, so the health of drives is unknown; install smartmontools, or write \
                 smart = \"never\" into [care] of the configuration file";
     state.care.has_no_smartctl.then(|| Condition::of_server(EventName::HealthUnknown, text.into()))
+}
+
+/// What a first report is found by. Two drives may have one serial number, and some have none.
+fn key_of(member: &str, now: &SmartModel) -> String {
+    now.serial.as_ref().map_or_else(|| member.to_owned(), |serial| format!("{serial} at {member}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_with_one_serial_number_have_first_reports_of_their_own() {
+        let with = |serial: Option<&str>| SmartModel { serial: serial.map(str::to_owned), ..SmartModel::default() };
+        let keys = [("/dev/sdb", Some("1")), ("/dev/sdc", Some("1")), ("/dev/sdc", Some("2")), ("/dev/sdc", None)];
+        let keys = keys.map(|(member, serial)| key_of(member, &with(serial)));
+        assert_eq!(keys, ["1 at /dev/sdb", "1 at /dev/sdc", "2 at /dev/sdc", "/dev/sdc"]);
+    }
 }
