@@ -17,6 +17,8 @@ pub const TEXT_BYTES_MAX: usize = 500;
 /// A warning or worse that begins again within this time of its end is the same alarm. Sinks get its end when it has stayed away
 /// for as long.
 pub const RETURN_SECONDS: u64 = 300;
+/// Time after the start of a server in which it finds the states that held before its restart.
+pub const START_SECONDS: u64 = 120;
 
 /// The subject of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,6 +140,9 @@ pub struct Book {
     /// Known sinks: a new sink gets no messages about alarms that ended before.
     #[serde(default)]
     pub sinks: BTreeSet<String>,
+    /// When this server started: seconds since 1970.
+    #[serde(skip)]
+    pub started: u64,
 }
 
 impl Book {
@@ -180,7 +185,13 @@ impl Book {
             return false;
         }
         let what = shortened(condition);
+        let starts = (self.started..self.started.saturating_add(START_SECONDS)).contains(&now);
         if let Some(alarm) = known.iter_mut().rev().find(|alarm| alarm.may_return(now)) {
+            // It held before the restart, and holds: only the server went away.
+            if starts && alarm.since < self.started {
+                (alarm.what, alarm.until) = (what, None);
+                return true;
+            }
             (alarm.what, alarm.until, alarm.acknowledged) = (what, None, None);
             alarm.returns = alarm.returns.saturating_add(1);
             return true;
@@ -485,6 +496,27 @@ mod tests {
         let wanted =
             [("data:DegradedArray".to_owned(), 9000, Some(9004), None), rebuild(9003, Some(9004)), rebuild(9005, None)];
         assert_eq!(times(&book)[1..], wanted);
+    }
+
+    #[test]
+    fn a_state_that_holds_over_a_restart_has_not_come_back() {
+        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let degraded = condition(EventName::DegradedArray, Level::Warning);
+        let shown = |book: &Book| {
+            let all = book.alarms.iter();
+            all.map(|own| (own.since, own.until, own.acknowledged, own.returns)).collect::<Vec<_>>()
+        };
+        book.observe(&data, 10, std::slice::from_ref(&degraded));
+        book.acknowledge(11, |_| true);
+        for started in [100, 200] {
+            book.observe(&data, started - 1, &[]);
+            book.started = started;
+            book.observe(&data, started + 20, std::slice::from_ref(&degraded));
+            assert_eq!(shown(&book), [(10, None, Some(11), 0)], "it is the same alarm");
+        }
+        book.observe(&data, 310, &[]);
+        book.observe(&data, 200 + START_SECONDS, std::slice::from_ref(&degraded));
+        assert_eq!(shown(&book), [(10, None, None, 1)], "that was no restart");
     }
 
     #[test]

@@ -92,6 +92,7 @@ impl Keeper {
             output::warn(&format!("alarms cannot be kept yet: {error}"));
             book = store.read().unwrap_or_default();
         }
+        book.started = now;
         let state = State { book, own: vec![Subject::Server(server.clone())], ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), ..Shared::default() });
         let thread = {

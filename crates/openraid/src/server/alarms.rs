@@ -221,7 +221,10 @@ impl Server {
         }
         found.extend(self.registry.unwritten().1.map(|why| Condition {
             member: Some("registry".into()),
-            ..Condition::of_server(EventName::StateUnwritable, format!("{why}; it is tried again"))
+            ..Condition::of_server(
+                EventName::StateUnwritable,
+                format!("{why}; it is tried again until the server ends, and is lost then"),
+            )
         }));
         self.alarms.observe_server(&found)
     }
