@@ -1,6 +1,6 @@
 // The shell: signing in, the way to a page, one sentence of health on every page.
 
-import { h, keyed, field, part, say } from "./ui.js";
+import { closeDialogs, h, keyed, field, part, say } from "./ui.js";
 import { call, close, get, listen, may, open, readAlarms, state } from "./api.js";
 import { count } from "./words.js";
 import { sample } from "./chart.js";
@@ -56,7 +56,7 @@ function route() {
   const known = PAGES.find(([own]) => own === path);
   const [name = "", ...action] = rest.map(decodeURIComponent);
   shell(path);
-  document.querySelectorAll("dialog").forEach((dialog) => dialog.close());
+  closeDialogs();
   main.replaceChildren();
   document.title = `${known ? known[1] : name} \u2013 ${state.session.host} \u2013 openraid`;
   update = path === "array" ? array(main, name, action) : (known || PAGES[0])[2](main, name);

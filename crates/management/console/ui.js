@@ -141,6 +141,12 @@ export function written(count) {
   return size ? `${count / size}${size === 1024 ? "K" : size === 1048576 ? "M" : "G"}` : String(count);
 }
 
+/** Dialogs that are open. @type {Set<HTMLDialogElement>} */
+const dialogs = new Set();
+
+/** A dialog belongs to its page. */
+export const closeDialogs = () => dialogs.forEach((dialog) => dialog.close());
+
 /**
  * Ask before something is done. With `name`, that name has to be typed. `act` does it and may refuse.
  * @param {{ title: string, text?: string, cli?: string, name?: string, fields?: any, button: string, risk?: boolean,
@@ -162,7 +168,8 @@ export function ask({ title, text, cli, name, fields = [], button, risk, act }) 
     typed && field(`Type ${name} to confirm`, typed),
     cli && [h("p", { className: "hint" }, "The same on the command line:"), h("pre", {}, cli)],
     error, go, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel")));
-  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("close", () => { dialogs.delete(dialog); dialog.remove(); });
+  dialogs.add(dialog);
   document.body.append(dialog);
   dialog.showModal();
 }
