@@ -146,7 +146,7 @@ pub trait Controller: Send + Sync + 'static {
     /// # Errors
     /// The server is ending.
     fn arrays(&self) -> Result<Vec<ArrayModel>, Refusal>;
-    /// The members of all recorded arrays, of those that are not served as well.
+    /// The members of all recorded arrays, also of arrays that are not served.
     fn recorded_members(&self) -> Vec<String>;
     /// The journal, if there is one.
     ///

@@ -80,18 +80,6 @@ fn damaged_files_of_the_service_lose_only_their_own_content() {
 }
 
 /// Wait until the alarms that hold are as wanted.
-fn wait_for_alarms(lab: &Lab, wanted: impl Fn(&str) -> bool) {
-    for _ in 0..200 {
-        let all = lab.line("alarms --json").json()["alarms"].as_array().expect("a list").clone();
-        let open = all.into_iter().filter(|own| own["until_seconds"].is_null());
-        let text = open.map(|own| own["text"].to_string()).collect::<Vec<_>>().join("\n");
-        if wanted(&text) {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    panic!("{}", lab.line("alarms").text());
-}
 
 #[test]
 fn arrays_are_served_without_a_console_whose_address_is_taken_and_it_comes_when_it_is_free() {
@@ -100,10 +88,10 @@ fn arrays_are_served_without_a_console_whose_address_is_taken_and_it_comes_when_
     let address = other.local_addr().expect("an address").to_string();
     let server = lab.serve(&["data", "--http", &address]);
     data_path_works(&lab, 1);
-    wait_for_alarms(&lab, |text| text.contains(&address) && text.contains("ss -ltnp"));
+    lab.wait_for_alarms(|text| text.contains(&address) && text.contains("ss -ltnp"));
     lab.line("login").refused(65, &["the console does not run", &address]);
     drop(other);
-    wait_for_alarms(&lab, |text| !text.contains("the console does not run"));
+    lab.wait_for_alarms(|text| !text.contains("the console does not run"));
     let mut web = Web::at(&json!(format!("http://{address}/")));
     web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
     web.get("/api/v1/arrays").expect(200);
@@ -129,7 +117,7 @@ fn damaged_users_and_tokens_end_only_their_sign_ins_and_are_never_overwritten() 
         }
         let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
         data_path_works(&lab, 2);
-        wait_for_alarms(&lab, |text| text.contains("users.json") && text.contains("tokens.json"));
+        lab.wait_for_alarms(|text| text.contains("users.json") && text.contains("tokens.json"));
         // A link of the control socket still opens the console; a change of the files is refused, and changes nothing.
         let mut web = signed_in(&lab, &server);
         web.get("/api/v1/arrays").expect(200);
@@ -144,7 +132,7 @@ fn damaged_users_and_tokens_end_only_their_sign_ins_and_are_never_overwritten() 
         }
         // They are read again without a restart.
         web.get("/api/v1/arrays").expect(200);
-        wait_for_alarms(&lab, |text| !text.contains("users.json"));
+        lab.wait_for_alarms(|text| !text.contains("users.json"));
         server.stop();
     }
 }
@@ -179,7 +167,7 @@ fn a_registry_that_cannot_be_read_is_a_critical_alarm_until_it_is_there_again() 
     assert!(ruled(lab.line("config udev").expect(0).text()));
     // With a registry that it can read, the arrays come without a restart.
     fs::write(&path, &keep).expect("it is ours");
-    wait_for_alarms(&lab, |text| !text.contains("no recorded array is served"));
+    lab.wait_for_alarms(|text| !text.contains("no recorded array is served"));
     for _ in 0..300 {
         if lab.line("list").text().contains("optimal") {
             break;

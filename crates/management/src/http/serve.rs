@@ -122,7 +122,7 @@ async fn answer(
     Ok(Answer::Whole(if is_redfish && is_read { reply.with("allow", allowed(routes, &path)) } else { reply }))
 }
 
-/// Has the client asked for too much? Requests without a session do not count for those with one.
+/// Has the client asked for too much? Requests without a session do not count for sessions.
 fn admit(state: &State, peer: IpAddr, session: Option<&Session>) -> Result<(), Problem> {
     let of = |own: &Session| Client::Session(own.user.clone(), own.number);
     if state.rates.admit(session.map_or(Client::Address(peer), of)) {

@@ -200,6 +200,32 @@ impl Lab {
         Server::started(&mut self.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready")
     }
 
+    /// Start a configured service whose console cannot start, and see that an alarm says why.
+    #[track_caller]
+    pub fn serve_without_console(&self, why: &[&str]) {
+        let server = self.serve_configured();
+        assert_eq!(server.ready["console"], Value::Null);
+        self.wait_for_alarms(|text| {
+            text.contains("the console does not run") && why.iter().all(|word| text.contains(word))
+        });
+        server.stop();
+    }
+
+    /// Wait until the texts of the open alarms are as wanted.
+    #[track_caller]
+    pub fn wait_for_alarms(&self, wanted: impl Fn(&str) -> bool) {
+        for _ in 0..200 {
+            let all = self.line("alarms --json").json()["alarms"].as_array().expect("a list").clone();
+            let open = all.into_iter().filter(|own| own["until_seconds"].is_null());
+            let text = open.map(|own| own["text"].to_string()).collect::<Vec<_>>().join("\n");
+            if wanted(&text) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        panic!("{}", self.line("alarms").text());
+    }
+
     /// The state of a served array.
     #[track_caller]
     pub fn show(&self, array: &str) -> Value {
