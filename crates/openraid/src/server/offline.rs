@@ -19,7 +19,7 @@ impl Server {
 }
 
 impl Server {
-    /// The members of all recorded arrays, of those that are not served as well.
+    /// The members of all recorded arrays, also of arrays that are not served.
     pub(super) fn recorded_members(&self) -> Vec<String> {
         self.registry.entries_if_readable().into_iter().flat_map(|entry| entry.members).collect()
     }

@@ -221,7 +221,7 @@ impl Lab {
             if wanted(&text) {
                 return;
             }
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            thread::sleep(Duration::from_millis(100));
         }
         panic!("{}", self.line("alarms").text());
     }
