@@ -96,7 +96,7 @@ def main():
         has_md = re.search(r"^md\d+ :", file.read(), re.M)
     said = {
         "list": code,
-        "show": found[1] if found else "offline" if "not enough members" in shown else "none",
+        "show": found[1] if found else "none",
         **{face.__name__: asked(face) for face in (api, console, redfish, metrics, alarms)},
         "unit": unit.strip(),
         "md": "md has it" if has_md else "no md",

@@ -156,6 +156,9 @@ fn an_array_that_was_asked_for_and_is_not_served_is_named_at_the_start_and_at_th
         assert!(line.contains("OFFLINE; none of its 2 members could be opened"), "{line}");
         assert_eq!(listed.lines().filter(|line| line.starts_with("bb ")).count(), 1, "{listed}");
         lab.line("pause bb").refused(2, &["bb is OFFLINE: none of its 2 members", "openraid doctor bb"]);
+        lab.line("show bb").expect(2).says(&["bb is OFFLINE: none of its 2 members", "openraid doctor bb"]);
+        let shown = lab.line("show bb --json").expect(2).json();
+        assert_eq!((&shown["served"], &shown["array"]["health"]), (&false.into(), &"offline".into()));
         lab.line("show aa").expect(0);
         server.signal("-TERM");
         assert_eq!(server.end().0, 2, "it was never there");

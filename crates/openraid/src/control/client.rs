@@ -200,12 +200,15 @@ impl Servers {
         Ok(found.into_iter().map(|(_, known)| known).collect())
     }
 
-    /// Why the server that should serve this array does not serve it; `None` if no server should.
-    fn offline(&self, array: &str) -> Result<Option<String>, Failure> {
+    /// The array, with the reason, if a server should serve it and does not.
+    ///
+    /// # Errors
+    /// The server that was asked for does not answer.
+    pub fn offline(&self, array: &str) -> Result<Option<ArrayModel>, Failure> {
         for mut connection in self.connect()? {
             let arrays = connection.list_wanted().unwrap_or_default();
             if let Some(own) = arrays.into_iter().find(|known| known.name == array) {
-                return Ok(own.offline);
+                return Ok(own.offline.is_some().then_some(own));
             }
         }
         Ok(None)
@@ -230,14 +233,20 @@ impl Servers {
         let known = self.registry.find(array);
         let uuid = known.as_ref().ok().and_then(|known| known.as_ref()?.uuid.as_deref());
         let named = word_of(array, uuid).to_owned();
-        if let Some(reason) = self.offline(array)? {
-            let (doctor, assemble) = (command("doctor", [&named]), command("assemble", [&named]));
-            let text = format!("{array} is OFFLINE: {reason}; see `{doctor}`, then `{assemble}`");
-            return Err(Failure { exit: Exit::Failed, ..Failure::cannot_tell(text) });
+        if let Some(own) = self.offline(array)? {
+            return Err(Failure::new(Exit::Failed, offline_text(&own)));
         }
         if known?.is_none() {
             return Err(unknown_array(array));
         }
         Err(Failure::cannot_tell(format!("{array} is not served; start it with `{}`", command("serve", [named]))))
     }
+}
+
+/// Why an array is not served, and what helps.
+pub fn offline_text(array: &ArrayModel) -> String {
+    let named = word_of(&array.name, array.uuid.as_deref());
+    let (doctor, assemble) = (command("doctor", [named]), command("assemble", [named]));
+    let reason = array.offline.as_deref().unwrap_or("the reason is not known");
+    format!("{} is OFFLINE: {reason}; see `{doctor}`, then `{assemble}`", array.name)
 }

@@ -13,7 +13,7 @@ mod client;
 mod listen;
 mod protocol;
 
-pub use client::{Connection, Servers};
+pub use client::{offline_text, Connection, Servers};
 pub use listen::{listen, make_folder, Answerer, TLS_SUFFIX};
 pub use protocol::{Answer, Command, ServerModel};
 

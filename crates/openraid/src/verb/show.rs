@@ -13,7 +13,7 @@ use crate::alarms::book::Book;
 use crate::alarms::{conditions, Store};
 use crate::arguments::ShowArguments;
 use crate::checks::Checks;
-use crate::control::Connection;
+use crate::control::{offline_text, Connection};
 use crate::exit::{unknown_array, Exit, Failure, Outcome};
 use crate::members::{self, none_opened, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
@@ -58,7 +58,10 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
             if !raw.is_empty() {
                 return Ok(raw_drives(context, arguments, &raw));
             }
-            (unserved(&arguments.array, context)?, false)
+            match unserved(&arguments.array, context) {
+                Ok(array) => (array, false),
+                Err(why) => return offline(&arguments.array, context, why),
+            }
         }
     };
     let mut human = if arguments.mdstat { mdstat(&[&array]) } else { text(&array) };
@@ -69,6 +72,15 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
         ));
     }
     Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
+}
+
+/// Prints an array that a server should serve, and whose members form no array now.
+///
+/// # Errors
+/// No server should serve it.
+fn offline(name: &str, context: &Context, why: Failure) -> Outcome {
+    let Some(array) = context.servers.offline(name)? else { return Err(why) };
+    Ok(context.output.answer(array.exit(), &Body { served: false, array: &array }, &offline_text(&array)))
 }
 
 /// An array from its server, or from its members.
