@@ -3,8 +3,9 @@
 use openraid_core::admin::{AdminCommand, FoundJournal, Health, JournalState, Session};
 use openraid_core::array::assemble::Candidate;
 use openraid_core::events::DriveError;
+use openraid_core::journal::find::FindError;
 use openraid_core::ppl::plan::PplArea;
-use openraid_format::{FeatureMap, JournalRecord};
+use openraid_format::{FeatureMap, JournalError, JournalRecord};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::power::Lost;
@@ -16,7 +17,7 @@ use crate::oracle::members::superblock_on;
 use crate::oracle::versions::VersionId;
 use crate::random::Random;
 use crate::rig::Loss;
-use crate::world::journal::Resynced;
+use crate::world::journal::{JournalFault, Resynced};
 use crate::world::World;
 
 /// Size of a device: the least size of a journal.
@@ -205,12 +206,22 @@ impl Run<'_> {
     /// Open the journal in a new controller, if the journal is present. Returns false if the power must be cut after
     /// `events` events, and these have happened.
     pub(super) fn open_journal(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
-        let there: Vec<DriveId> =
+        let mut there: Vec<DriveId> =
             self.journal.devices.iter().copied().filter(|drive| !self.world.drive(*drive).faults.gone).collect();
         if !there.iter().any(|drive| self.journal.fresh.contains(drive)) {
             return Ok(true);
         }
-        let found = match self.world.find_journal_until(&there, self.resync_cut()) {
+        let mut looked = self.world.find_journal_until(&there, self.resync_cut());
+        // One device said so as it failed, and the other one was used without it. The user names the one in use last.
+        let is_split = matches!(looked, Err(JournalFault::Found(FindError::Mirrors(JournalError::BothAlone))));
+        if is_split && self.bounded() && self.journal.fresh.len() == 1 {
+            self.log(|| {
+                "  both devices say that they carry the journal alone: the one in use last is named".to_owned()
+            });
+            there.clone_from(&self.journal.fresh);
+            looked = self.world.find_journal_until(&there, None);
+        }
+        let found = match looked {
             Ok(Resynced::All(found)) => found,
             Ok(Resynced::Part { done, steps, stale }) => {
                 let part = format!("{done} of {steps} steps");

@@ -1,7 +1,7 @@
 //! Orders of the administrator: tasks are held and go on, checks are stopped, the set is renamed, its consistency policy
 //! changed between two starts.
 
-use openraid_core::admin::{AdminCommand, Health};
+use openraid_core::admin::{AdminCommand, Health, MemberState};
 use openraid_format::{
     superblock_lba, BitmapHeader, FeatureMap, PplHeader, PplPlace, SetName, Superblock, BITMAP_HEADER_BYTES,
     PPL_HEADER_BYTES,
@@ -103,10 +103,14 @@ impl Run<'_> {
         if !self.whole(number) || self.sets[number].dirty {
             return Ok(());
         }
+        // All drives of the set are changed, as by mdadm: a spare takes over with what its superblock says.
+        let status = self.world.status(self.sets[number].array);
+        let members = status.into_iter().flat_map(|status| status.members);
+        let spares = members.filter(|member| member.state == MemberState::Spare).filter_map(|member| member.drive);
+        let drives: Vec<DriveId> = self.sets[number].places().map(|place| place.drive).chain(spares).collect();
         if !self.stop() {
             return self.end(End::Stop, None);
         }
-        let drives: Vec<DriveId> = self.sets[number].places().map(|place| place.drive).collect();
         let superblocks = drives.iter().filter_map(|drive| Some((*drive, superblock_on(&self.world, *drive)?)));
         let superblocks: Vec<(DriveId, Superblock)> = superblocks.collect();
         let policy = self.next_policy(number, &superblocks);
