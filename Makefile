@@ -36,7 +36,7 @@ help: ## say what the targets are
 
 run: ## build and start the demo: eight file-backed drives, an array, an NBD export, a client; MODEL=wd740gd paces the drives
 	@tools/need $(BUILD) $(NBD)
-	cargo run --release -p openraid -- demo $(if $(MODEL),--model $(MODEL))
+	cargo run --release -p $(if $(MODEL),openraid-lab -- demo --model $(MODEL),openraid -- demo)
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
 	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
@@ -59,7 +59,7 @@ fresh: ## `run` and `test` in a bare Debian 12 that debootstrap builds for it (r
 	@tools/need $(FRESH)
 	@tools/fresh
 
-package: ## target/package/openraid_*.deb for Debian 12; `tools/package static` makes a tar file that needs no library
+package: ## target/package/openraid_*.deb and openraid-lab_*.deb for Debian 12; `tools/package static` makes a tar file that needs no library
 	@tools/need $(BUILD) strip:binutils dpkg-deb:dpkg /usr/bin/python3:python3
 	@tools/package
 
@@ -68,7 +68,7 @@ FROM ?= $(shell date +%Y%m%d)00001
 torture: ## hunts every planted bug, then an hour of power cuts and worse, on simulated drives: nothing promised may be lost
 	@tools/need $(BUILD)
 	cargo run --profile hunt -p openraid-sim --features planted --target-dir target/planted --example hunt
-	cargo run --release -p openraid -- torture --minutes 60 --seeds $(FROM)..99999999999999
+	cargo run --release -p openraid-lab -- torture --minutes 60 --seeds $(FROM)..99999999999999
 
 bench: ## ratios measured in one run, CPU time per I/O first
 	@tools/need $(BUILD) $(NBD)
@@ -85,4 +85,4 @@ docs: ## the pages of docs/ as a book in target/book, every link followed (mdboo
 
 gallery: ## five reviews run again on simulated machines: pages in target/gallery (minutes; a repeated call continues)
 	@tools/need $(BUILD)
-	cargo run --release -p openraid-lab --bin openraid-gallery -- target/gallery
+	cargo run --release -p openraid-methods --bin openraid-gallery -- target/gallery

@@ -59,12 +59,14 @@ class Service:
 
     def __init__(self, program):
         self.program = program
+        # It has models of drives, and all verbs of the other one.
+        self.laboratory = f"{program}-lab"
         self.place = tempfile.TemporaryDirectory(prefix="openraid-console-")
         self.folder = pathlib.Path(self.place.name)
         self.out = None
 
-    def run(self, *words):
-        done = subprocess.run([self.program, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True)
+    def run(self, *words, program=None):
+        done = subprocess.run([program or self.program, *words], cwd=self.folder, env=self.environment, capture_output=True, text=True)
         assert done.returncode in (0, 1), (words, done.stdout, done.stderr)
         return done.stdout
 
@@ -79,7 +81,7 @@ class Service:
             with open(self.folder / name, "wb") as file:
                 file.truncate(mib << 20)
         # Of modelled drives the class is known.
-        self.run("create", "pair", "--level", "1", "--assume-clean", *[f"model:evo870_1tb,file={self.folder}/e{n}" for n in range(2)])
+        self.run("create", "pair", "--level", "1", "--assume-clean", *[f"model:evo870_1tb,file={self.folder}/e{n}" for n in range(2)], program=self.laboratory)
         self.run("journal", "create", "battery")
         led = self.folder / "led"
         led.write_text(f"#!/bin/sh\necho \"$1 $2\" >>{self.folder}/lights\n")
@@ -87,7 +89,7 @@ class Service:
         config = self.folder / "openraid.toml"
         config.write_text(f'[care]\nled = "{led}"\n[sinks.script]\nkind = "exec"\nprogram = "/bin/true"\n')
         self.server = subprocess.Popen(
-            [self.program, "serve", "data", "pair", "--json", "--config", str(config), "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
+            [self.laboratory, "serve", "data", "pair", "--json", "--config", str(config), "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
             cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
         self.ready = json.loads(self.server.stdout.readline())
         return self
@@ -288,7 +290,7 @@ def create(page, hand, service):
     row = page.get_by_role("row").filter(has=page.get_by_role("button", name="Choose level 5", exact=True))
     expect(row).to_contain_text("requests/s", timeout=SLOW)
     expect(row).to_contain_text("any member")
-    expect(page.locator("#stands-for")).to_contain_text("openraid plan --effort quick --drives 4")
+    expect(page.locator("#stands-for")).to_contain_text("openraid-lab plan --effort quick --drives 4")
     # Until every level is computed, the table is built again each second.
     expect(page.get_by_text("is computed")).to_have_count(0, timeout=SLOW)
     if service.out:

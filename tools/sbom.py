@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The libraries in the program, as a bill of materials in CycloneDX 1.5 (JSON).
 
-    tools/sbom.py [TARGET]
+    tools/sbom.py PACKAGE [TARGET]
 
-Everything that `cargo metadata` resolves for the package openraid and is linked into it: names, versions, licences, the checksums of
+Everything that `cargo metadata` resolves for a package of this repository and is linked into it: names, versions, licences, the checksums of
 Cargo.lock, and which library uses which. Equal for each build of a commit: its time is SOURCE_DATE_EPOCH, and it has no serial number.
 """
 
@@ -41,11 +41,12 @@ def linked(metadata, root):
 
 
 def main():
-    target = sys.argv[1] if len(sys.argv) > 1 else re.search(r"host: (\S+)", subprocess.check_output(["rustc", "-vV"], text=True))[1]
+    name = sys.argv[1]
+    target = sys.argv[2] if len(sys.argv) > 2 else re.search(r"host: (\S+)", subprocess.check_output(["rustc", "-vV"], text=True))[1]
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
     metadata = json.loads(subprocess.check_output(command))
     packages = {package["id"]: package for package in metadata["packages"]}
-    root = next(package["id"] for package in metadata["packages"] if package["name"] == "openraid")
+    root = next(package["id"] for package in metadata["packages"] if package["name"] == name)
     checksums = lock_checksums("Cargo.lock")
 
     def reference(identity):

@@ -1,6 +1,6 @@
 """Sweeps over simulated arrays.
 
-``sweep`` runs ``openraid simulate`` or ``openraid plan`` for each configuration of a grid: by threads of this machine, or as
+``sweep`` runs ``openraid-lab simulate`` or ``openraid-lab plan`` for each configuration of a grid: by threads of this machine, or as
 tasks of a Ray cluster. Nothing here simulates anything; the program does.
 """
 

@@ -84,7 +84,7 @@ def sweep(
     *,
     verb: str = "simulate",
     out: Union[str, Path, None] = None,
-    binary: str = "openraid",
+    binary: str = "openraid-lab",
     engine: str = "auto",
     address: Optional[str] = None,
     workers: Optional[int] = None,
@@ -93,7 +93,7 @@ def sweep(
     """Run every configuration.
 
     ``configurations`` is a grid (each axis with its values; every combination is run) or a list of cells. A cell has the
-    options of ``openraid simulate`` or ``openraid plan`` without dashes; ``array`` is simulate's argument.
+    options of ``openraid-lab simulate`` or ``openraid-lab plan`` without dashes; ``array`` is simulate's argument.
 
     ``engine`` is ``local`` (threads, nothing but the standard library), ``ray``, or ``auto``: Ray if it is installed.
     ``address`` is that of a Ray cluster; without it Ray starts on this machine. The same build of the program must be at

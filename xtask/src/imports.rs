@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 /// The page with the table, and the heading above it.
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADING: &str = "## Which crate may import which";
+/// The one of our packages whose name has no such beginning.
+const PROGRAM: &str = "openraid";
 /// What names of our packages begin with.
 const OURS: &str = "openraid-";
 
@@ -74,7 +76,7 @@ fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         let end = line.find(|c: char| c != '-' && c != '_' && !c.is_alphanumeric()).unwrap_or(line.len());
         let name = &line[..end];
         if is_list && !name.is_empty() {
-            match name.strip_prefix(OURS) {
+            match name.strip_prefix(OURS).or(Some(name).filter(|name| *name == PROGRAM)) {
                 Some(own) => ours.insert(own.to_owned()),
                 None => others.insert(name.to_owned()),
             };

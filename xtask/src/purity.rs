@@ -38,7 +38,7 @@ const TABLE: &[Imports] = &[
         external: &[],
     },
     Imports {
-        package: "openraid-lab",
+        package: "openraid-methods",
         own: &[
             "openraid-units",
             "openraid-core",
@@ -52,17 +52,8 @@ const TABLE: &[Imports] = &[
     },
     Imports {
         package: "openraid-runtime",
-        // No simulator: members with modelled answer times need the models of drives only.
-        own: &[
-            "openraid-units",
-            "openraid-format",
-            "openraid-core",
-            "openraid-parity",
-            "openraid-nbd",
-            "openraid-sys",
-            "openraid-models",
-            "openraid-drives",
-        ],
+        // No models of drives: a program that has some gives them to members by a trait.
+        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-nbd", "openraid-sys"],
         external: &[],
     },
     Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
@@ -93,11 +84,12 @@ const TABLE: &[Imports] = &[
     // The check language brings the starlark crate and all that hangs on it: nothing else may depend on that.
     Imports {
         package: "openraid-claims",
-        own: &["openraid-models", "openraid-lab"],
+        own: &["openraid-models", "openraid-methods"],
         external: &["serde_json", "starlark"],
     },
     Imports {
         package: "openraid",
+        // Nothing of the laboratory: this program runs as root on raw drives.
         own: &[
             "openraid-units",
             "openraid-format",
@@ -105,10 +97,6 @@ const TABLE: &[Imports] = &[
             "openraid-parity",
             "openraid-nbd",
             "openraid-sys",
-            "openraid-sim",
-            "openraid-models",
-            "openraid-lab",
-            "openraid-claims",
             "openraid-config",
             "openraid-status",
             "openraid-management",
@@ -126,6 +114,25 @@ const TABLE: &[Imports] = &[
             "ureq",
             "utoipa",
         ],
+    },
+    // The laboratory's program has the whole of openraid, because rehearsals and reviews serve arrays.
+    Imports {
+        package: "openraid-lab",
+        own: &[
+            "openraid",
+            "openraid-claims",
+            "openraid-core",
+            "openraid-drives",
+            "openraid-format",
+            "openraid-management",
+            "openraid-methods",
+            "openraid-models",
+            "openraid-runtime",
+            "openraid-sim",
+            "openraid-sys",
+            "openraid-units",
+        ],
+        external: &["clap", "clap_complete", "serde", "serde_json", "utoipa"],
     },
     // For tests only: nothing may import it but as a dev-dependency.
     Imports { package: "openraid-oracle", own: &[], external: &[] },

@@ -6,7 +6,7 @@
 
 use openraid_claims::perturb::{perturb, Ended};
 use openraid_claims::{decide, read, RunOptions, Simulated, Store, REVIEWS};
-use openraid_lab::cell::Effort;
+use openraid_methods::cell::Effort;
 use openraid_models::Library;
 
 fn main() {

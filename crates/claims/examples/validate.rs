@@ -4,7 +4,7 @@
 use openraid_claims::fold::{self, Mechanism};
 use openraid_claims::summary::{tally_by, Basis};
 use openraid_claims::{read, run, Claim, RunOptions, Simulated, Store, Verdict, REVIEWS};
-use openraid_lab::cell::Effort;
+use openraid_methods::cell::Effort;
 use openraid_models::Library;
 use std::path::Path;
 

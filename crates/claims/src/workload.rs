@@ -5,7 +5,7 @@
 
 use crate::axes::{Axes, Axis, AxisValue};
 use crate::subject::clip;
-use openraid_lab::metrics::Scheme;
+use openraid_methods::metrics::Scheme;
 use serde_json::{Map, Value};
 
 /// The method of a claim's measurements.
@@ -61,7 +61,7 @@ const METHODS: &[(&str, Method)] = &[
     ("rst-random", Method::RstRandom),
 ];
 
-/// Other names of methods: their names in `openraid review`.
+/// Other names of methods: their names in `openraid-lab review`.
 const ALIASES: &[(&str, Method)] = &[
     ("multi-threaded", Method::MultiThreaded),
     ("random", Method::RandomRead),
@@ -329,7 +329,7 @@ mod tests {
         for (name, method) in METHODS {
             assert_eq!((Method::of(name), method.name()), (Some(*method), *name));
         }
-        // The names of methods in `openraid review`.
+        // The names of methods in `openraid-lab review`.
         for name in ["multi-threaded", "latency", "transfer-graph", "applications", "fc-subset"] {
             assert!(Method::of(name).is_some(), "{name}");
         }

@@ -7,7 +7,7 @@ use openraid_claims::decide::decide_all;
 use openraid_claims::fold::{self, Mechanism, FOLDS};
 use openraid_claims::summary::Basis;
 use openraid_claims::{read, Claim, Decision, RunOptions, Simulated, Store, Verdict, REVIEWS};
-use openraid_lab::cell::Effort;
+use openraid_methods::cell::Effort;
 use openraid_models::Library;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -7,8 +7,8 @@
 
 use openraid_claims::fold::{self, FOLDS};
 use openraid_claims::{evaluate, read, Claim, MetricValue, Simulated, Store, REVIEWS};
-use openraid_lab::cell::Effort;
-use openraid_lab::plan::{LoadClass, JUDGED};
+use openraid_methods::cell::Effort;
+use openraid_methods::plan::{LoadClass, JUDGED};
 use openraid_models::Library;
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 
 use openraid_claims::axes::BUSES;
 use openraid_claims::{evaluate, read, Axis, Claim, Metric, Simulated, Store, Verdict};
-use openraid_lab::cell::Effort;
+use openraid_methods::cell::Effort;
 use openraid_models::Library;
 
 const DOCS: &str = include_str!("../../../docs/claims.md");

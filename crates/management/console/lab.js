@@ -50,7 +50,7 @@ function reportList(lab, chosen, load) {
       h("td", { className: "act" }, operate({ className: "risk", id: `remove-${report.name}`, "aria-label": `Remove ${report.name}`, onclick: () => remove(report.name, load) }, "Remove"))];
   });
   return [h("h2", {}, "Reports"), rows.length ? [table("Reports", ["Choose", "Report", "Kind", "Written", "Made by", "Actions"], rows), h("p", {}, compare)] : h("p", {}, "No reports yet."),
-    h("p", { className: "hint" }, "They are in ", h("code", {}, lab.folder), "; a review that ", h("code", {}, "openraid review --out"), ` puts there is shown too. At most ${lab.reports_max} are kept.`)];
+    h("p", { className: "hint" }, "They are in ", h("code", {}, lab.folder), "; a review that ", h("code", {}, "openraid-lab review --out"), ` puts there is shown too. At most ${lab.reports_max} are kept.`)];
 }
 
 function remove(name, load) {

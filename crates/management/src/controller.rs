@@ -190,7 +190,10 @@ pub trait Controller: Send + Sync + 'static {
     /// The folder of reports cannot be read.
     fn lab(&self) -> Result<LabModel, Refusal>;
     /// Systems, drives and patterns of the simulator.
-    fn choices(&self) -> ChoicesModel;
+    ///
+    /// # Errors
+    /// The laboratory is not installed.
+    fn choices(&self) -> Result<ChoicesModel, Refusal>;
     /// Begin a job in a process of its own.
     ///
     /// # Errors

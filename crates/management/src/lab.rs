@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::controller::Creation;
 
-/// A review of a simulated machine, as `openraid review` makes it.
+/// A review of a simulated machine, as `openraid-lab review` makes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReviewInput {
@@ -29,7 +29,7 @@ pub struct ReviewInput {
     pub thorough: bool,
 }
 
-/// A plan, as `openraid plan --effort quick` makes it: several arrays under one load.
+/// A plan, as `openraid-lab plan --effort quick` makes it: several arrays under one load.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanInput {
@@ -60,7 +60,7 @@ pub struct PlanInput {
     pub cache_mib: Option<u32>,
 }
 
-/// A comparison of two reviews, as `openraid compare` makes it.
+/// A comparison of two reviews, as `openraid-lab compare` makes it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ComparisonInput {

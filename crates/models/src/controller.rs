@@ -6,11 +6,11 @@
 use crate::drive::small;
 use crate::error::ModelErrors;
 use crate::head::Head;
-use crate::level::ArrayLevel;
 use crate::quirk::{Quirk, QuirkValue};
 use crate::reader::{read_file, Edges, Section};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
+use openraid_units::ArrayLevel;
 use openraid_units::{Bytes, Nanos};
 
 /// Greatest number of ports.

@@ -14,7 +14,6 @@ mod drive;
 mod error;
 mod head;
 mod host;
-mod level;
 mod library;
 mod power;
 mod quirk;
@@ -34,8 +33,8 @@ pub use drive::{ConstantProfile, DriveKind, DriveProfile, ServiceLaw, SheetFigur
 pub use error::{ModelError, ModelErrors};
 pub use head::Head;
 pub use host::HostProfile;
-pub use level::ArrayLevel;
 pub use library::{Library, LookupError};
+pub use openraid_units::ArrayLevel;
 pub use power::PowerProfile;
 pub use quirk::{Quirk, QuirkKind, QuirkValue, QUIRKS};
 pub use reader::{Edge, Edges};

@@ -3,16 +3,15 @@
 
 use std::path::PathBuf;
 
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
-use crate::arguments::Arguments;
+use crate::output::program;
 use crate::registry::{Entry, Registry};
 use crate::settings;
 
-const PROGRAM: &str = "openraid";
 /// The variable of the environment by which a shell asks.
 const VARIABLE: &str = "COMPLETE";
 /// Verbs whose argument `array` is an array that exists.
@@ -23,29 +22,30 @@ const WITH_ARRAY: [&str; 19] = [
 /// Verbs whose argument `member` is a member that an array has.
 const WITH_MEMBER: [&str; 4] = ["fail", "locate", "remove", "replace"];
 
-/// Answer a shell and end, if one asks.
-pub fn attend() {
-    CompleteEnv::with_factory(command).var(VARIABLE).bin(PROGRAM).completer(PROGRAM).complete();
+/// Answer a shell about this command and end, if one asks.
+pub fn attend(command: impl Fn() -> Command) {
+    CompleteEnv::with_factory(command).var(VARIABLE).bin(program()).completer(program()).complete();
 }
 
 /// The script by which a shell learns to ask. Scripts of our own know that bash divides words at `=` and `:`, and that zsh finds the script
 /// in a folder.
 pub fn script(shell: Shell) -> Vec<u8> {
+    let own = |text: &str| text.replace("openraid", program()).into_bytes();
     match shell {
-        Shell::Bash => return include_bytes!("completion/bash.sh").to_vec(),
-        Shell::Zsh => return include_bytes!("completion/zsh.sh").to_vec(),
+        Shell::Bash => return own(include_str!("completion/bash.sh")),
+        Shell::Zsh => return own(include_str!("completion/zsh.sh")),
         _ => {}
     }
     let mut script = Vec::new();
     if let Some(own) = Shells::builtins().completer(&shell.to_string()) {
         // A list of bytes takes all of it.
-        let _ = own.write_registration(VARIABLE, PROGRAM, PROGRAM, PROGRAM, &mut script);
+        let _ = own.write_registration(VARIABLE, program(), program(), program(), &mut script);
     }
     script
 }
 
-fn command() -> Command {
-    let mut command = Arguments::command();
+/// The command `openraid` with candidates for names of arrays, members and settings.
+pub fn with_candidates(mut command: Command) -> Command {
     for verb in WITH_ARRAY.iter().chain(&["stop", "serve"]) {
         command = command.mut_subcommand(verb, |own| with(with(own, "array", arrays), "arrays", arrays));
     }

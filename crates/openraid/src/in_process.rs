@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use openraid_core::limits::Limits;
-use openraid_lab::target::Choice;
 use openraid_runtime::service::{Listen, Service};
 use openraid_runtime::ServiceConfig;
 
@@ -50,12 +49,9 @@ impl InProcess {
         Ok(Self { service, server, socket, _folder: folder })
     }
 
-    /// An array of this server as a target.
-    ///
-    /// # Errors
-    /// The path of the temporary folder cannot be an address.
-    pub fn choice(&self, array: &str) -> Result<Choice, Failure> {
-        Choice::parse(&Listening::Unix(self.socket.clone()).uri(array)).map_err(Failure::failed)
+    /// The address of an array of this server for NBD clients.
+    pub fn uri(&self, array: &str) -> String {
+        Listening::Unix(self.socket.clone()).uri(array)
     }
 
     /// The socket for clients.

@@ -7,14 +7,13 @@ use openraid_runtime::member::OpenedMember;
 use openraid_runtime::service::{CreateRequest, NestedRequest, StartedArray};
 use openraid_runtime::ServiceHandle;
 use openraid_sys::clock;
-use openraid_units::{Bytes, DriveId, Sectors};
+use openraid_units::{ArrayLevel, Bytes, DriveId, Sectors};
 
 use crate::causes::Cause;
 use crate::exit::Failure;
 use crate::members::MISSING;
 use crate::sets;
 use crate::words;
-use openraid_models::ArrayLevel;
 
 /// mdadm's own default.
 const CHUNK_DEFAULT: Sectors = Sectors::kib(512);

@@ -123,6 +123,17 @@ pub fn utc(seconds_since_1970: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02} UTC", rest / 3600, rest % 3600 / 60, rest % 60)
 }
 
+/// A number as text, with three significant figures.
+pub fn figure(value: f64) -> String {
+    let decimals = match value.abs() {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.decimals$}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +197,13 @@ mod tests {
         ] {
             assert_eq!(utc(seconds), text);
         }
+    }
+
+    #[test]
+    fn figures_have_three_digits_that_count() {
+        assert_eq!(
+            (figure(1234.5), figure(12.34), figure(1.234), figure(0.1234)),
+            ("1234".into(), "12.3".into(), "1.23".into(), "0.123".into())
+        );
     }
 }

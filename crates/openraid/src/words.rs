@@ -9,7 +9,7 @@
 //! ```
 
 use openraid_format::{default_layout, layout_from_word, level_from_word, LayoutWord, MdLevel};
-use openraid_models::ArrayLevel;
+use openraid_units::ArrayLevel;
 
 /// The level of md that each set of this level has; nothing for drives without metadata.
 pub const fn md_level(level: ArrayLevel) -> Option<MdLevel> {

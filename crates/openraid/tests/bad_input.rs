@@ -363,8 +363,6 @@ fn wrong_usage_ends_with_its_code() {
         assert!(ran.code != 0 && ran.err.starts_with(&format!("openraid {verb}: ")), "{ran:?}");
     }
     server.stop();
-    lab.line("torture --minutes 0.5").refused(64, &["'0.5' is not a number of minutes"]);
-    lab.line("torture --replay abc").refused(64, &["'abc' is not a seed"]);
     lab.line("assemble").refused(64, &["no members"]);
     lab.line("assemble x --forget").refused(65, &["no array named"]);
     for line in ["--help", "help create", "create --help", "--version"] {

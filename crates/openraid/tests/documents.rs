@@ -4,6 +4,7 @@ mod support;
 
 use std::process::{Command, Stdio};
 
+use support::readline::completed;
 use support::{missing, Lab};
 
 /// `Name : value` lines of `mdadm --examine`.
@@ -71,7 +72,7 @@ fn man_pages_and_completions_cover_every_verb() {
     let pages: Vec<&str> = pages["pages"].as_array().expect("a list").iter().filter_map(|page| page.as_str()).collect();
     let help = lab.line("--help").expect(0).text();
     let verbs = verbs_of(&help);
-    assert!(verbs.len() > 20 && verbs.contains(&"create") && verbs.contains(&"simulate"), "{verbs:?} of {help}");
+    assert!(verbs.len() > 20 && verbs.contains(&"create") && verbs.contains(&"serve"), "{verbs:?} of {help}");
     for verb in &verbs {
         let page = format!("openraid-{verb}.1");
         assert!(pages.contains(&page.as_str()), "{page} is missing in {pages:?}");
@@ -95,35 +96,6 @@ fn man_pages_and_completions_cover_every_verb() {
     let mut child = lab.command(&["completions", "bash"]).stdout(Stdio::piped()).spawn().expect("it starts");
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
-}
-
-/// A line as readline divides it: at blanks, and before and after `=` and `:`.
-fn readline_words(line: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    for letter in line.chars() {
-        let last = words.last_mut().expect("one word");
-        match letter {
-            ' ' => words.push(String::new()),
-            '=' | ':' if last.is_empty() => last.push(letter),
-            '=' | ':' => words.push(letter.into()),
-            _ if last == "=" || last == ":" => words.push(letter.into()),
-            _ => last.push(letter),
-        }
-    }
-    words
-}
-
-/// The words that bash offers for the last word of a line, by the script that the program prints.
-fn completed(lab: &Lab, line: &[&str]) -> Vec<String> {
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_openraid"));
-    let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
-    let script = "source <(openraid completions bash); COMP_LINE=$1; shift; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1))
-                  COMP_POINT=${#COMP_LINE}; COMP_TYPE=9; _openraid; printf '%s\\n' \"${COMPREPLY[@]}\"";
-    let whole = line.join(" ");
-    let words = readline_words(&whole);
-    let mut command = lab.command_of(std::path::Path::new("bash"), &["-c", script, "bash"]);
-    let out = command.arg(&whole).args(words).env("PATH", path).output().expect("bash starts");
-    String::from_utf8(out.stdout).expect("text").lines().map(str::to_owned).collect()
 }
 
 #[test]

@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use support::{ask, Lab, Server, FLUSH, READ, WRITE};
+use support::web::Web;
+use support::{ask, write_some, Lab, Server, FLUSH, READ, WRITE};
 
 /// Sectors of 4 KiB.
 const BLOCK: u64 = 8;
@@ -249,23 +250,29 @@ fn explain_names_the_limit_of_an_array_with_its_figures() {
 }
 
 #[test]
-fn a_simulated_array_tells_the_same_stories_in_its_own_time() {
-    let lab = Lab::new("explain-simulated");
-    let load = "--drive service-fixed --way write --block 4K --cache wt --effort quick --seed 3";
-    let line = format!("simulate raid5x4 {load} --explain 2 --json");
-    let answer = lab.line(&line).expect(0).json();
-    assert_eq!(answer, lab.line(&line).expect(0).json(), "the same seed, the same stories");
-    let stories = answer["stories"].as_array().expect("stories");
-    assert_eq!(stories.len(), 2);
-    let words = seen(&stories[1], 0);
-    let of = |word: &str| words.iter().filter(|line| line.starts_with(word)).count();
-    // One of three columns: two reads, then data and parity, each of a millisecond.
-    assert_eq!((of("arrived"), of("plan"), of("member-read"), of("parity"), of("member-write")), (1, 1, 2, 1, 2));
-    for step in stories[1]["steps"].as_array().expect("steps") {
-        if step["slot"].is_u64() {
-            assert_eq!(step["queued_ns"].as_u64(), Some(0), "{step}");
-            assert!((1_000_000..1_100_000).contains(&step["took_ns"].as_u64().expect("it ended")), "{step}");
-        }
+fn an_array_explains_itself_as_on_the_command_line_and_tells_the_story_of_a_slow_request() {
+    let lab = Lab::new("explain-http");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    let server = lab.serve(&["data", "--http", "127.0.0.1:0"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
+    let stories = || web.get("/api/v1/arrays/data/stories?slowest=3").expect(200).json();
+    assert_eq!(stories()["stories"], Value::Array(Vec::new()));
+    write_some(&lab, &server);
+    let found = stories();
+    let first = &found["stories"][0];
+    let same = lab.line("explain data --slowest 3 --json").expect(0).json();
+    assert_eq!(found["stories"], same["stories"]);
+    assert!(first["steps"].as_array().is_some_and(|steps| steps.len() > 2), "{found:#}");
+    let one = web.get(&format!("/api/v1/arrays/data/stories?request={}", first["request"])).expect(200).json();
+    assert_eq!(one["stories"][0]["steps"], first["steps"]);
+    web.get("/api/v1/arrays/data/stories?slowest=0").refused(400, &["use 1 to 20"]);
+    web.get("/api/v1/arrays/data/stories?request=1&slowest=1").refused(400, &["not both"]);
+    let explained = web.get("/api/v1/arrays/data/explain").expect(200).json();
+    let printed = lab.line("explain data --json").expect(0).json();
+    for key in ["array", "host", "reasons", "write_amplification", "member_writes_per_host_request"] {
+        assert_eq!(explained[key], printed[key], "{key}");
     }
-    assert!(lab.line(&line.replace(" --json", "")).expect(0).text().contains("the client has its answer: ok"));
+    assert!(explained["limit"]["text"].is_string());
+    server.stop();
 }

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use support::console::{blocks, guest_program, installed, page, Block, Step};
+use support::console::{blocks, guest_program, installed, neighbour, page, Block, Step};
 use support::{missing, skipped, Lab};
 
 /// The folder in which the README's session was recorded.
@@ -110,12 +110,13 @@ fn script(steps: &[&Step], records: &Path) -> String {
     script
 }
 
-/// A folder of programs: `openraid`, and a `cargo` that starts the guest's program without building it.
+/// A folder of programs: `openraid`, `openraid-lab`, and a `cargo` that starts the guest's program without building it.
 fn programs(lab: &Lab) -> PathBuf {
     let folder = lab.path("programs");
     fs::create_dir(&folder).expect("a folder");
-    let openraid = Path::new(env!("CARGO_BIN_EXE_openraid"));
-    std::os::unix::fs::symlink(openraid, folder.join("openraid")).expect("a link");
+    for name in ["openraid", "openraid-lab"] {
+        std::os::unix::fs::symlink(neighbour(name), folder.join(name)).expect("a link");
+    }
     let guest = guest_program();
     let cargo = format!(
         "#!/bin/sh\n[ \"$1 $2 $3 $4 $5 $6\" = 'run -p openraid-oracle --bin openraid-guest --' ] || exit 64\nshift 6\nexec {} \
@@ -164,6 +165,8 @@ fn steps(blocks: &[Block]) -> Vec<&Step> {
             "" => steps.extend(&block.steps),
             "guest" if guest => steps.extend(&block.steps),
             "guest" => missing("user-mode-linux is not installed, or openraid-guest is not built"),
+            "lab" if neighbour("openraid-lab").exists() => steps.extend(&block.steps),
+            "lab" => missing("openraid-lab is not built"),
             "fuse" if !fuse => missing("nbdfuse, fuse2fs or fusermount3 is not installed"),
             "fuse" if File::options().write(true).open("/dev/fuse").is_err() => skipped("/dev/fuse cannot be opened"),
             "fuse" => steps.extend(&block.steps),

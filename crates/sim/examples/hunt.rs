@@ -1,7 +1,7 @@
 //! Hunts planted bugs, and prints the effort for each: `hunt [--cpu SECONDS] [--first SEED] [--threads COUNT]
 //! [--slice] [--unchanged] [--aimed | --random | --swarm] [--story SEED [--short]] [NAME...]`.
 //!
-//! Bugs in the engine are hunted by the runs of `openraid torture`: aimed, random and swarm runs in turn, or by one of
+//! Bugs in the engine are hunted by the runs of `openraid-lab torture`: aimed, random and swarm runs in turn, or by one of
 //! the three kinds. Bugs of the driver loop are hunted by the runs in which tests find them. If a bug is not found
 //! within the given seconds of processor time, it is named, and the exit code is 1. `--slice` hunts the bugs with a
 //! known run that finds them, from that run on. `--unchanged` hunts no bug: it makes runs of the engine without a bug,

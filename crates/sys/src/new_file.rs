@@ -1,8 +1,9 @@
-//! Files without a name: in memory, and on a disk to check whether a file can be created there.
+//! New files: without a name in memory, without a name on a disk to check whether a file can be created there, and in the
+//! place of an old one.
 
 use std::ffi::{CStr, CString};
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -30,6 +31,18 @@ pub fn memory_file(bytes: u64) -> io::Result<File> {
     let file = unsafe { File::from_raw_fd(fd) };
     file.set_len(bytes)?;
     Ok(file)
+}
+
+/// Write a file so that it is never incomplete: it has its old content or the new one, also after a power cut.
+///
+/// # Errors
+/// The kernel's error; the old content stays.
+pub fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let fresh = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let mut file = File::create(&fresh)?;
+    file.write_all(bytes).and_then(|()| file.sync_all())?;
+    fs::rename(&fresh, path)
 }
 
 /// Can a sparse file of this size be created in this folder? If the file system does not support unnamed files, only
@@ -84,9 +97,9 @@ mod tests {
     fn a_file_can_be_made_where_a_folder_is_and_nothing_is_left_of_it() {
         let folder = std::env::temp_dir().join(format!("openraid-new-file-{}", std::process::id()));
         assert_eq!(check_new_file(&folder, 1).unwrap_err().kind(), io::ErrorKind::NotFound);
-        std::fs::create_dir(&folder).expect("a folder among the temporary files");
+        fs::create_dir(&folder).expect("a folder among the temporary files");
         check_new_file(&folder, 1 << 20).expect("room for a sparse file");
-        std::fs::remove_dir(&folder).expect("it is empty");
+        fs::remove_dir(&folder).expect("it is empty");
     }
 
     #[test]

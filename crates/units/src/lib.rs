@@ -1,4 +1,4 @@
-//! Newtypes for time, addresses and sizes, and nothing else.
+//! Newtypes for time, addresses and sizes, and the levels as users name them.
 //!
 //! Every number that is an address, a size, a time or an index has its own type here, so that a member
 //! address cannot be used where an array address is meant. There are no conversions between address
@@ -12,10 +12,12 @@
 
 mod address;
 mod index;
+mod level;
 mod size;
 mod time;
 
 pub use address::{ArrayOffset, DriveLba, MemberLba, PoolOffset, SetLba};
 pub use index::{ArrayId, DriveId, SetId, Slot, StripeIndex, Tag, TagKind, Token};
+pub use level::ArrayLevel;
 pub use size::{BlockSize, BlockSizeError, Bytes, ReadableBytes, ReadableSectors, Sectors, SECTOR_BYTES, SECTOR_SHIFT};
 pub use time::{Instant, Nanos};

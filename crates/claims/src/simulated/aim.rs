@@ -10,7 +10,7 @@ use crate::language::names::{RND, SEQ};
 use crate::metric::{Metric, MetricCall, NotApplicable, Target};
 use crate::subject::Subject;
 use crate::workload::{Direction, Method};
-use openraid_lab::cell::{self, Pattern};
+use openraid_methods::cell::{self, Pattern};
 
 /// A method and its axes.
 #[derive(Clone, PartialEq, Debug)]
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
     use crate::subject::Level;
     use crate::workload::{Workload, METHOD_NAMES};
-    use openraid_lab::cell::CellSpec;
+    use openraid_methods::cell::CellSpec;
     use serde_json::json;
 
     fn call(metric: Metric, workload: serde_json::Value, axes: Axes) -> MetricCall {

@@ -3,7 +3,7 @@
 //! If a cell has no result, the store must never keep one: it keeps the reason.
 
 use crate::metric::NotApplicable;
-use openraid_lab::cell::CellResult;
+use openraid_methods::cell::CellResult;
 use serde_json::{json, Value};
 
 /// A member, or a worker.
@@ -57,7 +57,7 @@ impl Reading {
     /// The figures of a result.
     pub fn of(result: &CellResult, percentile: f64) -> Self {
         let seconds = result.elapsed_ns.max(1) as f64 / 1e9;
-        let member = |member: &openraid_lab::cell::MemberShare| Part {
+        let member = |member: &openraid_methods::cell::MemberShare| Part {
             busy: member.busy,
             iops: (member.reads + member.writes) as f64 / seconds,
             mbps: member.sectors as f64 * SECTOR / 1e6 / seconds,

@@ -31,7 +31,7 @@ pub fn all(request: &Request) -> Result<Reply, Problem> {
 
 /// Systems, drives and patterns of the simulator.
 pub fn choices(request: &Request) -> Result<Reply, Problem> {
-    Ok(Reply::json(200, &request.state.controller.choices()))
+    Ok(Reply::json(200, &request.state.controller.choices()?))
 }
 
 /// Begin a review.

@@ -5,8 +5,7 @@ use crate::words;
 use crate::{arguments::member_help, quantity};
 use clap::{Args, ValueEnum};
 use openraid_format::MinorVersion;
-use openraid_models::ArrayLevel;
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{ArrayLevel, Bytes, Sectors};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -3,6 +3,8 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
+use crate::output::program;
+
 /// Verbs of other tools, or of none.
 const VERBS: &[(&[&str], &str)] = &[
     (&["status", "stat", "detail", "info", "query", "health"], "`openraid show ARRAY`, or `openraid list`"),
@@ -49,8 +51,17 @@ const OPTIONS: &[(&[&str], &str)] = &[
     (&["-R", "--run"], "not needed: --yes --overwrite confirm that data may be lost"),
 ];
 
-/// A better tip than the parser's own; `None` if that is good.
-pub fn instead(error: &clap::Error) -> Option<String> {
+/// The word in the place of a verb, if the parser knows no such verb of the program itself.
+pub fn typed_verb(error: &clap::Error) -> Option<String> {
+    let is_own = error.kind() == ErrorKind::InvalidSubcommand && whose(error, program()) == program();
+    match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) if is_own => Some(typed.clone()),
+        _ => None,
+    }
+}
+
+/// A better tip than the parser's own, for the program of this name; `None` if that is good.
+pub fn instead(error: &clap::Error, program: &str) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
@@ -58,8 +69,8 @@ pub fn instead(error: &clap::Error) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = text(ContextKind::InvalidSubcommand)?;
-            let of = whose(error);
-            let hint = find(VERBS, typed).filter(|_| of == "openraid");
+            let of = whose(error, program);
+            let hint = find(VERBS, typed).filter(|_| of == program);
             let hint = hint.map_or_else(String::new, |hint| format!("{hint}\n"));
             Some(format!("{of} has no verb '{typed}'\n{hint}`{of} --help` lists the verbs"))
         }
@@ -91,13 +102,13 @@ pub fn instead(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// The command that lacks a verb, from the parser's line of usage: `openraid`, or a verb with verbs of its own.
-fn whose(error: &clap::Error) -> String {
+/// The command that lacks a verb, from the parser's line of usage: the program, or a verb with verbs of its own.
+fn whose(error: &clap::Error, program: &str) -> String {
     let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
-    let words = usage.split_whitespace().skip_while(|word| *word != "openraid");
+    let words = usage.split_whitespace().skip_while(|word| *word != program);
     let words: Vec<&str> = words.take_while(|word| !word.starts_with(['[', '<'])).collect();
     if words.is_empty() {
-        "openraid".into()
+        program.into()
     } else {
         words.join(" ")
     }
@@ -132,7 +143,7 @@ mod tests {
     fn unknown_words_lead_to_what_was_wanted_and_never_to_what_destroys() {
         let said = |words: &[&str]| {
             let error = Arguments::try_parse_from([&["openraid"], words].concat()).expect_err("no such line");
-            instead(&error)
+            instead(&error, "openraid")
         };
         let destroys = ["delete", "destroy", "wipe", "zero", "zero-superblock"];
         let table = VERBS.iter().flat_map(|(words, _)| words.iter().copied()).filter(|word| !destroys.contains(word));

@@ -103,7 +103,7 @@ impl ExplainArguments {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The file has times, sizes and positions of all requests to the array, and none of their data. Its format is fio's iolog, version 3, \
-with microseconds. `openraid simulate` and `openraid plan --from` read it, and fio plays it (--read_iolog).
+with microseconds. `openraid-lab simulate` and `openraid-lab plan --from` read it, and fio plays it (--read_iolog).
 
 Requests are recorded until Ctrl-C, for --seconds, or until the server ends; what was recorded so far is in the file at any time. \
 Trims and zero writes are counted and left out. A request that covers no whole sectors is recorded with the sectors that \
@@ -111,7 +111,7 @@ it touches. At very high rates requests may be missed; the answer says so.
 
 Examples:
   openraid record data --out monday.iolog --seconds 3600
-  openraid plan --drives 4,6 --from monday.iolog --effort quick")]
+  openraid-lab plan --drives 4,6 --from monday.iolog --effort quick")]
 pub struct RecordArguments {
     /// Name of the array
     pub array: String,

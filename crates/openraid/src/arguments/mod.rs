@@ -6,25 +6,18 @@ mod create;
 mod events;
 mod hints;
 mod journal;
-mod lab;
 mod manage;
 mod offline;
 mod serve;
-mod torture;
-mod validate;
 
 pub use alarms::{AlarmsArguments, AlarmsVerb};
 pub use config::{ConfigArguments, ConfigVerb};
 pub use create::{BitmapWord, CreateArguments};
 pub use events::EventsArguments;
-pub use hints::instead;
+pub use hints::{instead, typed_verb};
 pub use journal::{
     JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
     JournalShowArguments, JournalVerb,
-};
-pub use lab::{
-    CacheWord, CompareArguments, DriveCacheWord, DriveReadAheadWord, DriveStateWord, EffortWord, LoadArguments,
-    MachineArguments, MergeArguments, PlanArguments, RehearseArguments, ReviewArguments, SimulateArguments, WayWord,
 };
 pub use manage::{
     AddArguments, ArrayArgument, CheckArguments, ExplainArguments, FailArguments, LocateArguments, LoginArguments,
@@ -36,8 +29,6 @@ pub use offline::{
     ForgetArguments, ScanArguments, UpdateArguments,
 };
 pub use serve::{DemoArguments, ServeArguments};
-pub use torture::TortureArguments;
-pub use validate::ValidateArguments;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -178,22 +169,6 @@ pub enum Verb {
     Journal(JournalArguments),
     /// Demonstration: an array of eight drives, a client, a pulled drive, a rebuild
     Demo(DemoArguments),
-    /// Predict an array's performance under one load, in virtual time
-    Simulate(Box<SimulateArguments>),
-    /// Measure or simulate with the methods of storage reviews, and write a report
-    Review(Box<ReviewArguments>),
-    /// Join the parts of a review or plan that were run with --shard
-    Merge(MergeArguments),
-    /// Compare two reviews
-    Compare(CompareArguments),
-    /// Check a prediction: run the same loads on a simulated array and on a served one with paced members
-    Rehearse(Box<RehearseArguments>),
-    /// Compare RAID levels for given drives and a given load
-    Plan(Box<PlanArguments>),
-    /// Check claims about arrays against the simulation; print verdicts and values
-    Validate(ValidateArguments),
-    /// Cut the power thousands of times in a simulated machine, and check that no acknowledged write is lost
-    Torture(TortureArguments),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -293,14 +268,6 @@ impl Verb {
                 JournalVerb::Adopt(_) => "journal-adopt",
             },
             Self::Demo(_) => "demo",
-            Self::Simulate(_) => "simulate",
-            Self::Review(_) => "review",
-            Self::Merge(_) => "merge",
-            Self::Compare(_) => "compare",
-            Self::Plan(_) => "plan",
-            Self::Rehearse(_) => "rehearse",
-            Self::Validate(_) => "validate",
-            Self::Torture(_) => "torture",
             Self::Completions { .. } => "completions",
             Self::Man { .. } => "man",
         }
@@ -319,7 +286,8 @@ fn event_level() -> impl clap::builder::TypedValueParser<Value = crate::events::
 fn member_help(meaning: &str) -> String {
     format!(
         "{meaning}. A member is a file, a block device, the address of a remote export (nbd://HOST:PORT/EXPORT, \
-         nbd+unix:///EXPORT?socket=PATH), or model:PROFILE,file=PATH, a file with the timing of a drive of that profile"
+         nbd+unix:///EXPORT?socket=PATH), or with openraid-lab model:PROFILE,file=PATH, a file with the timing of a drive of \
+         that profile"
     )
 }
 

@@ -4,8 +4,7 @@ use crate::consistency::ConsistencyWord;
 use crate::quantity;
 use crate::words;
 use clap::Args;
-use openraid_models::ArrayLevel;
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{ArrayLevel, Bytes, Sectors};
 use std::path::PathBuf;
 
 /// What `serve` takes.
@@ -132,7 +131,7 @@ pub struct DemoArguments {
     /// Leave the array running, with its files, until Ctrl-C
     #[arg(long)]
     pub keep: bool,
-    /// Give the drives the timing of this profile, in real time: see `openraid simulate --list`
+    /// Give the drives the timing of this profile, in real time; with `openraid-lab demo` only: see `openraid-lab simulate --list`
     #[arg(long, value_name = "PROFILE")]
     pub model: Option<String>,
     /// Folder for the drives [default: a new temporary folder]

@@ -20,7 +20,7 @@ use openraid_management::{Management, Options, Role};
 use openraid_runtime::service::{Listen, Service, ServiceEvent};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{ArrayLevel, Bytes, Sectors};
 use serde::Serialize;
 
 use crate::arguments::DemoArguments;
@@ -36,7 +36,6 @@ use crate::registry::Registry;
 use crate::server::{web, Server, ServerOptions};
 use crate::verb::Context;
 use load::{Counters, Load};
-use openraid_models::ArrayLevel;
 
 /// Name of the array.
 const NAME: &str = "demo";

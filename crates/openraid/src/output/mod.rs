@@ -6,7 +6,7 @@
 pub mod array;
 pub mod cache;
 pub mod checks;
-pub mod live;
+pub(crate) mod live;
 pub mod loss;
 pub mod members;
 pub mod progress;
@@ -15,6 +15,7 @@ pub mod table;
 pub mod voice;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -50,6 +51,18 @@ const SECOND_FORMS: &[&str] = &[
     "stop",
 ];
 
+static PROGRAM: OnceLock<&str> = OnceLock::new();
+
+/// Let the messages of this process begin with another program's name than `openraid`. Only the first call has an effect.
+pub fn set_program(name: &'static str) {
+    let _ = PROGRAM.set(name);
+}
+
+/// The name of this program.
+pub fn program() -> &'static str {
+    PROGRAM.get().unwrap_or(&"openraid")
+}
+
 /// The form of the answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -72,7 +85,7 @@ struct Document<'a, T> {
 
 /// The error of a verb.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(crate) struct ErrorBody<'a> {
+pub struct ErrorBody<'a> {
     /// Name of the verb that failed.
     verb: &'a str,
     /// The cause and the remedy, as text.
@@ -149,7 +162,7 @@ impl Output {
     }
 
     fn complain(&self, failure: &Failure) -> Exit {
-        let _ = writeln!(io::stderr().lock(), "openraid {}: {}", self.typed, seen(&failure.text));
+        let _ = writeln!(io::stderr().lock(), "{} {}: {}", program(), self.typed, seen(&failure.text));
         failure.exit
     }
 }
@@ -183,7 +196,7 @@ fn print_bytes(line: &[u8]) {
 
 /// A warning on standard error.
 pub fn warn(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "openraid: {}", seen(text));
+    let _ = writeln!(io::stderr().lock(), "{}: {}", program(), seen(text));
 }
 
 /// Is standard output a terminal?

@@ -6,7 +6,6 @@ use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
 use openraid_core::steps::{For, OpName, Step, What, Who};
-use openraid_sim::words::count;
 use openraid_units::{Instant, Sectors};
 
 use super::model::{StepModel, StoryModel};
@@ -14,7 +13,7 @@ use super::words::{
     asked_text, asked_word, drive_name, job_text, job_word, kind_word, made_text, planned_text, status_word,
 };
 use super::{Names, Owner, Story};
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 use openraid_units::Bytes;
 
 /// What a story's lines are made with.
@@ -197,7 +196,7 @@ impl Teller<'_> {
             What::Sealed { sectors, records } => {
                 let text = format!(
                     "the entry is written to the journal: {}, {}",
-                    count(records.into(), "record", "records"),
+                    counted(records.into(), "record", "records"),
                     human(sectors.bytes())
                 );
                 self.line(step, "journal", text).sectors = Some(sectors.get());

@@ -5,11 +5,10 @@ use openraid_core::events::RequestKind;
 use openraid_core::reason::Reason;
 use openraid_core::slots::SlotSet;
 use openraid_core::steps::{Place, Work};
-use openraid_sim::words::count;
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
 
 use super::Names;
-use crate::quantity::human;
+use crate::quantity::{counted, human};
 
 /// A request's kind.
 pub fn kind_word(kind: RequestKind) -> &'static str {
@@ -121,15 +120,15 @@ pub fn job_word(kind: JobKind) -> &'static str {
 /// A computation in words.
 pub fn job_text(kind: JobKind, columns: u16, len: u32) -> String {
     let each = human(Bytes(u64::from(len)));
-    let all = count(columns.into(), "column", "columns");
+    let all = counted(columns.into(), "column", "columns");
     match kind {
         JobKind::Generate => format!("parity from {all} of {each}"),
         JobKind::Update => format!("parity changed by old and new bytes of {all} of {each}"),
         JobKind::Recover { lost } => {
-            format!("{} of {each} from the others", count(lost.into(), "lost column", "lost columns"))
+            format!("{} of {each} from the others", counted(lost.into(), "lost column", "lost columns"))
         }
         JobKind::Check | JobKind::Compare => format!("{all} of {each} compared"),
         JobKind::Checksum => format!("checksum of {each}"),
-        JobKind::Copy => format!("{} of {each} copied", count(columns.into(), "piece", "pieces")),
+        JobKind::Copy => format!("{} of {each} copied", counted(columns.into(), "piece", "pieces")),
     }
 }

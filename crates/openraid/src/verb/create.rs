@@ -10,7 +10,7 @@ use openraid_runtime::member::{MemberSpec, OpenedMember, Place, ProbedMember};
 use openraid_runtime::service::StartedArray;
 use openraid_runtime::ServiceHandle;
 use openraid_sys::Use;
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{ArrayLevel, Bytes, Sectors};
 use serde::Serialize;
 
 use super::Context;
@@ -30,7 +30,6 @@ use crate::trial::quiet_service;
 use crate::wiping;
 use crate::words::{self, layout_text};
 use openraid_core::slots::SlotSet;
-use openraid_models::ArrayLevel;
 use openraid_status::shell::{command, command_with};
 
 /// The new array, or the one that would be made.

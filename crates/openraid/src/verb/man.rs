@@ -2,27 +2,23 @@
 
 use std::path::Path;
 
-use clap::CommandFactory;
-
 use super::Context;
-use crate::arguments::Arguments;
 use crate::exit::{Exit, Failure, Outcome};
 
 /// The written manual pages.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub struct Body {
     /// Paths of the pages that were written.
     pages: Vec<String>,
 }
 
-/// Writes the pages.
+/// Writes the pages of this command.
 ///
 /// # Errors
 /// The folder cannot be written.
-pub fn run(folder: &Path, context: &Context) -> Outcome {
+pub fn run(mut command: clap::Command, folder: &Path, context: &Context) -> Outcome {
     let refuse = |error| Failure::failed(format!("{}: the man pages cannot be written: {error}", folder.display()));
     std::fs::create_dir_all(folder).map_err(refuse)?;
-    let mut command = Arguments::command();
     command.build();
     let mut pages = Vec::new();
     write(&command, folder, &mut pages).map_err(refuse)?;
@@ -38,7 +34,7 @@ fn write(command: &clap::Command, folder: &Path, pages: &mut Vec<String>) -> std
     let file = format!("{name}.1");
     std::fs::write(folder.join(&file), tidied(&String::from_utf8_lossy(&page)))?;
     pages.push(file);
-    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help" && !verb.is_hide_set()) {
         write(verb, folder, pages)?;
     }
     Ok(())

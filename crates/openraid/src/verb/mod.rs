@@ -4,7 +4,6 @@ pub mod add;
 pub mod alarms;
 pub mod assemble;
 pub mod check;
-pub mod compare;
 pub mod completions;
 pub mod config;
 pub mod copy_in;
@@ -17,43 +16,40 @@ pub mod events;
 pub mod examine;
 pub mod explain;
 pub mod fail;
-#[cfg(test)]
-mod forms;
+pub mod forms;
 pub mod journal;
 pub mod list;
 pub mod locate;
 pub mod login;
 pub mod man;
-pub mod merge;
 pub mod pause;
-pub mod plan;
 pub mod recheck;
 pub mod record;
-pub mod rehearse;
 pub mod reload;
 pub mod remove;
 mod rename;
 pub mod repair;
 pub mod replace;
 pub mod resume;
-pub mod review;
 pub mod scan;
 pub mod serve;
 pub mod set;
 pub mod show;
-pub mod simulate;
 pub mod spare;
 pub mod stop;
-pub mod torture;
 pub mod udev_rules;
 pub mod update;
-pub mod validate;
 
 use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
 
-use crate::arguments::{Common, Verb};
+use clap::CommandFactory;
+use openraid_units::Nanos;
+
+use crate::arguments::{Arguments, Common, Verb};
 use crate::control::{Answer, Command, Connection, Servers};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::members;
 use crate::model::ArrayModel;
 use crate::output::Output;
 use crate::registry::Registry;
@@ -69,6 +65,23 @@ pub struct Context {
     pub servers: Servers,
     /// Options that apply to every verb.
     pub common: Common,
+}
+
+impl Context {
+    /// The context of a verb, by the options that apply to every verb, its name and the verb as the user types it.
+    pub fn new(common: Common, verb: &'static str, typed: &'static str) -> Self {
+        if let Some(seconds) = common.open_seconds {
+            members::set_patience(Nanos::from_secs(seconds));
+        }
+        let registry = Registry::at(common.registry.as_deref());
+        let servers = Servers::new(common.control.as_deref(), registry.clone());
+        Self { output: Output { json: common.json, verb, typed }, registry, servers, common }
+    }
+
+    /// The end of the process after the verb.
+    pub fn end(&self, outcome: Outcome) -> ExitCode {
+        outcome.unwrap_or_else(|failure| self.output.fail(&failure)).into()
+    }
 }
 
 /// Runs a verb.
@@ -112,16 +125,8 @@ pub fn run(verb: &Verb, context: &Context) -> Outcome {
         Verb::Record(arguments) => record::run(arguments, context),
         Verb::Journal(arguments) => journal::run(arguments, context),
         Verb::Demo(arguments) => demo::run(arguments, context),
-        Verb::Simulate(arguments) => simulate::run(arguments, context),
-        Verb::Review(arguments) => review::run(arguments, context),
-        Verb::Merge(arguments) => merge::run(arguments, context),
-        Verb::Compare(arguments) => compare::run(arguments, context),
-        Verb::Plan(arguments) => plan::run(arguments, context),
-        Verb::Rehearse(arguments) => rehearse::run(arguments, context),
-        Verb::Validate(arguments) => validate::run(arguments, context),
-        Verb::Torture(arguments) => torture::run(arguments, context),
         Verb::Completions { shell } => completions::run(*shell),
-        Verb::Man { folder } => man::run(folder, context),
+        Verb::Man { folder } => man::run(Arguments::command(), folder, context),
     }
 }
 
@@ -219,5 +224,5 @@ pub fn member_name(text: &str) -> Result<String, Failure> {
     if text.starts_with("slot:") || text.starts_with("drive:") {
         return Ok(text.into());
     }
-    crate::members::written_spec(text).map(|spec| spec.text)
+    members::written_spec(text).map(|spec| spec.text)
 }

@@ -23,7 +23,7 @@ use openraid_runtime::service::journal::{JournalRequest, Seen};
 use openraid_runtime::service::{Listen, Nesting, Service};
 use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{ArrayLevel, Bytes, Sectors};
 
 use self::options::Chosen;
 use super::Context;
@@ -48,7 +48,6 @@ use crate::server::news::plain;
 use crate::server::start::{Taken, Taking};
 use crate::server::{Access, Listening, Server, ServerOptions};
 use attend::{Attendance, Line};
-use openraid_models::ArrayLevel;
 use openraid_status::EventName;
 use sizes::limits_of;
 use wanted::{is_service, offline, wanted, Offline, Wanted};

@@ -61,7 +61,12 @@ pub fn installed(program: &str) -> bool {
     path.split(':').any(|folder| Path::new(folder).join(program).exists())
 }
 
-/// The program that starts a Linux guest: cargo builds it next to the program under test, if it builds the workspace.
+/// The program that starts a Linux guest.
 pub fn guest_program() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_openraid")).with_file_name("openraid-guest")
+    neighbour("openraid-guest")
+}
+
+/// Another program of the repository: cargo builds it next to the program under test, if it builds the workspace.
+pub fn neighbour(name: &str) -> PathBuf {
+    Path::new(super::PROGRAM).with_file_name(name)
 }

@@ -7,6 +7,8 @@ pub mod console;
 pub mod guest;
 pub mod journalled;
 pub mod load;
+pub mod prose;
+pub mod readline;
 pub mod rules;
 pub mod web;
 
@@ -22,8 +24,11 @@ use std::time::{Duration, Instant};
 use client::Client;
 use serde_json::Value;
 
-/// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_openraid");
+/// The program under test: that of the package whose test this is. `openraid-lab` has all verbs of `openraid`.
+pub const PROGRAM: &str = match (option_env!("CARGO_BIN_EXE_openraid"), option_env!("CARGO_BIN_EXE_openraid-lab")) {
+    (Some(program), _) | (None, Some(program)) => program,
+    (None, None) => panic!("the package has one of the two programs"),
+};
 
 /// A command that takes longer hangs.
 const COMMAND_TIME_MAX: Duration = Duration::from_secs(600);

@@ -24,4 +24,5 @@ pub use openraid_sys::DeviceNames;
 pub use overlay::Overlay;
 pub use probe::{look, probe_md0, Look, ProbeError, ProbedMember};
 pub use ram::RamDisk;
+pub use sparse::SparseMemory;
 pub use spec::{MemberSpec, ModelSpec, Place, SpecError};

@@ -6,16 +6,13 @@
 //! ```
 //!
 //! So the engine, its exports and clients run on modelled drives. A paced member never answers before its drive would,
-//! and the delay after that time is measured. The model is that of the simulation, with the same seed, and each drive
-//! has its own phase by its number.
+//! and the delay after that time is measured. The models are not of this crate: a program that has some names them once
+//! ([`set_models`]). In a program without models such a member cannot be opened.
 
-use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
-use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
-use openraid_models::{DriveProfile, Library};
 use openraid_sys::{FramePool, Member, MemberSlot, PoolRange};
 use openraid_units::{BlockSize, Bytes, DriveId, DriveLba, Instant, Nanos, Sectors, Tag};
 
@@ -24,14 +21,46 @@ use super::sparse::SparseMemory;
 use super::ModelSpec;
 use crate::limits::PACED_MEMORY_MAX;
 
-/// The seed of all paced drives: the first seed of simulations.
-const SEED: u64 = 1;
+/// The model of one drive: when its commands end. It has no payload and no clock.
+pub trait DriveTiming: Send {
+    /// Submit a command. Its payload is ignored.
+    fn submit(&mut self, now: Instant, command: &DriveCommand);
+    /// The time at which `advance` next has work; `None` if no command will end before another is submitted.
+    fn next(&self) -> Option<Instant>;
+    /// Advance the time to `now`. Commands that end by then are added to `done` in order.
+    fn advance(&mut self, now: Instant, done: &mut Vec<Tag>);
+}
+
+/// The profile of a drive, from which models are built.
+pub trait TimingProfile: Send + Sync {
+    /// Its title.
+    fn title(&self) -> &str;
+    /// Does the drive spin?
+    fn rotational(&self) -> bool;
+    /// The drive's size.
+    fn sectors(&self) -> Sectors;
+    /// A drive of this profile. The write cache is on, off, or as in the profile; the drive's number gives it its phase.
+    fn build(&self, write_cache: Option<bool>, drive: DriveId) -> Box<dyn DriveTiming>;
+}
+
+/// Finds a profile by its name or by the path of its file; the error is in words.
+pub type FindProfile = fn(&str) -> Result<Arc<dyn TimingProfile>, String>;
+
+static MODELS: OnceLock<FindProfile> = OnceLock::new();
+
+/// Let members of this process have the timing of modelled drives. Only the first call has an effect.
+pub fn set_models(find: FindProfile) {
+    let _ = MODELS.set(find);
+}
+
+fn profile(name: &str) -> Result<Arc<dyn TimingProfile>, String> {
+    let find = MODELS.get().ok_or("this program has no models of drives; use `openraid-lab` in place of `openraid`")?;
+    find(name)
+}
 
 /// A paced member that is open.
 pub struct PacedMember {
-    kit: DriveKit,
-    title: String,
-    rotational: bool,
+    profile: Arc<dyn TimingProfile>,
     write_cache: Option<bool>,
     sectors: Sectors,
     /// The place of its bytes.
@@ -49,18 +78,8 @@ pub enum Store {
 
 impl std::fmt::Debug for PacedMember {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PacedMember({}, {} sectors, {:?})", self.title, self.sectors.get(), self.store)
+        write!(f, "PacedMember({}, {} sectors, {:?})", self.profile.title(), self.sectors.get(), self.store)
     }
-}
-
-/// The drive of a profile, by name or by the path of its file.
-fn profile(name: &str) -> Result<DriveProfile, String> {
-    static BUILTIN: OnceLock<Library> = OnceLock::new();
-    if !ModelSpec::is_path(name) {
-        return BUILTIN.get_or_init(Library::builtin).drive(name).cloned().map_err(|error| error.to_string());
-    }
-    let text = std::fs::read_to_string(Path::new(name)).map_err(|error| format!("{name}: {error}"))?;
-    DriveProfile::parse(name, &text).map_err(|errors| errors.to_string())
 }
 
 impl ModelSpec {
@@ -80,20 +99,18 @@ impl PacedMember {
     /// In words: no such profile, or a size that does not fit.
     pub fn new(spec: &ModelSpec, file: Option<Arc<Member>>) -> Result<Self, String> {
         let profile = profile(&spec.profile)?;
-        let kit = DriveKit::new(&profile);
-        let whole = Sectors(kit.build(&DriveOptions::default()).sectors());
+        let whole = profile.sectors();
         let content = file.as_ref().map_or(whole, |file| file.facts().size);
         let sectors = spec.size.unwrap_or(whole.min(content));
         if sectors > whole {
             let (size, have) = (sectors.bytes(), whole.bytes());
-            return Err(format!("size={size} is more than the {have} that a {} has; leave it out", profile.head.title));
+            return Err(format!("size={size} is more than the {have} that a {} has; leave it out", profile.title()));
         }
         if sectors > content {
             return Err(format!("the file holds {} only, less than size={}", content.bytes(), sectors.bytes()));
         }
         let store = file.map_or_else(|| Store::Memory(SparseMemory::new(Bytes(PACED_MEMORY_MAX))), Store::File);
-        let (title, rotational) = (profile.head.title.clone(), profile.rotational());
-        Ok(Self { kit, title, rotational, write_cache: spec.cache, sectors, store })
+        Ok(Self { profile, write_cache: spec.cache, sectors, store })
     }
 
     /// The engine's facts about the drive.
@@ -106,7 +123,7 @@ impl PacedMember {
         DriveInfo {
             capacity: self.sectors,
             block,
-            rotational: self.rotational,
+            rotational: self.profile.rotational(),
             discard: false,
             discard_zeroes: false,
             write_zeroes: false,
@@ -125,7 +142,7 @@ impl PacedMember {
     /// Notes for the administrator.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let mut notes = vec![format!("answers as a {} would", self.title)];
+        let mut notes = vec![format!("answers as a {} would", self.profile.title())];
         if matches!(self.store, Store::Memory(_)) && self.sectors.bytes().get() > PACED_MEMORY_MAX {
             let most = Bytes(PACED_MEMORY_MAX);
             notes.push(format!("in memory, which holds at most {most} of content; file=PATH holds more"));
@@ -189,7 +206,7 @@ struct Under {
 
 /// A paced member in service.
 pub struct Paced {
-    model: AnyDrive,
+    model: Box<dyn DriveTiming>,
     content: Content,
     under: Vec<Under>,
     ended: Vec<Tag>,
@@ -212,12 +229,9 @@ impl std::fmt::Debug for Paced {
 }
 
 impl Paced {
-    /// Put a member into service as this drive.
+    /// Put a member with this model into service.
     #[must_use]
-    pub fn new(kit: &PacedKit, content: Content, drive: DriveId) -> Self {
-        let options =
-            DriveOptions { write_cache: kit.write_cache, seed: SEED, index: drive.0.into(), ..DriveOptions::default() };
-        let model = kit.kit.build(&options);
+    pub fn new(model: Box<dyn DriveTiming>, content: Content) -> Self {
         Self { model, content, under: Vec::new(), ended: Vec::new(), lateness: Lateness::default() }
     }
 
@@ -289,17 +303,11 @@ impl Paced {
     }
 }
 
-/// The parts of a [`PacedMember`] without its store.
-pub struct PacedKit {
-    kit: DriveKit,
-    write_cache: Option<bool>,
-}
-
 impl PacedMember {
-    /// The model without the store.
+    /// The model of this drive.
     #[must_use]
-    pub fn kit(&self) -> PacedKit {
-        PacedKit { kit: self.kit.clone(), write_cache: self.write_cache }
+    pub fn model(&self, drive: DriveId) -> Box<dyn DriveTiming> {
+        self.profile.build(self.write_cache, drive)
     }
 }
 
@@ -323,121 +331,5 @@ fn execute(
             Ok(())
         }
         _ => panic!("bug: a command without its payload: {command:?}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use openraid_core::actions::IoClass;
-    use openraid_sys::PoolOptions;
-    use openraid_units::{PoolOffset, TagKind};
-
-    fn member(text: &str) -> Result<PacedMember, String> {
-        let spec: super::super::MemberSpec = text.parse().expect("a name");
-        let super::super::Place::Model(model) = spec.place else { panic!("{text}") };
-        PacedMember::new(&model, None)
-    }
-
-    fn command(index: u32, op: DriveOp, lba: u64, at: u64) -> DriveCommand {
-        DriveCommand {
-            tag: Tag::new(TagKind::Drive, index, 0),
-            drive: DriveId(3),
-            op,
-            lba: DriveLba(lba),
-            len: Sectors(8),
-            data: Data::Frames(PoolOffset(at)),
-            class: IoClass::Foreground,
-        }
-    }
-
-    /// Requests one after the other, some side by side, and when the model alone would have ended each.
-    #[test]
-    fn answers_come_when_the_model_alone_would_give_them_and_with_the_bytes_that_were_written() {
-        for profile in ["wd740gd", "s3700_400", "service-fixed"] {
-            let member = member(&format!("model:{profile},cache=off")).expect("a profile");
-            let kit = member.kit();
-            let mut pool = FramePool::new(PoolOptions::of(Bytes::mib(1))).expect("memory");
-            let memory = SparseMemory::new(Bytes::mib(64));
-            let mut paced = Paced::new(&kit, Content::Memory(memory), DriveId(3));
-            let options = DriveOptions { write_cache: Some(false), seed: SEED, index: 3, ..DriveOptions::default() };
-            let mut alone = kit.kit.build(&options);
-            let mut now = Instant(1_000_000_000_000);
-            for round in 0_u32..60 {
-                let (byte, lba) = (u8::try_from(round).expect("small"), u64::from(round * 7919 % 1000) * 128);
-                pool.slice_mut(PoolRange::new(PoolOffset(0), Bytes(4096))).fill(byte);
-                let (write, read) = (DriveOp::Write { fua: false }, DriveOp::Read);
-                let ops = [command(2 * round, write, lba, 0), command(2 * round + 1, read, lba, 4096)];
-                let mut done = Vec::new();
-                for op in &ops {
-                    paced.submit(now, op, &[], &mut pool, &mut done);
-                    alone.submit(now, op);
-                }
-                let (mut ended, mut expected) = (Vec::new(), Vec::new());
-                while ended.len() < 2 {
-                    assert_eq!(paced.next(), alone.next(), "{profile}");
-                    now = alone.next().expect("something is under way");
-                    alone.advance(now, &mut expected);
-                    paced.ripen(now, &mut done);
-                    ended.append(&mut done);
-                    assert_eq!(ended.iter().map(|(tag, _)| *tag).collect::<Vec<_>>(), expected, "{profile}");
-                }
-                assert!(ended.iter().all(|(_, result)| result.is_ok()));
-                assert!(pool.slice(PoolRange::new(PoolOffset(4096), Bytes(4096))).iter().all(|own| *own == byte));
-                now = now + Nanos::from_micros(10);
-            }
-            let lateness = paced.lateness();
-            assert_eq!(
-                (lateness.answers, lateness.sum),
-                (120, Nanos::ZERO),
-                "asked at the very moment, it is not late"
-            );
-        }
-    }
-
-    #[test]
-    fn a_late_answer_reports_its_lateness_and_waits_for_the_file() {
-        let kit = member("model:service-fixed").expect("a profile").kit();
-        let mut pool = FramePool::new(PoolOptions::of(Bytes::mib(1))).expect("memory");
-        let mut paced = Paced::new(&kit, Content::Memory(SparseMemory::new(Bytes::mib(1))), DriveId(0));
-        let (mut done, start) = (Vec::new(), Instant(5_000_000_000));
-        paced.submit(start, &command(1, DriveOp::Read, 0, 0), &[], &mut pool, &mut done);
-        let due = paced.next().expect("it is under way");
-        let late = Nanos::from_micros(70);
-        paced.ripen(due + late, &mut done);
-        assert_eq!(done.len(), 1);
-        assert_eq!(paced.lateness(), Lateness { answers: 1, sum: late, most: late });
-        assert_eq!(paced.lateness().to_string(), "1 answer, late by 0.070 ms on average, 0.070 ms at most");
-        done.clear();
-        let path = std::env::temp_dir().join(format!("openraid-paced-{}", std::process::id()));
-        std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
-        let file = Member::open(&path, openraid_sys::Use::Exclusive, openraid_sys::Direct::Never).expect("it opens");
-        let mut engine = openraid_sys::IoEngine::new(&pool, openraid_sys::EngineOptions::default()).expect("an engine");
-        let slot = engine.attach(Arc::new(file)).expect("the only one");
-        std::fs::remove_file(&path).expect("it was made");
-        let mut paced = Paced::new(&kit, Content::File(slot), DriveId(0));
-        let read = command(2, DriveOp::Read, 0, 0);
-        paced.submit(start, &read, &[], &mut pool, &mut done);
-        paced.ripen(due + late, &mut done);
-        assert!(done.is_empty(), "the drive would be done, the file is not");
-        paced.stored(due + late, read.tag, Err(DriveError::Gone), &mut done);
-        assert_eq!(done, [(read.tag, Err(DriveError::Gone))]);
-    }
-
-    #[test]
-    fn an_impossible_paced_member_is_refused_with_a_reason() {
-        for (text, words) in [
-            ("model:wd9999", "there is no drive profile 'wd9999'; known are: "),
-            ("model:wd740gd,size=100T", "is more than the"),
-            ("model:/nowhere/my.toml", "/nowhere/my.toml: "),
-        ] {
-            let error = member(text).expect_err(text);
-            assert!(error.contains(words), "{text}: {error}");
-        }
-        let whole = member("model:wd740gd").expect("a profile");
-        assert!(whole.notes().iter().any(|note| note.contains("file=PATH holds more")), "{:?}", whole.notes());
-        let part = member("model:wd740gd,size=64M").expect("a part of it");
-        assert_eq!((part.info().capacity, part.info().rotational), (Sectors::mib(64), true));
-        assert!(whole.info().capacity > Sectors::mib(64 << 10), "all of 74 GB");
     }
 }

@@ -56,7 +56,7 @@ impl ModelSpec {
         let mut words = text.split(',');
         let profile = words.next().unwrap_or_default().to_owned();
         if profile.is_empty() {
-            return Err("name a drive's profile, as in model:wd740gd; `openraid simulate --list` shows them");
+            return Err("name a drive's profile, as in model:wd740gd; `openraid-lab simulate --list` shows them");
         }
         let mut spec = Self { profile, size: None, file: None, cache: None };
         for word in words {

@@ -170,7 +170,7 @@ impl Drives {
                 }
             },
             Medium::Paced(paced) => {
-                let kit = paced.kit();
+                let model = paced.model(drive);
                 let content = match paced.store {
                     Store::Memory(memory) => Content::Memory(memory),
                     Store::File(ref file) => match self.engine.attach(std::sync::Arc::clone(file)) {
@@ -182,7 +182,7 @@ impl Drives {
                     },
                 };
                 self.paced.push(drive);
-                Way::Paced(Box::new(Paced::new(&kit, content, drive)))
+                Way::Paced(Box::new(Paced::new(model, content)))
             }
             Medium::Remote(mut remote) => {
                 let token = REMOTE_CLASS | u64::from(drive.0);

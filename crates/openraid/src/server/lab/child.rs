@@ -1,4 +1,4 @@
-//! A job is this program again, as a child process with the lowest priority and limits on output and time. When the
+//! A job is the laboratory's program as a child process, with the lowest priority and limits on output and time. When the
 //! server ends, for any reason, the child's standard input closes and it ends as well.
 
 use std::io::{BufRead, BufReader, Read};
@@ -9,10 +9,14 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::job::MARK;
+use serde::de::DeserializeOwned;
 
-/// The running program, also after an upgrade has replaced its file.
-const OWN_PROGRAM: &str = "/proc/self/exe";
+use crate::exit::Failure;
+use crate::job::MARK;
+use crate::laboratory::{find, ABSENT, PROGRAM};
+
+/// Maximum time of an answer that needs no simulation.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 /// Maximum size of standard output; more is an error.
 const OUTPUT_BYTES_MAX: u64 = 32 << 20;
 /// Maximum size of the kept end of standard error.
@@ -63,7 +67,7 @@ impl Watch {
         if !words.is_empty() {
             words.push('\n');
         }
-        words.push_str(line.strip_prefix("openraid: ").unwrap_or(line));
+        words.push_str(line.strip_prefix("openraid-lab: ").unwrap_or(line));
         let surplus = words.len().saturating_sub(WORDS_BYTES_MAX);
         let cut = (surplus..=words.len()).find(|at| words.is_char_boundary(*at)).unwrap_or(0);
         words.drain(..cut);
@@ -78,15 +82,36 @@ fn progress(line: &str) -> Option<(u64, u64)> {
     Some((done.parse().ok()?, total.parse().ok()?))
 }
 
-/// Run this program with these arguments.
+/// The answer of the laboratory's program to a question that needs no simulation.
+///
+/// # Errors
+/// The laboratory is not installed; the program refuses the question.
+pub fn ask<T: DeserializeOwned>(arguments: &[String]) -> Result<T, Failure> {
+    if find().is_none() {
+        return Err(Failure::refused(ABSENT));
+    }
+    // The thread of the request keeps its priority.
+    let answer = thread::scope(|scope| {
+        scope
+            .spawn(|| run(arguments, &Watch::default(), ANSWER_TIME_MAX))
+            .join()
+            .unwrap_or_else(|_| Err("it ended".into()))
+    });
+    let answer = answer.map_err(Failure::failed)?;
+    serde_json::from_slice(&answer)
+        .map_err(|error| Failure::failed(format!("{PROGRAM} gave an unknown answer: {error}")))
+}
+
+/// Run the laboratory's program with these arguments.
 ///
 /// # Errors
 /// Why it has no result, in words.
 pub fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
+    let program = find().ok_or(ABSENT)?;
     // This thread only waits: it lowers its priority, which the child inherits.
     openraid_sys::give_way();
-    let mut command = Command::new(OWN_PROGRAM);
-    command.arg0("openraid").args(arguments).env(MARK, "1").env_remove("NOTIFY_SOCKET");
+    let mut command = Command::new(program);
+    command.arg0(PROGRAM).args(arguments).env(MARK, "1").env_remove("NOTIFY_SOCKET");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("the job cannot be started: {error}"))?;
     // Open while the child should run.
@@ -151,12 +176,12 @@ mod tests {
     fn progress_is_read_from_lines_and_only_the_last_lines_are_kept() {
         assert_eq!(progress("cells: 5 of 20, 3 s left"), Some((5, 20)));
         assert_eq!(progress("runs: 0 of 7"), Some((0, 7)));
-        for other in ["", "cells", "cells: x of 3", "openraid: out of luck", "a: 1 of"] {
+        for other in ["", "cells", "cells: x of 3", "openraid-lab: out of luck", "a: 1 of"] {
             assert_eq!(progress(other), None, "{other}");
         }
         let watch = Watch::default();
         watch.line("cells: 5 of 20");
-        watch.line("openraid: no such drive");
+        watch.line("openraid-lab: no such drive");
         assert_eq!((watch.progress(), watch.words().as_str()), (Some((5, 20)), "no such drive"));
         for _ in 0..5000 {
             watch.line("\u{e9}x");

@@ -1,79 +1,90 @@
 //! A job as the command line that does it. Every word is one that is known, or is checked: none can become an option or a path.
 
-use std::sync::OnceLock;
-
-use openraid_lab::cell::Subject;
-use openraid_lab::method::{find, methods};
-use openraid_management::lab::{ChoiceModel, ChoicesModel, ComparisonInput, JobInput, PlanInput, ReviewInput};
-use openraid_models::{DriveKind, Library};
+use openraid_management::lab::{ChoiceModel, ComparisonInput, JobInput, PlanInput, ReviewInput};
 use openraid_status::shell::words;
+use openraid_units::ArrayLevel;
 
 use super::folder::{check_name, Folder};
 use crate::exit::Failure;
-use crate::laboratory::{load_names, LOADS};
+use crate::laboratory::{Catalogue, PROGRAM};
 
 /// Maximum number of arrays, methods, levels, numbers of drives or profiles of one job.
 const LIST_MAX: usize = 24;
 /// Maximum number of members of a simulated array.
 const DRIVES_MAX: u16 = 64;
 /// The controller if none is named.
-pub const SYSTEM: &str = "openraid";
-
-/// The built-in profiles.
-pub fn library() -> &'static Library {
-    static LIBRARY: OnceLock<Library> = OnceLock::new();
-    LIBRARY.get_or_init(Library::builtin)
-}
-
-/// Systems, drives and patterns of the simulator.
-pub fn choices() -> ChoicesModel {
-    let choice = |(name, title): (&str, &str)| ChoiceModel { name: name.into(), title: title.into() };
-    let real = |kind: &DriveKind| !matches!(kind, DriveKind::Constant(_));
-    ChoicesModel {
-        systems: library().controllers().map(|own| choice((&own.head.name, &own.head.title))).collect(),
-        drives: library()
-            .drives()
-            .filter(|own| real(&own.kind))
-            .map(|own| choice((&own.head.name, &own.head.title)))
-            .collect(),
-        methods: methods().iter().map(|own| choice((own.name, own.question))).collect(),
-        loads: LOADS.into_iter().map(choice).collect(),
-    }
-}
+const SYSTEM: &str = "openraid";
 
 /// The arguments of a job. The report goes to its folder.
 ///
 /// # Errors
 /// A word that is not known; too many of them.
-pub fn arguments(input: &JobInput, folder: &Folder) -> Result<Vec<String>, Failure> {
+pub fn arguments(input: &JobInput, known: &Catalogue, folder: &Folder) -> Result<Vec<String>, Failure> {
     check_name(input.name())?;
     match input {
-        JobInput::Review(review) => of_review(review, folder),
-        JobInput::Plan(plan) => of_plan(plan),
+        JobInput::Review(review) => of_review(review, known, folder),
+        JobInput::Plan(plan) => of_plan(plan, known),
         JobInput::Comparison(comparison) => of_comparison(comparison, folder),
     }
 }
 
 /// The command line as a user would type it.
 pub fn command(arguments: &[String]) -> String {
-    format!("openraid {}", words(arguments))
+    format!("{PROGRAM} {}", words(arguments))
 }
 
 fn text(word: &str) -> String {
     word.to_owned()
 }
 
+/// Is this one of the known words?
+fn check(what: &str, word: &str, known: &[String], offered: &[ChoiceModel]) -> Result<(), Failure> {
+    if known.iter().any(|own| own == word) {
+        return Ok(());
+    }
+    let offered: Vec<&str> = offered.iter().map(|choice| choice.name.as_str()).collect();
+    Err(Failure::usage(format!("there is no {what} {word:?}; known are: {}", offered.join(", "))))
+}
+
+/// Is this a drive's profile?
+///
+/// # Errors
+/// It is not.
+pub fn check_drive(word: &str, known: &Catalogue) -> Result<(), Failure> {
+    check("drive profile", word, &known.drives, &known.choices.drives)
+}
+
+/// Can this word be an array of a review, such as `raid5x4`?
+fn check_array(word: &str) -> Result<(), Failure> {
+    let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let Some((level, members)) = word.rsplit_once('x').filter(|_| is_plain && !word.is_empty()) else {
+        let fits = is_plain && !word.is_empty();
+        return if fits { Ok(()) } else { Err(Failure::usage(format!("{word:?} is no array; write raid5x4"))) };
+    };
+    let members = members.parse::<u16>().ok();
+    let (Some(level), Some(members)) = (ArrayLevel::from_word(level), members) else {
+        return Err(Failure::usage(format!(
+            "{word:?} is no array; write a level and its number of drives, as in raid5x4"
+        )));
+    };
+    if (level.members_min()..=DRIVES_MAX).contains(&members) {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{word}: give {} to {DRIVES_MAX} members", level.members_min())))
+}
+
 fn machine(
     words: &mut Vec<String>,
+    known: &Catalogue,
     system: Option<&str>,
     drives: &[String],
     cache_mib: Option<u32>,
 ) -> Result<(), Failure> {
     let system = system.unwrap_or(SYSTEM);
-    library().controller(system).map_err(Failure::usage)?;
+    check("controller profile", system, &known.systems, &known.choices.systems)?;
     few("drives", drives.len())?;
     for drive in drives {
-        library().drive(drive).map_err(Failure::usage)?;
+        check_drive(drive, known)?;
     }
     if !drives.is_empty() {
         words.extend([text("--drive"), drives.join(",")]);
@@ -89,23 +100,21 @@ fn few(what: &str, count: usize) -> Result<(), Failure> {
     Err(Failure::usage(format!("{what}: give {LIST_MAX} at most")))
 }
 
-fn of_review(input: &ReviewInput, folder: &Folder) -> Result<Vec<String>, Failure> {
+fn of_review(input: &ReviewInput, known: &Catalogue, folder: &Folder) -> Result<Vec<String>, Failure> {
     let ReviewInput { name, system, drive, arrays, methods, cache_mib, thorough } = input;
     let system = system.as_deref().unwrap_or(SYSTEM);
     let mut words = vec![text("review"), text("--target"), format!("sim:{system}")];
-    machine(&mut words, Some(system), drive.as_slice(), *cache_mib)?;
+    machine(&mut words, known, Some(system), drive.as_slice(), *cache_mib)?;
     few("arrays", arrays.len())?;
     few("methods", methods.len())?;
     if arrays.is_empty() || methods.is_empty() {
         return Err(Failure::usage("a review needs arrays, as in raid5x4, and methods"));
     }
     for array in arrays {
-        let subject: Subject = array.parse().map_err(Failure::usage)?;
-        if subject.members() > DRIVES_MAX {
-            return Err(Failure::usage(format!("{array}: give {DRIVES_MAX} members at most")));
-        }
+        check_array(array)?;
     }
-    if let Some(other) = methods.iter().find(|method| find(method).is_none()) {
+    let is_known = |method: &String| known.choices.methods.iter().any(|own| own.name == *method);
+    if let Some(other) = methods.iter().find(|method| !is_known(method)) {
         return Err(Failure::usage(format!("there is no method {other:?}")));
     }
     words.extend([text("--arrays"), arrays.join(","), text("--methods"), methods.join(",")]);
@@ -114,7 +123,7 @@ fn of_review(input: &ReviewInput, folder: &Folder) -> Result<Vec<String>, Failur
     Ok(words)
 }
 
-fn of_plan(input: &PlanInput) -> Result<Vec<String>, Failure> {
+fn of_plan(input: &PlanInput, known: &Catalogue) -> Result<Vec<String>, Failure> {
     let PlanInput { name: _, system, drive, drives, levels, load, depth, reads, cache_mib } = input;
     let mut words = vec![text("plan"), text("--effort"), text("quick")];
     words.extend(system.iter().flat_map(|system| [text("--system"), system.clone()]));
@@ -125,14 +134,14 @@ fn of_plan(input: &PlanInput) -> Result<Vec<String>, Failure> {
     }
     let drives: Vec<String> = drives.iter().map(u16::to_string).collect();
     words.extend([text("--drives"), drives.join(",")]);
-    machine(&mut words, system.as_deref(), drive, *cache_mib)?;
+    machine(&mut words, known, system.as_deref(), drive, *cache_mib)?;
     for level in levels {
         crate::words::level(level).map_err(Failure::usage)?;
     }
     if !levels.is_empty() {
         words.extend([text("--levels"), levels.join(",")]);
     }
-    words.extend([text("--load"), load_of(load.as_deref())?]);
+    words.extend([text("--load"), load_of(load.as_deref(), known)?]);
     words.extend(depth.iter().flat_map(|depth| [text("--depth"), depth.to_string()]));
     words.extend(reads.iter().flat_map(|reads| [text("--reads"), reads.to_string()]));
     Ok(words)
@@ -142,12 +151,15 @@ fn of_plan(input: &PlanInput) -> Result<Vec<String>, Failure> {
 ///
 /// # Errors
 /// It is none of those.
-pub fn load_of(load: Option<&str>) -> Result<String, Failure> {
-    let load = load.unwrap_or(LOADS[0].0);
-    if LOADS.iter().any(|(name, _)| *name == load) {
+pub fn load_of(load: Option<&str>, known: &Catalogue) -> Result<String, Failure> {
+    let loads = &known.choices.loads;
+    let usual = loads.first().map_or("", |first| &first.name);
+    let load = load.unwrap_or(usual);
+    if loads.iter().any(|own| own.name == load) {
         return Ok(text(load));
     }
-    Err(Failure::usage(format!("there is no load {load:?}; use one of {}", load_names())))
+    let names: Vec<&str> = loads.iter().map(|own| own.name.as_str()).collect();
+    Err(Failure::usage(format!("there is no load {load:?}; use one of {}", names.join(", "))))
 }
 
 fn of_comparison(input: &ComparisonInput, folder: &Folder) -> Result<Vec<String>, Failure> {
@@ -166,9 +178,31 @@ fn of_comparison(input: &ComparisonInput, folder: &Folder) -> Result<Vec<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openraid_management::lab::ChoicesModel;
+
+    /// A part of what the laboratory's program says.
+    fn known() -> Catalogue {
+        let choices = |names: &[&str]| {
+            let choice = |name: &&str| ChoiceModel { name: (*name).into(), title: String::new() };
+            names.iter().map(choice).collect::<Vec<_>>()
+        };
+        let names = |all: &[&str]| all.iter().map(|name| text(name)).collect();
+        Catalogue {
+            choices: ChoicesModel {
+                systems: choices(&[SYSTEM]),
+                drives: choices(&["wd740gd"]),
+                methods: choices(&["sequential"]),
+                loads: choices(&["database"]),
+            },
+            systems: names(&[SYSTEM]),
+            drives: names(&["wd740gd", "raptor"]),
+        }
+    }
 
     fn line_of(input: &JobInput) -> Result<String, String> {
-        arguments(input, &Folder("/reports".into())).map(|words| command(&words)).map_err(|failure| failure.text)
+        arguments(input, &known(), &Folder("/reports".into()))
+            .map(|words| command(&words))
+            .map_err(|failure| failure.text)
     }
 
     #[test]
@@ -184,10 +218,17 @@ mod tests {
         };
         assert_eq!(
             line_of(&JobInput::Review(review.clone())).expect("fits"),
-            "openraid review --target sim:openraid --drive wd740gd --cache-mib 64 --arrays raid5x4 --methods sequential \
+            "openraid-lab review --target sim:openraid --drive wd740gd --cache-mib 64 --arrays raid5x4 --methods sequential \
              --effort quick --jobs 1 --out /reports/one"
         );
+        let other = ReviewInput { drive: Some("raptor".into()), arrays: vec!["single".into()], ..review.clone() };
+        assert!(line_of(&JobInput::Review(other)).is_ok(), "another name of a profile");
         let wrong = [
+            ReviewInput { arrays: vec!["raid5x65".into()], ..review.clone() },
+            ReviewInput { arrays: vec!["raid5x2".into()], ..review.clone() },
+            ReviewInput { arrays: vec!["raid9x4".into()], ..review.clone() },
+            ReviewInput { arrays: vec![String::new()], ..review.clone() },
+            ReviewInput { drive: Some("nothing".into()), ..review.clone() },
             ReviewInput { name: "../x".into(), ..review.clone() },
             ReviewInput { name: "--x".into(), ..review.clone() },
             ReviewInput { system: Some("/dev/sda".into()), ..review.clone() },
@@ -212,7 +253,7 @@ mod tests {
             cache_mib: None,
         };
         let line = line_of(&JobInput::Plan(plan.clone())).expect("fits");
-        assert_eq!(line, "openraid plan --effort quick --drives 4,6 --levels 5 --load database --depth 4");
+        assert_eq!(line, "openraid-lab plan --effort quick --drives 4,6 --levels 5 --load database --depth 4");
         for input in [
             PlanInput { load: Some("/etc/shadow".into()), ..plan.clone() },
             PlanInput { drives: vec![0], ..plan.clone() },

@@ -6,8 +6,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use openraid_lab::run::write_atomically;
 use openraid_management::lab::ReportModel;
+use openraid_sys::replace_file;
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
@@ -80,7 +80,9 @@ impl Folder {
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, name: &str, file: &str, bytes: &[u8]) -> Result<(), Failure> {
-        write_atomically(&self.of(name).join(file), bytes).map_err(Failure::failed)
+        let path = self.of(name).join(file);
+        replace_file(&path, bytes)
+            .map_err(|error| Failure::failed(format!("{}: it cannot be written: {error}; make room", path.display())))
     }
 
     /// All reports, the newest first.
@@ -179,7 +181,7 @@ mod tests {
         let _ = fs::remove_dir_all(&base);
         let folder = Folder(base.join("reports"));
         assert_eq!(folder.reports().expect("no folder yet"), []);
-        let origin = Origin { command: "openraid review".into(), user: "ann".into() };
+        let origin = Origin { command: "openraid-lab review".into(), user: "ann".into() };
         folder.begin("one", &origin).expect("made");
         assert_eq!(folder.report("one".into()).expect("there").kind, "part");
         folder.write("one", "report.html", b"<html>").expect("written");

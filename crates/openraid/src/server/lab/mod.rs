@@ -1,10 +1,10 @@
-//! The laboratory of a server: reviews, plans, comparisons and predictions. Each is a child process at the lowest priority; there is one
-//! job at a time, and one prediction. The data path and the control path never wait for one.
+//! The laboratory of a server: reviews, plans, comparisons and predictions. Each is a child process of the program
+//! `openraid-lab` at the lowest priority; there is one job at a time, and one prediction. The data path and the control
+//! path never wait for one. If the program is not installed, only the stored reports are there.
 
 mod child;
 mod command_line;
 mod folder;
-mod near;
 mod predict;
 
 use std::collections::VecDeque;
@@ -16,7 +16,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use openraid_management::lab::{ChoicesModel, JobInput, JobModel, JobState, LabModel};
 
 use crate::exit::Failure;
-use crate::laboratory;
+use crate::laboratory::{installation, Catalogue, Installation, ABSENT, PROGRAM};
+use crate::quantity::figure;
 use child::Watch;
 use folder::{Folder, Origin, REPORTS_MAX};
 
@@ -41,6 +42,8 @@ pub struct Laboratory {
     /// The newest first.
     jobs: Mutex<VecDeque<Job>>,
     predictions: predict::Predictions,
+    /// The words of the laboratory's program, and the installation that said them.
+    catalogue: Mutex<Option<(Installation, Arc<Catalogue>)>>,
 }
 
 fn now() -> u64 {
@@ -51,16 +54,32 @@ impl Laboratory {
     /// A laboratory with this folder of reports, which may not exist yet.
     pub fn at(folder: PathBuf) -> Arc<Self> {
         let (jobs, predictions) = (Mutex::default(), predict::Predictions::default());
-        Arc::new(Self { folder: Folder(folder), jobs, predictions })
+        Arc::new(Self { folder: Folder(folder), jobs, predictions, catalogue: Mutex::default() })
     }
 
     fn jobs(&self) -> MutexGuard<'_, VecDeque<Job>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The words of the installed program. After another installation, answers of the old one are forgotten.
+    fn catalogue(&self) -> Result<Arc<Catalogue>, Failure> {
+        let installed = installation().ok_or_else(|| Failure::refused(ABSENT))?;
+        let kept = || self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = kept().as_ref().filter(|(own, _)| *own == installed) {
+            return Ok(Arc::clone(known));
+        }
+        let found = Arc::new(child::ask::<Catalogue>(&["console", "choices"].map(str::to_owned))?);
+        self.predictions.forget();
+        *kept() = Some((installed, Arc::clone(&found)));
+        Ok(found)
+    }
+
     /// Systems, drives and patterns of the simulator.
-    pub fn choices() -> ChoicesModel {
-        command_line::choices()
+    ///
+    /// # Errors
+    /// The laboratory is not installed.
+    pub fn choices(&self) -> Result<ChoicesModel, Failure> {
+        Ok(self.catalogue()?.choices.clone())
     }
 
     /// Jobs and reports.
@@ -76,9 +95,9 @@ impl Laboratory {
     /// Begin a job.
     ///
     /// # Errors
-    /// It makes no sense; another one runs; the report exists already.
+    /// It makes no sense; the laboratory is not installed; another one runs; the report exists already.
     pub fn begin(self: &Arc<Self>, input: &JobInput, user: &str) -> Result<JobModel, Failure> {
-        let arguments = command_line::arguments(input, &self.folder)?;
+        let arguments = command_line::arguments(input, &*self.catalogue()?, &self.folder)?;
         let (command, name) = (command_line::command(&arguments), input.name().to_owned());
         let mut jobs = self.jobs();
         if let Some(other) = jobs.iter().find(|job| job.model.state == JobState::Running) {
@@ -89,7 +108,10 @@ impl Laboratory {
         let origin = Origin { command: command.clone(), user: user.to_owned() };
         if let Some(report) = self.folder.report(name.clone()) {
             // A review that was cancelled continues where it was.
-            let is_same = self.folder.origin(&name).is_some_and(|known| known.command == command);
+            let is_same = self.folder.origin(&name).is_some_and(|known| {
+                // Before the laboratory had a program of its own, its verbs were of `openraid`.
+                known.command == command || known.command == command.replacen(PROGRAM, "openraid", 1)
+            });
             if report.kind != "part" || !is_same {
                 return Err(Failure::refused(format!(
                     "a report {name} exists already; choose another name, or remove it"
@@ -158,7 +180,7 @@ impl Laboratory {
         let result = match job.kind.as_str() {
             "plan" => value["recommendation"]["array"].as_str().map(|array| format!("recommended: {array}")),
             _ => {
-                let ratio = value["mean_ratio"].as_f64().map(laboratory::figure);
+                let ratio = value["mean_ratio"].as_f64().map(figure);
                 ratio.map(|ratio| format!("the second is {ratio} times as fast as the first"))
             }
         };

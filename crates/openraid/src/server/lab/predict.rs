@@ -1,22 +1,21 @@
-//! Predictions for the wizard: `openraid plan --effort quick` with the nearest profile of the drives.
+//! Predictions for the wizard: `openraid-lab plan --effort quick` with the nearest profile of the drives.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use openraid_lab::cell::{machine_spec, ArrayState, CellSpec, Pattern, Subject};
 use openraid_management::lab::{PredictedLevel, PredictedSpeed, PredictionInput, PredictionModel};
-use openraid_models::DriveProfile;
+use openraid_runtime::member::{OpenedMember, Place};
 use openraid_sys::Use;
 use serde_json::Value;
 
 use super::child::{self, Watch};
-use super::command_line::{command, library, load_of, SYSTEM};
-use super::near::{nearest, Known};
+use super::command_line::{check_drive, command, load_of};
 use super::Laboratory;
 use crate::exit::Failure;
-use crate::members::{lasting_spec, open_every, options};
+use crate::laboratory::ProfileChoice;
+use crate::members::{lasting_spec, open_every, options, spins};
 
 /// Maximum time of a prediction.
 const TIME_MAX: Duration = Duration::from_secs(120);
@@ -49,14 +48,24 @@ enum State {
     Waits,
 }
 
-/// Computed predictions, and the running one.
+/// Computed predictions, and the running one; the last question for a profile with its answer.
 #[derive(Debug, Default)]
-pub struct Predictions(Mutex<VecDeque<Kept>>);
+pub struct Predictions {
+    kept: Mutex<VecDeque<Kept>>,
+    profile: Mutex<Option<(Vec<String>, ProfileChoice)>>,
+}
 
 impl Predictions {
+    /// Forget all answers. A prediction that is being computed stays.
+    pub fn forget(&self) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|own| own.result.lock().unwrap_or_else(PoisonError::into_inner).is_none());
+        *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// The result, if it is known; otherwise its computation begins, unless another one runs.
     fn get(&self, arguments: &[String]) -> Result<State, Failure> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let result = |own: &Kept| own.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(own) = kept.iter().find(|own| own.arguments == arguments) {
             return Ok(result(own).map_or_else(|| State::Computes(own.watch.progress()), State::Done));
@@ -78,25 +87,40 @@ impl Predictions {
         kept.truncate(KEPT_MAX);
         Ok(State::Computes(None))
     }
+
+    /// The profile by these options of `openraid-lab console profile`.
+    fn profile(&self, options: Vec<String>) -> Result<ProfileChoice, Failure> {
+        let mut last = self.profile.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = last.as_ref().filter(|(asked, _)| *asked == options) {
+            return Ok(found.clone());
+        }
+        let found: ProfileChoice = child::ask(&[&["console".to_owned(), "profile".to_owned()], &options[..]].concat())?;
+        *last = Some((options, found.clone()));
+        Ok(found)
+    }
 }
 
 impl Laboratory {
     /// Predict the figures of arrays of these drives, or report that the prediction is being computed.
     ///
     /// # Errors
-    /// The drives cannot be opened; there is no such profile or load.
+    /// The laboratory is not installed; the drives cannot be opened; there is no such profile or load.
     pub fn predict(&self, input: &PredictionInput) -> Result<PredictionModel, Failure> {
-        let load = load_of(input.load.as_deref())?;
+        let catalogue = self.catalogue()?;
+        let load = load_of(input.load.as_deref(), &catalogue)?;
+        input.drive.iter().try_for_each(|drive| check_drive(drive, &catalogue))?;
         let members = &input.creation.members;
         if members.is_empty() || members.len() > DRIVES_MAX {
             return Err(Failure::usage(format!("members: give 1 to {DRIVES_MAX}")));
         }
         let specs = members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
         let opened = open_every(&specs, options(Use::Examine))?;
-        let known: Vec<Known> = opened.iter().map(|(opened, _)| Known::of(opened)).collect();
+        let bytes = |member: &OpenedMember| member.info.capacity.bytes().get();
+        let smallest = opened.iter().map(|(opened, _)| opened).min_by_key(|opened| bytes(opened));
+        let (options, bytes) = smallest.map_or_else(Default::default, |drive| (facts(drive), bytes(drive)));
         drop(opened);
-        let smallest = known.iter().min_by_key(|own| own.bytes).cloned().unwrap_or_default();
-        let (profile, why) = stands_for(input.drive.as_deref(), &smallest)?;
+        let options = input.drive.as_ref().map_or(options, |name| vec![format!("--chosen={name}")]);
+        let profile = self.predictions.profile(options)?;
         let (levels, count) = (if members.len() <= FEW { LEVELS_OF_FEW } else { LEVELS }, members.len().to_string());
         let words = [
             "plan",
@@ -105,7 +129,7 @@ impl Laboratory {
             "--drives",
             &count,
             "--drive",
-            &profile.head.name,
+            &profile.drive,
             "--levels",
             levels,
             "--load",
@@ -118,9 +142,9 @@ impl Laboratory {
             waits: true,
             done: None,
             total: None,
-            drive: profile.head.name.clone(),
-            drive_title: profile.head.title.clone(),
-            why,
+            drive: profile.drive.clone(),
+            drive_title: profile.title,
+            why: profile.why,
             command: shown,
             levels: Vec::new(),
             error: None,
@@ -129,7 +153,7 @@ impl Laboratory {
             State::Done(came) => {
                 prediction.waits = false;
                 match came {
-                    Ok(plan) => prediction.levels = predicted_levels(&plan, smallest.bytes),
+                    Ok(plan) => prediction.levels = predicted_levels(&plan, bytes),
                     Err(why) => prediction.error = Some(why),
                 }
             }
@@ -140,19 +164,16 @@ impl Laboratory {
     }
 }
 
-/// The profile for the drives, and why.
-fn stands_for(wanted: Option<&str>, drive: &Known) -> Result<(&'static DriveProfile, String), Failure> {
-    if let Some(name) = wanted {
-        return Ok((library().drive(name).map_err(Failure::usage)?, "it was chosen".into()));
-    }
-    if let Some(found) = nearest(library(), SYSTEM, drive) {
-        return Ok(found);
-    }
-    let cell = CellSpec { state: ArrayState::Healthy, ..CellSpec::new(SYSTEM, Subject::Single, Pattern::Database) };
-    let machine = machine_spec(library(), &cell).map_err(Failure::failed)?;
-    let name = machine.drives.first().map(|own| own.head.name.clone()).unwrap_or_default();
-    let why = "only the size of files and remote members is known: the simulator's default drive is used for them";
-    Ok((library().drive(&name).map_err(Failure::usage)?, why.into()))
+/// The known facts about a drive, as options of `openraid-lab console profile`.
+fn facts(member: &OpenedMember) -> Vec<String> {
+    let profile = match &member.spec.place {
+        Place::Model(model) => Some(format!("--profile={}", model.profile)),
+        Place::Path(_) | Place::Ram(_) | Place::Remote(_) => None,
+    };
+    let model = member.medium.names().model.map(|model| format!("--model={model}"));
+    let spins = spins(member).map(|spins| format!("--spins={spins}"));
+    let bytes = format!("--bytes={}", member.info.capacity.bytes().get());
+    [profile, model, spins, Some(bytes)].into_iter().flatten().collect()
 }
 
 /// A plan's levels, with the time of a rebuild for drives of this size.

@@ -136,11 +136,40 @@ fn command(creation: &Creation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use openraid_runtime::member::paced::{set_models, DriveTiming, TimingProfile};
+    use openraid_units::{DriveId, Sectors};
+
     use crate::in_process::InProcess;
+
+    /// A kind of drive, of which none is served.
+    struct Kind {
+        rotational: bool,
+    }
+
+    impl TimingProfile for Kind {
+        fn title(&self) -> &str {
+            "drive"
+        }
+
+        fn rotational(&self) -> bool {
+            self.rotational
+        }
+
+        fn sectors(&self) -> Sectors {
+            Sectors::mib(1 << 20)
+        }
+
+        fn build(&self, _: Option<bool>, _: DriveId) -> Box<dyn DriveTiming> {
+            panic!("only planned arrays have this member")
+        }
+    }
 
     /// The class of modelled drives is known, the class of files is not.
     #[test]
     fn drives_of_one_class_are_offered_the_values_for_it() {
+        set_models(|name| Ok(Arc::new(Kind { rotational: name == "disk" })));
         let host = InProcess::start("classes", openraid_core::limits::Limits::default()).expect("a server");
         let folder = std::env::temp_dir().join(format!("openraid-classes-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("room");
@@ -159,7 +188,7 @@ mod tests {
             let offers: Vec<String> = plan.offers.iter().map(|own| format!("{}={}", own.setting, own.value)).collect();
             (plan.class.unwrap_or_default(), offers.join(" "))
         };
-        let (disk, flash) = ("wd740gd", "evo870_1tb");
+        let (disk, flash) = ("disk", "flash");
         assert_eq!(plan("1", [disk, disk]), ("rotating".into(), "adaptive=on".into()));
         assert_eq!(plan("0", [disk, disk]), ("rotating".into(), String::new()));
         assert_eq!(plan("1", [flash, flash]), ("ssd".into(), "rebuild.rate=500M scrub.rate=250M".into()));

@@ -171,8 +171,8 @@ impl Controller for Web {
         refuse(self.laboratory.look())
     }
 
-    fn choices(&self) -> ChoicesModel {
-        Laboratory::choices()
+    fn choices(&self) -> Result<ChoicesModel, Refusal> {
+        refuse(self.laboratory.choices())
     }
 
     fn begin_job(&self, input: &JobInput, user: &str) -> Result<JobModel, Refusal> {

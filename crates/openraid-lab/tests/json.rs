@@ -1,0 +1,327 @@
+//! `docs/json.md` against what a run of all verbs prints. The page is made from the types that are printed (`verb/forms.rs`); here
+//! it is read as a user would, so that a key which serde writes and the page lacks is found.
+
+#[path = "../../openraid/tests/support/mod.rs"]
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
+use openraid_units::Sectors;
+use serde_json::Value;
+use support::{noise, Lab};
+
+fn page() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/json.md")
+}
+
+/// Every verb once, and what each says.
+fn life() -> Vec<Value> {
+    let lab = Lab::new("json");
+    let mut said = Vec::new();
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("create data --level 6 --chunk 64K --file-size 16M --bitmap internal --spare s0 d0 d1 d2 d3");
+    say("list");
+    name_block(&lab, "d0");
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("scan .");
+    say("examine d0 d1");
+    say("doctor d0 d1 d2 d3");
+    say("update --for-kernels-before 6.19 d0 d1 d2 d3 s0");
+    say("assemble data --no-serve");
+    // The content goes to the standard output, so messages go to standard error.
+    let copied = lab.line("copy-out data --json");
+    said.push(serde_json::from_str(copied.err.lines().last().expect("a line")).expect("JSON"));
+    said.push(lab.pipe(&["copy-in", "data", "--json"], &noise(1, 1 << 20)).json());
+    lab.configure("[care]\nled = \"/bin/true\"\nsmart = \"never\"\n");
+    let server = lab.serve(&["data", "--config", &lab.path("openraid.toml").display().to_string()]);
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("list");
+    say("show data");
+    say("locate data d0");
+    say("explain data");
+    say("explain data --record on");
+    support::ask(&lab, &server, &[(support::WRITE, 4096, &[5; 4096]), (support::FLUSH, 0, &[])]);
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("explain data --slowest 9");
+    say("explain data --request last");
+    say("explain data --record off");
+    say("record data --out recorded --seconds 1");
+    say("set data rebuild.rate=100M");
+    say("spare list data");
+    say("check data");
+    say("rename data other");
+    say("rename other data");
+    say("pause data");
+    say("resume data");
+    lab.wait_for("data", |array| array["task"].is_null());
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("check data --history");
+    say("repair data");
+    lab.wait_for("data", |array| array["task"].is_null());
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("replace data d2");
+    say("show data");
+    lab.wait_for("data", |array| array["task"].is_null() && array["health"] == "optimal");
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("fail data d1");
+    say("show data");
+    lab.wait_for("data", |array| array["task"].is_null());
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("remove data d1");
+    say("add data --file-size 16M d9");
+    say("show nobody");
+    lab.wait_for("data", |array| array["task"].is_null());
+    said.push(lab.line("stop data --json").json());
+    let (_, events) = server.end();
+    said.extend(events);
+    said.push(lab.line("erase d9 --yes --json").json());
+    laboratory(&lab, &mut said);
+    torture(&lab, &mut said);
+    said.extend(life_of_a_journal());
+    said.extend(life_of_a_configuration());
+    said
+}
+
+/// The messages about a configuration.
+fn life_of_a_configuration() -> Vec<Value> {
+    let lab = Lab::new("json-config");
+    let file = lab.path("openraid.toml");
+    let listen = format!("[server]\nnbd-unix = {:?}\n", lab.path("nbd.sock"));
+    std::fs::write(&file, format!("{listen}[server.x]\n")).expect("room");
+    let mut said = vec![
+        lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1 --json").json(),
+        lab.line("config check openraid.toml --json").json(),
+        lab.line("config member d0 --json").json(),
+        lab.line("config udev --json").json(),
+    ];
+    let rest = "[schedules.night]\ntask = \"check\"\nevery = \"30d\"\nwindow = \"01:00-02:00\"\n[sinks.log]\nkind = \"journald\"\nsocket = \"/nowhere\"\n[arrays.data]\naccess = \"read-write\"\n[[spares]]\nmember = \"/dev/sdx\"\nfor = \"data\"\nspan = 0\n";
+    std::fs::write(&file, format!("{listen}{rest}")).expect("room");
+    said.push(lab.line("config check openraid.toml --json").json());
+    let server = support::Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"]));
+    let server = server.expect("ready");
+    lab.line("set data rebuild.rate=50M").expect(0);
+    lab.line("fail data d0").expect(0);
+    said.push(lab.line("events --json").json());
+    said.push(lab.line("alarms --json").json());
+    said.push(lab.line("alarms test log --json").json());
+    said.push(lab.line("alarms acknowledge data --json").json());
+    said.push(lab.line("events --acknowledge 1 --json").json());
+    std::fs::write(&file, format!("{listen}memory = \"161M\"\n{}", rest.replace("write", "only"))).expect("room");
+    said.push(lab.line("config show --json").json());
+    said.push(lab.line("reload --json").json());
+    said.extend(server.stop());
+    said
+}
+
+/// Name a logical block in a superblock, as Linux 6.19 does.
+fn name_block(lab: &Lab, member: &str) {
+    let (path, at) = (lab.path(member), 4096);
+    let size = Sectors(std::fs::metadata(&path).expect("a file").len() / 512);
+    let bytes = support::read_at(&path, at, SUPERBLOCK_BYTES_MAX);
+    let own = Superblock::decode(&bytes, MinorVersion::V1_2, size).expect("a superblock");
+    let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
+    let len = Superblock { logical_block_size: 512, ..own }.encode(&mut bytes);
+    support::write_at(&path, at, &bytes[..len]);
+}
+
+/// The messages about journals.
+fn life_of_a_journal() -> Vec<Value> {
+    let lab = Lab::new("json-journal");
+    let mut said = Vec::new();
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("journal create --size 16M j0");
+    say("journal adopt j0 --yes");
+    say("create data --level 5 --chunk 64K --file-size 16M --consistency-policy controller-journal --assume-clean d0 d1 d2");
+    let server = lab.serve(&["data", "--journal", "j0"]);
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("show data");
+    say("explain data");
+    say("journal show");
+    said.extend(server.stop());
+    let server = lab.serve(&["data", "--journal", "j0"]);
+    support::write_some(&lab, &server);
+    server.kill();
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("examine j0");
+    say("journal show j0");
+    say("journal discard data --on j0");
+    say("journal discard data --on j0 --lost");
+    let server = lab.serve(&["--level", "1", "--name", "scratch", "ram:8M", "ram:8M", "--journal", "j0"]);
+    std::fs::write(lab.path("j1"), vec![0; 16 << 20]).expect("room");
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("journal attach j1");
+    server.stop();
+    said
+}
+
+/// The fault simulation: with nothing lost, with a bug that is found, and what happened then.
+fn torture(lab: &Lab, said: &mut Vec<Value>) {
+    said.push(lab.line("torture --seeds 1..6 --json").json());
+    let found = lab.line("torture --planted answer-early --seeds 1..50 --json").json();
+    let seed = found["found_by"].as_u64().expect("it is found");
+    said.push(found);
+    said.push(lab.line(&format!("torture --replay {seed} --planted answer-early --full --json")).json());
+}
+
+/// The verbs that predict, and the verbs that show results.
+fn laboratory(lab: &Lab, said: &mut Vec<Value>) {
+    let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
+    say("simulate raid5x4 --system 3ware-9650se --load file-server --depth 4 --effort quick --range");
+    say("simulate --list");
+    say("plan --system 3ware-9650se --drives 4 --levels 5,6 --effort quick --reads 70");
+    say("review --methods list");
+    for seed in ["1", "2"] {
+        let arrays = "--target sim:3ware-9650se --arrays single,raid1x2,raid6x4 --methods response-time --effort quick";
+        say(&format!("review {arrays} --seed {seed} --out review{seed}"));
+    }
+    say("compare review1 review2");
+    for part in ["1/2", "2/2"] {
+        let single = "--target sim:3ware-9650se --arrays single --methods response-time --effort quick";
+        say(&format!("review {single} --shard {part} --out part{}", &part[..1]));
+    }
+    say("merge part1 part2 --out joined");
+    say("rehearse single --drive service-fixed --reads 100 --depth 1 --seconds 1");
+}
+
+/// The page: what each document and each object may have, by the name of its section.
+struct Page {
+    sections: BTreeMap<String, Section>,
+}
+
+#[derive(Default)]
+struct Section {
+    /// Keys, those of nameless objects with the path to them, and what their values are.
+    keys: BTreeMap<String, String>,
+    /// The line before the table that says which strings it may be.
+    strings: String,
+}
+
+impl Page {
+    fn read() -> Self {
+        let text = std::fs::read_to_string(page()).expect("the page is there");
+        let mut sections = BTreeMap::<String, Section>::new();
+        let mut name = String::new();
+        for line in text.lines() {
+            if let Some(title) = line.strip_prefix("### ") {
+                title.clone_into(&mut name);
+                sections.entry(name.clone()).or_default();
+            } else if let Some(row) = line.strip_prefix("| `") {
+                let (key, rest) = row.split_once("` | ").expect("a key and its value");
+                let (value, _) = rest.split_once(" | ").expect("a value and its unit");
+                sections.entry(name.clone()).or_default().keys.insert(key.into(), value.into());
+            } else if line.starts_with("A string, ") {
+                line.clone_into(&mut sections.entry(name.clone()).or_default().strings);
+            }
+        }
+        Self { sections }
+    }
+
+    /// Complain of what a section does not allow.
+    fn check(&self, name: &str, value: &Value, place: &str) -> Result<(), String> {
+        let section = self.sections.get(name).ok_or_else(|| format!("{place}: there is no section {name}"))?;
+        match value {
+            Value::String(word) if section.strings.contains(&format!("`{word}`")) => Ok(()),
+            Value::Object(_) => self.check_keys(section, "", value, place),
+            _ => Err(format!("{place}: {value} is no {name}")),
+        }
+    }
+
+    fn check_keys(&self, section: &Section, within: &str, value: &Value, place: &str) -> Result<(), String> {
+        for (key, own) in value.as_object().into_iter().flatten() {
+            let path = format!("{within}{key}");
+            let place = format!("{place}.{key}");
+            let kind = section.keys.get(&path).ok_or_else(|| format!("{place}: {path} is not in docs/json.md"))?;
+            self.check_value(kind, own, &place)?;
+            let inner = format!("{path}.");
+            if own.is_object() && section.keys.keys().any(|key| key.starts_with(&inner)) {
+                self.check_keys(section, &inner, own, &place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_value(&self, kind: &str, value: &Value, place: &str) -> Result<(), String> {
+        let wrong = || Err(format!("{place}: {value} is no {kind}"));
+        if let Some(kind) = kind.strip_suffix(" or null") {
+            return if value.is_null() { Ok(()) } else { self.check_value(kind, value, place) };
+        }
+        if let Some(parts) = kind.strip_prefix("\\[").and_then(|kind| kind.strip_suffix("\\]")) {
+            let (parts, Value::Array(values)) = (parts.split(", "), value) else { return wrong() };
+            return parts.zip(values).try_for_each(|(kind, value)| self.check_value(kind, value, place));
+        }
+        if let Some(kind) = kind.strip_prefix("list of ") {
+            let Value::Array(values) = value else { return wrong() };
+            return values.iter().try_for_each(|value| self.check_value(kind, value, &format!("{place}[]")));
+        }
+        if let Some(kind) = kind.strip_prefix("map of ") {
+            let Value::Object(values) = value else { return wrong() };
+            return values.values().try_for_each(|value| self.check_value(kind, value, &format!("{place}{{}}")));
+        }
+        if kind.starts_with('`') && value.is_string() {
+            let known =
+                value.as_str().is_some_and(|word| kind.contains(&format!("`{word}`")) || kind.ends_with("string"));
+            return if known { Ok(()) } else { wrong() };
+        }
+        let results: Vec<Result<(), String>> = kind
+            .split(" or ")
+            .map(|kind| match (kind, value) {
+                ("any", _)
+                | ("string", Value::String(_))
+                | ("number", Value::Number(_))
+                | ("boolean", Value::Bool(_))
+                | ("object", Value::Object(_)) => Ok(()),
+                _ => match kind.strip_prefix('[').and_then(|link| link.split_once(']')) {
+                    Some((name, _)) => self.check(name, value, place),
+                    None => wrong(),
+                },
+            })
+            .collect();
+        if results.iter().any(Result::is_ok) {
+            Ok(())
+        } else {
+            results.into_iter().next().unwrap_or_else(wrong)
+        }
+    }
+}
+
+#[test]
+fn every_verb_answers_in_the_form_that_is_written_down() {
+    let page = Page::read();
+    let mut seen = BTreeSet::new();
+    let mut complaints = BTreeSet::new();
+    for mut document in life() {
+        let form = document["schema"].as_str().unwrap_or_else(|| panic!("{document}")).to_owned();
+        let map = document.as_object_mut().expect("a document is an object");
+        assert!(map.remove("schema").is_some() && map.remove("exit").is_some_and(|exit| exit.is_u64()), "{form}");
+        complaints.extend(page.check(&form, &document, &form).err());
+        seen.insert(form);
+    }
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    // The run prints every form that is described: only these need a terminal, a day or a folder of their own.
+    let unseen = ["openraid/demo/1", "openraid/login/1", "openraid/man/1"];
+    let described =
+        page.sections.keys().filter(|name| name.starts_with("openraid/") && !unseen.contains(&name.as_str()));
+    let described: BTreeSet<String> = described.cloned().collect();
+    assert_eq!(described, seen);
+}
+
+#[test]
+fn keys_that_the_page_does_not_have_are_found() {
+    let page = Page::read();
+    let spare = serde_json::json!({ "array": "data", "spares": [] });
+    assert_eq!(page.check("openraid/spare/1", &spare, ""), Ok(()));
+    for (pointer, value) in [
+        ("array", serde_json::json!(null)),
+        ("array", serde_json::json!(1)),
+        ("spares", serde_json::json!({})),
+        ("spares", serde_json::json!([{ "state": "in-sync", "colour": "red" }])),
+        ("spares", serde_json::json!([{ "state": "red" }])),
+        ("colour", serde_json::json!("red")),
+    ] {
+        let mut wrong = spare.clone();
+        wrong[pointer] = value;
+        assert!(page.check("openraid/spare/1", &wrong, "").is_err(), "{wrong}");
+    }
+}

@@ -1,0 +1,93 @@
+//! The openraid command as a library, with which the program `openraid` consists of one call. The program `openraid-lab`
+//! uses it as well: its rehearsals and reviews serve arrays in their own process.
+//!
+//! ```text
+//!  arguments --> verb --> server (control socket)      for arrays that are served
+//!                   \---> service in this process      for everything else
+//! ```
+//!
+//! It must never write to a member that the user has not named or registered, and never destroy without `--yes`.
+
+#![forbid(unsafe_code)]
+
+mod alarms;
+pub mod arguments;
+mod bad_blocks;
+mod care;
+mod causes;
+mod check_history;
+mod checks;
+pub mod completion;
+mod consistency;
+pub mod control;
+mod demo;
+mod departed;
+mod desired;
+mod events;
+pub mod exit;
+mod halves;
+mod holding;
+#[cfg(test)]
+mod hostile;
+pub mod in_process;
+pub mod job;
+mod kept;
+mod kernels;
+pub mod laboratory;
+mod lockless;
+pub mod making;
+pub mod members;
+mod notify;
+pub mod output;
+mod patrol_history;
+pub mod quantity;
+pub mod registry;
+mod room;
+pub mod server;
+mod sets;
+pub mod settings;
+pub mod story;
+mod taken_by_md;
+pub mod trial;
+pub mod verb;
+pub mod wiping;
+pub mod words;
+
+use std::process::ExitCode;
+
+pub use openraid_status as model;
+
+use clap::error::ErrorKind;
+use clap::Parser;
+
+use arguments::Arguments;
+use exit::Exit;
+use output::program;
+use verb::Context;
+
+/// Run the command line of this process.
+pub fn run() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            return match arguments::typed_verb(&error).filter(|verb| laboratory::VERBS.contains(&verb.as_str())) {
+                Some(verb) => laboratory::hand_over(&verb).into(),
+                None => not_understood(&error),
+            }
+        }
+    };
+    let context = Context::new(arguments.common, arguments.verb.name(), arguments.verb.typed());
+    context.end(verb::run(&arguments.verb, &context))
+}
+
+/// Print why the command line could not be parsed, or the help that it asks for.
+pub fn not_understood(error: &clap::Error) -> ExitCode {
+    if let Some(text) = arguments::instead(error, program()) {
+        eprintln!("{}: {text}", program());
+        return Exit::Usage.into();
+    }
+    // A reader that closes the pipe is not an error.
+    let _ = error.print();
+    let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked { Exit::Fine } else { Exit::Usage }.into()
+}
