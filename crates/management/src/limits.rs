@@ -64,6 +64,10 @@ pub const TOKENS_MAX: usize = 64;
 pub const WRONG_PASSWORDS_MAX: u32 = 5;
 /// How long it has to wait.
 pub const WRONG_PASSWORD_WAIT: Duration = Duration::from_secs(60);
+/// Sign-ins over the loopback that wait for their turn after too many wrong passwords. Each has a connection, so no more wait.
+pub const TURNS_MAX: usize = GUESTS_MAX + CONNECTIONS_MAX;
+/// Time between two of these turns.
+pub const TURN_INTERVAL: Duration = Duration::from_millis(200);
 /// Characters of a password, at least.
 pub const PASSWORD_CHARACTERS_MIN: usize = 10;
 /// Bytes of a password, at most.

@@ -9,6 +9,7 @@ use openraid_status::ArrayModel;
 use crate::auth::sessions::{Session, Sessions};
 use crate::auth::token::secret;
 use crate::auth::tokens::Tokens;
+use crate::auth::turns::Turns;
 use crate::auth::users::Users;
 use crate::controller::{Controller, Refusal};
 use crate::http::rate::Rates;
@@ -25,6 +26,8 @@ pub struct State {
     pub users: Users,
     /// Sessions and one-time links.
     pub sessions: Sessions,
+    /// Turns of sign-ins over the loopback.
+    pub turns: Turns,
     /// Tokens that last.
     pub tokens: Tokens,
     /// Requests by address.
@@ -84,6 +87,7 @@ impl State {
             controller,
             users,
             sessions,
+            turns: Turns::default(),
             tokens,
             rates: Rates::default(),
             machine: Machine::here(),

@@ -260,9 +260,11 @@ fn users_have_passwords_and_roles_in_a_file_that_others_cannot_read() {
     for _ in 0..5 {
         sign("ann", "wrong password").refused(401, &["wrong"]);
     }
-    let late = sign("ann", "correct horse");
-    late.refused(429, &["wait"]);
-    assert_eq!(late.header("retry-after"), Some("60"));
+    // A process of this machine does not keep its administrator out: sign-ins take turns.
+    std::thread::scope(|scope| {
+        (0..8).for_each(|_| _ = scope.spawn(|| sign("ann", "wrong password").refused(401, &["wrong"])));
+        scope.spawn(|| sign("ann", "correct horse").expect(201));
+    });
     // After a restart there is no link, and a session goes on.
     server.stop();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("own file");

@@ -6,4 +6,5 @@ pub mod role;
 pub mod sessions;
 pub mod token;
 pub mod tokens;
+pub mod turns;
 pub mod users;

@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,6 +14,7 @@ use super::private::PrivateFile;
 use super::role::Role;
 use super::token::{digest, is_same, secret};
 use super::tokens::Token;
+use super::turns::is_loopback;
 use crate::limits::{
     ADDRESSES_MAX, LINKS_MAX, LINK_TIME_MAX, SESSIONS_MAX, SESSIONS_SAVE_INTERVAL, SESSION_IDLE_MAX, SESSION_TIME_MAX,
     WRONG_PASSWORDS_MAX, WRONG_PASSWORD_WAIT,
@@ -265,12 +266,25 @@ impl Sessions {
 
     /// Wrong passwords are counted for an address and a user, so that a process of this machine that tries one name does not keep
     /// the other users out. Names share 64 places of an address: their number has a limit, and a known name looks like any other.
+    /// The loopback is one place for all its addresses and names.
     fn place(&self, address: IpAddr, name: &str) -> (IpAddr, u8) {
+        if is_loopback(address) {
+            return (IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+        }
         (address, (self.names.hash_one(name) % 64) as u8)
     }
 
-    /// May this address try a password of this user?
+    /// Do sign-ins of this address wait for their turn, after too many wrong passwords over the loopback?
+    pub fn must_wait(&self, address: IpAddr) -> bool {
+        is_loopback(address) && !self.has_few_wrong(address, "")
+    }
+
+    /// May this address try a password of this user? Over the loopback it always may, when its turn comes.
     pub fn may_try(&self, address: IpAddr, name: &str) -> bool {
+        is_loopback(address) || self.has_few_wrong(address, name)
+    }
+
+    fn has_few_wrong(&self, address: IpAddr, name: &str) -> bool {
         let table = self.table();
         let wrong = table.wrong.get(&self.place(address, name));
         wrong.is_none_or(|(count, last)| *count < WRONG_PASSWORDS_MAX || last.elapsed() >= WRONG_PASSWORD_WAIT)
@@ -281,7 +295,10 @@ impl Sessions {
         let mut table = self.table();
         let place = self.place(address, name);
         if right {
-            table.wrong.remove(&place);
+            // Over the loopback it says nothing about the other processes.
+            if !is_loopback(address) {
+                table.wrong.remove(&place);
+            }
             return;
         }
         table.wrong.retain(|_, (_, last)| last.elapsed() < WRONG_PASSWORD_WAIT);
@@ -360,6 +377,21 @@ mod tests {
         sessions.end_all_of("ann");
         assert!(sessions.of_basic("words").is_none());
         std::fs::remove_file(path).expect("own file");
+    }
+
+    #[test]
+    fn over_the_loopback_all_wait_together_and_none_is_refused() {
+        let (sessions, _) = sessions("loopback");
+        let [first, second, third] = ["127.0.0.1", "127.0.0.2", "::1"].map(|own| own.parse().expect("an address"));
+        assert!(!sessions.must_wait(first));
+        for nth in 0..WRONG_PASSWORDS_MAX {
+            sessions.tried(if nth % 2 == 0 { second } else { third }, &format!("user{nth}"), false);
+        }
+        sessions.tried(first, "ann", true);
+        for address in [first, second, third] {
+            assert!(sessions.must_wait(address) && sessions.may_try(address, "ann"), "{address}");
+        }
+        assert!(!sessions.must_wait(IpAddr::from([10, 0, 0, 1])));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::request::Request;
 use super::route::{allowed, find, Need, Route};
 use crate::api::{stream, ROUTES};
 use crate::auth::sessions::Session;
+use crate::auth::turns::is_loopback;
 use crate::limits::{BODY_BYTES_MAX, BODY_TIME_MAX};
 use crate::redfish;
 use crate::state::State;
@@ -74,14 +75,19 @@ async fn answer(
 ) -> Result<Answer, Problem> {
     let (head, body) = request.into_parts();
     let mut session = session(state, &head.headers);
-    admit(state, peer, session.as_ref())?;
+    let admitted = admit(state, peer, session.as_ref());
     check_host(&head.headers, &state.names)?;
     check_origin(&head.method, &head.headers, state.is_tls)?;
     let path = path_of(head.uri.path())?;
     let query = query_of(head.uri.query().unwrap_or_default())?;
     let is_redfish = redfish::is_own(&path);
     let routes = if is_redfish { redfish::ROUTES } else { ROUTES };
-    let (route, parts) = find(routes, &head.method, &path)?;
+    let found = find(routes, &head.method, &path);
+    let signs_in = matches!(&found, Ok((route, _)) if head.method == Method::POST && route.need == Need::Nothing);
+    if admitted.is_err() && !(signs_in && is_loopback(peer)) {
+        return Err(admitted.expect_err("just seen"));
+    }
+    let (route, parts) = found?;
     let has_basic = is_redfish || route.need == Need::Scrape;
     if has_basic && session.is_none() && route.need != Need::Nothing {
         session = basic(state, peer, &head.headers).await?;
@@ -96,6 +102,9 @@ async fn answer(
     }
     let body = read_body(&head.method, &head.headers, body).await?;
     place.is_answered();
+    if signs_in && (admitted.is_err() || state.sessions.must_wait(peer)) {
+        wait_for_turn(state).await?;
+    }
     let state = Arc::clone(state);
     let request = Request { state, parts, query, headers: head.headers, body, peer, session };
     if is_redfish {
@@ -132,6 +141,15 @@ fn admit(state: &State, peer: IpAddr, session: Option<&Session>) -> Result<(), P
     Err(Problem::new(429, "too-many-requests", text).with("retry-after", "1"))
 }
 
+/// A sign-in over the loopback after too many wrong passwords, or too many requests, is answered when its turn comes.
+async fn wait_for_turn(state: &State) -> Result<(), Problem> {
+    if state.turns.wait().await {
+        return Ok(());
+    }
+    let text = "too many sign-ins of this machine wait for their turn; try again";
+    Err(Problem::new(503, "busy", text).with("retry-after", "1"))
+}
+
 /// The session of a client that brings name and password with each request: a Redfish client, or a Prometheus. Without encryption only a client of
 /// this machine may.
 async fn basic(state: &Arc<State>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
@@ -140,6 +158,9 @@ async fn basic(state: &Arc<State>, peer: IpAddr, headers: &HeaderMap) -> Result<
     };
     if !state.is_tls && !state.is_loopback {
         return Ok(None);
+    }
+    if state.sessions.must_wait(peer) && !redfish::sessions::is_known(state, &words) {
+        wait_for_turn(state).await?;
     }
     let state = Arc::clone(state);
     let work = tokio::task::spawn_blocking(move || redfish::sessions::basic(&state, peer, &words));

@@ -92,6 +92,11 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::empty(204).with("odata-version", "4.0"))
 }
 
+/// Does basic authentication with these words have a session?
+pub fn is_known(state: &State, header: &str) -> bool {
+    header.split_once(' ').is_some_and(|(_, coded)| state.sessions.of_basic(coded.trim()).is_some())
+}
+
 /// The session of a request with basic authentication: one for each name and password, so that not every request costs a hash.
 /// Nothing if the header is of another kind.
 ///
