@@ -20,6 +20,8 @@ pub struct Refusal {
     pub exit: Exit,
     /// In words.
     pub text: String,
+    /// The change is in force, and could not be kept: no refusal for a client.
+    pub in_force: bool,
 }
 
 /// The result of a command.

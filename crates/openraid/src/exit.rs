@@ -12,20 +12,22 @@ pub struct Failure {
     pub exit: Exit,
     /// In words.
     pub text: String,
-    /// What stood in the way of a member that could not be opened.
+    /// What stood in the way.
     pub obstacle: Obstacle,
 }
 
-/// What stands in the way of opening a member. Commands act by it, not by the text.
+/// What stands in the way of opening a member, or of keeping a change. Callers act by it, not by the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Obstacle {
-    /// Anything else, or the failure is not about opening a member.
+    /// Anything else.
     #[default]
     Other,
     /// Another program or the kernel uses it.
     InUse,
     /// This user or this machine may not write it.
     WriteProtected,
+    /// The change is in force, and the server could not keep it.
+    NotKept,
 }
 
 impl Failure {

@@ -54,15 +54,32 @@ fn what_a_full_state_folder_cannot_keep_is_said_and_kept_when_there_is_room() {
     let test = "what_a_full_state_folder_cannot_keep_is_said_and_kept_when_there_is_room";
     let Some(small) = Small::mount(&state, "24M", test) else { return };
     lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
-    let server = lab.serve(&["data"]);
+    let server = lab.serve(&["--http", "127.0.0.1:0", "data"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
     lab.line("set data rebuild.rate=5M").expect(0);
     let before = kept(&lab);
     small.fill();
     let folder = state.join("openraid").display().to_string();
     let remedy = format!("make room on the file system of {folder}");
     let lost = "this is in force, and is lost when the server ends before it can be kept";
-    lab.line("set data rebuild.rate=7M").refused(74, &[lost, "changes of data are not kept", "No space left", &remedy]);
+    let refused = lab.line("set data rebuild.rate=7M").refused(74, &["data: rebuild.rate=7M", lost, "No space left"]);
+    assert_eq!((refused.err.matches(&remedy).count(), refused.err.trim().lines().count()), (1, 2), "{}", refused.err);
     assert_eq!(rate(&lab.show("data")), 7 << 20, "it is in force");
+    let body = r#"{"settings": {"rebuild.rate": "6M"}}"#;
+    let done = web.ask_with("PATCH", "/api/v1/arrays/data/settings", Some(body), &[]).expect(200).json();
+    assert_eq!((&done["kept"], rate(&done["array"])), (&false.into(), (6 << 20).into()));
+    // The log gets it a moment later.
+    let until = Instant::now() + PATIENCE;
+    let is_told = |rate: &str| {
+        let events = lab.line("events --json").expect(0).text();
+        assert!(!events.contains("refused"), "{events}");
+        events.contains(&format!("set rebuild.rate={rate}: in force, not kept"))
+    };
+    while !(is_told("6M") && is_told("7M")) {
+        assert!(Instant::now() < until, "{}", lab.line("events").text());
+        std::thread::sleep(Duration::from_millis(50));
+    }
     lab.line("rename data fresh").refused(74, &["data is fresh from now on", lost, &remedy]);
     lab.line("pause fresh").expect(0);
     let held = alarm(&lab).expect("it holds");
@@ -99,7 +116,9 @@ fn a_state_folder_that_is_read_only_serves_and_says_what_it_does_not_keep() {
     let mut web = Web::at(&server.ready["console"]);
     web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
     let body = r#"{"settings": {"rebuild.rate": "8M"}}"#;
-    web.ask_with("PATCH", "/api/v1/arrays/data/settings", Some(body), &[]).refused(500, &[&remedy]);
+    let done = web.ask_with("PATCH", "/api/v1/arrays/data/settings", Some(body), &[]).expect(200).json();
+    assert_eq!((&done["kept"], &done["array"]["settings"]["rebuild_rate"]), (&false.into(), &(8 << 20).into()));
+    assert!(done["text"].as_str().expect("text").contains(&remedy), "{done:#}");
     assert_eq!(rate(&lab.show("data")), 8 << 20, "it is in force");
     lab.line("forget data").refused(74, &[&remedy]);
     tool(&format!("mount -o remount,rw {}", state.display()));

@@ -22,6 +22,8 @@ pub struct DoneModel {
     pub text: String,
     /// The array after the change, if it still exists.
     pub array: Option<ArrayModel>,
+    /// Does it outlive the server? Otherwise it is in force, the text says why it could not be kept, and it is tried again.
+    pub kept: bool,
 }
 
 /// Settings to change.
@@ -186,16 +188,29 @@ pub fn answered(request: &Request, array: &str, what: &str, done: Result<Done, R
     let user = request.user();
     let came = match &done {
         Ok(_) => "done".to_owned(),
+        Err(refusal) if refusal.in_force => {
+            format!("in force, not kept: {}", refusal.text.lines().last().unwrap_or_default())
+        }
         Err(refusal) => format!("refused: {}", refusal.text.lines().next().unwrap_or_default()),
     };
     request.state.controller.audit(Some(array), format!("{array}: {user} by HTTP: {what}: {came}"));
-    let done = done?;
-    let version = done.array.as_ref().map(|array| version::of(array));
-    let reply = Reply::json(200, &DoneModel { text: done.text, array: done.array.map(|array| *array) });
+    let kept = done.is_ok();
+    let Done { text, array } = done.or_else(|refusal| in_force(request, array, refusal))?;
+    let version = array.as_ref().map(|array| version::of(array));
+    let reply = Reply::json(200, &DoneModel { text, array: array.map(|array| *array), kept });
     Ok(match version {
         Some(version) => reply.with("etag", version),
         None => reply,
     })
+}
+
+/// A change that could not be kept is done for the client, if it is in force.
+fn in_force(request: &Request, array: &str, refusal: Refusal) -> Result<Done, Refusal> {
+    if !refusal.in_force {
+        return Err(refusal);
+    }
+    let array = request.state.controller.arrays()?.into_iter().find(|own| own.name == array).map(Box::new);
+    Ok(Done { text: refusal.text, array })
 }
 
 fn change(request: &Request, array: &ArrayModel, what: &str, command: Command) -> Result<Reply, Problem> {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use openraid_sys::{listen_patiently, Listener};
 
 use super::protocol::{read_request, write_response, Answer, Command, LINE_BYTES_MAX};
-use crate::exit::Failure;
+use crate::exit::{Failure, Obstacle};
 
 /// Maximum number of clients at once; a further one gets an error.
 const CLIENTS_MAX: usize = 32;
@@ -37,7 +37,7 @@ pub trait Answerer: Send + Sync + 'static {
     /// The refusal in words.
     fn answer(&self, command: Command) -> Result<Answer, Failure>;
 
-    /// A client has carried out this change: the array if there is one, and the command in words.
+    /// A client has made this change: the array if there is one, the command in words, and what came of it.
     fn changed(&self, _array: Option<&str>, _what: &str) {}
 
     /// The answer to [`Command::StopAll`] is sent: the server may end now, because the client has its answer.
@@ -153,12 +153,17 @@ fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
         let is_end = matches!(request, Ok(Command::StopAll { .. }));
         let result = request.and_then(|command| {
             let change = command.change().map(|(array, what)| (array.map(str::to_owned), what));
-            let answer = answerer.answer(command)?;
-            // A question back is no change.
-            if let Some((array, what)) = change.filter(|_| !matches!(answer, Answer::Confirm { .. })) {
-                answerer.changed(array.as_deref(), &what);
+            let answer = answerer.answer(command);
+            let came = match &answer {
+                // A question back is no change.
+                Ok(Answer::Confirm { .. }) => None,
+                Ok(_) => Some("done"),
+                Err(failure) => (failure.obstacle == Obstacle::NotKept).then_some("in force, not kept"),
+            };
+            if let (Some((array, what)), Some(came)) = (change, came) {
+                answerer.changed(array.as_deref(), &format!("{what}: {came}"));
             }
-            Ok(answer)
+            answer
         });
         let ends = is_end && result.is_ok();
         let written = writer.write_all(write_response(result).as_bytes());

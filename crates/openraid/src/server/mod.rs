@@ -486,7 +486,7 @@ fn not_served(name: &str) -> Failure {
 impl Answerer for Server {
     fn changed(&self, array: Option<&str>, what: &str) {
         let about = array.map(|array| format!("{array}: ")).unwrap_or_default();
-        let text = format!("{about}by the command line: {what}: done");
+        let text = format!("{about}by the command line: {what}");
         self.add_news(vec![News { array: array.map(str::to_owned), ..news::plain(EventName::Changed, text) }]);
     }
 

@@ -12,7 +12,7 @@ use super::start::{Taken, Taking};
 use super::view::Served;
 use super::{Access, Server};
 use crate::control::{Answer, Command};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, Obstacle};
 use crate::holding::Opening;
 use crate::members::{options, refuse_protected, spec};
 use crate::model::HealthWord;
@@ -51,17 +51,26 @@ pub(super) fn outcome_of<T>(name: &str, done: Result<T, ServiceError>) -> Result
     done.map(drop).map_err(|error| Failure::from(error).of(name))
 }
 
+/// The values that a command sets. Its answer lists all others, too.
+fn asked_of(command: &Command) -> Option<String> {
+    let Command::Set { array, settings, .. } = command else { return None };
+    let words: Vec<String> = settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    Some(format!("{array}: {}", words.join(" ")))
+}
+
 impl Server {
     /// Carry out a command. If the server could not keep what it changed, the command has failed, and its text names the value in force.
     pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
         let before = self.registry.unwritten().0;
+        let asked = asked_of(&command);
         let answer = self.carry_out_now(command)?;
         match self.registry.unwritten() {
             (failures, Some(why)) if failures > before => {
                 let done = if let Answer::Done { text, .. } = &answer { text.as_str() } else { "done" };
-                Err(Failure::failed(format!(
-                    "{done}\nthis is in force, and is lost when the server ends before it can be kept: {why}"
-                )))
+                let done = asked.as_deref().unwrap_or(done);
+                let text =
+                    format!("{done}\nthis is in force, and is lost when the server ends before it can be kept: {why}");
+                Err(Failure { obstacle: Obstacle::NotKept, ..Failure::failed(text) })
             }
             _ => Ok(answer),
         }

@@ -32,7 +32,7 @@ use crate::control::{Answer, Answerer, Command, ServerModel};
 use crate::desired::model;
 use crate::events::segments::Entry;
 use crate::events::{Event, Log};
-use crate::exit::Failure;
+use crate::exit::{Failure, Obstacle};
 use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
 use crate::settings;
@@ -76,7 +76,8 @@ pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Managemen
 
 impl From<Failure> for Refused {
     fn from(failure: Failure) -> Self {
-        Self(Refusal { exit: failure.exit, text: failure.text })
+        let in_force = failure.obstacle == Obstacle::NotKept;
+        Self(Refusal { exit: failure.exit, text: failure.text, in_force })
     }
 }
 
