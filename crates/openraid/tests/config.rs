@@ -515,3 +515,19 @@ fn the_packaged_unit_is_one_that_systemd_understands_and_calls_less_exposed() {
         systemd("systemd-analyze", &["security", "--offline=yes", "--threshold=45", &path]).expect("there");
     assert!(fine, "{said}");
 }
+
+/// At the default address every account of the machine could write the arrays.
+#[test]
+fn a_service_listens_for_clients_only_where_its_file_says() {
+    let lab = Lab::new("config-no-address");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    fs::write(lab.path("openraid.toml"), "[management]\nlisten = \"127.0.0.1:0\"\n").expect("room");
+    let mut command = lab.command(&["serve", "--json", "--config", "openraid.toml"]);
+    command.stderr(File::create(lab.path("warnings")).expect("room"));
+    let server = Server::started(&mut command).expect("ready");
+    assert_eq!(server.ready["arrays"][0]["addresses"], serde_json::json!([]));
+    assert_eq!(lab.show("data")["addresses"], serde_json::json!([]));
+    let warnings = fs::read_to_string(lab.path("warnings")).expect("text");
+    assert!(warnings.contains("names no address for clients: add nbd-unix, nbd or nbd-tls to [server]"), "{warnings}");
+    server.stop();
+}

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 /// What `serve` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Without --nbd and --nbd-unix, clients find the arrays at nbd://127.0.0.1:10809/NAME. Plain NBD has neither \
+Without --nbd and --nbd-unix, clients find the arrays at nbd://127.0.0.1:10809/NAME. A service of a configuration \
+file listens only where the file says. Plain NBD has neither \
 passwords nor encryption: listen on a network address only if every host on that network may read and write the arrays. The \
 configuration file can name addresses with TLS (server.nbd-tls).
 

@@ -68,14 +68,14 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     // Errors of the command line or of the file are reported first.
     let file = configuration(arguments, context)?;
     let chosen = Chosen::of(arguments, file.as_ref());
-    let listen = listens(&chosen)?;
+    let stays = is_service(arguments, file.as_ref());
+    let listen = listens(&chosen, stays, context)?;
     let tls = tls::bind(&chosen, file.as_ref())?;
     let certificates = tls.certificates(http::options(arguments, file.as_ref())?.as_ref());
     check_journal_options(arguments, &chosen)?;
     let limits = limits_of(&chosen)?;
     let wanted = wanted(arguments, context, file.as_ref())?;
     let names = wanted.names(context);
-    let stays = is_service(arguments, file.as_ref());
     let expected = expected(arguments, &wanted);
     let unknown = wanted.unknown.clone();
     let notes = file.iter().flat_map(|file| file.desired.notes.iter().map(ToString::to_string));
@@ -227,7 +227,8 @@ fn open_journal(
     Ok(())
 }
 
-fn listens(chosen: &Chosen) -> Result<Vec<Listen>, Failure> {
+/// The addresses of NBD. A service listens where its file says: at the default address every account of the machine could write.
+fn listens(chosen: &Chosen, stays: bool, context: &Context) -> Result<Vec<Listen>, Failure> {
     let mut listens = Vec::new();
     for text in &chosen.nbd {
         listens.extend(addresses("--nbd", text)?.into_iter().map(Listen::Tcp));
@@ -237,8 +238,12 @@ fn listens(chosen: &Chosen) -> Result<Vec<Listen>, Failure> {
             std::path::absolute(path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
         listens.push(Listen::Unix(absolute));
     }
-    if listens.is_empty() && chosen.nbd_tls.is_empty() {
-        listens.push(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT))));
+    match listens.is_empty() && chosen.nbd_tls.is_empty() {
+        true if stays => context
+            .output
+            .warn("the configuration file names no address for clients: add nbd-unix, nbd or nbd-tls to [server]"),
+        true => listens.push(Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], PORT_DEFAULT)))),
+        false => {}
     }
     Ok(listens)
 }
