@@ -3,7 +3,7 @@
 //! ```text
 //!  vanished, absent --its drive is there again--> returned --again--> vanished ... RETURNS_MAX times in RETURNS_WINDOW
 //!  no room: the same, when its file system has room for all of it
-//!  faulty, order, unknown: stays out until an order adds it
+//!  faulty, order, removed, unknown: stays out until an order adds it
 //! ```
 //!
 //! md's superblocks record that a member left, but not why. So the registry has the reason.
@@ -34,6 +34,8 @@ pub enum Why {
     Faulty,
     /// A command failed it.
     Order,
+    /// A command took it out: its return is no alarm.
+    Removed,
     /// It was left out at a start, for an unknown reason.
     Unknown,
 }
@@ -104,6 +106,7 @@ impl Departed {
             }
             Why::Faulty => Some(format!("it failed: {}", self.reason)),
             Why::Order => Some("it was failed by a command".into()),
+            Why::Removed => Some("it was taken out by a command".into()),
             Why::Unknown => Some("it was out already, and the reason is not known".into()),
             Why::Vanished | Why::Absent | Why::NoRoom if self.returns.iter().filter(recent).count() >= RETURNS_MAX => {
                 Some(format!("it came back {RETURNS_MAX} times within a day, and left again: look at its connection"))
@@ -172,6 +175,7 @@ mod tests {
         }
         assert_eq!(Why::of(FailReason::Replaced), None);
         assert!(left(Why::Absent, 5).may_return(6) && !left(Why::Unknown, 5).may_return(6));
+        assert!(!left(Why::Removed, 5).may_return(6));
     }
 
     #[test]

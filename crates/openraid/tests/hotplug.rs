@@ -234,6 +234,32 @@ fn a_member_that_an_order_failed_stays_out_until_an_order_adds_it() {
 }
 
 #[test]
+fn a_member_that_was_removed_while_it_was_away_stays_out_until_an_order_adds_it() {
+    let lab = array("removed-away");
+    away(&lab, &["d1"]);
+    lab.configure("");
+    let server = lab.serve_configured();
+    assert_eq!(lab.show("data")["health"], "degraded");
+    lab.line("remove data d1").expect(0).says(&["d1 stays out of data when it comes back", "`openraid add data "]);
+    back(&lab, &["d1"]);
+    // The search comes every two seconds.
+    for _ in 0..5 {
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        let shown = lab.show("data");
+        assert_eq!(shown["health"], "degraded");
+        assert!(!shown["alarms"].to_string().contains("MemberStaysOut"), "{shown:#}");
+    }
+    server.stop();
+    // Another start does not take it in either.
+    let server = lab.serve_configured();
+    std::thread::sleep(std::time::Duration::from_secs(5));
+    assert_eq!(lab.show("data")["health"], "degraded");
+    lab.line("add data d1").expect(0);
+    lab.wait_for("data", |array| array["health"] == "optimal" && array["task"].is_null());
+    server.stop();
+}
+
+#[test]
 fn the_setting_and_a_strange_drive_keep_a_member_out() {
     let lab = array("never");
     away(&lab, &["d1"]);

@@ -68,6 +68,17 @@ impl Server {
         self.change_departed(&served, |list| note(list, fresh));
     }
 
+    /// A command took out a member that had left by itself: it does not come back by itself. False if no such member is known.
+    pub(super) fn keep_departed_out(&self, served: &Served, member: &str) -> bool {
+        let text = spec(member).map_or_else(|_| member.to_owned(), |own| own.text);
+        let mut is_known = false;
+        self.change_departed(served, |list| {
+            let own = list.iter_mut().filter(|own| own.member == text && own.why != Why::Returned);
+            own.for_each(|own| (own.why, is_known) = (Why::Removed, true));
+        });
+        is_known
+    }
+
     /// A command added or removed the member: delete the reason why it left.
     pub(super) fn forget_departed(&self, served: &Served, member: &str) {
         let text = spec(member).map_or_else(|_| member.to_owned(), |own| own.text);
@@ -135,7 +146,7 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
     let now = openraid_sys::clock::wall_seconds();
     // One that failed is still listed, and its drive may have been there all the time.
     let is_out = |own: &&Departed| match own.why {
-        Why::Returned => false,
+        Why::Returned | Why::Removed => false,
         Why::Vanished | Why::Absent | Why::NoRoom => true,
         Why::Faulty | Why::Order | Why::Unknown => !has(model, &own.member),
     };

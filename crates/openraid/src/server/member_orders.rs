@@ -138,7 +138,16 @@ impl Server {
         device: Option<&str>,
     ) -> Result<Answer, Failure> {
         let served = self.find(name)?;
-        let (found, Names { described, placed, .. }) = self.member(&served, member, device)?;
+        let (found, Names { described, placed, .. }) = match self.member(&served, member, device) {
+            Err(_) if !spare_only && self.keep_departed_out(&served, member) => {
+                // A start looks at the recorded members.
+                self.note(name);
+                let add = command("add", [name, member]);
+                return self
+                    .done(format!("{member} stays out of {name} when it comes back; `{add}` takes it in"), name);
+            }
+            found => found?,
+        };
         // It cannot be removed until its failure is recorded on the others, which takes as long as their writes. Its
         // slot may have another member by then.
         let state_now = || {
@@ -160,7 +169,9 @@ impl Server {
         let own = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
         outcome_of(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
         own.iter().for_each(|own| self.keep_out(&served, own));
-        own.iter().for_each(|own| self.forget_departed(&served, own));
+        if let Some(own) = own.iter().find(|own| !self.keep_departed_out(&served, own)) {
+            self.forget_departed(&served, own);
+        }
         let released = self.release(found.drive);
         self.note(name);
         let text = match released {
