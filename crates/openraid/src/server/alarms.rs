@@ -59,14 +59,34 @@ impl Troubles {
     }
 }
 
+/// The problems of a start with one for each array: members of one array that could not be opened are one problem.
+fn by_array(problems: Vec<String>, arrays: &[Entry]) -> Vec<String> {
+    let mut left = problems;
+    for entry in arrays {
+        let is_own = |why: &String| entry.members.iter().any(|member| why.starts_with(&format!("{member}: ")));
+        let own: Vec<String> = left.iter().filter(|why| is_own(why)).cloned().collect();
+        let head = format!("array {}: ", entry.name);
+        let is_named = left.iter().any(|why| why.starts_with(&head));
+        if own.len() < 2 && !is_named {
+            continue;
+        }
+        left.retain(|why| !is_own(why));
+        if !is_named {
+            let count = counted(own.len() as u64, "member", "members");
+            left.push(format!("{head}{count} could not be opened: {}", own.join("; ")));
+        }
+    }
+    left
+}
+
 impl Server {
     /// The events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<Entry>) -> Vec<News> {
-        let problems =
-            || taken.failed.iter().map(|failure| &failure.text).filter(|text| !super::journal::is_choice(text));
+        let problems = taken.failed.iter().map(|failure| failure.text.clone());
+        let problems = by_array(problems.filter(|text| !super::journal::is_choice(text)).collect(), &expected);
         {
             let mut state = self.state();
-            state.troubles.start = problems().cloned().collect();
+            state.troubles.start.clone_from(&problems);
             state.troubles.expected = expected;
             state.identify_expected();
         }
@@ -107,7 +127,7 @@ impl Server {
             level: Some(Level::Critical),
             ..plain(EventName::StartProblem, format!("no recorded array is served: {why}"))
         }));
-        news.extend(problems().map(|text| plain(EventName::StartProblem, text.clone())));
+        news.extend(problems.into_iter().map(|text| plain(EventName::StartProblem, text)));
         news
     }
 
@@ -175,6 +195,11 @@ impl Server {
     /// A command stopped the array: end its alarms here.
     pub(super) fn end_alarms(&self, served: &Served) {
         self.state().troubles.expected.retain(|own| !is_served(served, &own.name, own.uuid.as_deref()));
+        self.end_states(served);
+    }
+
+    /// End the alarms of an array that is not served now.
+    pub(super) fn end_states(&self, served: &Served) {
         self.alarms.observe(&Subject::Array(served.key()), &[]);
     }
 

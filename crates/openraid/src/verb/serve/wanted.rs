@@ -53,9 +53,11 @@ pub fn offline(
         let reason = known.unwrap_or_else(|| {
             let own: Vec<_> = failed.iter().filter(|(member, _)| entry.members.contains(member)).collect();
             match own.first() {
-                Some((_, first)) if own.len() == entry.members.len() => {
-                    let count = counted(own.len() as u64, "member", "members");
-                    format!("none of its {count} could be opened: {}", first.text)
+                Some((_, first)) => {
+                    let count = counted(entry.members.len() as u64, "member", "members");
+                    let left = if own.len() == entry.members.len() { "none".into() } else { own.len().to_string() };
+                    let not = if own.len() == entry.members.len() { "" } else { " not" };
+                    format!("{left} of its {count} could{not} be opened: {}", first.text)
                 }
                 _ => format!("its members do not make it; `{}` says what they are", command("doctor", [&entry.name])),
             }
