@@ -1,4 +1,4 @@
-//! Alarms, sinks, schedules and the history of checks over HTTP: the same as the command line says.
+//! Alarms, sinks, schedules, the history of checks and the end of an array over HTTP: the same as the command line says.
 
 mod support;
 
@@ -133,5 +133,22 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
         }
     }
     assert_eq!(fs::read_to_string(lab.path("openraid.toml")).ok(), Some(file));
+    server.stop();
+}
+
+#[test]
+fn an_array_whose_files_are_deleted_is_stopped_by_the_api_only_if_the_loss_is_accepted() {
+    let lab = Lab::new("http-loss");
+    lab.line("create data --level 5 --chunk 64K --assume-clean --file-size 16M d0 d1 d2").expect(0);
+    lab.line("create pair --level 1 --assume-clean --file-size 16M p0 p1").expect(0);
+    let server = lab.serve(&["data", "pair", "--http", "127.0.0.1:0"]);
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Administrator").expect(0).text().trim().into());
+    fs::remove_file(lab.path("d1")).expect("it is there");
+    let stop = |body: Value| web.ask_with("DELETE", "/api/v1/arrays/data", Some(&body.to_string()), &[]);
+    stop(json!({"confirm": "data"})).refused(409, &["nothing is at its path any more", "copy it out first"]);
+    assert_eq!(lab.show("data")["health"], "optimal", "it is served on");
+    stop(json!({"confirm": "data", "accept_risk": true})).expect(200);
+    assert_eq!(web.get("/api/v1/arrays/data").status, 404, "it is not served");
     server.stop();
 }
