@@ -32,6 +32,8 @@ FINE = {"list": 0, "show": "optimal", "api": "optimal", "console": "optimal", "r
         "alarms": [], "unit": "1 array served, all optimal", "md": "no md"}
 DEGRADED = {"list": 1, "show": "degraded", "api": "degraded", "console": "degraded", "redfish": "Warning", "metrics": "degraded",
             "alarms": ["DegradedArray"], "unit": "1 array served; data degraded", "md": "no md"}
+# A drive that vanished is a failed member until it is back or another one takes its place.
+PULLED = {**DEGRADED, "alarms": ["DegradedArray", "Fail"]}
 OFFLINE = {"list": 2, "show": "offline", "api": "offline", "console": "offline", "redfish": "Critical", "metrics": "offline",
            "alarms": ["DeviceDisappeared"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
 
@@ -174,7 +176,7 @@ def pulls(machine):
             gone = wait_for(machine, '"health":"degraded"')
             print(f"  seen as degraded within {gone} s", flush=True)
             _, events = machine.run("openraid events | grep SER | tail -3")
-            yield f"drive {number} is pulled {how}", (True, DEGRADED), ("it vanished" in events, faces(machine))
+            yield f"drive {number} is pulled {how}", (True, PULLED), ("it vanished" in events, faces(machine))
             machine.put(number)
             back = optimal(machine)
             yield f"drive {number} is back, {how}", (True, FINE), (back, faces(machine))
