@@ -34,6 +34,7 @@ DEGRADED = {"list": 1, "show": "degraded", "api": "degraded", "console": "degrad
             "alarms": ["DegradedArray"], "unit": "1 array served; data degraded", "md": "no md"}
 # A drive that vanished is a failed member until it is back or another one takes its place.
 PULLED = {**DEGRADED, "alarms": ["DegradedArray", "Fail"]}
+STAYS_OUT = {**DEGRADED, "alarms": ["DegradedArray", "Fail", "MemberStaysOut"]}
 OFFLINE = {"list": 2, "show": "offline", "api": "offline", "console": "offline", "redfish": "Critical", "metrics": "offline",
            "alarms": ["DeviceDisappeared"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
 
@@ -239,7 +240,7 @@ def odd(machine):
         seen = faces(machine)
         _, text = machine.run("openraid alarms --array data")
         print(text, flush=True)
-        yield f"a drive comes back {what}", {**DEGRADED, "alarms": ["DegradedArray", "MemberStaysOut"]}, seen
+        yield f"a drive comes back {what}", STAYS_OUT, seen
         machine.pull(5)
         time.sleep(5)
         machine.put(5)
@@ -274,7 +275,7 @@ def loose(machine):
         machine.put(4)
         machine.run("n=0; until openraid alarms | grep -q MemberStaysOut || openraid show data --json | tr -d ' ' | grep -q '\"optimal\"'; "
                     "do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
-    yield "a drive comes back a fourth time", {**DEGRADED, "alarms": ["DegradedArray", "MemberStaysOut"]}, faces(machine)
+    yield "a drive comes back a fourth time", STAYS_OUT, faces(machine)
     code, text = machine.run("openraid add data /dev/disk/by-id/*SER4 --yes")
     yield "the command of its alarm adds it", (0, True), (code if not code else text, optimal(machine))
 

@@ -141,8 +141,7 @@ fn life_of_a_journal() -> Vec<Value> {
     say("journal show");
     said.extend(server.stop());
     let server = lab.serve(&["data", "--journal", "j0"]);
-    support::write_some(&lab, &server);
-    server.kill();
+    support::kill_under_writes(&lab, server);
     let mut say = |line: &str| said.push(lab.line(&format!("{line} --json")).json());
     say("examine j0");
     say("journal show j0");

@@ -192,8 +192,7 @@ fn a_forced_start_is_an_alarm_until_it_is_acknowledged() {
     let lab = array("forced-alarm");
     let server = lab.serve(&["data"]);
     lab.line("fail data d0").expect(0);
-    support::write_some(&lab, &server);
-    server.kill();
+    support::kill_under_writes(&lab, server);
     let server = lab.serve(&["data", "--force"]);
     let forced = find(&alarms(&lab, ""), "data:ForcedStart");
     assert_eq!((&forced["level"], &forced["until_acknowledged"]), (&"critical".into(), &true.into()));

@@ -35,13 +35,19 @@ fn names(events: &[Value]) -> Vec<&str> {
 /// Wait until the log has this many events of this name.
 #[track_caller]
 fn wait_for(lab: &Lab, name: &str, count: usize) -> Vec<Value> {
+    wait_until(lab, |found| found.iter().filter(|own| **own == name).count() >= count)
+}
+
+/// Wait until the names in the log are as wanted.
+#[track_caller]
+fn wait_until(lab: &Lab, wanted: impl Fn(&[&str]) -> bool) -> Vec<Value> {
     let until = Instant::now() + PATIENCE;
     loop {
         let found = events(lab, "");
-        if names(&found).iter().filter(|own| **own == name).count() >= count {
+        if wanted(&names(&found)) {
             return found;
         }
-        assert!(Instant::now() < until, "{count} {name} are not in {found:#?}");
+        assert!(Instant::now() < until, "{found:#?}");
         thread::sleep(Duration::from_millis(20));
     }
 }
@@ -58,7 +64,11 @@ fn a_fault_found_at_a_start_is_an_event_and_a_kill_loses_none() {
     assert!(fail["text"].as_str().expect("text").contains("d1"), "{fail}");
     server.kill();
     let server = lab.serve(&["data"]);
-    let found = wait_for(&lab, "ServerStarted", 2);
+    // A start is one event, and its faults follow.
+    let found = wait_until(&lab, |names| {
+        let starts: Vec<usize> = (0..names.len()).filter(|place| names[*place] == "ServerStarted").collect();
+        starts.get(1).is_some_and(|second| names[*second..].contains(&"DegradedArray"))
+    });
     let numbers: Vec<u64> = found.iter().map(|event| event["number"].as_u64().expect("a number")).collect();
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{numbers:?}");
     assert!(found.contains(&fail), "it survives the kill");
@@ -90,14 +100,13 @@ fn a_forced_start_and_arrays_that_are_not_started_are_events() {
     lab.line("create gone --level 1 --assume-clean --file-size 16M g0 g1").expect(0);
     let server = lab.serve(&["data"]);
     lab.line("fail data d0").expect(0);
-    support::write_some(&lab, &server);
-    server.kill();
+    support::kill_under_writes(&lab, server);
     fs::remove_file(lab.path("g0")).expect("it was there");
     fs::remove_file(lab.path("g1")).expect("it was there");
     fs::write(lab.path("openraid.toml"), format!("[server]\nnbd-unix = {:?}\n", lab.path("nbd.sock"))).expect("room");
     let mut command = lab.command(&["serve", "--json", "--config", "openraid.toml", "--force"]);
     let server = support::Server::started(&mut command).expect("ready");
-    let found = wait_for(&lab, "StartProblem", 1);
+    let found = wait_until(&lab, |names| names.contains(&"StartProblem") && names.contains(&"ForcedStart"));
     let text = |event: &Value| event["text"].as_str().expect("text").to_owned();
     let problems: Vec<String> = found.iter().filter(|own| own["event"] == "StartProblem").map(text).collect();
     assert!(problems.len() == 1 && problems[0].contains("/g0"), "{problems:?}");
@@ -126,6 +135,8 @@ fn the_log_is_asked_by_time_array_and_level_and_followed() {
     let _ = follow.kill();
     let _ = follow.wait();
     wait_for(&lab, "Fail", 2);
+    wait_for(&lab, "DegradedArray", 2);
+    wait_for(&lab, "Changed", 2);
     let of = events(&lab, "--array data --level critical");
     assert_eq!((names(&of), &of[0]["array"]), (vec!["Fail", "DegradedArray"], &"data".into()));
     assert!(names(&events(&lab, "--level warning")).contains(&"DegradedArray"));

@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{write_some, Lab};
+use support::{kill_under_writes, Lab};
 
 #[test]
 fn an_array_with_a_partial_parity_log_is_made_shown_killed_and_served_again() {
@@ -13,8 +13,7 @@ fn an_array_with_a_partial_parity_log_is_made_shown_killed_and_served_again() {
     assert!(made.text().contains("partial parity log"), "{}", made.text());
     let server = lab.serve(&["data"]);
     assert_eq!(lab.show("data")["consistency_policy"], "ppl");
-    write_some(&lab, &server);
-    server.kill();
+    kill_under_writes(&lab, server);
     let examined = lab.line("examine d0 --json").expect(0).json();
     assert_eq!(examined["members"][0]["ppl"]["state"], "valid", "{examined}");
     assert!(lab.line("examine d0").expect(0).text().contains("partial parity log"));

@@ -440,6 +440,17 @@ pub fn write_some(lab: &Lab, server: &Server) {
     ask(lab, server, &[(WRITE, 4096, &[5; 4096])]);
 }
 
+/// Kill a server while it writes to its first array, so that the array is not clean.
+pub fn kill_under_writes(lab: &Lab, server: Server) {
+    let name = server.ready["arrays"][0]["name"].as_str().expect("a name").to_owned();
+    let mut client = Client::open(&lab.path("nbd.sock"), &name);
+    assert_eq!(client.ask(WRITE, 4096, &[5; 4096]), 0, "the request is acknowledged");
+    thread::scope(|scope| {
+        scope.spawn(|| while client.try_ask(WRITE, 4096, &[5; 4096]).is_ok() {});
+        server.kill();
+    });
+}
+
 /// Commands of the protocol.
 pub const READ: u16 = 0;
 pub const WRITE: u16 = 1;
