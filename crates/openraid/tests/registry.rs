@@ -33,7 +33,7 @@ fn members_that_are_named_are_served_although_the_registry_is_damaged() {
     // What cannot be recorded is said, and the file stays for a person to look at.
     lab.line("set data rebuild.rate=7M").refused(
         74,
-        &["rebuild.rate=7 MiB/s", "this is in force, and is lost when the server ends", "is damaged", "move it away"],
+        &["rebuild.rate=7M", "this is in force, and is lost when the server ends", "is damaged", "move it away"],
     );
     server.stop();
     assert_eq!(fs::read_to_string(&registry).expect("it is there"), "{");
