@@ -268,7 +268,7 @@ def odd(machine):
 
 
 def loose(machine):
-    """A drive that leaves a fourth time within a day stays out, until the command of its alarm adds it."""
+    """A drive that leaves a fourth time within a day stays out, until the commands of its alarms add it."""
     for _ in range(4):
         machine.pull(4)
         wait_for(machine, '"health":"degraded"')
@@ -276,8 +276,8 @@ def loose(machine):
         machine.run("n=0; until openraid alarms | grep -q MemberStaysOut || openraid show data --json | tr -d ' ' | grep -q '\"optimal\"'; "
                     "do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
     yield "a drive comes back a fourth time", STAYS_OUT, faces(machine)
-    code, text = machine.run("openraid add data /dev/disk/by-id/*SER4 --yes")
-    yield "the command of its alarm adds it", (0, True), (code if not code else text, optimal(machine))
+    code, text = machine.run("openraid remove data /dev/disk/by-id/*SER4 && openraid add data /dev/disk/by-id/*SER4 --yes")
+    yield "the commands of its alarms add it", (0, True), (code if not code else text, optimal(machine))
 
 
 def removal(machine):
