@@ -21,6 +21,7 @@ mod exit;
 mod model;
 mod offline;
 pub mod shell;
+pub mod uri;
 
 pub use command::Command;
 pub use event::EventModel;

@@ -17,8 +17,8 @@ impl Sets {
             let remade = op.background().remade.minus(op.excluded);
             return Some(Plan { read: remade, write: remade, ..Plan::default() });
         }
-        // A failed large read does not show where the defect is: only the parts that fail again are rewritten, and the ones
-        // that are recorded as bad.
+        // A failed large read does not show where the defect is: only the parts that fail again, and the parts that are
+        // recorded as bad, are rewritten.
         let (lo, hi) = op.part().range();
         let is_large = hi - lo > self.get(op.set).rows_max() && !self.is_recorded_bad(op);
         if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
@@ -33,7 +33,7 @@ impl Sets {
     }
 
     /// Is a part of the rows in work recorded as bad on a member that is restored?
-    pub(super) fn is_recorded_bad(&self, op: &Op) -> bool {
+    fn is_recorded_bad(&self, op: &Op) -> bool {
         let (set, len) = (self.get(op.set), Sectors(u64::from(op.rows())));
         let is_bad = |slot| set.member_of(slot).is_some_and(|m| m.is_bad(self.member_place(op, slot), len));
         set.has_bad() && op.background().remade.iter().any(is_bad)
@@ -69,7 +69,7 @@ impl Sets {
         op.extent().at
     }
 
-    pub(super) fn plan_rows(&self, op: &Op) -> Option<Plan> {
+    fn plan_rows(&self, op: &Op) -> Option<Plan> {
         let mut view = op.stripe_view(self.get(op.set));
         let all = view.data | view.parities();
         match op.kind {
@@ -113,7 +113,7 @@ impl Sets {
         }
     }
 
-    pub(super) fn plan_copies(&self, op: &Op) -> Option<Plan> {
+    fn plan_copies(&self, op: &Op) -> Option<Plan> {
         let set = self.get(op.set);
         let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
         let at = self.rows_at(op);
@@ -159,7 +159,7 @@ impl Sets {
     }
 
     /// Does this unit of a resync compare before it writes?
-    pub(super) fn compares(&self, op: &Op) -> bool {
+    fn compares(&self, op: &Op) -> bool {
         let task = self.get(op.set).tasks.current();
         task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
     }
@@ -178,7 +178,7 @@ impl Sets {
     }
 
     /// The first of the copies that were read, in the order in which hosts read them.
-    pub(super) fn first_copy(&self, op: &Op) -> Slot {
+    fn first_copy(&self, op: &Op) -> Slot {
         let Geometry::Mirror(mirror) = self.get(op.set).geometry() else { unreachable!("asked for a mirror") };
         let mut copies = mirror.copies(self.rows_at(op));
         copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use openraid_status::uri::encoded;
 use openraid_status::{ArrayModel, HealthWord, MemberModel, StateWord};
 use serde_json::{json, Value};
 
@@ -101,20 +102,7 @@ pub fn drive_id(spec: &str) -> String {
 
 /// The path of a volume.
 pub fn volume_path(array: &str) -> String {
-    format!("{VOLUMES}/{}", encoded(array))
-}
-
-/// A part of a path as RFC 3986 writes it.
-fn encoded(part: &str) -> String {
-    let one = |byte: u8| {
-        let is_plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        if is_plain {
-            char::from(byte).to_string()
-        } else {
-            format!("%{byte:02X}")
-        }
-    };
-    part.bytes().map(one).collect()
+    format!("{VOLUMES}/{}", encoded(array, b""))
 }
 
 /// The path of a drive.

@@ -44,6 +44,7 @@ use std::time::Instant;
 
 use openraid_runtime::service::ServiceStatus;
 use openraid_runtime::ServiceHandle;
+use openraid_status::uri::encoded;
 use openraid_status::EventName;
 
 use crate::alarms::Keeper;
@@ -138,6 +139,7 @@ pub enum Listening {
 impl Listening {
     /// The address of an export here.
     pub fn uri(&self, export: &str) -> String {
+        let escaped = |text: &str| encoded(text, b"/:");
         match self {
             Self::Tcp(address) => format!("nbd://{address}/{}", escaped(export)),
             Self::Tls(address) => format!("nbds://{address}/{}", escaped(export)),
@@ -146,13 +148,6 @@ impl Listening {
             }
         }
     }
-}
-
-/// A part of an address, with special characters as `%XX`.
-fn escaped(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
-    let one = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
-    text.bytes().map(one).collect()
 }
 
 #[derive(Debug, Default)]
