@@ -9,9 +9,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use support::client::Client;
 use support::guest::{is_inside, rerun, tool, Disks, Loop};
 use support::load::Load;
-use support::{Lab, Server};
+use support::{Lab, Server, WRITE};
 
 /// What the server prints if only its slow search finds that a drive is gone.
 const BY_SEARCH: &str = "no message about it arrived";
@@ -87,6 +88,60 @@ fn a_disk_that_is_pulled_is_failed_without_a_request_and_comes_back_under_anothe
     // The names by which it is known now are those of the next start.
     let server = serve(&lab);
     assert_eq!(lab.show("data")["health"], "optimal");
+    server.stop();
+}
+
+fn wait_until_clean(lab: &Lab) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while !lab.line("show data").text().contains("consistency  clean") {
+        assert!(Instant::now() < until, "{}", lab.line("show data").text());
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// One block of an array, at the first byte.
+fn block(lab: &Lab, array: &str) -> Vec<u8> {
+    Client::open(&lab.path("nbd.sock"), array).read_block(0).expect("it can be read")
+}
+
+#[test]
+fn a_failed_array_goes_on_by_itself_when_the_disks_are_back_that_know_the_last_writes() {
+    const TEST: &str = "a_failed_array_goes_on_by_itself_when_the_disks_are_back_that_know_the_last_writes";
+    if !is_inside() {
+        return rerun(TEST, "disks have to be pulled");
+    }
+    let (lab, disks) = (Lab::new("pulled-all"), Disks::new(3));
+    let mut server = array(&lab, &disks);
+    assert_eq!(Client::open(&lab.path("nbd.sock"), "data").ask(WRITE, 0, &[5; 4096]), 0);
+    wait_until_clean(&lab);
+    disks.pull(1);
+    disks.pull(2);
+    wait_for_health(&lab, "failed");
+    disks.put(1);
+    disks.put(2);
+    server.wait_for_news("NewArray", 1);
+    wait_for_health(&lab, "optimal");
+    assert!(block(&lab, "data") == [5; 4096], "nothing was lost");
+    lab.line("check data --follow").expect(0);
+    // The second disk that is pulled has a write that the first one lacks.
+    disks.pull(1);
+    wait_for_health(&lab, "degraded");
+    assert_eq!(Client::open(&lab.path("nbd.sock"), "data").ask(WRITE, 0, &[9; 4096]), 0);
+    wait_until_clean(&lab);
+    disks.pull(2);
+    wait_for_health(&lab, "failed");
+    let node = disks.put(1);
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(lab.show("data")["health"], "failed", "the first one lacks a write");
+    }
+    let text = lab.line(&format!("doctor {node}")).text();
+    assert!(text.contains("openraid stop data, then openraid doctor data"), "{text}");
+    disks.put(2);
+    server.wait_for_news("NewArray", 2);
+    wait_for_health(&lab, "optimal");
+    assert!(block(&lab, "data") == [9; 4096], "the last write is there");
+    lab.line("check data --follow").expect(0);
     server.stop();
 }
 

@@ -37,7 +37,7 @@ use openraid_status::EventName;
 /// Interval of the search for drives.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Pause before a drive that was not used is tried again.
-const RETRY_AFTER: Duration = Duration::from_secs(60);
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Interval of attempts to reach an address, with or without a server there.
 const ASK_AFTER: Duration = Duration::from_secs(30);
 
@@ -66,6 +66,8 @@ pub(super) struct Plugs {
     pub(super) swept: Option<Instant>,
     /// Has a device appeared since the last search?
     has_new: bool,
+    /// The time of a search of all devices, although none appeared.
+    search_at: Option<Instant>,
     all: BTreeMap<String, Plug>,
     /// The members of offline arrays that are there, by the array's name, and since when it is these.
     waiting: BTreeMap<String, (Vec<String>, Instant)>,
@@ -86,6 +88,21 @@ impl Plugs {
     pub(super) fn try_all_again(&mut self) {
         (self.looked, self.has_new) = (None, true);
         self.all.values_mut().for_each(|plug| plug.tried = None);
+    }
+
+    /// After this time a search looks at all devices once more: a member that is connected under another name was not used.
+    pub(super) fn search_again(&mut self, after: Duration) {
+        let at = Instant::now() + after;
+        self.search_at = Some(self.search_at.map_or(at, |own| own.min(at)));
+    }
+
+    /// Should this search look at all devices?
+    fn take_new(&mut self) -> bool {
+        let is_time = self.search_at.is_some_and(|at| at <= Instant::now());
+        if is_time {
+            self.search_at = None;
+        }
+        std::mem::take(&mut self.has_new) || is_time
     }
 
     /// Note the presence of a drive. Should it be tried?
@@ -189,12 +206,13 @@ impl Server {
     fn look_for_drives(&self) -> Vec<News> {
         let mut news = Vec::new();
         let Ok(arrays) = self.arrays() else { return news };
-        let others = std::mem::take(&mut self.state().plugs.has_new);
+        let others = self.state().plugs.take_new();
         for array in &arrays {
             let Ok(served) = self.find(&array.name) else { continue };
             if array.health == HealthWord::Failed {
                 // Nothing can be added, but members that were out of reach may be back.
                 self.report_returned(&served);
+                news.extend(self.start_failed_again(array, &served, others));
                 continue;
             }
             news.extend(self.look_for_members(array, &served));
@@ -224,7 +242,7 @@ impl Server {
     }
 
     /// The drive's specification, if it is present and due for a try.
-    fn is_due(&self, member: &str) -> Option<MemberSpec> {
+    pub(super) fn is_due(&self, member: &str) -> Option<MemberSpec> {
         let spec = spec(member).ok()?;
         let retry = if matches!(spec.place, Place::Remote(_)) { ASK_AFTER } else { RETRY_AFTER };
         let is_there = is_there(&spec);
@@ -276,22 +294,38 @@ impl Server {
         if wanted.is_empty() || served.readd == Readd::Never {
             return news;
         }
+        for (own, spec) in self.renamed(&wanted) {
+            match self.take_back(served, own, &spec) {
+                Ok(true) => news.push(self.returned(served, own, &spec.text)),
+                Ok(false) => self.state().plugs.search_again(Duration::ZERO),
+                Err(_) => self.state().plugs.search_again(RETRY_AFTER),
+            }
+        }
+        news
+    }
+
+    /// Former members that are connected under other names, with these.
+    pub(super) fn renamed<'d>(&self, wanted: &[&'d Departed]) -> Vec<(&'d Departed, MemberSpec)> {
+        if wanted.is_empty() {
+            return Vec::new();
+        }
         // An error means that the service is ending.
         let drives = self.status().map(|status| status.drives).unwrap_or_default();
         let mut specs = block_devices();
         specs.retain(|spec| has_its_names(spec) && !drives.iter().any(|view| is_same_device(view, spec)));
         // The devices are open only while they are read.
         let probed: Vec<_> = open_some(&specs, options(Use::Examine)).0.into_iter().map(|(_, probed)| probed).collect();
-        for probed in probed {
-            let Some(superblock) = &probed.look.superblock else { continue };
-            let device = superblock.device_uuid.to_string();
-            let Some(own) = wanted.iter().find(|own| own.device.as_ref() == Some(&device)) else { continue };
-            let spec = lasting_name(&probed.spec);
-            if self.take_back(served, own, &spec) == Ok(true) {
-                news.push(self.returned(served, own, &spec.text));
-            }
-        }
-        news
+        let found = probed.into_iter().filter_map(|probed| {
+            let device = probed.look.superblock.as_ref()?.device_uuid.to_string();
+            let own = wanted.iter().find(|own| own.device.as_ref() == Some(&device))?;
+            Some((*own, lasting_name(&probed.spec)))
+        });
+        found.collect()
+    }
+
+    /// Record an attempt with a drive, and why it was not used.
+    pub(super) fn note_try(&self, member: &str, refused: Option<String>) {
+        self.state().plugs.note(member, refused);
     }
 
     /// Add a former member again; false if it is not due yet.

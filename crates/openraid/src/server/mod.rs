@@ -9,6 +9,7 @@ pub mod desired;
 mod device_events;
 mod displaced;
 mod drive_cache;
+mod failed_again;
 mod hotplug;
 mod journal;
 mod kept_config;

@@ -234,6 +234,17 @@ impl Server {
     /// # Errors
     /// The engine's refusal.
     pub fn stop(&self, name: &str) -> Result<(), Failure> {
+        let served = self.release_array(name)?;
+        {
+            let mut state = self.state();
+            state.emptied = state.arrays.is_empty();
+        }
+        self.end_alarms(&served);
+        Ok(())
+    }
+
+    /// Stop an array and release its members. It is still wanted, and its alarms hold.
+    pub(super) fn release_array(&self, name: &str) -> Result<Served, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
         let stopped = match &served.started {
@@ -244,14 +255,18 @@ impl Server {
         for failure in self.restore_drive_caches(&status, &served) {
             output::warn(&failure);
         }
-        {
-            let mut state = self.state();
-            state.arrays.retain(|other| other.name != name);
-            state.emptied = state.arrays.is_empty();
-        }
+        self.state().arrays.retain(|other| other.name != name);
         self.release_locks();
-        self.end_alarms(&served);
-        Ok(())
+        Ok(served)
+    }
+
+    /// An array that was released could not be started again: it is offline, for this reason.
+    pub(super) fn give_up(&self, served: &Served, why: &str) {
+        let mut state = self.state();
+        state.emptied = state.arrays.is_empty();
+        state.troubles.not_started(&served.name, why);
+        drop(state);
+        self.end_states(served);
     }
 
     fn stop_raw(&self, array: ArrayId) -> Result<(), Failure> {

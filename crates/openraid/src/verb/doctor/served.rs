@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::super::Context;
 use crate::members::{open_some, options, spec};
-use crate::model::{ArrayModel, StateWord};
+use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::members::{MemberVerdict, SetVerdict};
 
 /// A served array, and members that it does not use.
@@ -24,6 +24,8 @@ pub struct ServedArray {
     listed: Vec<String>,
     /// Probed members that it does not use.
     unused: Vec<String>,
+    /// It has failed: nothing can be added.
+    failed: bool,
 }
 
 impl ServedArray {
@@ -49,7 +51,8 @@ impl ServedArray {
             let names = probed.iter().filter(own).map(|member| member.spec.text.clone());
             // A server that only reads shares its members.
             let unused: Vec<String> = names.filter(|name| !used.contains(name)).collect();
-            (!unused.is_empty()).then(|| Self { array: array.name.clone(), uuid, used, listed, unused })
+            let (array, failed) = (array.name.clone(), array.health == HealthWord::Failed);
+            (!unused.is_empty()).then_some(Self { array, uuid, used, listed, unused, failed })
         };
         array.sets().into_iter().filter_map(with_unused).collect()
     }
@@ -78,6 +81,14 @@ impl ServedArray {
         };
         let (halves, others): (Vec<_>, Vec<_>) = unused.into_iter().partition(is_half);
         let mut lines = vec![format!("  {name}: not tried: a server has it, with {}", self.used.join(", "))];
+        if self.failed {
+            let (stop, doctor) = (command("stop", [name]), command("doctor", [name]));
+            lines.push(
+                "    it has failed, and goes on by itself when enough members are back and nothing was lost".into(),
+            );
+            lines.push(format!("    next, if it does not: {stop}, then {doctor}: it tries the members in memory"));
+            return lines.join("\n");
+        }
         if !halves.is_empty() {
             let halves: Vec<&str> = halves.iter().map(|half| half.member.as_str()).collect();
             lines.push(self.choice_text(&halves));

@@ -1,0 +1,138 @@
+//! Failed arrays whose members are back: stopped and started again with them, as a restart of the service would do.
+//!
+//! A failed array acknowledges no write. So nothing is lost if it starts without force from superblocks that know each
+//! failure before. A member that was in sync when the array failed has such a superblock: the array waits for one.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use openraid_core::array::assemble::AssembleOptions;
+use openraid_runtime::member::{MemberSpec, ProbedMember};
+use openraid_status::shell::command;
+use openraid_status::EventName;
+use openraid_sys::Use;
+
+use super::hotplug::{is_at_path, RETRY_AFTER};
+use super::news::{plain, News};
+use super::view::Served;
+use super::Server;
+use crate::departed::{note_return, Departed};
+use crate::exit::Failure;
+use crate::kept::Readd;
+use crate::members::{open_some, options, spec};
+use crate::model::{ArrayModel, StateWord};
+use crate::trial;
+
+/// Does a member work, as far as its superblock goes?
+const fn works(state: StateWord) -> bool {
+    matches!(state, StateWord::InSync | StateWord::Rebuilding)
+}
+
+/// Is a member there, in each set, that knows every failure that was recorded before the array failed? One that works does. Without
+/// one, all must be back.
+fn knows_all(array: &ArrayModel, back: &[(&Departed, MemberSpec)]) -> bool {
+    let is_back = |name: &str| back.iter().any(|(own, _)| own.member == name);
+    array.sets().into_iter().all(|set| {
+        let has_working = set.members.iter().any(|member| member.state == StateWord::InSync);
+        has_working || set.members.iter().all(|member| member.member.as_deref().is_some_and(is_back))
+    })
+}
+
+impl Server {
+    /// Start a failed array again if its members are back. `others`: a device has appeared, maybe one under another name.
+    pub(super) fn start_failed_again(&self, array: &ArrayModel, served: &Served, others: bool) -> Option<News> {
+        let list = served.uuid().and_then(|uuid| self.state().departed.get(&uuid).cloned())?;
+        let now = openraid_sys::clock::wall_seconds();
+        if served.readd == Readd::Never {
+            return None;
+        }
+        let mut is_due = others;
+        let mut back: Vec<(&Departed, MemberSpec)> = Vec::new();
+        for own in list.iter().filter(|own| own.may_return(now)) {
+            is_due |= self.is_due(&own.member).is_some();
+            back.extend(spec(&own.member).ok().filter(is_at_path).map(|spec| (own, spec)));
+        }
+        if others {
+            let is_lost = |own: &&Departed| own.may_return(now) && !back.iter().any(|(other, _)| other == own);
+            let lost: Vec<&Departed> = list.iter().filter(is_lost).collect();
+            back.extend(self.renamed(&lost));
+        }
+        if !is_due || back.is_empty() || !knows_all(array, &back) {
+            return None;
+        }
+        // A command has priority: the next look tries again.
+        let Ok(_one_at_a_time) = self.changing.try_lock() else {
+            self.state().plugs.search_again(Duration::ZERO);
+            return None;
+        };
+        if let Err(failure) = self.restart_with(array, served, &back) {
+            back.iter().for_each(|(own, _)| self.note_try(&own.member, Some(failure.text.clone())));
+            self.state().plugs.search_again(RETRY_AFTER);
+            return None;
+        }
+        let started = self.array(&served.name).ok()?;
+        for (own, spec) in &back {
+            if super::departed::has(&started, &spec.text) {
+                self.change_departed(served, |list| note_return(list, &own.member, &spec.text, now));
+            }
+        }
+        // One that lacks writes is added by the next look, by whatever name it has now.
+        self.state().plugs.search_again(Duration::ZERO);
+        let names: Vec<&str> = back.iter().map(|(_, spec)| spec.text.as_str()).collect();
+        let text = format!(
+            "{}: it had failed; {} {} back, nothing was lost, and it is served again",
+            served.name,
+            names.join(", "),
+            if names.len() == 1 { "is" } else { "are" }
+        );
+        Some(News { array: Some(served.name.clone()), ..plain(EventName::NewArray, text) })
+    }
+
+    /// Start an array again with the members that work and these, if they start it without force.
+    fn restart_with(
+        &self,
+        array: &ArrayModel,
+        served: &Served,
+        back: &[(&Departed, MemberSpec)],
+    ) -> Result<(), Failure> {
+        let members = || array.sets().into_iter().flat_map(|set| &set.members);
+        let kept = members().filter(|member| works(member.state) || member.state == StateWord::Spare);
+        let mut names: Vec<String> = kept.filter_map(|member| member.member.clone()).collect();
+        names.extend(back.iter().map(|(_, spec)| spec.text.clone()));
+        let specs = names.iter().map(|name| spec(name)).collect::<Result<Vec<_>, _>>()?;
+        let (opened, failed) = open_some(&specs, options(Use::Examine));
+        if let Some((name, failure)) = failed.into_iter().next() {
+            return Err(failure.of(name));
+        }
+        let is_same = |(own, spec): &(&Departed, MemberSpec)| {
+            let look = opened.iter().find(|(_, probed)| probed.spec.text == spec.text).map(|(_, probed)| probed);
+            let device = look.and_then(|own| own.look.superblock.as_ref()).map(|own| own.device_uuid.to_string());
+            device.is_some() && (own.device.is_none() || own.device == device)
+        };
+        if let Some((own, _)) = back.iter().find(|own| !is_same(own)) {
+            return Err(Failure::refused(format!("{}: another drive is in its place", own.member)));
+        }
+        let probed = opened.iter().filter_map(|(_, ProbedMember { look, .. })| look.superblock.as_ref());
+        let sets: BTreeSet<String> = probed.map(|own| own.set_uuid.to_string()).collect();
+        if !array.sets().into_iter().all(|set| set.uuid.as_ref().is_some_and(|uuid| sets.contains(uuid))) {
+            return Err(Failure::refused("a span has no member yet"));
+        }
+        let reasons = trial::reasons(&opened, AssembleOptions::default());
+        if let Some(first) = reasons.into_iter().next() {
+            let (stop, doctor) = (command("stop", [&served.name]), command("doctor", [&served.name]));
+            return Err(Failure { text: format!("{}; `{stop}`, then `{doctor}`", first.text), ..first });
+        }
+        if array.cache.as_ref().is_some_and(|cache| cache.dirty_bytes > 0) && !self.has_journal() {
+            let stop = command("stop", [&served.name]);
+            return Err(Failure::refused(format!("the write cache has data that no member has; `{stop}` gives it up")));
+        }
+        drop(opened);
+        self.release_array(&served.name)?;
+        let started = self.assemble(&names, false, false);
+        if let Err(failure) = &started {
+            // It is offline from now on, and wanted as before.
+            self.give_up(served, &failure.text);
+        }
+        started.map(drop)
+    }
+}
