@@ -1,4 +1,4 @@
-import { h, administer, ask, bytes, facts, field, keyed, operate, rate, say, select, table, tag, written } from "./ui.js";
+import { h, administer, ask, bytes, copying, facts, field, keyed, operate, rate, say, select, table, tag, written } from "./ui.js";
 import { array as find, change, get, may } from "./api.js";
 import { className, command, errors, level, members, named, percent, sentenceCase, stateKind, tasks, CRASH, WRITES } from "./words.js";
 import { driveChoice } from "./drives.js";
@@ -45,8 +45,9 @@ export function page(main, name, action = []) {
 
 /** An array that is wanted and could not be started: nothing of it can be changed here. */
 function offline(array) {
+  const next = array.next_step;
   return h("section", { className: "card" }, h("h2", {}, "How to get it back"),
-    h("p", {}, "The server starts it by itself as soon as its members are there. On the machine, this line says what is known of each member, and what to do; it writes nothing:"), h("pre", {}, array.next_step?.command || command("doctor", [array.name])),
+    h("p", {}, "The server starts it by itself as soon as its members are there. On the machine, this line says what is known of each member, and what to do; it writes nothing:"), h("pre", {}, next.command), copying({ id: "next-step", className: "main" }, next.command, `${next.text}: copy the line`),
     facts([["Level", level(array)], ["UUID", array.uuid || "\u2013"]]), h("p", {}, h("a", { className: "button", href: "#/events" }, "See its alarms"), h("a", { className: "button", href: "#/drives" }, "See the drives")));
 }
 

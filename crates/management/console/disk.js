@@ -1,6 +1,6 @@
 // An array as a disk of a machine with Linux: one line to paste, which makes a file system only if none is there.
 
-import { h } from "./ui.js";
+import { h, copying } from "./ui.js";
 import { word } from "./words.js";
 
 /** The socket of the packaged configuration, to which the packaged unit connects. */
@@ -56,9 +56,7 @@ export function asDisk(array, open) {
   const [where] = places(array);
   const packaged = where?.path === PACKAGED && where.name === array.name;
   const line = where && `sudo sh -ec ${word(packaged ? byUnit(array) : byHand(array, where))}`;
-  const clipboard = globalThis.navigator?.clipboard;
-  const copy = h("button", { id: "copy-line", hidden: !clipboard, onclick: async () => { await clipboard.writeText(line); copy.textContent = "Copied"; } }, "Copy");
   return h("details", { open }, h("summary", {}, h("h2", {}, "Use it as a disk")), line
-    ? [h("p", {}, `Paste this line into a terminal of ${where.path || where.host === "127.0.0.1" ? "the server" : "the machine that is to have it"}. It makes a file system if there is none, and mounts it at `, h("code", {}, `/srv/${plain(array.name)}`), packaged ? ", now and at every boot." : " until the next boot."), h("pre", { id: "disk-line", tabIndex: 0 }, line), copy]
+    ? [h("p", {}, `Paste this line into a terminal of ${where.path || where.host === "127.0.0.1" ? "the server" : "the machine that is to have it"}. It makes a file system if there is none, and mounts it at `, h("code", {}, `/srv/${plain(array.name)}`), packaged ? ", now and at every boot." : " until the next boot."), h("pre", { id: "disk-line", tabIndex: 0 }, line), copying({ id: "copy-line" }, line, "Copy")]
     : h("p", {}, "It is served over TLS only: a client needs a certificate, as ", h("code", {}, "man qemu-nbd"), " says, or has no address at all."), h("p", {}, "Virtual machines and other NBD clients take its address: ", array.addresses.length ? array.addresses.map((own) => [h("code", {}, own), " "]) : "it has none."));
 }

@@ -26,6 +26,13 @@ export const operate = (properties, ...children) => (may("Operator") ? h("button
 /** A button for administrators; others do not see it. @param {Record<string, any>} properties @param {...any} children */
 export const administer = (properties, ...children) => (may("Administrator") ? h("button", properties, ...children) : null);
 
+/** A button that copies a command line; none in a browser that gives the page no clipboard. @param {Record<string, any>} properties @param {string} line @param {string} text */
+export function copying(properties, line, text) {
+  const clipboard = globalThis.navigator?.clipboard;
+  const button = h("button", { ...properties, hidden: !clipboard, onclick: async () => { await clipboard.writeText(line); button.textContent = "Copied"; } }, text);
+  return button;
+}
+
 /** A part of the page that is always there. @param {string} id @returns {HTMLElement} */
 export const part = (id) => /** @type {HTMLElement} */ (document.getElementById(id));
 

@@ -11,10 +11,19 @@ use crate::output::sentence::add_texts;
 use crate::registry::Entry;
 
 impl Server {
-    /// The state of every array that is wanted and not served.
+    /// The state of every array that is wanted and not served, with the alarms about it.
     pub(super) fn offline_arrays(&self) -> Vec<ArrayModel> {
-        let state = self.state();
-        state.missing().map(|own| own.model(&state)).collect()
+        let mut models: Vec<ArrayModel> = {
+            let state = self.state();
+            state.missing().map(|own| own.model(&state)).collect()
+        };
+        if !models.is_empty() {
+            for alarm in self.server_alarms() {
+                let own = models.iter_mut().find(|model| alarm.what.array.as_ref() == Some(&model.name));
+                own.into_iter().for_each(|model| model.alarms.push(alarm.clone()));
+            }
+        }
+        models
     }
 }
 

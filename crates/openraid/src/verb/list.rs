@@ -8,6 +8,7 @@ use openraid_units::Bytes;
 use serde::Serialize;
 
 use super::Context;
+use crate::alarms::AlarmModel;
 use crate::control::{Answer, Command};
 use crate::events::Level;
 use crate::exit::{Exit, Outcome};
@@ -43,6 +44,8 @@ pub fn run(context: &Context) -> Outcome {
             own.extend(model.alarms);
         }
     }
+    // The alarm of an offline array is also one of its server.
+    own.retain(|alarm: &AlarmModel| !served.iter().flat_map(|array| &array.alarms).any(|other| other.id == alarm.id));
     let mut remembered = context.registry.entries()?;
     remembered.retain(|entry| !served.iter().any(|array| is_same(array, entry)));
     let exit = served.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);

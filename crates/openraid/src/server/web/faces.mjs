@@ -30,6 +30,9 @@ const fixed = { main: new Element("main"), top: new Element("header"), say: new 
 const heard = {};
 /** Changes that the pages have asked for. */
 const orders = [];
+/** The last text that a button copied. */
+let copied = null;
+Object.defineProperty(globalThis, "navigator", { value: { clipboard: { writeText: async (text) => { copied = text; } } } });
 Object.assign(globalThis, {
   HTMLElement: Element, HTMLTableCellElement: Cell, location: { hash: "" }, history: { replaceState() {} },
   localStorage: { getItem: () => null, setItem() {} }, addEventListener: (kind, listener) => { heard[kind] = listener; },
@@ -57,7 +60,9 @@ for (const array of arrays) {
   const overview = fixed.main.textContent;
   page(`#/array/${encodeURIComponent(array.name)}`);
   const cells = fixed.main.all((own) => own instanceof Cell && own.dataset.label === "State");
-  const own = { overview, header: fixed.top.textContent, array: fixed.main.textContent, members: cells.map((cell) => cell.textContent) };
+  copied = null;
+  fixed.main.all((button) => button.id === "next-step" && !button.hidden && array.health === "offline")[0]?.listeners.click();
+  const own = { copied, overview, header: fixed.top.textContent, array: fixed.main.textContent, members: cells.map((cell) => cell.textContent) };
   page("#/drives");
   found[array.name] = { ...own, drives: fixed.main.all((cell) => cell instanceof Cell && cell.dataset.label === "State").map((cell) => cell.textContent) };
 }

@@ -471,6 +471,25 @@ fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Val
     wrong.same(&format!("{name}, drives of the console"), drives, [in_sync, rebuilding, spare, 0, faulty]);
 }
 
+/// What to do about an array that is wanted and not there: each interface gives the same line.
+fn check_offline(wrong: &mut Wrong, case: &Case, array: &ArrayModel, volume: &Value, shown: Option<&Value>) {
+    let (name, doctor) = (case.name, format!("openraid doctor {}", case.name));
+    let next = array.next_step.as_ref().map(|own| own.command.clone());
+    wrong.same(&format!("{name}, next step of the API"), next, Some(doctor.clone()));
+    wrong.same(&format!("{name}, next step of show"), text(array).contains(&doctor), true);
+    let open = |event: &str| array.alarms.iter().find(|own| own.what.event == event && own.is_open());
+    let of_alarm = open("DeviceDisappeared").and_then(|own| own.what.next_step.clone());
+    wrong.same(&format!("{name}, next step of its alarm"), of_alarm, Some(doctor.clone()));
+    let conditions = volume["Status"]["Conditions"].to_string();
+    wrong.same(&format!("{name}, next step of Redfish: {conditions}"), conditions.contains(&doctor), true);
+    let Some(shown) = shown else { return };
+    wrong.same(&format!("{name}, the console's button copies"), shown["copied"].as_str(), Some(doctor.as_str()));
+    for page in ["overview", "array"] {
+        let page_text = shown[page].as_str().expect("a text");
+        wrong.same(&format!("{name}, the console's {page}: {page_text}"), page_text.contains(&doctor), true);
+    }
+}
+
 fn check_sentence(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
     let word = case.word();
     let begin = format!("{} is {word}", case.name);
@@ -615,6 +634,10 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         check_metrics(&mut wrong, case, &array, &figures);
         let volume = json(&format!("{url}redfish/v1/Systems/1/Storage/openraid/Volumes/{}", case.name), &token);
         check_redfish(&mut wrong, case, &volume);
+        if case.health == "offline" {
+            let shown = by_console.as_ref().map(|shown| &shown[case.name]);
+            check_offline(&mut wrong, case, &of_api(&by_api, case.name), &volume, shown);
+        }
         if case.orders.iter().any(|order| order.starts_with("unlink:")) {
             let of = format!("openraid_member_displaced{{array=\"{}\",", case.name);
             let by_metrics = figures.iter().filter(|(own, _)| own.starts_with(&of)).map(|(_, value)| value).sum();
