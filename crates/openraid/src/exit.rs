@@ -73,8 +73,40 @@ impl Failure {
         };
         let exit = failures.iter().map(|failure| failure.exit).max_by_key(weight).unwrap_or(otherwise);
         let lines: Vec<&str> = failures.iter().map(|failure| failure.text.as_str()).collect();
-        Self::new(exit, lines.join("\n  "))
+        Self::new(exit, grouped(&lines).join("\n  "))
     }
+}
+
+/// Texts of the form `NAME: FAULT; REMEDY` with each fault and each remedy once: things with the same text are named together, and a
+/// remedy of several faults follows the last one of them.
+pub fn grouped(texts: &[&str]) -> Vec<String> {
+    let mut faults: Vec<(Vec<&str>, &str)> = Vec::new();
+    for text in texts {
+        let (name, fault) = text.split_once(": ").unwrap_or(("", text));
+        match faults.iter_mut().find(|own| own.1 == fault && own.0.contains(&"") == name.is_empty()) {
+            Some((names, _)) if names.contains(&name) => {}
+            Some((names, _)) => names.push(name),
+            None => faults.push((vec![name], fault)),
+        }
+    }
+    let mut remedies: Vec<(Vec<String>, &str)> = Vec::new();
+    for (names, fault) in faults {
+        let (fault, remedy) = fault.rsplit_once("; ").unwrap_or((fault, ""));
+        let text = if names == [""] { fault.to_owned() } else { format!("{}: {fault}", names.join(", ")) };
+        match remedies.iter_mut().find(|own| !remedy.is_empty() && own.1 == remedy) {
+            Some((texts, _)) => texts.push(text),
+            None => remedies.push((vec![text], remedy)),
+        }
+    }
+    let with_remedy = |(mut texts, remedy): (Vec<String>, &str)| {
+        match texts.as_mut_slice() {
+            [only] if !remedy.is_empty() => *only = format!("{only}; {remedy}"),
+            [_, ..] if !remedy.is_empty() => texts.push(format!("for each of these: {remedy}")),
+            _ => {}
+        }
+        texts
+    };
+    remedies.into_iter().flat_map(with_remedy).collect()
 }
 
 impl fmt::Display for Failure {
@@ -148,5 +180,17 @@ mod tests {
         assert_eq!(Failure::joined(&all, Exit::Refused), Failure::array_failed("a\n  b\n  c"));
         assert_eq!(Failure::joined(&all[..1], Exit::Error).exit, Exit::Refused);
         assert_eq!(Failure::joined(&[], Exit::Error).exit, Exit::Error);
+    }
+
+    #[test]
+    fn a_fault_of_several_members_and_their_remedy_are_said_once() {
+        let all =
+            ["/a: md has it (idle); stop md", "/b: md has it (idle); stop md", "/c: in use; end it", "plain", "plain"];
+        let wanted = "/a, /b: md has it (idle); stop md\n  /c: in use; end it\n  plain";
+        assert_eq!(Failure::joined(&all.map(Failure::refused), Exit::Refused).text, wanted);
+        // Faults that differ have one remedy.
+        let all = ["/a: held by x; end it", "other: gone", "/b: held by y; end it", "/c: held by y; end it"];
+        let wanted = ["/a: held by x", "/b, /c: held by y", "for each of these: end it", "other: gone"];
+        assert_eq!(grouped(&all), wanted);
     }
 }

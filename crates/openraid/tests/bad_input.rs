@@ -294,7 +294,8 @@ fn an_array_in_use_is_not_touched_by_anybody_else() {
         let said = format!("{}{}", ran.text(), ran.err);
         assert!(["locked by", "in use", "busy: process"].iter().any(|word| said.contains(word)), "{verb}: {said}");
     }
-    lab.line("create other --level 1 d0 d1 --yes --overwrite --open-seconds 1").refused(65, &["d0: locked by"]);
+    lab.line("create other --level 1 d0 d1 --yes --overwrite --open-seconds 1")
+        .refused(65, &["/d0, ", "/d1: locked by"]);
     lab.line("examine d0").expect(0);
     assert_eq!(lab.fingerprints(&names), before);
     server.stop();

@@ -13,7 +13,7 @@ use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, Condition, Subject};
 use crate::control::Answer;
 use crate::events::Level;
-use crate::exit::Failure;
+use crate::exit::{grouped, Failure};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
@@ -73,7 +73,8 @@ fn by_array(problems: Vec<String>, arrays: &[Entry]) -> Vec<String> {
         left.retain(|why| !is_own(why));
         if !is_named {
             let count = counted(own.len() as u64, "member", "members");
-            left.push(format!("{head}{count} could not be opened: {}", own.join("; ")));
+            let own: Vec<&str> = own.iter().map(String::as_str).collect();
+            left.push(format!("{head}{count} could not be opened: {}", grouped(&own).join("; ")));
         }
     }
     left
