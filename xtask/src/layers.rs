@@ -1,4 +1,7 @@
-//! How far the parts of the core are apart: five numbers that may only fall.
+//! How far the parts of the core are apart: seven numbers that may only fall.
+//!
+//! Two are of its files: the largest circle of imports, and the inherent `impl` blocks outside of the folder of their type
+//! (see `floors.rs`). Five are of its code:
 //!
 //! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
 //! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
@@ -11,6 +14,7 @@
 //! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
 //! that it cannot rise again.
 
+use crate::floors::{circle, foreign_impls};
 use crate::purity::without_tests;
 use crate::rust::Code;
 use crate::step::{root, Outcome};
@@ -47,6 +51,9 @@ const ACTING: &str = "questions with &mut self";
 const OPEN: &str = "open fields";
 const REACHING: &str = "uses of a higher folder's state";
 
+const CIRCLE: &str = "files of the largest circle";
+const FOREIGN: &str = "foreign impl blocks";
+
 /// From a folder to a folder: calls.
 type Matrix = BTreeMap<(String, String), usize>;
 
@@ -59,6 +66,8 @@ pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     complaints.extend(ratchet(&known, UPWARD, upward(&matrix)));
     complaints.extend(ratchet(&known, REACHING, upward(&reaching(files))));
     complaints.extend(ratchet(&known, OPEN, open_fields(files).values().sum()));
+    complaints.extend(ratchet(&known, CIRCLE, circle(files).len()));
+    complaints.extend(ratchet(&known, FOREIGN, foreign_impls(files).len()));
     let rises = ratchet(&known, ACTING, acting.len());
     if rises.is_some() {
         complaints.extend(acting);
@@ -66,7 +75,7 @@ pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     complaints.extend(rises);
 }
 
-/// Print the calls from folder to folder, and the open fields of each struct.
+/// Print the calls from folder to folder, the open fields of each struct, the circle and the foreign `impl` blocks.
 pub fn print() -> Outcome {
     let files = files()?;
     let matrix = cross_folder_calls(&files);
@@ -87,6 +96,10 @@ pub fn print() -> Outcome {
         println!("{count:5}  open fields of {name}");
     }
     println!("{:5}  {OPEN}", open.values().sum::<usize>());
+    for (list, name) in [(circle(&files), CIRCLE), (foreign_impls(&files), FOREIGN)] {
+        list.iter().for_each(|entry| println!("       {entry}"));
+        println!("{:5}  {name}", list.len());
+    }
     Ok(())
 }
 
@@ -113,11 +126,21 @@ fn ratchet(known: &str, name: &str, found: usize) -> Option<String> {
     }
 }
 
-/// The core's files without tests: folder and code.
-fn core_sources(files: &[Entry]) -> Vec<(String, Vec<char>)> {
-    let own = files.iter().filter(|file| file.is("rs") && !file.path.ends_with("tests.rs"));
-    let own = own.filter_map(|file| Some((file.path.strip_prefix(CORE)?, file.text()?)));
-    own.map(|(path, text)| (folder_of(path), code_of(text))).collect()
+/// The core's files without tests: path from the source folder, and code.
+pub fn core_sources(files: &[Entry]) -> Vec<(String, String)> {
+    let sources = files.iter().filter(|file| file.is("rs") && !is_test(&file.path));
+    let sources = sources.filter_map(|file| Some((file.path.strip_prefix(CORE)?, file.text()?)));
+    sources.map(|(path, text)| (path.to_owned(), without_tests(&Code::of(text).lines()).join("\n"))).collect()
+}
+
+/// Is a file only for tests and benchmarks?
+fn is_test(path: &str) -> bool {
+    path.ends_with("tests.rs") || path.ends_with("/bench.rs")
+}
+
+/// The same as folder and code.
+fn folder_sources(files: &[Entry]) -> Vec<(String, Vec<char>)> {
+    core_sources(files).into_iter().map(|(path, code)| (folder_of(&path), code.chars().collect())).collect()
 }
 
 fn folder_of(path: &str) -> String {
@@ -129,7 +152,7 @@ fn code_of(text: &str) -> Vec<char> {
 }
 
 fn cross_folder_calls(files: &[Entry]) -> Matrix {
-    let sources = core_sources(files);
+    let sources = folder_sources(files);
     let mut homes = BTreeMap::new();
     for (folder, code) in &sources {
         for body in bodies(code, OWNER) {
@@ -152,7 +175,7 @@ fn cross_folder_calls(files: &[Entry]) -> Matrix {
 /// `impl Controller`. Channels and sets lie below all folders that use them and are not counted.
 fn reaching(files: &[Entry]) -> Matrix {
     let mut matrix = Matrix::new();
-    for (folder, code) in core_sources(files) {
+    for (folder, code) in folder_sources(files) {
         for body in bodies(&code, OWNER) {
             let homes = own_fields(body).into_iter().filter_map(|name| HOMES.iter().find(|(field, _)| *field == name));
             for (_, home) in homes.filter(|(_, home)| *home != folder) {
@@ -183,7 +206,7 @@ fn acting_questions(files: &[Entry]) -> Vec<String> {
 /// count, nor does the struct that owns everything.
 fn open_fields(files: &[Entry]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
-    for (_, code) in core_sources(files) {
+    for (_, code) in folder_sources(files) {
         for (start, _) in words(&code).filter(|(_, word)| word == "struct") {
             let Some((at, name)) = words(&code[start + 6..]).next() else { continue };
             let rest = &code[start + 6 + at..];

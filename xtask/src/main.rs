@@ -10,6 +10,7 @@ mod bless;
 mod ci;
 mod deny;
 mod docs;
+mod floors;
 mod imports;
 mod layers;
 mod licences;
@@ -33,7 +34,11 @@ const COMMANDS: &[Chore] = &[
     ("ci", ci::ci, "everything that must hold before a change lands"),
     ("lint", ci::lint, "the part of ci that reads sources and runs nothing of them, and cargo-deny"),
     ("tidy", tidy::tidy, "style that can be checked"),
-    ("layers", layers::print, "calls between the folders of the core, counted"),
+    (
+        "layers",
+        layers::print,
+        "how far the parts of the core are apart: circles of imports, calls between folders, counted",
+    ),
     ("plain", plain::plain, "count the patterns of the old style, and lower the counts that are stored"),
     ("purity", purity::purity, "the allowed imports of each crate, and words that the core must not use"),
     ("licences", licences::licences, "licences, bans and sources of dependencies"),
