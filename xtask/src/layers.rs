@@ -1,15 +1,9 @@
-//! How far the parts of the core are apart: seven numbers that may only fall.
+//! How far the parts of the core are apart: four numbers that may only fall.
 //!
-//! Two are of its files: the largest circle of imports, and the inherent `impl` blocks outside of the folder of their type
-//! (see `floors.rs`). Five are of its code:
-//!
-//! The first counts calls of `self.name(...)` in `impl Controller` of crates/core whose method is defined in another
-//! folder. Each of them is a place where one part of the engine reaches into another through the one struct that owns
-//! everything. The second counts those of them that go upward by the order of [`LAYERS`]: a lower part that calls a higher
-//! part knows what its news are for; it should leave a signal instead. The third counts functions that are named like questions (`is_`, `has_`, `may_` and the like) and take `&mut self`: a
-//! question that changes something hides an order of side effects. The fourth counts fields that more than the folder of
-//! their struct can reach: a rule about such a field holds by agreement only. The fifth counts uses of the controller's fields
-//! that hold the state of a higher folder (`self.cache.` in `journal/`): such a use is a call upward of another form.
+//! The first is the number of files in the largest circle of imports, the second that of inherent `impl` blocks outside of the
+//! folder of their type (see `floors.rs`). The third counts functions that are named like questions (`is_`, `has_`, `may_` and
+//! the like) and take `&mut self`: a question that changes something hides an order of side effects. The fourth counts fields
+//! that more than the folder of their struct can reach: a rule about such a field holds by agreement only.
 //!
 //! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
 //! that it cannot rise again.
@@ -28,43 +22,21 @@ const CORE: &str = "crates/core/src/";
 const OWNER: &str = "Controller";
 /// The part of it that components borrow as one: its fields are components too.
 const BASE: &str = "Base";
-/// The folders from top to bottom. The files next to them are the controller and what all folders share.
-const LAYERS: &[&str] = &["(root)", "admin", "requests", "cache", "io", "background", "journal", "ppl", "array"];
 /// Beginnings of names that ask.
 const QUESTIONS: &[&str] = &["is_", "are_", "has_", "may_", "can_", "needs_", "waits_", "wants_", "ends_"];
 /// The file that keeps the numbers, from the root.
 const NUMBERS: &str = "xtask/layers.txt";
-/// Fields of the controller that hold the state of a folder.
-const HOMES: &[(&str, &str)] = &[
-    ("admin", "admin"),
-    ("requests", "requests"),
-    ("cache", "cache"),
-    ("ops", "io"),
-    ("ended", "io"),
-    ("locks", "io"),
-    ("journal", "journal"),
-];
 /// The names of the numbers in that file.
-const CALLS: &str = "cross-folder calls";
-const UPWARD: &str = "upward calls";
 const ACTING: &str = "questions with &mut self";
 const OPEN: &str = "open fields";
-const REACHING: &str = "uses of a higher folder's state";
 
 const CIRCLE: &str = "files of the largest circle";
 const FOREIGN: &str = "foreign impl blocks";
 
-/// From a folder to a folder: calls.
-type Matrix = BTreeMap<(String, String), usize>;
-
 /// Compare the numbers with the stored ones.
 pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     let acting = acting_questions(files);
-    let matrix = cross_folder_calls(files);
     let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
-    complaints.extend(ratchet(&known, CALLS, matrix.values().sum()));
-    complaints.extend(ratchet(&known, UPWARD, upward(&matrix)));
-    complaints.extend(ratchet(&known, REACHING, upward(&reaching(files))));
     complaints.extend(ratchet(&known, OPEN, open_fields(files).values().sum()));
     complaints.extend(ratchet(&known, CIRCLE, circle(files).len()));
     complaints.extend(ratchet(&known, FOREIGN, foreign_impls(files).len()));
@@ -75,22 +47,10 @@ pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
     complaints.extend(rises);
 }
 
-/// Print the calls from folder to folder, the open fields of each struct, the circle and the foreign `impl` blocks.
+/// Print the open fields of each struct, the largest circle and the foreign `impl` blocks.
 pub fn print() -> Outcome {
     let files = files()?;
-    let matrix = cross_folder_calls(&files);
-    for ((from, to), count) in &matrix {
-        let way = if is_upward(from, to) { "  upward" } else { "" };
-        println!("{count:5}  {from} -> {to}{way}");
-    }
-    println!("{:5}  {CALLS}", matrix.values().sum::<usize>());
-    println!("{:5}  {UPWARD}", upward(&matrix));
     println!("{:5}  {ACTING}", acting_questions(&files).len());
-    let reaching = reaching(&files);
-    for ((from, to), count) in reaching.iter().filter(|((from, to), _)| is_upward(from, to)) {
-        println!("{count:5}  {from} uses the state of {to}");
-    }
-    println!("{:5}  {REACHING}", upward(&reaching));
     let open = open_fields(&files);
     for (name, count) in &open {
         println!("{count:5}  open fields of {name}");
@@ -101,16 +61,6 @@ pub fn print() -> Outcome {
         println!("{:5}  {name}", list.len());
     }
     Ok(())
-}
-
-/// Is a call from one folder to the other against the order of the layers? A folder without a place in it stands lowest.
-fn is_upward(from: &str, to: &str) -> bool {
-    let place = |folder: &str| LAYERS.iter().position(|own| *own == folder).unwrap_or(LAYERS.len());
-    place(from) > place(to)
-}
-
-fn upward(matrix: &Matrix) -> usize {
-    matrix.iter().filter(|((from, to), _)| is_upward(from, to)).map(|(_, count)| count).sum()
 }
 
 /// The fault of a number, by the text of the file that keeps it.
@@ -138,52 +88,8 @@ fn is_test(path: &str) -> bool {
     path.ends_with("tests.rs") || path.ends_with("/bench.rs")
 }
 
-/// The same as folder and code.
-fn folder_sources(files: &[Entry]) -> Vec<(String, Vec<char>)> {
-    core_sources(files).into_iter().map(|(path, code)| (folder_of(&path), code.chars().collect())).collect()
-}
-
-fn folder_of(path: &str) -> String {
-    path.split_once('/').map_or("(root)", |(folder, _)| folder).to_owned()
-}
-
 fn code_of(text: &str) -> Vec<char> {
     without_tests(&Code::of(text).lines()).join("\n").chars().collect()
-}
-
-fn cross_folder_calls(files: &[Entry]) -> Matrix {
-    let sources = folder_sources(files);
-    let mut homes = BTreeMap::new();
-    for (folder, code) in &sources {
-        for body in bodies(code, OWNER) {
-            homes.extend(methods(body).map(|method| (method.name, folder)));
-        }
-    }
-    let mut matrix = Matrix::new();
-    for (folder, code) in &sources {
-        for body in bodies(code, OWNER) {
-            let called = own_calls(body).into_iter().filter_map(|name| homes.get(&name).copied());
-            for home in called.filter(|home| *home != folder) {
-                *matrix.entry((folder.clone(), home.clone())).or_default() += 1;
-            }
-        }
-    }
-    matrix
-}
-
-/// From a folder to the folder whose state it uses through a field of the controller: uses of `self.field` in
-/// `impl Controller`. Channels and sets lie below all folders that use them and are not counted.
-fn reaching(files: &[Entry]) -> Matrix {
-    let mut matrix = Matrix::new();
-    for (folder, code) in folder_sources(files) {
-        for body in bodies(&code, OWNER) {
-            let homes = own_fields(body).into_iter().filter_map(|name| HOMES.iter().find(|(field, _)| *field == name));
-            for (_, home) in homes.filter(|(_, home)| *home != folder) {
-                *matrix.entry((folder.clone(), (*home).to_owned())).or_default() += 1;
-            }
-        }
-    }
-    matrix
 }
 
 /// Functions with a question's name that may change the object.
@@ -206,7 +112,8 @@ fn acting_questions(files: &[Entry]) -> Vec<String> {
 /// count, nor does the struct that owns everything.
 fn open_fields(files: &[Entry]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
-    for (_, code) in folder_sources(files) {
+    for (_, code) in core_sources(files) {
+        let code: Vec<char> = code.chars().collect();
         for (start, _) in words(&code).filter(|(_, word)| word == "struct") {
             let Some((at, name)) = words(&code[start + 6..]).next() else { continue };
             let rest = &code[start + 6 + at..];
@@ -223,21 +130,6 @@ fn open_fields(files: &[Entry]) -> BTreeMap<String, usize> {
             if count > 0 {
                 *found.entry(name).or_default() += count;
             }
-        }
-    }
-    found
-}
-
-/// The insides of all `impl` blocks of a type, including those for traits.
-fn bodies<'a>(code: &'a [char], owner: &str) -> Vec<&'a [char]> {
-    let mut found = Vec::new();
-    for (start, word) in words(code).filter(|(_, word)| word == "impl") {
-        let start = start + word.len();
-        let Some(open) = code[start..].iter().position(|c| *c == '{') else { continue };
-        let header: String = code[start..start + open].iter().collect();
-        let is_of_owner = header.rsplit(" for ").next().is_some_and(|kind| kind.trim() == owner);
-        if is_of_owner {
-            found.push(block(&code[start + open..]));
         }
     }
     found
@@ -296,35 +188,6 @@ fn methods(code: &[char]) -> impl Iterator<Item = Method> + '_ {
     })
 }
 
-/// The names in `self.name(...)`.
-fn own_calls(code: &[char]) -> Vec<String> {
-    own_names(code).into_iter().filter_map(|(name, is_call)| is_call.then_some(name)).collect()
-}
-
-/// The names in `self.name` that are not called.
-fn own_fields(code: &[char]) -> Vec<String> {
-    own_names(code).into_iter().filter_map(|(name, is_call)| (!is_call).then_some(name)).collect()
-}
-
-/// The names in `self.name`, and whether each is called.
-fn own_names(code: &[char]) -> Vec<(String, bool)> {
-    let mut found = Vec::new();
-    for (start, _) in words(code).filter(|(_, word)| word == "self") {
-        let blank = |at: usize| at + code[at..].iter().take_while(|c| c.is_whitespace()).count();
-        let dot = blank(start + 4);
-        if code.get(dot) != Some(&'.') {
-            continue;
-        }
-        let Some((at, name)) = words(&code[dot + 1..]).next() else { continue };
-        let end = dot + 1 + at + name.len();
-        let is_next = code[dot + 1..dot + 1 + at].iter().all(|c| c.is_whitespace());
-        if is_next {
-            found.push((name, code.get(end) == Some(&'(')));
-        }
-    }
-    found
-}
-
 /// The words of a piece of code with the places where they begin.
 fn words(code: &[char]) -> impl Iterator<Item = (usize, String)> + '_ {
     let is_word = |c: char| c == '_' || c.is_alphanumeric();
@@ -344,36 +207,6 @@ mod tests {
 
     fn entry(path: &str, text: &str) -> Entry {
         Entry { path: format!("{CORE}{path}"), bytes: text.into() }
-    }
-
-    #[test]
-    fn a_call_of_a_method_that_another_folder_defines_is_counted() {
-        let files = [
-            entry("controller.rs", "impl Controller {\n    fn run(&mut self) {\n        self.step(1);\n        self.own();\n    }\n    fn own(&self) {}\n}\n"),
-            entry("io/step.rs", "impl Controller {\n    fn step(&mut self, n: u32) { self\n        .mark(n); self.step(n); self.sets.mark(n); }\n}\nimpl Set { fn f(&self) { self.mark(1) } }\n"),
-            entry("array/mark.rs", "impl Controller {\n    fn mark(&self, n: u32) {} // self.step(n)\n}\n#[cfg(test)]\nmod tests {\n    impl Controller { fn t(&self) { self.step(1) } }\n}\n"),
-        ];
-        let matrix = cross_folder_calls(&files);
-        let found: Vec<_> = matrix.iter().map(|((from, to), n)| (from.as_str(), to.as_str(), *n)).collect();
-        assert_eq!(found, [("(root)", "io", 1), ("io", "array", 1)]);
-        assert_eq!(upward(&matrix), 0);
-    }
-
-    #[test]
-    fn a_use_of_the_state_of_a_higher_folder_is_counted() {
-        let files = [
-            entry("controller.rs", "impl Controller {\n    fn a(&mut self) { self.ops.wake(1); self.cache.b(); }\n}\n"),
-            entry("io/a.rs", "impl Controller {\n    fn a(&mut self) { self.ops.a(); self.cache.b(); self.requests[self.x()].c = 1; self.journal.d(); }\n}\nimpl A { fn a(&self) { self.cache.b() } }\n"),
-            entry("journal/a.rs", "impl Controller {\n    fn a(&mut self) { self\n        .ops[1] = 2; self.ops(); self.journal.d() }\n}\n"),
-        ];
-        let matrix = reaching(&files);
-        assert_eq!((matrix.values().sum::<usize>(), upward(&matrix)), (6, 3), "{matrix:?}");
-    }
-
-    #[test]
-    fn a_call_of_a_higher_folder_is_upward() {
-        assert!(is_upward("array", "io") && is_upward("io", "cache") && is_upward("io", "(root)"));
-        assert!(!is_upward("cache", "io") && !is_upward("(root)", "array") && is_upward("elsewhere", "array"));
     }
 
     #[test]
@@ -402,10 +235,10 @@ mod tests {
 
     #[test]
     fn a_number_may_neither_rise_nor_fall_unwritten() {
-        let known = format!("{CALLS}: 12\n{ACTING}: 3\n");
-        assert_eq!(ratchet(&known, CALLS, 12), None);
-        assert!(ratchet(&known, CALLS, 13).is_some_and(|why| why.contains("13, at most 12")));
-        assert!(ratchet(&known, CALLS, 11).is_some_and(|why| why.contains("write 11 into")));
+        let known = format!("{OPEN}: 12\n{ACTING}: 3\n");
+        assert_eq!(ratchet(&known, OPEN, 12), None);
+        assert!(ratchet(&known, OPEN, 13).is_some_and(|why| why.contains("13, at most 12")));
+        assert!(ratchet(&known, OPEN, 11).is_some_and(|why| why.contains("write 11 into")));
         assert!(ratchet("", ACTING, 0).is_some_and(|why| why.contains("no line")));
     }
 }

@@ -3,9 +3,7 @@
 //! Commands are queued like host requests and carried out inside [`crate::Controller::advance`], in order.
 //! They may take memory (an array's state is allocated when it is started); host I/O never does.
 
-mod carry_out;
-mod members;
-mod queue;
+pub(crate) mod queue;
 
 use alloc::string::String;
 use alloc::vec::Vec;

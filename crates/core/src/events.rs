@@ -210,6 +210,36 @@ pub struct DriveInfo {
     pub write_zeroes: bool,
 }
 
+/// The reason for the next call of the controller.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wake {
+    /// There was no room for all actions: drain, then call again.
+    MoreToDo,
+    /// A drive will be overdue.
+    CommandTimeout,
+    /// An idle array is to be marked clean.
+    CleanMark,
+    /// Bitmap bits must be checked.
+    Bitmap,
+    /// Background work may continue.
+    Background,
+    /// Dirty data has waited long enough.
+    Destage,
+    /// The journal's tail may move.
+    Journal,
+    /// A part of a stripe has waited long enough for adjoining writes.
+    Gather,
+}
+
+/// The reason why a command failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CommandError {
+    /// The drive reported it.
+    Drive(DriveError),
+    /// It did not answer in time.
+    Timeout,
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;

@@ -36,9 +36,9 @@ mod slab;
 pub mod slots;
 pub mod steps;
 mod trace;
-mod waiting;
 
 pub use actions::Actions;
 pub use array::adaptive;
-pub use controller::{Controller, Wake};
+pub use controller::Controller;
+pub use events::Wake;
 pub use io::{lock, plan};

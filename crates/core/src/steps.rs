@@ -17,10 +17,8 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, ArrayOffset, DriveId, DriveLba, Instant, Sectors, SetId, SetLba, Slot, StripeIndex};
 
 use crate::actions::{DriveOp, JobKind, ReplyStatus};
-use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::io::op::{Op, OpKind, WorksFor};
-use crate::limits::STEPS_MAX;
 use crate::reason::Reason;
 use crate::slab::Slab;
 use crate::slots::SlotSet;
@@ -261,6 +259,16 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
+    /// The steps that are kept, the oldest first.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Step> {
+        self.ring[self.next..].iter().chain(&self.ring[..self.next])
+    }
+
+    /// Number of steps since they are kept, including dropped ones; `None` if none are kept.
+    pub(crate) fn traced(&self) -> Option<u64> {
+        self.on.then_some(self.total)
+    }
+
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.on
@@ -279,27 +287,6 @@ impl Steps {
             self.ring[self.next] = step;
             self.next = (self.next + 1) % self.ring.len();
         }
-    }
-}
-
-impl Controller {
-    /// Keep the last `count` steps from now on, at most [`STEPS_MAX`]; with 0, keep none. Earlier steps are dropped.
-    /// This takes memory, and is not an event: the engine's decisions do not change.
-    pub fn keep_steps(&mut self, count: u32) {
-        self.base.trace.keep_steps(count.min(STEPS_MAX) as usize);
-    }
-
-    /// The steps that are kept, the oldest first.
-    pub fn steps(&self) -> impl Iterator<Item = &Step> {
-        let steps = self.base.trace.steps();
-        steps.ring[steps.next..].iter().chain(&steps.ring[..steps.next])
-    }
-
-    /// Number of steps since [`Controller::keep_steps`], including dropped ones; `None` if none are kept.
-    #[must_use]
-    pub fn steps_traced(&self) -> Option<u64> {
-        let steps = self.base.trace.steps();
-        steps.on.then_some(steps.total)
     }
 }
 

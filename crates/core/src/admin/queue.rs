@@ -40,7 +40,7 @@ impl AdminQueue {
     }
 
     /// A command waits.
-    pub(super) fn wait(&mut self, token: Token, waiting: Waiting) {
+    pub(crate) fn wait(&mut self, token: Token, waiting: Waiting) {
         self.waiting.push((token, waiting));
     }
 
@@ -56,12 +56,12 @@ impl AdminQueue {
     }
 
     /// The command at this place of the order waits no more. Returns its token, for the answer.
-    pub(super) fn take(&mut self, at: usize) -> Token {
+    pub(crate) fn take(&mut self, at: usize) -> Token {
         self.waiting.remove(at).0
     }
 
     /// Give all commands with this wait the same answer: the array is gone, and a later query would find nothing.
-    pub(super) fn answer_all(
+    pub(crate) fn answer_all(
         &mut self,
         same: Waiting,
         result: &Result<AdminOutcome, AdminError>,

@@ -14,18 +14,14 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
-use crate::actions::{Actions, Notice, NoticeKind};
-use crate::admin::{MirrorRead, Policy, ReadAhead, WriteCache};
+use crate::admin::{MirrorRead, Policy, ReadAhead};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::streams::STREAMS_MAX;
 use crate::call::Base;
-use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
-use crate::geometry::Geometry;
 use crate::limits::Limits;
-use crate::reason::Reason;
 
 /// Minimum length of a window. It also has at least [`WINDOW_REQUESTS`] reads and writes.
 const WINDOW_TIME: Nanos = Nanos::from_secs(1);
@@ -132,7 +128,7 @@ pub struct AdaptiveStatus {
 
 /// Properties of an array's members and cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Facts {
+pub(crate) struct Facts {
     /// It has copies on rotating members.
     rotational: bool,
     /// There is a cache.
@@ -141,6 +137,18 @@ struct Facts {
     collects: bool,
     /// The usual time that dirty data waits.
     destage_delay: Nanos,
+}
+
+impl Facts {
+    /// `rotational`: the array has copies on rotating members. The pair: there is a cache, and it collects the writes.
+    pub(crate) const fn new(rotational: bool, (cache, collects): (bool, bool), destage_delay: Nanos) -> Self {
+        Self { rotational, cache, collects, destage_delay }
+    }
+
+    /// The usual time that dirty data waits.
+    pub(crate) const fn destage_delay(self) -> Nanos {
+        self.destage_delay
+    }
 }
 
 /// Sums of one window.
@@ -247,6 +255,11 @@ impl Load {
 }
 
 impl Adaptive {
+    /// Number of windows so far.
+    pub(crate) const fn windows(&self) -> u64 {
+        self.windows
+    }
+
     pub(crate) fn new(now: Instant) -> Self {
         Self {
             since: now,
@@ -263,7 +276,7 @@ impl Adaptive {
     }
 
     /// A request arrives while `depth` requests are in the array, itself included. True if a window is complete.
-    fn note(&mut self, request: &BlockRequest, depth: u32, now: Instant) -> bool {
+    pub(crate) fn note(&mut self, request: &BlockRequest, depth: u32, now: Instant) -> bool {
         let is_read = match request.kind {
             RequestKind::Read => true,
             RequestKind::Write { .. } => false,
@@ -292,7 +305,7 @@ impl Adaptive {
     }
 
     /// A window is complete: returns the new tuning, if it changes.
-    fn end_window(&mut self, tuning: Tuning, facts: Facts, now: Instant) -> Option<Switch> {
+    pub(crate) fn end_window(&mut self, tuning: Tuning, facts: Facts, now: Instant) -> Option<Switch> {
         let load = core::mem::take(&mut self.sums).load();
         self.since = now;
         self.windows += 1;
@@ -359,60 +372,8 @@ impl Sets {
     }
 }
 
-impl Controller {
-    /// A request arrives for an array whose policy is adaptive.
-    pub(crate) fn watch_load(&mut self, request: &BlockRequest, actions: &mut Actions) {
-        let array = self.arrays.get_mut(request.array);
-        if !array.adaptive.note(request, array.inside.at(self.base.now).level, self.base.now) {
-            return;
-        }
-        let facts = self.facts_of(request);
-        let array = self.arrays.get_mut(request.array);
-        let first = array.volume.set(0);
-        let tuning = *self.sets.get(first).mirror_reads.tuning();
-        let Some(switch) = array.adaptive.end_window(tuning, facts, self.base.now) else { return };
-        let (window, count) = (array.adaptive.windows, array.volume.set_count());
-        for number in 0..count {
-            let set = self.arrays.find(request.array).expect("just seen").volume.set(number);
-            // Flash and rotating spans have different usual delays. Each is multiplied by the same factor.
-            let usual = self.sets.get(set).usual_delay(&self.base.limits);
-            let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay);
-            self.sets.get_mut(set).mirror_reads.set_tuning(Tuning { destage_delay, ..switch.to });
-        }
-        let (from, to, load) = (switch.from, switch.to, switch.load);
-        let kind = NoticeKind::AdaptiveSwitched { from, to, load };
-        actions.notice(Notice { at: self.base.now, array: request.array, slot: None, drive: None, kind });
-        if from.read_ahead != to.read_ahead {
-            self.base.trace.note(&mut self.sets, first, Reason::AdaptiveReadAhead, window, load.ordered_read_percent);
-        }
-        if from.mirror_read != to.mirror_read {
-            let ordered = to.mirror_read == MirrorRead::TwinStor;
-            let figure = if ordered { load.ordered_read_percent } else { load.depth_tenths };
-            self.base.trace.note(&mut self.sets, first, Reason::AdaptiveMirror, window, figure);
-        }
-        if from.destage_delay != to.destage_delay {
-            self.base.trace.note(&mut self.sets, first, Reason::AdaptiveDestage, window, load.ordered_write_percent);
-        }
-    }
-
-    /// The properties are those of the first span; only rotation may differ between spans.
-    fn facts_of(&self, request: &BlockRequest) -> Facts {
-        let volume = &self.arrays.find(request.array).expect("requests belong to arrays").volume;
-        let set = self.sets.get(volume.set(0));
-        let spins = |drive| self.base.channels.get(drive).is_some_and(|channel| channel.info().rotational);
-        let mirrored = matches!(&set.geometry, Geometry::Mirror(mirror) if mirror.copy_count() > 1);
-        let rotates = |span: &Set| span.members.iter().filter(|member| member.is_active()).all(|m| spins(m.drive));
-        Facts {
-            rotational: mirrored && (0..volume.set_count()).any(|span| rotates(self.sets.get(volume.set(span)))),
-            cache: self.cache.is_on(),
-            collects: self.cache.is_on() && set.policy.write_cache != WriteCache::Through,
-            destage_delay: set.usual_delay(&self.base.limits),
-        }
-    }
-}
-
 /// Scales `delay`, which was chosen for the usual delay `reference`, to a set whose usual delay is `usual`.
-fn in_proportion(delay: Nanos, usual: Nanos, reference: Nanos) -> Nanos {
+pub(crate) fn in_proportion(delay: Nanos, usual: Nanos, reference: Nanos) -> Nanos {
     // The product of two times of seconds in nanoseconds does not fit 64 bits.
     let product = u128::from(delay.get()) * u128::from(usual.get());
     Nanos(u64::try_from(product / u128::from(reference.get().max(1))).unwrap_or(u64::MAX))

@@ -7,7 +7,7 @@ use openraid_units::{Instant, Nanos};
 use super::set::{Life, Member, Seat};
 use crate::array::sets::Sets;
 use crate::call::Call;
-use crate::controller::Wake;
+use crate::events::Wake;
 use crate::geometry::Geometry;
 use crate::io::gate::{Gate, Held};
 use crate::io::op::Op;

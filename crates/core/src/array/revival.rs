@@ -12,22 +12,23 @@
 //! after a power cut, parity or copies are made to agree again. A degraded parity set cannot do that without the risk of
 //! wrong data, so it stays failed if a write was under way.
 
-use openraid_units::{ArrayId, DriveId, Sectors, SetId};
+use openraid_format::{BitmapHeader, FeatureMap, Role, Superblock};
+use openraid_units::{Sectors, SetId, Slot};
 
+use super::assemble::is_split_off;
 use super::consistency::Consistency;
-use super::set::{Life, Member, Set, Trust};
+use super::set::{Life, Member, Set};
 use super::sets::{Change, Sets, Signal};
-use crate::actions::{Actions, NoticeKind};
-use crate::admin::{AdminError, AdminOutcome, MemberState};
+use crate::actions::NoticeKind;
+use crate::admin::MemberState;
 use crate::call::Call;
-use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
 
 /// May a member that failed be taken back as it was?
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Comeback {
+pub(crate) enum Comeback {
     /// No: it has not failed, or it lacks writes.
     No,
     /// It was in sync when it was out of reach.
@@ -59,7 +60,7 @@ pub(super) enum Remains {
 
 impl Member {
     /// It holds a slot, failed, and lacks nothing that was acknowledged.
-    fn may_come_back(&self) -> bool {
+    pub(crate) fn may_come_back(&self) -> bool {
         matches!(self.state, MemberState::Failing(_) | MemberState::Faulty(_)) && self.comeback != Comeback::No
     }
 }
@@ -112,7 +113,7 @@ impl Set {
 
 impl Sets {
     /// Let a failed set work again if enough of its members are back.
-    fn revive(&mut self, id: SetId, call: &mut Call) -> Result<(), &'static str> {
+    pub(crate) fn revive(&mut self, id: SetId, call: &mut Call) -> Result<(), &'static str> {
         let set = self.get_mut(id);
         let ready = set.slots_ready();
         let missing = set.missing().minus(ready);
@@ -154,29 +155,23 @@ impl Sets {
     }
 }
 
-impl Controller {
-    /// A member that was out of reach answers again, and has everything that it acknowledged.
-    pub(crate) fn admin_return(
-        &mut self,
-        array: ArrayId,
-        drive: DriveId,
-        actions: &mut Actions,
-    ) -> Result<AdminOutcome, AdminError> {
-        let id = self.arrays.direct_set_of(array)?;
-        if self.arrays.find(array).is_some_and(|own| own.is_stopping()) {
-            return Err(AdminError::Offline);
-        }
-        let set = self.sets.get_mut(id);
-        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
-        let member = set.member_mut(index);
-        if !member.may_come_back() || member.trust != Trust::Sound {
-            return Err(AdminError::NotPossible("the member has not failed, or may lack writes: add it again"));
-        }
-        if self.base.channels.outstanding(drive) > 0 {
-            return Err(AdminError::CommandsOutstanding(drive));
-        }
-        member.comeback = Comeback::Ready;
-        let done = self.sets.revive(id, &mut Call::new(&mut self.base, actions));
-        done.map(|()| AdminOutcome::Done).map_err(AdminError::NotPossible)
+impl Sets {
+    /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
+    /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
+    pub(crate) fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
+        let set = self.get(id);
+        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
+        let metadata = set.metadata.as_ref()?;
+        let Role::Active(slot) = superblock.role() else { return None };
+        let returns = superblock.set_uuid == metadata.common().set_uuid
+            && slot.0 < set.slots()
+            && !set.is_held(slot)
+            && superblock.recovery_offset().is_none()
+            // The bits say what the array wrote without it, not what it wrote without the array.
+            && !is_split_off(superblock, metadata.common(), set.in_sync())
+            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
+            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
+            && superblock.events >= header.events_cleared;
+        returns.then_some(slot)
     }
 }

@@ -20,7 +20,7 @@ use super::sets::Sets;
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
 use crate::call::Call;
-use crate::controller::Wake;
+use crate::events::Wake;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
 use crate::slots::SlotSet;
 

@@ -108,6 +108,14 @@ impl Member {
                 | MemberState::Faulty(FailReason::Administrator | FailReason::Replaced)
         )
     }
+    /// Has it kept all that it acknowledged?
+    pub(crate) fn is_sound(&self) -> bool {
+        self.trust == Trust::Sound
+    }
+    /// It is back as it was.
+    pub(crate) fn come_back(&mut self) {
+        self.comeback = Comeback::Ready;
+    }
     /// Is it to be read only if no other copy can be?
     pub(crate) fn is_write_mostly(&self) -> bool {
         let own = self.superblock.as_ref();
@@ -440,6 +448,11 @@ impl Set {
     #[inline(always)]
     pub(crate) fn end_op(&mut self) {
         self.ops -= 1;
+    }
+
+    /// Number of operations in work.
+    pub(crate) const fn ops(&self) -> u32 {
+        self.ops
     }
 
     /// An operation that writes past the cache begins.

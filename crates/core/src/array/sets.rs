@@ -10,7 +10,7 @@ use openraid_units::{DriveId, Instant, SetId};
 use super::set::Set;
 use super::table::Table;
 use crate::actions::ReplyStatus;
-use crate::controller::Wake;
+use crate::events::Wake;
 use crate::limits::MEMBERS_MAX;
 
 macro_rules! changes {

@@ -18,7 +18,6 @@ use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::Cache;
 use crate::call::Base;
-use crate::controller::Controller;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::io::channel::Channels;
@@ -62,8 +61,67 @@ fn piece_of(limits: &Limits, stripe: Bytes) -> Bytes {
     }
 }
 
+impl Set {
+    /// The set that an assembly describes, as it starts, without partial parity logs.
+    pub(crate) fn of_assembly(
+        array: ArrayId,
+        (block, rows_max): (BlockSize, u32),
+        assembly: &Assembly,
+        base: &Base,
+    ) -> Self {
+        let mut set = Self::new(array, assembly.geometry.clone(), (block, rows_max), &base.limits);
+        let mut common = assembly.common.clone();
+        common.recovery_or_tail = 0;
+        set.metadata = Some(Metadata::new(common));
+        for planned in &assembly.members {
+            let index = u32::try_from(set.members.len()).expect("few members");
+            let mut member = planned_member(planned);
+            if let MemberState::Rebuilding { to } = &mut member.state {
+                *to = set.filled_floor(*to);
+            }
+            match member.seat {
+                Seat::Replaces(slot) => set.places[slot.index()].begin_replacement(index),
+                Seat::Holds(slot) => set.places[slot.index()].hold(index),
+                Seat::None | Seat::Returns(_) | Seat::Left(_) | Seat::Removed => {}
+            }
+            set.members.push(member);
+        }
+        set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
+        let look = base.now + base.limits.bitmap_clear_delay;
+        set.bitmap.iter_mut().for_each(|bitmap| bitmap.look_again_at(look));
+        // Some members were left out before others were complete again. The bits do not cover the writes that those
+        // lack.
+        let only_marked = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
+        set.consistency = Consistency::from(assembly.resync_from, only_marked);
+        set.plant(base.planted);
+        set.refresh();
+        let newest = assembly.common.events;
+        if assembly.members.iter().any(|m| m.verdict != Membership::Spare && m.superblock.events < newest) {
+            set.metadata.as_mut().expect("just put").request_catch_up();
+        }
+        note_absence(&mut set, assembly);
+        record_start(&mut set, assembly);
+        set
+    }
+
+    /// The set of one drive that is passed through.
+    pub(crate) fn passed_through(
+        array: ArrayId,
+        geometry: Geometry,
+        drive: DriveId,
+        (block, rows_max): (BlockSize, u32),
+        limits: &Limits,
+    ) -> Self {
+        let mut set = Self::new(array, geometry, (block, rows_max), limits);
+        set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
+        set.places[0].hold(0);
+        set.refresh();
+        set
+    }
+}
+
 impl Sets {
-    pub(super) fn free_set(&mut self, cache: &mut Cache) -> Result<SetId, AdminError> {
+    pub(crate) fn free_set(&mut self, cache: &mut Cache) -> Result<SetId, AdminError> {
         let id = self.free_number().ok_or(AdminError::Full("set"))?;
         cache.make_room_for(id);
         Ok(id)
@@ -71,7 +129,7 @@ impl Sets {
 }
 
 impl Arrays {
-    pub(super) fn add_array(
+    pub(crate) fn add_array(
         &mut self,
         base: &Base,
         (capacity, block): (Sectors, BlockSize),
@@ -158,7 +216,7 @@ impl Arrays {
 impl Channels {
     /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
     /// its members' blocks and of the block in its superblock (Linux 6.19 and later).
-    fn block_and_rows_of(
+    pub(crate) fn block_and_rows_of(
         &self,
         limits: &Limits,
         assembly: &Assembly,
@@ -176,7 +234,7 @@ impl Channels {
 impl Journal {
     /// If the superblocks of a set say that the journal holds acknowledged writes for it, they are loaded before it
     /// runs.
-    fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
+    pub(crate) fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
         let common = &set.metadata.as_ref().expect("just put").common;
         let index = self.index_of(common.set_uuid);
         let Some(named) = common.journal else {
@@ -226,113 +284,6 @@ impl Journal {
     }
 }
 
-impl Controller {
-    pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
-        let id = self.sets.free_set(&mut self.cache)?;
-        let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
-        self.base.channels.claim(&drives, id)?;
-        let (block, rows_max) = match self.base.channels.block_and_rows_of(&self.base.limits, assembly, &drives) {
-            Ok(found) => found,
-            Err(error) => {
-                self.base.channels.release(&drives);
-                return Err(error);
-            }
-        };
-        let capacity = assembly.geometry.capacity().round_down(block.sectors());
-        let array = match self.arrays.add_array(
-            &self.base,
-            (capacity, block),
-            assembly.geometry.full_stripe(),
-            Volume::Direct(id),
-        ) {
-            Ok(array) => array,
-            Err(error) => {
-                self.base.channels.release(&drives);
-                return Err(error);
-            }
-        };
-        self.arrays.get_mut(array).gathers = matches!(assembly.geometry, Geometry::Parity(_));
-        let mut set = Set::new(array, assembly.geometry.clone(), (block, rows_max), &self.base.limits);
-        let mut common = assembly.common.clone();
-        common.recovery_or_tail = 0;
-        set.metadata = Some(Metadata::new(common));
-        for planned in &assembly.members {
-            let index = u32::try_from(set.members.len()).expect("few members");
-            let mut member = planned_member(planned);
-            if let MemberState::Rebuilding { to } = &mut member.state {
-                *to = set.filled_floor(*to);
-            }
-            match member.seat {
-                Seat::Replaces(slot) => set.places[slot.index()].begin_replacement(index),
-                Seat::Holds(slot) => set.places[slot.index()].hold(index),
-                Seat::None | Seat::Returns(_) | Seat::Left(_) | Seat::Removed => {}
-            }
-            set.members.push(member);
-        }
-        set.bitmap = assembly.bitmap.as_ref().map(|planned| start_bitmap(planned, assembly));
-        let look = self.base.now + self.base.limits.bitmap_clear_delay;
-        set.bitmap.iter_mut().for_each(|bitmap| bitmap.look_again_at(look));
-        // Some members were left out before others were complete again. The bits do not cover the writes that those
-        // lack.
-        let only_marked = set.bitmap.is_some() && !assembly.newly_created && !assembly.has_forced();
-        set.consistency = Consistency::from(assembly.resync_from, only_marked);
-        set.plant(self.base.planted);
-        set.refresh();
-        let newest = assembly.common.events;
-        if assembly.members.iter().any(|m| m.verdict != Membership::Spare && m.superblock.events < newest) {
-            set.metadata.as_mut().expect("just put").request_catch_up();
-        }
-        note_absence(&mut set, assembly);
-        record_start(&mut set, assembly);
-        set.start_ppl(assembly, self.base.limits.ops_max);
-        set.plant(self.base.planted);
-        if let Err(error) = self.journal.enlist_for_replay(id, &mut set) {
-            self.base.channels.release(&drives);
-            self.arrays.remove(array);
-            return Err(error);
-        }
-        self.sets.put(id, set);
-        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
-        Ok((array, id))
-    }
-
-    /// A set that could not be started leaves no trace.
-    pub(crate) fn take_back(&mut self, array: ArrayId, id: SetId) {
-        let log = self.journal.log_mut();
-        self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
-        let drives: Vec<DriveId> = self.sets.get(id).members.iter().map(|m| m.drive).collect();
-        self.base.channels.release(&drives);
-        self.sets.remove(id);
-        self.arrays.remove(array);
-    }
-
-    pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let id = self.sets.free_set(&mut self.cache)?;
-        let info = self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
-        let spec = SetSpec {
-            level: Level::Passthrough,
-            members: 1,
-            chunk: Sectors::ZERO,
-            layout: 0,
-            member_size: info.capacity,
-            member_sizes: &[],
-        };
-        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
-        let rows_max = self.base.limits.rows_max_of(&geometry, info.block, 0)?;
-        self.base.channels.claim(&[drive], id)?;
-        let capacity = info.capacity.round_down(info.block.sectors());
-        let array =
-            self.arrays.add_array(&self.base, (capacity, info.block), geometry.full_stripe(), Volume::Direct(id))?;
-        let mut set = Set::new(array, geometry, (info.block, rows_max), &self.base.limits);
-        set.members.push(new_member(drive, Some(Slot(0)), MemberState::InSync, DriveLba::ZERO, None, &[]));
-        set.places[0].hold(0);
-        set.refresh();
-        self.sets.put(id, set);
-        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
-        Ok(AdminOutcome::Started(array))
-    }
-}
-
 /// No stripe may end within a block: the block would lie on two members, and a member with such blocks could not write
 /// its part.
 fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
@@ -350,7 +301,7 @@ fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> 
 /// If the superblocks call an absent device a member, the next record marks the device as absent. The rule also holds
 /// for two devices that share a slot with a present one: a replacement that is absent while the old member is present,
 /// and an old member that is absent while its complete replacement is present.
-fn note_absence(set: &mut Set, assembly: &Assembly) {
+pub(crate) fn note_absence(set: &mut Set, assembly: &Assembly) {
     let present: Vec<u32> =
         set.members.iter().filter_map(|m| m.superblock.as_ref()).map(|own| own.dev_number).collect();
     let absent = |number: u32, role: Role| matches!(role, Role::Active(_)) && !present.contains(&number);
@@ -375,7 +326,7 @@ fn note_absence(set: &mut Set, assembly: &Assembly) {
 }
 
 /// Record in the superblocks what must be durable before the first write.
-fn record_start(set: &mut Set, assembly: &Assembly) {
+pub(crate) fn record_start(set: &mut Set, assembly: &Assembly) {
     let distrusts = assembly.members.iter().any(is_distrusted);
     if assembly.newly_created || assembly.forced.is_some() || distrusts {
         set.metadata.as_mut().expect("sets that were assembled have metadata").request();
@@ -391,7 +342,7 @@ fn is_distrusted(planned: &PlannedMember) -> bool {
     matches!(planned.verdict, Membership::Replacement(_, to) if to < said)
 }
 
-fn planned_member(planned: &PlannedMember) -> Member {
+pub(crate) fn planned_member(planned: &PlannedMember) -> Member {
     let (seat, state) = match planned.verdict {
         Membership::Member(slot) | Membership::Forced(slot) => (Seat::Holds(slot), MemberState::InSync),
         Membership::Rebuilding(slot, to) => (Seat::Holds(slot), MemberState::Rebuilding { to }),
@@ -410,7 +361,7 @@ fn planned_member(planned: &PlannedMember) -> Member {
     Member { seat, ..member }
 }
 
-fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -> Bitmap {
+pub(crate) fn start_bitmap(planned: &super::assemble::PlannedBitmap, assembly: &Assembly) -> Bitmap {
     let mut header = [0; BITMAP_HEADER_BYTES];
     let fixed: &BitmapHeader = &planned.header;
     fixed.encode(&mut header);

@@ -14,7 +14,7 @@ use crate::admin::{Health, MemberState};
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::call::Call;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::events::DriveError;
 use crate::io::command::{Command, Owner};
 use crate::reason::FailReason;

@@ -142,6 +142,26 @@ impl Array {
         &mut self.streams
     }
 
+    /// Are its writes gathered?
+    pub(crate) fn set_gathers(&mut self, gathers: bool) {
+        self.gathers = gathers;
+    }
+
+    /// Requests of hosts since it started: numbers and bytes, by kind.
+    pub(crate) const fn hosted(&self) -> ([u64; 4], [u64; 2]) {
+        (self.requests, self.bytes)
+    }
+
+    /// The same, to change them.
+    pub(crate) fn load_mut(&mut self) -> (&Occupancy, &mut Adaptive) {
+        (&self.inside, &mut self.adaptive)
+    }
+
+    /// The requests inside it, and what tunes its sets.
+    pub(crate) const fn load(&self) -> (&Occupancy, &Adaptive) {
+        (&self.inside, &self.adaptive)
+    }
+
     /// Are adjoining writes gathered, because a set of it has parity?
     #[inline(always)]
     pub(crate) const fn gathers(&self) -> bool {

@@ -8,14 +8,13 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
-use crate::actions::Actions;
 use crate::admin::{Health, TaskKind, WriteCache};
 use crate::array::set::{Life, Set};
 use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::controller::{Controller, Wake};
+use crate::events::Wake;
 use crate::geometry::Geometry;
 use crate::io::command::Owner;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
@@ -40,7 +39,7 @@ impl Locks {
 
 impl Cache {
     /// Count the sets that collect writes, because they share the cache.
-    fn count_collectors(&mut self, sets: &Sets) {
+    pub(crate) fn count_collectors(&mut self, sets: &Sets) {
         if !self.is_on() {
             return;
         }
@@ -53,7 +52,7 @@ impl Cache {
 
 impl Sets {
     /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).
-    fn pump_intent(&mut self, id: SetId, call: &mut Call) -> bool {
+    pub(crate) fn pump_intent(&mut self, id: SetId, call: &mut Call) -> bool {
         let (now, delay) = (call.now(), call.limits().clean_delay);
         let held = self.get(id).journal_holds();
         let set = self.get_mut(id);
@@ -176,26 +175,6 @@ impl Sets {
     }
 }
 
-impl Controller {
-    /// All sets were examined: note when the next examination is due, and which sets share the cache.
-    pub(crate) fn note_due(&mut self) {
-        self.cache.count_collectors(&self.sets);
-        let due =
-            self.sets.values().filter_map(|set| set.deadline(&self.ops, &self.base.limits)).min_by_key(|(at, _)| *at);
-        self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
-    }
-
-    /// Advance the mark and the journal session of a set; true if something has changed.
-    pub(crate) fn pump_marks(&mut self, id: SetId, actions: &mut Actions) -> bool {
-        if self.sets.get(id).metadata.is_none() {
-            return false;
-        }
-        let moved = self.sets.pump_intent(id, &mut Call::new(&mut self.base, actions));
-        let (journal, mut with) = self.journal_and_others(actions);
-        moved | journal.pump_session(id, &mut with)
-    }
-}
-
 impl Sets {
     /// Let a set do its other due work; true if something has changed.
     pub(crate) fn pump_set(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
@@ -290,7 +269,7 @@ impl Sets {
 
 impl Set {
     /// The time at which a set must be examined.
-    fn deadline(&self, ops: &Ops, limits: &Limits) -> Option<(Instant, Wake)> {
+    pub(crate) fn deadline(&self, ops: &Ops, limits: &Limits) -> Option<(Instant, Wake)> {
         self.metadata.as_ref()?;
         if !self.is_running() || self.journal.is_redoing() {
             return None;

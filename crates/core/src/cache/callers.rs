@@ -1,8 +1,6 @@
 //! What the cache works for: pieces of requests, with their sets, and the trace of what it does for them.
 
 use crate::array::sets::Sets;
-use crate::cache::Cache;
-use crate::controller::Controller;
 use crate::requests::Requests;
 use crate::trace::Trace;
 
@@ -13,11 +11,10 @@ pub(crate) struct Callers<'a> {
     pub(super) trace: &'a mut Trace,
 }
 
-impl Controller {
-    /// The cache, and what it works for.
+impl<'a> Callers<'a> {
+    /// Lend these components.
     #[inline(always)]
-    pub(super) fn cache_and_callers(&mut self) -> (&mut Cache, Callers<'_>) {
-        let Self { cache, requests, sets, base, .. } = self;
-        (cache, Callers { requests, sets, trace: &mut base.trace })
+    pub(crate) fn new(requests: &'a mut Requests, sets: &'a mut Sets, trace: &'a mut Trace) -> Self {
+        Self { requests, sets, trace }
     }
 }

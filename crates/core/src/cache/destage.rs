@@ -4,28 +4,25 @@
 //! planned, its data is copied out of the lines. So it does not change until it is written, and is copied again if the
 //! band must be planned again. Sectors that hosts write meanwhile stay dirty.
 
-use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use super::bands::StripeLines;
 use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::shares::{Awaited, Pace};
 use super::units::UnitState;
 use super::{may_sweep, unit_extent};
-use crate::actions::{Actions, JobColumn, JobKind, ReplyStatus};
+use crate::actions::{JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
-use crate::io::footprint::{narrow, Columns, Extent, Stretch, StripeRows};
+use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
 use crate::io::job::Job;
-use crate::io::op::{Computation, DestageData, Op, OpKind, Payload, Phase, UnitRange};
+use crate::io::op::{DestageData, Op, UnitRange};
 use crate::io::ops::Ops;
-use crate::io::row::RowFrames;
 use crate::io::search::Part;
-use crate::io::step::CacheStep;
 use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::limits::FRAME_BYTES;
@@ -35,7 +32,7 @@ use crate::slots::SlotSet;
 
 /// Maximum number of dirty units of a set in work, if the set is alone.
 #[derive(Clone, Copy)]
-struct Places {
+pub(crate) struct DestagePlaces {
     /// While a write waits: for units that are written in order of address, so that the drives have something to sort.
     most: u32,
     /// For all other units.
@@ -57,7 +54,7 @@ fn awaited_of(set: &Set) -> Awaited {
 }
 
 /// How the dirty units of a set are written. If the set is being stopped, each unit is tried once.
-fn pace_of(sets: &Sets, set: SetId, places: Places) -> Pace {
+pub(crate) fn pace_of(sets: &Sets, set: SetId, places: DestagePlaces) -> Pace {
     let Some(set) = sets.find(set) else {
         let delay = Nanos::ZERO;
         return Pace { awaited: Awaited::None, delay, again: true, sweeps: false, places: places.plain };
@@ -102,7 +99,7 @@ impl Cache {
 
     /// May one more dirty unit be in work? If operations wait for frames, the limit is the one for times without
     /// urgency, because a host may be waiting.
-    fn may_destage(&self, ops: &Ops, limits: &Limits, places: Places) -> bool {
+    pub(crate) fn may_destage(&self, ops: &Ops, limits: &Limits, places: DestagePlaces) -> bool {
         let most = if ops.are_frames_awaited() { places.plain } else { limits.destage_units_max };
         self.writing < most && ops.may_make_background_op()
     }
@@ -125,8 +122,16 @@ impl Cache {
         }
     }
 
+    /// A unit begins to be written: its operation.
+    pub(crate) fn begin_unit(&mut self, sets: &Sets, journal: &Journal, unit: u32) -> Op {
+        self.units.set_state(unit, UnitState::Writing);
+        let op = self.destage_op(sets, journal, unit);
+        self.units.get_mut(unit).urgent = false;
+        op
+    }
+
     #[inline(always)]
-    fn destage_op(&self, sets: &Sets, journal: &Journal, unit: u32) -> Op {
+    pub(crate) fn destage_op(&self, sets: &Sets, journal: &Journal, unit: u32) -> Op {
         let entry = self.units.get(unit);
         let set = sets.get(entry.set);
         let (at, len) = unit_extent(set.geometry(), entry.number);
@@ -148,7 +153,7 @@ impl Cache {
 
     /// The next band of a stripe: columns of the present rows that a partial parity log left for a later turn, or the
     /// next rows. False if nothing dirty is left there.
-    fn next_band(&mut self, ops: &mut Ops, sets: &Sets, index: u32) -> bool {
+    pub(crate) fn next_band(&mut self, ops: &mut Ops, sets: &Sets, index: u32) -> bool {
         let op = &ops[index];
         let (set, own) = (sets.get(op.set()), op.rows_of());
         let rows = StripeLines::of(own.stripe, set.parity());
@@ -180,7 +185,7 @@ impl Cache {
     }
 
     /// These sectors of a line are about to be copied out of it.
-    fn stage_line(&mut self, journal: &mut Journal, index: u32, mask: Mask) {
+    pub(crate) fn stage_line(&mut self, journal: &mut Journal, index: u32, mask: Mask) {
         let line = self.lines.get_mut(index);
         line.staged = true;
         line.staged_whole = line.dirty.without(mask).is_empty();
@@ -190,7 +195,7 @@ impl Cache {
     }
 
     /// An extent of a dirty unit is on the members.
-    fn extent_written(
+    pub(crate) fn extent_written(
         &mut self,
         sets: &mut Sets,
         journal: &mut Journal,
@@ -274,7 +279,7 @@ impl Cache {
     }
 
     /// The set of a dirty unit has failed: the unit's data stays until the set is stopped.
-    fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, unit: u32) {
+    pub(crate) fn hold_unit(&mut self, sets: &mut Sets, journal: &mut Journal, unit: u32) {
         self.units.set_state(unit, UnitState::Held);
         let entry = *self.units.get(unit);
         // While the set is failed, the journal keeps the set's entries, whatever the cache holds.
@@ -302,180 +307,19 @@ impl Channels {
     }
 
     /// Few units if nothing waits for them, so that reads find short queues.
-    fn destage_places(&self, limits: &Limits) -> Places {
+    pub(crate) fn destage_places(&self, limits: &Limits) -> DestagePlaces {
         let most = limits.destage_units_max;
         let plain = most.min(limits.destage_units_calm);
-        Places { most, plain, hurries: self.destage_hurries() }
+        DestagePlaces { most, plain, hurries: self.destage_hurries() }
     }
 }
 
 impl Ops {
-    fn push_staging(&mut self, index: u32, columns: usize, call: &mut Call) {
+    pub(crate) fn push_staging(&mut self, index: u32, columns: usize, call: &mut Call) {
         if call.actions().columns.len() > columns {
             let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
             self.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
         }
-    }
-}
-
-impl Controller {
-    /// Begin to write dirty units, as many as may be in work; true if one began.
-    #[inline(never)]
-    pub(crate) fn pump_destage(&mut self) -> bool {
-        if self.journal.holds_destage() {
-            return false;
-        }
-        let (mut moved, places) = (false, self.base.channels.destage_places(&self.base.limits));
-        while self.cache.may_destage(&self.ops, &self.base.limits, places) && self.sets.has_signal_room(2) {
-            let presses = self.journal.presses();
-            let Self { cache, sets, .. } = self;
-            let Some(unit) = cache.pick(self.base.now, |set| pace_of(sets, set, places), presses) else { break };
-            let entry = *self.cache.units.get(unit);
-            if !core::mem::replace(&mut moved, true) {
-                let sweeps = pace_of(&self.sets, entry.set, places).sweeps;
-                self.cache.glance_at_units(entry.set, sweeps);
-            }
-            if self.sets.get(entry.set).has_failed() {
-                self.cache.hold_unit(&mut self.sets, &mut self.journal, unit);
-                continue;
-            }
-            self.cache.units.set_state(unit, UnitState::Writing);
-            let op = self.cache.destage_op(&self.sets, &self.journal, unit);
-            self.cache.units.get_mut(unit).urgent = false;
-            let data = *op.destage();
-            self.sets.get_mut(entry.set).reasons.count(data.why);
-            self.cache.begin_writing(self.base.now, entry.set, data.lines);
-            self.start_op(op);
-        }
-        moved
-    }
-
-    /// The time at which destage must be called again.
-    pub(crate) fn destage_deadline(&self) -> Option<Instant> {
-        let places = self.base.channels.destage_places(&self.base.limits);
-        if !self.cache.may_destage(&self.ops, &self.base.limits, places) || self.journal.holds_destage() {
-            return None;
-        }
-        self.cache.next_due(self.base.now, |set| pace_of(&self.sets, set, places), self.journal.presses())
-    }
-
-    /// Do a step of a destage that changes the cache, and the steps after it that follow at once.
-    pub(crate) fn step_destage(&mut self, index: u32, mut step: CacheStep, actions: &mut Actions) {
-        if self.ops[index].kind() == OpKind::Destage {
-            if step == CacheStep::Clean {
-                self.run_written(index);
-            }
-            return self.next_run(index, actions);
-        }
-        loop {
-            let next = match step {
-                CacheStep::Choose => self.next_band(index, actions),
-                CacheStep::Stage => {
-                    self.stage_rows(index, actions);
-                    self.op_io(actions).read_old(index).of_destage()
-                }
-                CacheStep::Clean => {
-                    self.band_written(index);
-                    self.next_band(index, actions)
-                }
-            };
-            let Some(next) = next else { return };
-            step = next;
-        }
-    }
-
-    // ---- stripes
-
-    /// Begin with the next dirty band of a stripe. If there is none, the operation has ended.
-    fn next_band(&mut self, index: u32, actions: &mut Actions) -> Option<CacheStep> {
-        if self.cache.next_band(&mut self.ops, &self.sets, index) {
-            return self.op_io(actions).step_row_destage(index);
-        }
-        self.op_io(actions).finish_op(index);
-        None
-    }
-
-    /// Copy the dirty sectors of the band into the operation's own frames.
-    fn stage_rows(&mut self, index: u32, actions: &mut Actions) {
-        let frames = RowFrames::of(&self.ops[index]);
-        for slot in self.ops[index].band() {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            let to = frames.named(self.sets.get(self.ops[index].set()).geometry(), slot);
-            self.stage_extent(index, at, len, to, actions);
-        }
-    }
-
-    /// The band is on the members: sectors that were not written since are clean.
-    fn band_written(&mut self, index: u32) {
-        let set = self.ops[index].set();
-        let DestageData { unit: cache_unit, .. } = *self.ops[index].destage();
-        for slot in self.ops[index].band() {
-            let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            self.cache.extent_written(&mut self.sets, &mut self.journal, set, cache_unit, at, len);
-        }
-        self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.sets.end_record(&mut self.ops[index], self.base.planted);
-        self.ops.release_work(&mut self.pool, index);
-        let op = &mut self.ops[index];
-        op.rows_of_mut().end_band();
-        op.plan_next_rows();
-    }
-
-    // ---- stretches
-
-    /// Begin with the next dirty run of a stretch. If there is none, the operation has ended.
-    fn next_run(&mut self, index: u32, actions: &mut Actions) {
-        let op = &self.ops[index];
-        let unit = self.cache.units.get(op.destage().unit);
-        let stretch = op.stretch();
-        let run = self.cache.dirty_run(unit, stretch.at, u64::from(stretch.part.to()));
-        let Some((from, to)) = run else { return self.op_io(actions).finish_op(index) };
-        if !self.op_io(actions).take_work(index, Sectors(to - from).bytes().get()) {
-            return;
-        }
-        let op = &mut self.ops[index];
-        op.part_mut().take(narrow(Sectors(from)), narrow(Sectors(to)));
-        op.enter(Phase::Computing(Computation::Stage));
-        let run = op.work().expect("just taken");
-        op.bring(Payload::Host(run.at));
-        let Extent { at, len } = op.extent();
-        self.stage_extent(index, at, len, run.at, actions);
-    }
-
-    /// The run is on the members.
-    fn run_written(&mut self, index: u32) {
-        let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
-        self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
-        self.sets.end_write(&mut self.ops[index], self.base.now, self.base.limits.clean_delay);
-        self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.ops.release_work(&mut self.pool, index);
-        let op = &mut self.ops[index];
-        op.enter(Phase::Planning);
-    }
-
-    // ---- both
-
-    /// Copy the lines of an extent, all of which is dirty, to `to`.
-    fn stage_extent(&mut self, index: u32, at: SetLba, len: Sectors, to: PoolOffset, actions: &mut Actions) {
-        let (set, cache_unit) = (self.ops[index].set(), self.ops[index].destage().unit);
-        let mut columns = actions.columns.len();
-        for (number, first, last) in lines_of(at, len) {
-            let line = self.cache.line_in_unit(cache_unit, set, number).expect("dirty lines are not evicted");
-            self.cache.stage_line(&mut self.journal, line, Mask::range(first, last));
-            let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
-            let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
-            if last - first < LINE_SECTORS {
-                self.ops.push_staging(index, columns, &mut Call::new(&mut self.base, actions));
-                let own = actions.columns.len();
-                actions.columns.push(column);
-                let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
-                self.ops.push_job(index, Job::new(JobKind::Copy, bytes, own), &mut Call::new(&mut self.base, actions));
-                columns = actions.columns.len();
-            } else {
-                actions.columns.push(column);
-            }
-        }
-        self.ops.push_staging(index, columns, &mut Call::new(&mut self.base, actions));
     }
 }
 

@@ -8,7 +8,6 @@ use super::units::Units;
 use super::CacheCounters;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
-use crate::controller::Controller;
 use crate::limits::FRAME_BYTES;
 
 /// Figures of a set, or of all sets of an array, since it was started.
@@ -96,6 +95,22 @@ impl Sets {
 }
 
 impl Cache {
+    /// Its status, if there is one.
+    pub(crate) fn status(&self, now: Instant) -> Option<CacheStatus> {
+        let bytes = |lines: u32| Bytes(u64::from(lines) * FRAME_BYTES);
+        self.is_on().then(|| CacheStatus {
+            size: bytes(self.lines.len()),
+            dirty: bytes(self.dirty),
+            dirty_max: bytes(self.dirty_max),
+            counters: self.counters(now),
+        })
+    }
+
+    /// Its figures since it started.
+    pub(crate) fn counters(&self, now: Instant) -> CacheCounters {
+        CacheCounters { ahead_wasted: self.lines.wasted, crowded: self.crowded(now), ..self.counters }
+    }
+
     /// A dirty unit is on the members.
     pub(crate) fn note_destaged(&mut self, sets: &mut Sets, now: Instant, set: openraid_units::SetId, unit: u32) {
         let waited = now.since(self.units.get(unit).since);
@@ -103,19 +118,5 @@ impl Cache {
         figures.units += 1;
         figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);
-    }
-}
-
-impl Controller {
-    /// The status of the cache, if there is one.
-    #[must_use]
-    pub fn cache_status(&self) -> Option<CacheStatus> {
-        let bytes = |lines: u32| Bytes(u64::from(lines) * FRAME_BYTES);
-        self.cache.is_on().then(|| CacheStatus {
-            size: bytes(self.cache.lines.len()),
-            dirty: bytes(self.cache.dirty),
-            dirty_max: bytes(self.cache.dirty_max),
-            counters: self.cache_counters(),
-        })
     }
 }

@@ -279,7 +279,7 @@ impl Cache {
         for set in (0..self.units.sets()).map(SetId) {
             for state in [UnitState::Waiting, UnitState::Ready, UnitState::Resting] {
                 let units = self.units.all(set, state);
-                for unit in units.map(|index| self.units.get(index)).take(crate::waiting::LINES_MAX) {
+                for unit in units.map(|index| self.units.get(index)).take(crate::limits::STATE_LINES_MAX) {
                     let (number, sectors, since, epoch) = (unit.number, unit.sectors, unit.since, unit.epoch);
                     let (urgent, refused) = (unit.urgent, unit.refusals);
                     writeln!(

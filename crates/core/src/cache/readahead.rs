@@ -19,7 +19,6 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::callers::Callers;
-use crate::controller::Controller;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Pool;
 use crate::frames::Run;
@@ -294,15 +293,6 @@ impl Callers<'_> {
     pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
         self.requests.wait_for_ahead(piece, ahead);
         self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
-    }
-}
-
-impl Controller {
-    /// Figures of the cache since it started.
-    #[must_use]
-    pub fn cache_counters(&self) -> super::CacheCounters {
-        let (ahead_wasted, crowded) = (self.cache.lines.wasted, self.cache.crowded(self.base.now));
-        super::CacheCounters { ahead_wasted, crowded, ..self.cache.counters }
     }
 }
 

@@ -67,6 +67,13 @@ pub(crate) struct Pace {
     pub(super) places: u32,
 }
 
+impl Pace {
+    /// Are units written in the order of their addresses, not of their age?
+    pub(crate) const fn sweeps(&self) -> bool {
+        self.sweeps
+    }
+}
+
 /// The shares of all sets.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {

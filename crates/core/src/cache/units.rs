@@ -67,6 +67,11 @@ const _: () = assert!(size_of::<DirtyUnit>() == 64);
 const REST_MOST: Nanos = Nanos::from_secs(180);
 
 impl DirtyUnit {
+    /// Its set.
+    pub(crate) const fn set(&self) -> SetId {
+        self.set
+    }
+
     /// Did the members refuse the last write?
     pub(crate) fn is_refused(&self) -> bool {
         self.refusals > 0

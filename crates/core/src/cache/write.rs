@@ -6,15 +6,14 @@
 
 use openraid_units::{Instant, Sectors, SetId, SetLba};
 
-use super::lines::{lines_of, Mask, LINE_SECTORS};
+use super::lines::{Mask, LINE_SECTORS};
 use super::units::UnitState;
 use super::Cache;
-use super::{unit_at, unit_extent, unit_start, zone_at};
-use crate::actions::{Actions, JobColumn, JobKind, ParityJob, ReplyStatus};
+use super::{unit_start, zone_at};
+use crate::actions::{Actions, JobKind, ParityJob};
 use crate::admin::WriteCache;
 use crate::array::sets::Sets;
 use crate::cache::callers::Callers;
-use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::ended::Past;
@@ -24,20 +23,18 @@ use crate::io::op::Phase;
 use crate::io::ops::Ops;
 use crate::journal::log::Log;
 use crate::journal::Journal;
-use crate::limits::{FRAME_BYTES, REGION_SECTORS};
+use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
-use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
-use crate::slab::NONE;
 use crate::steps::What;
 use crate::trace::Trace;
 
 /// Maximum number of lines into which one call puts a piece, so that the actions have room.
-const LINES_AT_ONCE: u64 = 64;
+pub(crate) const LINES_AT_ONCE: u64 = 64;
 
 /// The place in which an acknowledged write is kept until it is on the members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Promise {
+pub(crate) enum Promise {
     /// None: it is acknowledged when it is on the members.
     Through,
     /// The cache, which loses it in a power cut.
@@ -116,7 +113,7 @@ impl Cache {
     }
 
     /// May one more line of this place be dirty?
-    fn may_dirty(&self, set: SetId, number: u64) -> bool {
+    pub(crate) fn may_dirty(&self, set: SetId, number: u64) -> bool {
         let dirty = |index| !self.lines.get(index).dirty.is_empty();
         self.has_dirty_room(set) || self.lines.find(set, number).is_some_and(dirty)
     }
@@ -150,7 +147,7 @@ impl Requests {
 
 impl Sets {
     /// The reason for which a write must wait for the journal session of its set, if any.
-    fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
+    pub(crate) fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
         if promises {
             return (!self.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
         }
@@ -161,7 +158,14 @@ impl Sets {
 
 impl Cache {
     /// Let a write go past the cache when it meets no dirty data any more.
-    fn pass_cache(&mut self, with: &mut Callers<'_>, piece: u32, set: SetId, at: SetLba, len: Sectors) -> Cached {
+    pub(crate) fn pass_cache(
+        &mut self,
+        with: &mut Callers<'_>,
+        piece: u32,
+        set: SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> Cached {
         match self.dirty_unit_below(with.sets, with.trace, set, at, len) {
             Some(unit) => {
                 with.trace.piece(with.requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
@@ -242,14 +246,28 @@ impl Cache {
     }
 
     /// A piece waits for this reason until something other than lines changes.
-    fn wait_for_others(&self, with: &mut Callers<'_>, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+    pub(crate) fn wait_for_others(
+        &self,
+        with: &mut Callers<'_>,
+        piece: u32,
+        set: SetId,
+        reason: Reason,
+        at: SetLba,
+    ) -> Cached {
         self.note_wait(with, piece, set, reason, at);
         with.requests.wait_for_others(piece);
         Cached::Waits
     }
 
     /// A piece waits for room.
-    fn wait_for_cache(&mut self, with: &mut Callers<'_>, piece: u32, set: SetId, reason: Reason, at: SetLba) -> Cached {
+    pub(crate) fn wait_for_cache(
+        &mut self,
+        with: &mut Callers<'_>,
+        piece: u32,
+        set: SetId,
+        reason: Reason,
+        at: SetLba,
+    ) -> Cached {
         self.note_wait(with, piece, set, reason, at);
         self.draining = true;
         match reason {
@@ -261,7 +279,7 @@ impl Cache {
 
     /// Number of further lines that the log may cover, because more could not be loaded again. If they are too few, a
     /// round is requested.
-    fn replay_room(&mut self, journal: &mut Journal) -> Result<u64, Reason> {
+    pub(crate) fn replay_room(&mut self, journal: &mut Journal) -> Result<u64, Reason> {
         let lines = self.replay_lines(journal.logged_lines());
         if lines.is_none() {
             journal.note_short();
@@ -273,7 +291,7 @@ impl Cache {
 impl Callers<'_> {
     /// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
     /// `promises` says whether the journal is to protect writes of the set.
-    fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
+    pub(crate) fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
         let entry = self.requests.piece(piece);
         let RequestKind::Write { fua } = self.requests.get(entry.request()).kind() else { return Promise::Through };
         let set = self.sets.get(id);
@@ -295,7 +313,7 @@ impl Callers<'_> {
 impl Ops {
     /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
     /// this write, and the journal would take them for newer.
-    fn meets_direct_write(&self, sets: &Sets, id: SetId, number: u64) -> bool {
+    pub(crate) fn meets_direct_write(&self, sets: &Sets, id: SetId, number: u64) -> bool {
         let set = sets.get(id);
         if set.direct_writes() == 0 {
             return false;
@@ -311,181 +329,6 @@ impl Ops {
         let lo = narrow(Sectors(from));
         let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
         self.locks().conflicting(range).any(|op| self[op].is_direct_write()) || self.begins_direct_write(range)
-    }
-}
-
-impl Controller {
-    /// The cache's answer for a part of a piece, which lies in one set.
-    pub(crate) fn ask_cache(
-        &mut self,
-        piece: u32,
-        set: SetId,
-        (at, len): (SetLba, Sectors),
-        is_read: bool,
-        actions: &mut Actions,
-    ) -> Cached {
-        if is_read {
-            if self.requests.of_piece(piece).is_ahead() {
-                return self.cache.reserve_ahead(&mut self.requests, &self.sets, piece, set, at, len);
-            }
-            let (cache, mut with) = self.cache_and_callers();
-            return cache.read_from_cache(&mut with, piece, set, at, len, actions);
-        }
-        let promises = self.journal.is_wanted_by(self.sets.get(set));
-        let promise = self.cache_and_callers().1.promise_of(piece, set, promises);
-        if promise == Promise::Journal {
-            if let Some(reason) = self.would_wait_in_session(set) {
-                let (cache, mut with) = self.cache_and_callers();
-                return cache.wait_for_cache(&mut with, piece, set, reason, at);
-            }
-        }
-        if let Some(reason) = self.sets.session_wait(set, promises) {
-            let (cache, mut with) = self.cache_and_callers();
-            return cache.wait_for_others(&mut with, piece, set, reason, at);
-        }
-        if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
-            // It will not end. A crash would replay the journal over the data that is written now.
-            self.requests.piece_mut(piece).note_error(Some(ReplyStatus::IoError));
-            return Cached::Taken;
-        }
-        match promise {
-            Promise::Volatile | Promise::Journal if self.requests.is_behind_starved(piece) => {
-                let (cache, mut with) = self.cache_and_callers();
-                cache.wait_for_others(&mut with, piece, set, Reason::WaitedForDestage, at)
-            }
-            Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
-            Promise::Through => {
-                let (cache, mut with) = self.cache_and_callers();
-                cache.pass_cache(&mut with, piece, set, at, len)
-            }
-        }
-    }
-
-    /// The reason for which a write would wait in a session that begins for it. While other sets fill the cache, the
-    /// ring, or the lines that replay may load, the session would become quiet and end before there is room, and begin
-    /// again for the same piece.
-    fn would_wait_in_session(&mut self, id: SetId) -> Option<Reason> {
-        let journal = &self.sets.get(id).journal;
-        if journal.has_session() || journal.is_asked() || self.cache.is_held() {
-            return None;
-        }
-        if !self.cache.has_dirty_room(id) {
-            return Some(Reason::WaitedForCache);
-        }
-        let spare = self.journal.room_behind_data(&self.sets, &self.cache, LINES_AT_ONCE);
-        self.cache.replay_room(&mut self.journal).err().or_else(|| self.journal.ring_takes_group(spare).err())
-    }
-
-    /// Cache as many sectors of a piece as there are lines for: whole lines, or one partial line.
-    fn cache_write(
-        &mut self,
-        piece: u32,
-        set: SetId,
-        (at, len): (SetLba, Sectors),
-        promise: Promise,
-        actions: &mut Actions,
-    ) -> Cached {
-        let own = self.requests.piece(piece);
-        let (from, base) = (own.split(), own.frames_at());
-        let (number, _) = unit_at(self.sets.get(set).geometry(), at);
-        let (start, sectors) = unit_extent(self.sets.get(set).geometry(), number);
-        let len = len.min((start + sectors) - at);
-        let fits = if promise == Promise::Journal { self.fit_into_entry(at, len) } else { Ok(len) };
-        let len = fits.unwrap_or(Sectors::ZERO);
-        let columns = actions.columns.len();
-        let (mut taken, mut unit, mut is_full) = (Sectors::ZERO, NONE, false);
-        let merged = self.cache.counters.overwritten;
-        for (count, (line_number, first, last)) in (0..).zip(lines_of(at, len)) {
-            if len.is_zero() {
-                break;
-            }
-            let whole = last - first == LINE_SECTORS;
-            if promise == Promise::Journal && self.ops.meets_direct_write(&self.sets, set, line_number) {
-                break;
-            }
-            if count == LINES_AT_ONCE || (count > 0 && !whole) {
-                break;
-            }
-            let line = self.cache.may_dirty(set, line_number).then(|| self.cache.line_for(set, line_number)).flatten();
-            let Some(line) = line else {
-                is_full = true;
-                break;
-            };
-            if unit == NONE {
-                let Self { cache, sets, .. } = self;
-                unit = cache.dirty_unit_of(sets, (set, number), self.base.now, self.base.limits.destage_zones);
-            }
-            let (mask, old) = (Mask::range(first, last), base + (from + taken).bytes());
-            if promise == Promise::Journal {
-                let to = self.append_line(piece, set, (at, taken), (line, first, last));
-                actions.columns.push(JobColumn { index: 0, at: to, old });
-            }
-            self.cache.mark_dirty(line, mask, unit, sectors.get());
-            actions.columns.push(JobColumn { index: 0, at: self.cache.lines.frame(line, first), old });
-            taken += Sectors(last - first);
-            if !whole {
-                break;
-            }
-        }
-        if taken.is_zero() {
-            if is_full && self.cache.is_held() {
-                let (cache, mut with) = self.cache_and_callers();
-                return cache.pass_cache(&mut with, piece, set, at, len);
-            }
-            let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
-            let (cache, mut with) = self.cache_and_callers();
-            return cache.wait_for_cache(&mut with, piece, set, reason, at);
-        }
-        self.sets.note_cached(set, taken, self.cache.counters.overwritten - merged);
-        self.requests.push_piece_copy(piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
-        let own = self.requests.piece_mut(piece);
-        own.split_off(taken);
-        own.end_wait();
-        let reason = if promise == Promise::Journal { Reason::WriteJournalled } else { Reason::WriteCached };
-        self.base.trace.note(&mut self.sets, set, reason, at.get(), narrow(taken));
-        let entry = if promise == Promise::Journal { self.journal.open_entry() } else { 0 };
-        self.base.trace.piece(&self.requests, piece, || What::Cached { set, unit: number, len: taken, entry });
-        Cached::Taken
-    }
-
-    /// Number of sectors of an extent that the open entry of the journal can take now; if none, the reason to wait.
-    fn fit_into_entry(&mut self, at: SetLba, len: Sectors) -> Result<Sectors, Reason> {
-        let lines = self.cache.replay_room(&mut self.journal)?;
-        let spare = self.journal.room_behind_data(&self.sets, &self.cache, LINES_AT_ONCE);
-        let first = lines_of(at, len).next().map_or(0, |(_, first, last)| last - first);
-        // A small cache has fewer lines than one call may take.
-        let len = len.min(Sectors(first + (lines - 1) * LINE_SECTORS));
-        self.journal.group_takes(1, first, spare)?;
-        let room = self.journal.open_room();
-        if room >= len {
-            return Ok(len);
-        }
-        // Whole lines.
-        let end = at + room;
-        Ok(Sectors(first.max((end.get() - end.get() % LINE_SECTORS).saturating_sub(at.get()))))
-    }
-
-    /// Append a line that is about to be written to the open entry. Returns the place to which its bytes are to be
-    /// copied.
-    fn append_line(
-        &mut self,
-        piece: u32,
-        set: SetId,
-        (at, taken): (SetLba, Sectors),
-        (line, first, last): (u32, u64, u64),
-    ) -> openraid_units::PoolOffset {
-        let len = Sectors(last - first);
-        debug_assert!(self.journal.logged_lines() < self.cache.lines.len(), "what the log holds can be loaded again");
-        let array = self.sets.get(set).journal.index();
-        if self.requests.wait_for_entry(piece, PieceEntry::Waits(self.journal.open_entry())) {
-            self.journal.add_piece(piece);
-        }
-        let (payload_at, to) = self.journal.append_data(array, (at + taken, len), taken.is_zero(), self.base.now);
-        let payload_at = i16::try_from(payload_at.get()).expect("a payload is at most 1 MiB");
-        let place = payload_at - i16::try_from(first).expect("a line is short");
-        let sequence = self.journal.open_entry();
-        self.cache.log_line(self.journal.log_mut(), line, Mask::range(first, last), Some(place), sequence);
-        to
     }
 }
 

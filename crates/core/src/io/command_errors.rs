@@ -25,7 +25,7 @@ use crate::admin::MemberState;
 use crate::array::bad::BadRange;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::events::DriveError;
 use crate::frames::Pool;
 use crate::geometry::{Fragment, Geometry};

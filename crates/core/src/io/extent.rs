@@ -116,7 +116,7 @@ impl OpIo<'_> {
         if matches!(self.sets.get(op.set).geometry(), Geometry::Parity(_)) {
             let piece = op.piece().expect("blocks of edges are read by rows");
             self.ended.report(News::ReadAgain { piece, abandons_frames: false });
-        } else if !op.piece().is_some_and(|piece| self.above.requests.piece(piece).is_read_again()) {
+        } else if !op.piece().is_some_and(|piece| self.requests.piece(piece).is_read_again()) {
             self.ops[index].fail(ReplyStatus::IoError);
         }
     }

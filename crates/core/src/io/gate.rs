@@ -113,7 +113,7 @@ impl OpIo<'_> {
             self.sets.await_failure_marks(set, self.call.planted())?;
         }
         if is_data && self.sets.get(set).logs(&self.ops[index]) {
-            self.journal.log_write(index, self.ops, self.sets, self.above.cache, &mut self.call)?;
+            self.journal.log_write(index, self.ops, self.sets, self.cache, &mut self.call)?;
         }
         if is_host {
             self.sets.record_write(index, self.ops, self.call.trace())?;

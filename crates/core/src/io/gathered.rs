@@ -11,7 +11,7 @@ impl OpIo<'_> {
     /// The rows of a gathered write are planned, and have buffers: copy what its parts have of these rows.
     #[cold]
     pub(super) fn stage_gathered(&mut self, index: u32, gather: u32) {
-        let (op, requests) = (self.ops[index], self.above.requests);
+        let (op, requests) = (self.ops[index], self.requests);
         let (frames, rows) = (RowFrames::of(&op), op.rows_of());
         let (from, to) = (rows.part.from(), rows.part.to());
         for part in requests.gathered_parts(gather) {

@@ -164,7 +164,7 @@ impl OpIo<'_> {
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
     ) {
-        let by = self.ops.issuer(self.pool, self.above.requests, index);
+        let by = self.ops.issuer(self.pool, self.requests, index);
         if self.call.keeps_steps() {
             return self.issue_reads_traced(&by, &mut slots, &range_of, tried);
         }
@@ -208,7 +208,7 @@ impl OpIo<'_> {
         mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
     ) {
-        let by = self.ops.issuer(self.pool, self.above.requests, index);
+        let by = self.ops.issuer(self.pool, self.requests, index);
         if self.call.keeps_steps() {
             return self.issue_writes_traced(&by, &mut slots, &range_of);
         }
@@ -246,7 +246,7 @@ impl OpIo<'_> {
 
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
-        let by = self.ops.issuer(self.pool, self.above.requests, index);
+        let by = self.ops.issuer(self.pool, self.requests, index);
         let set = self.sets.get_mut(by.set);
         if let Some(command) = by.write(set, self.call.channels(), member_index, range) {
             self.push_op_command(index, command);

@@ -293,8 +293,7 @@ impl OpIo<'_> {
         let rule = set.mirror_reads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
         let is_long = parts
-            && self.sets.wanted_at_once(self.above.arrays, self.above.requests, op, at, left)
-                > set.policy().split_above.get();
+            && self.sets.wanted_at_once(self.arrays, self.requests, op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.call.channels().get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -341,8 +340,7 @@ impl OpIo<'_> {
         // A single read of at most one section is not split: the nearer head is better than taking turns.
         let is_single = left <= set.policy().split_section && set.mirror_reads.run_at(at).is_none();
         if is_single
-            || self.sets.wanted_at_once(self.above.arrays, self.above.requests, op, at, left)
-                <= set.policy().split_above.get()
+            || self.sets.wanted_at_once(self.arrays, self.requests, op, at, left) <= set.policy().split_above.get()
         {
             return self.sets.stay_with_run(self.call.channels(), op, mirror, (at, left), false);
         }

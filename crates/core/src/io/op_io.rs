@@ -11,12 +11,10 @@
 
 use openraid_units::SetId;
 
-use crate::actions::Actions;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::controller::Controller;
 use crate::frames::Pool;
 use crate::io::ended::EndedOps;
 use crate::io::ops::Ops;
@@ -25,20 +23,6 @@ use crate::reason::{FailReason, Reason};
 use crate::requests::Requests;
 use crate::steps::What;
 
-/// The layers above operations. They are asked for what hosts want, and for the journal entries of dirty lines.
-#[derive(Clone, Copy)]
-pub(crate) struct Above<'a> {
-    pub(super) requests: &'a Requests,
-    pub(super) cache: &'a Cache,
-    pub(super) arrays: &'a Arrays,
-}
-
-impl<'a> Above<'a> {
-    pub(crate) fn new(requests: &'a Requests, cache: &'a Cache, arrays: &'a Arrays) -> Self {
-        Self { requests, cache, arrays }
-    }
-}
-
 /// See the module header.
 pub(crate) struct OpIo<'a> {
     pub(super) ops: &'a mut Ops,
@@ -46,8 +30,24 @@ pub(crate) struct OpIo<'a> {
     pub(super) ended: &'a mut EndedOps,
     pub(super) sets: &'a mut Sets,
     pub(super) journal: &'a mut Journal,
-    pub(super) above: Above<'a>,
+    /// The layers above operations: asked for what hosts want, and for the journal entries of dirty lines.
+    pub(super) requests: &'a Requests,
+    pub(super) cache: &'a Cache,
+    pub(super) arrays: &'a Arrays,
     pub(super) call: Call<'a>,
+}
+
+impl<'a> OpIo<'a> {
+    /// Lend the operations with their frames and ends, the layers below, and those above to read.
+    #[inline(always)]
+    pub(crate) fn new(
+        (ops, pool, ended): (&'a mut Ops, &'a mut Pool, &'a mut EndedOps),
+        (sets, journal): (&'a mut Sets, &'a mut Journal),
+        (requests, cache, arrays): (&'a Requests, &'a Cache, &'a Arrays),
+        call: Call<'a>,
+    ) -> Self {
+        Self { ops, pool, ended, sets, journal, requests, cache, arrays, call }
+    }
 }
 
 impl OpIo<'_> {
@@ -65,22 +65,6 @@ impl OpIo<'_> {
     /// See [`Sets::fail_member`].
     pub(super) fn fail_member(&mut self, member: (SetId, u32), reason: FailReason) -> bool {
         self.sets.fail_member(member, reason, &mut self.call)
-    }
-}
-
-impl Controller {
-    /// What operations may use during the present call.
-    #[inline(always)]
-    pub(crate) fn op_io<'a>(&'a mut self, actions: &'a mut Actions) -> OpIo<'a> {
-        OpIo {
-            ops: &mut self.ops,
-            pool: &mut self.pool,
-            ended: &mut self.ended,
-            sets: &mut self.sets,
-            journal: &mut self.journal,
-            above: Above::new(&self.requests, &self.cache, &self.arrays),
-            call: Call::new(&mut self.base, actions),
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::command::{Command, Hold};

@@ -18,7 +18,7 @@ use openraid_units::{PoolOffset, Sectors};
 
 use crate::actions::{Data, DriveOp, IoClass, JobColumn, JobKind};
 use crate::array::sets::Sets;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::events::{DriveError, Verdict};
 use crate::io::command::{Command, Hold, Owner};
 use crate::io::command_errors::MemberRange;

@@ -10,7 +10,7 @@ use crate::io::command_errors::MemberRange;
 use crate::io::ended::News;
 use crate::io::footprint::{stripe_slots, Columns};
 use crate::io::job::Job;
-use crate::io::op::{Computation, Op, OpKind, PartialParity, Payload, Phase, Plan, WorksFor};
+use crate::io::op::{Computation, Op, PartialParity, Payload, Phase, Plan, WorksFor};
 use crate::io::op_io::OpIo;
 use crate::io::plan::{plan_recovery, plan_write, StripeView, WriteMethod};
 use crate::io::step::CacheStep;
@@ -222,25 +222,20 @@ impl OpIo<'_> {
         self.distrust_rows(index, &view, SlotSet::EMPTY);
     }
 
-    /// A command was given up while it pointed into the work frames: plan again with other frames. If it pointed into
-    /// the host's frames, the whole piece is read again, and the answer is true.
+    /// A command of a read was given up while it pointed into the host's frames: the whole piece is read again, or the
+    /// operation fails. Returns whether that was so.
     fn replace_frames(&mut self, index: u32) -> bool {
-        if !core::mem::take(&mut self.ops[index].frames_abandoned) {
-            return false;
-        }
         let op = self.ops[index];
-        let into_host = op.kind == OpKind::RowRead;
-        if !into_host {
-            return false;
+        if op.frames_abandoned {
+            if let Some(piece) = op.piece() {
+                self.ops[index].frames_abandoned = false;
+                self.ended.report(News::ReadAgain { piece, abandons_frames: true });
+                self.finish_op(index);
+            } else {
+                self.fail_op(index, ReplyStatus::IoError);
+            }
         }
-        if let Some(piece) = op.piece() {
-            self.ended.report(News::ReadAgain { piece, abandons_frames: true });
-            self.finish_op(index);
-        } else {
-            self.ops[index].frames_abandoned = true;
-            self.fail_op(index, ReplyStatus::IoError);
-        }
-        true
+        op.frames_abandoned
     }
 
     // ---- reading

@@ -4,18 +4,19 @@ use openraid_units::{Bytes, Sectors, Tag};
 
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
-use crate::controller::Controller;
+use crate::cache::Cache;
 use crate::events::Verdict;
 use crate::frames::Pool;
 use crate::io::ended::{EndedFor, News};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
-use crate::io::op_io::{Above, OpIo};
+use crate::io::op_io::OpIo;
 use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::requests::Requests;
 use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
 use crate::trace::Trace;
 
@@ -49,24 +50,24 @@ impl Ops {
 impl Ops {
     /// Record the step of a new operation.
     #[inline(always)]
-    fn trace_made(&mut self, above: Above<'_>, trace: &mut Trace, index: u32) {
+    fn trace_made(&mut self, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
         if trace.steps().is_on() && is_traced(self, index) {
-            self.trace_op_made(above, trace, index);
+            self.trace_op_made((requests, cache), trace, index);
         }
     }
 
     #[cold]
-    fn trace_op_made(&mut self, above: Above<'_>, trace: &mut Trace, index: u32) {
+    fn trace_op_made(&mut self, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
         let op = self[index];
         let owner = match op.works_for {
             WorksFor::Op(parent) => For::Op(op_name(self, parent)),
             WorksFor::Set => {
                 let data = op.destage();
-                For::Unit(above.cache.number_of_unit(data.unit), data.why)
+                For::Unit(cache.number_of_unit(data.unit), data.why)
             }
-            WorksFor::Request(request) => For::Request(above.requests.get(request).number()),
-            WorksFor::Gather(gather) => For::Request(above.requests.first_of_gather(gather)),
-            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(above.requests.of_piece(piece).number()),
+            WorksFor::Request(request) => For::Request(requests.get(request).number()),
+            WorksFor::Gather(gather) => For::Request(requests.first_of_gather(gather)),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
         };
         let Some(work) = work_of(&op) else { return };
         let place = match &op.footprint {
@@ -168,23 +169,13 @@ impl Ops {
     }
 }
 
-impl Controller {
-    /// Put an operation into the table, and let it begin. Inlined, so that it is constructed in place: it is large, and
-    /// a copy would be read before the processor has finished writing it.
-    #[inline(always)]
-    pub(crate) fn start_op(&mut self, op: Op) {
-        let above = Above::new(&self.requests, &self.cache, &self.arrays);
-        self.ops.start(&mut self.sets, &mut self.base.trace, above, op);
-    }
-}
-
 impl Ops {
     /// As [`Controller::start_op`].
     #[inline(always)]
-    fn start(&mut self, sets: &mut Sets, trace: &mut Trace, above: Above<'_>, op: Op) {
+    pub(crate) fn start(&mut self, sets: &mut Sets, trace: &mut Trace, (requests, cache): (&Requests, &Cache), op: Op) {
         sets.get_mut(op.set).begin_op();
         let key = self.put(op);
-        self.trace_made(above, trace, key.index);
+        self.trace_made((requests, cache), trace, key.index);
         self.wake(key.index);
     }
 }
@@ -260,7 +251,7 @@ impl OpIo<'_> {
         if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
             return false;
         }
-        if !self.journal.reserve_room(&mut self.ops[index], self.sets, self.above.cache) {
+        if !self.journal.reserve_room(&mut self.ops[index], self.sets, self.cache) {
             self.hold_for_room(index, Reason::WaitedForJournal);
             return false;
         }
@@ -343,7 +334,7 @@ impl OpIo<'_> {
         };
         let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;
-        self.ops.start(self.sets, self.call.trace(), self.above, child);
+        self.ops.start(self.sets, self.call.trace(), (self.requests, self.cache), child);
     }
 
     /// The edges are read, or are being merged: continue. True if the payload has them now.
@@ -390,7 +381,7 @@ impl OpIo<'_> {
         // The operation is large, and was written just now: it is copied only if its whole content is needed.
         let plain = match op.kind {
             OpKind::Read | OpKind::RowRead => op.parent().is_none(),
-            OpKind::Write | OpKind::RowWrite => piece.is_some() && !self.above.cache.is_on(),
+            OpKind::Write | OpKind::RowWrite => piece.is_some() && !self.cache.is_on(),
             OpKind::Destage | OpKind::RowDestage => true,
             _ => false,
         };
@@ -444,7 +435,7 @@ impl OpIo<'_> {
     /// Inform the owner that an operation has ended.
     fn whole_op_done(&mut self, op: &Op) {
         if let (WorksFor::Piece(_) | WorksFor::Ahead(_) | WorksFor::Request(_) | WorksFor::Gather(_), true) =
-            (op.works_for, self.above.cache.is_on())
+            (op.works_for, self.cache.is_on())
         {
             if let Some(past) = op.written_past(self.sets.get(op.set)) {
                 self.ended.report(News::Stale(op.set, past));

@@ -17,7 +17,7 @@ use super::Journal;
 use crate::actions::{Actions, Data, JobKind};
 use crate::array::sets::{Change, Sets, Signal};
 use crate::call::Call;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::io::command::Command;
 use crate::io::ops::Ops;
 use crate::steps::What;

@@ -34,7 +34,7 @@ use crate::actions::{Data, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::sets::Sets;
 use crate::call::Call;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
 use crate::planted::Flaw;

@@ -1,11 +1,8 @@
 //! What the journal needs besides itself for its own work.
 
-use super::Journal;
-use crate::actions::Actions;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::controller::Controller;
 use crate::io::ops::Ops;
 
 /// The other components, for the work of the journal.
@@ -18,13 +15,16 @@ pub(crate) struct Others<'a> {
     pub(super) call: Call<'a>,
 }
 
-impl Controller {
-    /// The journal, and the other components.
+impl<'a> Others<'a> {
+    /// Lend these components, and say whether a piece of a request waits for the cache or for the journal.
     #[inline(always)]
-    pub(crate) fn journal_and_others<'a>(&'a mut self, actions: &'a mut Actions) -> (&'a mut Journal, Others<'a>) {
-        let is_piece_waiting = !self.requests.is_none_waiting();
-        let Self { journal, sets, ops, cache, base, .. } = self;
-        let call = Call::new(base, actions);
-        (journal, Others { sets, ops, cache, is_piece_waiting, call })
+    pub(crate) fn new(
+        sets: &'a mut Sets,
+        ops: &'a mut Ops,
+        cache: &'a mut Cache,
+        is_piece_waiting: bool,
+        call: Call<'a>,
+    ) -> Self {
+        Self { sets, ops, cache, is_piece_waiting, call }
     }
 }

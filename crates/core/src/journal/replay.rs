@@ -22,7 +22,7 @@ use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
 use crate::cache::{unit_at, unit_extent, Cache};
 use crate::call::Call;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::io::command::Command;
 
 /// Why a set is not started whose data does not fit.

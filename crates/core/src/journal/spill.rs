@@ -26,7 +26,7 @@ use super::window::WindowUser;
 use super::Journal;
 use crate::actions::Data;
 use crate::call::Call;
-use crate::controller::CommandError;
+use crate::events::CommandError;
 use crate::io::command::Command;
 
 /// The most entries that are copied before the tail moves.

@@ -25,21 +25,18 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, Instant, PoolOffset, Sectors, SetId, SetLba};
 
 use super::Requests;
-use crate::actions::{Actions, ReplyStatus, JOBS_SLACK};
+use crate::actions::{ReplyStatus, JOBS_SLACK};
 use crate::admin::WriteCache;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::table::Arrays;
-use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::{Geometry, Split};
 use crate::io::footprint::{narrow, Columns, StripeRows};
-use crate::io::op::{HostRange, Op, Payload, WorksFor};
+use crate::io::op::{HostRange, Op, Payload};
 use crate::io::search::Part;
 use crate::limits::{Limits, GATHER_DELAY, MEMBERS_MAX};
-use crate::reason::Reason;
 use crate::slab::{Queue, Slab, NONE};
-use crate::steps::What;
 
 /// Maximum number of streams. Writes of further ones are not gathered.
 const STREAMS_MAX: u8 = 64;
@@ -124,7 +121,7 @@ impl Member {
 
 /// The parts of one stripe that were gathered.
 #[derive(Clone, Debug)]
-struct Gather {
+pub(crate) struct Gather {
     stream: u8,
     set: SetId,
     /// The first sector of the stripe.
@@ -401,7 +398,7 @@ impl Requests {
 
     /// The part of a piece of a stream that goes to the members by itself, of `len` sectors from `at`: whole stripes, or
     /// a part that cannot be gathered. `None` if the next part was gathered.
-    pub(super) fn gather(&mut self, index: u32, set: &Set, id: SetId, (at, len): (SetLba, Sectors)) -> Option<Sectors> {
+    pub(crate) fn gather(&mut self, index: u32, set: &Set, id: SetId, (at, len): (SetLba, Sectors)) -> Option<Sectors> {
         let Geometry::Parity(parity) = set.geometry() else { return Some(len) };
         let Some(stream) = self.pieces[index].stream() else { return Some(len) };
         let full = parity.full_stripe();
@@ -488,7 +485,7 @@ impl Requests {
 
     /// Examine the gathers that are held: which of them go now? Full ones are first, because their pieces are work for
     /// which the others are held.
-    fn release_gathers(&mut self, sets: &Sets, now: Instant) {
+    pub(crate) fn release_gathers(&mut self, sets: &Sets, now: Instant) {
         (self.gathers.wakes, self.gathers.due) = (false, Instant::NEVER);
         for is_for_full in [true, false] {
             let mut place = 0;
@@ -522,7 +519,7 @@ impl Requests {
 
     /// Can gathers go, or need they operations?
     #[inline(always)]
-    pub(super) const fn may_gathers_move(&self) -> bool {
+    pub(crate) const fn may_gathers_move(&self) -> bool {
         self.gathers.wakes
     }
 
@@ -553,7 +550,7 @@ impl Requests {
     }
 
     /// The next operation of the first gather that needs one.
-    fn next_gathered_op(&mut self, sets: &Sets) -> Op {
+    pub(crate) fn next_gathered_op(&mut self, sets: &Sets) -> Op {
         let index = self.gathers.ready.front().expect("a gather needs one");
         let gather = &self.gathers.table[index];
         let (id, is_fua) = (gather.set, gather.is_fua);
@@ -587,14 +584,35 @@ impl Requests {
         Op::write(id, range, payload, None).for_piece(first.piece, false, is_fua)
     }
 
+    /// Does no gather need operations?
+    pub(crate) fn is_no_gather_ready(&self) -> bool {
+        self.gathers.ready.is_empty()
+    }
+
+    /// All operations of the first gather that needs some were made.
+    pub(crate) fn end_first_gather(&mut self) {
+        self.gathers.ready.pop();
+    }
+
+    /// The set and the stripe of a gather, and the number of its parts.
+    pub(crate) fn place_of_gather(&self, gather: u32) -> (SetId, u64, u32) {
+        let gather = &self.gathers.table[gather];
+        (gather.set, gather.stripe.get(), gather.count)
+    }
+
+    /// Has an operation of a gather failed?
+    pub(crate) fn has_gather_failed(&self, gather: u32) -> bool {
+        self.gathers.table[gather].has_failed
+    }
+
     /// The first gather that needs operations has all of them now.
-    fn gather_made(&self) -> Option<u32> {
+    pub(crate) fn gather_made(&self) -> Option<u32> {
         let index = self.gathers.ready.front()?;
         matches!(self.gathers.table[index].state, GatherState::Working { .. }).then_some(index)
     }
 
     /// An operation of a gather has ended.
-    fn gathered_op_ended(&mut self, index: u32, error: Option<ReplyStatus>) {
+    pub(crate) fn gathered_op_ended(&mut self, index: u32, error: Option<ReplyStatus>) {
         let own = &mut self.gathers.table[index];
         own.has_failed |= error.is_some();
         let (GatherState::Making { ops, .. } | GatherState::Working { ops }) = &mut own.state else {
@@ -604,13 +622,13 @@ impl Requests {
     }
 
     /// Have all operations of a gather ended?
-    fn is_gather_over(&self, index: u32) -> bool {
+    pub(crate) fn is_gather_over(&self, index: u32) -> bool {
         matches!(self.gathers.table[index].state, GatherState::Working { ops: 0 })
     }
 
     /// Take the first part of a gather that is over. Returns its piece, which is written alone if the gather has failed.
     /// After the last part, the gather is gone.
-    fn take_part(&mut self, index: u32) -> Option<u32> {
+    pub(crate) fn take_part(&mut self, index: u32) -> Option<u32> {
         let own = &mut self.gathers.table[index];
         if own.first == NONE {
             self.gathers.table.free(index);
@@ -622,64 +640,5 @@ impl Requests {
             self.gathers.member(part.piece).company = Company::NoneDue;
         }
         Some(part.piece)
-    }
-}
-
-impl Controller {
-    /// The part of a piece of a stream that goes to the members by itself, of `len` sectors of a set from `at`. `None` if
-    /// the next part was gathered.
-    pub(super) fn gather_part(&mut self, index: u32, id: SetId, (at, len): (SetLba, Sectors)) -> Option<Sectors> {
-        let alone = self.requests.gather(index, self.sets.get(id), id, (at, len));
-        if alone.is_none() {
-            let reason = Reason::WriteHeld;
-            self.base.trace.note(&mut self.sets, id, reason, at.get(), 0);
-            self.base.trace.piece(&self.requests, index, || What::Reason { reason, figure: 0 });
-        }
-        alone
-    }
-
-    /// All pieces are split. Make the next operation of the first gather that needs one. If none does, look for gathers
-    /// that go now. True if something changed.
-    #[inline(never)]
-    pub(super) fn move_gathers(&mut self, actions: &mut Actions) -> bool {
-        if self.requests.gathers.ready.is_empty() {
-            if !self.requests.may_gathers_move() {
-                return false;
-            }
-            self.requests.release_gathers(&self.sets, self.base.now);
-            return !self.requests.gathers.ready.is_empty();
-        }
-        let op = self.requests.next_gathered_op(&self.sets);
-        if let WorksFor::Gather(gather) = op.works_for() {
-            let (stripe, parts) = (op.place_number(), self.requests.gathers.table[gather].count);
-            self.base.trace.note(&mut self.sets, op.set(), Reason::WriteGathered, stripe, parts);
-        }
-        self.start_host_op(op);
-        if let Some(gather) = self.requests.gather_made() {
-            self.requests.gathers.ready.pop();
-            self.end_gather(gather, actions);
-        }
-        true
-    }
-
-    /// An operation of a gather ended.
-    pub(super) fn on_gathered(&mut self, gather: u32, error: Option<ReplyStatus>, actions: &mut Actions) {
-        self.requests.gathered_op_ended(gather, error);
-        self.end_gather(gather, actions);
-    }
-
-    /// If all operations of a gather have ended, its parts are over.
-    fn end_gather(&mut self, gather: u32, actions: &mut Actions) {
-        if !self.requests.is_gather_over(gather) {
-            return;
-        }
-        if self.requests.gathers.table[gather].has_failed {
-            let own = &self.requests.gathers.table[gather];
-            let (set, stripe, parts) = (own.set, own.stripe.get(), own.count);
-            self.base.trace.note(&mut self.sets, set, Reason::WrittenAlone, stripe, parts);
-        }
-        while let Some(piece) = self.requests.take_part(gather) {
-            self.on_piece_op(piece, None, actions);
-        }
     }
 }

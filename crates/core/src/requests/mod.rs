@@ -12,10 +12,10 @@ pub(crate) mod progress;
 mod queues;
 pub(crate) mod request;
 mod split;
-mod starved;
+pub(crate) mod starved;
 #[cfg(test)]
 mod tests;
-mod transfer;
+pub(crate) mod transfer;
 mod waits;
 
 use alloc::collections::VecDeque;
@@ -145,6 +145,12 @@ impl Requests {
     #[inline(always)]
     pub(crate) fn get(&self, request: u32) -> &Request {
         &self.table[request]
+    }
+
+    /// As [`Requests::get`].
+    #[inline(always)]
+    pub(crate) fn get_mut(&mut self, request: u32) -> &mut Request {
+        &mut self.table[request]
     }
 
     /// All requests.

@@ -308,7 +308,7 @@ impl Piece {
     }
 
     #[inline(always)]
-    pub(super) const fn has_ops(&self) -> bool {
+    pub(crate) const fn has_ops(&self) -> bool {
         self.ops > 0
     }
 
@@ -324,7 +324,7 @@ impl Piece {
     }
 
     #[inline(always)]
-    pub(super) const fn has_failed(&self) -> bool {
+    pub(crate) const fn has_failed(&self) -> bool {
         self.error.is_some()
     }
 
@@ -384,7 +384,7 @@ impl Piece {
 
     /// The stream of adjoining writes that it is in.
     #[inline(always)]
-    pub(super) const fn stream(&self) -> Option<u8> {
+    pub(crate) const fn stream(&self) -> Option<u8> {
         if self.stream == NO_STREAM {
             None
         } else {

@@ -1,24 +1,17 @@
 //! Requests without payload: flush and discard. Each becomes operations, one set or one unit after the other.
 
-use openraid_units::{Bytes, Sectors, SetId, SetLba};
+use openraid_units::{Sectors, SetId, SetLba};
 
-use crate::actions::Actions;
 use crate::array::set::Member;
 use crate::array::sets::Sets;
-use crate::cache::sync::Synced;
 use crate::call::Base;
-use crate::controller::Controller;
-use crate::events::RequestKind;
 use crate::geometry::Geometry;
-use crate::io::ended::EndedFor;
 use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
 use crate::io::op::{HostRange, Op};
 use crate::io::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::planted::Flaw;
-use crate::reason::Reason;
 use crate::requests::Requests;
-use crate::steps::What;
 
 impl Requests {
     /// Number of requests without payload that need operations.
@@ -28,17 +21,17 @@ impl Requests {
     }
 
     /// The first of them.
-    fn first_plain(&self) -> Option<u32> {
+    pub(crate) fn first_plain(&self) -> Option<u32> {
         self.plain.front()
     }
 
     /// All operations of the first of them are made: it leaves the queue.
-    fn leave_plain(&mut self) {
+    pub(crate) fn leave_plain(&mut self) {
         self.plain.pop();
     }
 
     /// The first of them waits for the cache: the others have their turns before it.
-    fn end_plain_turn(&mut self) {
+    pub(crate) fn end_plain_turn(&mut self) {
         if let Some(first) = self.plain.pop() {
             self.plain.push(first);
         }
@@ -48,7 +41,14 @@ impl Requests {
 impl Sets {
     /// The operation that discards the first part of an extent, and the length of that part. There is no operation if
     /// the members cannot keep parity right.
-    fn discard_op(&self, base: &Base, request: u32, set_id: SetId, at: SetLba, len: Sectors) -> (Sectors, Option<Op>) {
+    pub(crate) fn discard_op(
+        &self,
+        base: &Base,
+        request: u32,
+        set_id: SetId,
+        at: SetLba,
+        len: Sectors,
+    ) -> (Sectors, Option<Op>) {
         let (set, channels) = (self.get(set_id), &base.channels);
         let op = |range| Op::discard(set_id, range).for_request(request);
         let info = |m: &Member| channels.get(m.drive()).map(|c| c.info());
@@ -68,97 +68,5 @@ impl Sets {
         let len = len.min(in_region);
         let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
         (len, any.then(|| op(HostRange::Extent(Extent { at, len }))))
-    }
-}
-
-impl Controller {
-    /// Make the next operation of the first request without payload (flush or discard); true if something changed.
-    pub(crate) fn run_plain(&mut self, actions: &mut Actions) -> bool {
-        if !self.ops.may_make_op() {
-            return false;
-        }
-        for _ in 0..self.requests.plain_len() {
-            let Some(index) = self.requests.first_plain() else { return false };
-            let moved = if self.requests.get(index).kind() == RequestKind::Flush {
-                self.cut_flush(index, actions)
-            } else {
-                self.cut_discard(index, actions)
-            };
-            if moved {
-                return true;
-            }
-            // It waits for the cache; others may continue.
-            self.requests.end_plain_turn();
-        }
-        false
-    }
-
-    /// All operations of a request without payload are made.
-    fn end_plain(&mut self, index: u32, actions: &mut Actions) -> bool {
-        self.requests.leave_plain();
-        self.end_host_op(EndedFor::Request(index), None, actions);
-        true
-    }
-
-    /// The next operation of a discard; false if it waits for the cache.
-    fn cut_discard(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let entry = self.requests.get(index);
-        let array = self.arrays.get(entry.array());
-        let Some((at, left)) = entry.next_discard(array.block().bytes()) else { return self.end_plain(index, actions) };
-        let sector = Bytes(at).sectors_floor();
-        let (set_id, set_lba, run) = array.volume().map(sector, |set| self.sets.get(set).geometry().capacity());
-        let len = run.min(left.sectors_floor());
-        let set = self.sets.get(set_id);
-        let plain = !set.journal.has_session() && !self.journal.is_wanted_by(set);
-        if plain
-            && self.cache.is_on()
-            && !self.cache.pass_discard(&mut self.sets, &mut self.base.trace, set_id, set_lba, len)
-        {
-            return false;
-        }
-        let (skip, op) = if plain {
-            self.sets.discard_op(&self.base, index, set_id, set_lba, len)
-        } else {
-            // A discard is advisory, and the journal would have to record it.
-            (len, None)
-        };
-        self.requests.table[index].pass_discarded(skip.bytes());
-        if let Some(op) = op {
-            self.requests.table[index].begin_op();
-            self.start_op(op);
-        } else {
-            let reason = if plain { Reason::DiscardIgnored } else { Reason::DiscardProtected };
-            self.base.trace.note(&mut self.sets, set_id, reason, set_lba.get(), 0);
-            self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: 0 });
-        }
-        true
-    }
-
-    /// The flush of the next set of a request's array; false if it waits for the cache.
-    fn cut_flush(&mut self, index: u32, actions: &mut Actions) -> bool {
-        let entry = self.requests.get(index);
-        let volume = self.arrays.get(entry.array()).volume();
-        let number = entry.next_set();
-        if number >= volume.set_count() {
-            return self.end_plain(index, actions);
-        }
-        let set = volume.set(number);
-        if self.cache.is_on() {
-            let (numbers, waits) = ((entry.number(), self.requests.admitted()), entry.is_syncing());
-            let answer = self.cache.sync_set(&mut self.sets, &self.journal, set, numbers, waits);
-            self.requests.table[index].note_sync(answer);
-            if matches!(answer, Synced::Waits | Synced::Later) {
-                return false;
-            }
-        }
-        self.requests.table[index].pass_set();
-        // A session of a set with a failed flush may have no mark on its members: then the journal is not replayed.
-        if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
-            return true;
-        }
-        self.requests.table[index].begin_op();
-        let op = Op::flush(set).for_request(index);
-        self.start_op(op);
-        true
     }
 }

@@ -179,13 +179,13 @@ impl Request {
     }
 
     #[inline(always)]
-    pub(super) const fn is_in_array(&self) -> bool {
+    pub(crate) const fn is_in_array(&self) -> bool {
         matches!(self.origin, Origin::Host { is_in_array: true, .. })
     }
 
     /// A part of it failed. The host gets the first error.
     #[inline(always)]
-    pub(super) fn fail(&mut self, error: ReplyStatus) {
+    pub(crate) fn fail(&mut self, error: ReplyStatus) {
         self.error = self.error.or(Some(error));
     }
 
@@ -196,13 +196,13 @@ impl Request {
 
     /// The status that the host gets, as far as it is known.
     #[inline(always)]
-    pub(super) fn status(&self) -> ReplyStatus {
+    pub(crate) fn status(&self) -> ReplyStatus {
         self.error.unwrap_or(ReplyStatus::Ok)
     }
 
     /// Does its last transfer also answer the request, so that it needs no reply?
     #[inline(always)]
-    pub(super) fn is_answered_by_transfer(&self) -> bool {
+    pub(crate) fn is_answered_by_transfer(&self) -> bool {
         self.is_read() && !self.has_failed() && self.request.len > 0
     }
 
@@ -324,7 +324,7 @@ impl Request {
     }
 
     /// An operation of a flush or a discard begins. The first one counts for the work of making all others.
-    pub(super) fn begin_op(&mut self) {
+    pub(crate) fn begin_op(&mut self) {
         self.pieces += 1;
     }
 
@@ -363,13 +363,13 @@ impl Request {
     }
 
     /// It must wait for frames; true if this is its first wait for frames.
-    pub(super) fn begin_to_starve(&mut self) -> bool {
+    pub(crate) fn begin_to_starve(&mut self) -> bool {
         core::mem::replace(&mut self.own_mut().frames, Shortage::Reported) == Shortage::None
     }
 
     /// A discard: the first byte in the array that is not done, and the number of bytes from there to the end of its
     /// last whole block; `None` if no whole block is left.
-    pub(super) fn next_discard(&self, block: Bytes) -> Option<(u64, Bytes)> {
+    pub(crate) fn next_discard(&self, block: Bytes) -> Option<(u64, Bytes)> {
         let start = self.request.offset.get().next_multiple_of(block.get());
         let end = Bytes(self.request.offset.get() + self.request.len).round_down(block).get();
         let Progress::Discard(done) = self.progress else { unreachable!("asked of a discard") };
@@ -378,30 +378,30 @@ impl Request {
     }
 
     /// A discard: this number of further bytes was discarded or left out.
-    pub(super) fn pass_discarded(&mut self, bytes: Bytes) {
+    pub(crate) fn pass_discarded(&mut self, bytes: Bytes) {
         let Progress::Discard(done) = &mut self.progress else { unreachable!("asked of a discard") };
         *done += bytes;
     }
 
     /// A flush: the number of the set whose turn it is.
-    pub(super) fn next_set(&self) -> usize {
+    pub(crate) fn next_set(&self) -> usize {
         let Progress::Flush(done, _) = self.progress else { unreachable!("asked of a flush") };
         done as usize
     }
 
     /// A flush: continue with the next set.
-    pub(super) fn pass_set(&mut self) {
+    pub(crate) fn pass_set(&mut self) {
         let Progress::Flush(done, _) = &mut self.progress else { unreachable!("asked of a flush") };
         *done += 1;
     }
 
     /// A flush: does it wait for the dirty data of the set whose turn it is?
-    pub(super) fn is_syncing(&self) -> bool {
+    pub(crate) fn is_syncing(&self) -> bool {
         matches!(self.progress, Progress::Flush(_, Sync::Waits))
     }
 
     /// A flush: the cache has answered for the set whose turn it is.
-    pub(super) fn note_sync(&mut self, answer: Synced) {
+    pub(crate) fn note_sync(&mut self, answer: Synced) {
         let Progress::Flush(_, sync) = &mut self.progress else { unreachable!("asked of a flush") };
         *sync = if answer == Synced::Waits { Sync::Waits } else { Sync::Idle };
         if answer == Synced::Failed {

@@ -10,24 +10,17 @@
 //!  read :  WaitFrames -> Splitting -> Working -> WaitTurn -> Sending -> done
 //! ```
 
-use openraid_units::Tag;
-
-use crate::actions::{Actions, Reply, ReplyStatus};
+use crate::actions::ReplyStatus;
 use crate::array::table::Arrays;
-use crate::controller::Controller;
-use crate::events::{BlockRequest, HostGone, RequestKind};
+use crate::events::{BlockRequest, RequestKind};
 use crate::frames::{Frames, Run};
-use crate::io::ended::EndedFor;
-use crate::reason::Reason;
 use crate::requests::piece::{Cut, Piece, Reading, Way};
 use crate::requests::progress::{check_range, Request};
-use crate::requests::transfer::TransferEnd;
 use crate::requests::Requests;
-use crate::steps::What;
 
 /// The result of an attempt to cut the next piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum NextPiece {
+pub(crate) enum NextPiece {
     /// No request needs one, or there is no room for a piece.
     None,
     /// The first request in the queue has as many as it may have, and left the queue.
@@ -40,7 +33,7 @@ pub(super) enum NextPiece {
 
 /// The next step of a piece after the end of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum AfterOp {
+pub(crate) enum AfterOp {
     /// None: operations of it are in work, or are still to be made.
     Waits,
     /// It must be read again.
@@ -52,14 +45,14 @@ enum AfterOp {
 impl Requests {
     /// Put a request of a host into the table, for which [`Requests::submit`] keeps room.
     #[inline(always)]
-    pub(super) fn admit(&mut self, request: BlockRequest) -> u32 {
+    pub(crate) fn admit(&mut self, request: BlockRequest) -> u32 {
         self.admitted += 1;
         self.table.put(Request::new(request, self.admitted)).index
     }
 
     /// Let an admitted request begin; true if it is done, because it is empty.
     #[inline(always)]
-    pub(super) fn begin(&mut self, index: u32) -> bool {
+    pub(crate) fn begin(&mut self, index: u32) -> bool {
         let request = &mut self.table[index];
         request.enter_array();
         match request.kind() {
@@ -97,7 +90,7 @@ impl Requests {
 
     /// Cut the next piece of the first request that needs one, with frames of `host`.
     #[inline(always)]
-    pub(super) fn cut_next(&mut self, arrays: &Arrays, host: &mut Frames) -> NextPiece {
+    pub(crate) fn cut_next(&mut self, arrays: &Arrays, host: &mut Frames) -> NextPiece {
         let Some(index) = self.wanting.front() else { return NextPiece::None };
         if self.table[index].has_enough_pieces() {
             self.wanting.pop();
@@ -140,7 +133,7 @@ impl Requests {
 
     /// An operation of a piece ended; true if it was the last one in work.
     #[inline(always)]
-    fn piece_op_ended(&mut self, index: u32, error: Option<ReplyStatus>) -> bool {
+    pub(crate) fn piece_op_ended(&mut self, index: u32, error: Option<ReplyStatus>) -> bool {
         let piece = &mut self.pieces[index];
         piece.note_error(error);
         let is_last = piece.end_op();
@@ -152,7 +145,7 @@ impl Requests {
 
     /// The next step of a piece: are all its operations made and done?
     #[inline(always)]
-    fn after_op(&mut self, index: u32) -> AfterOp {
+    pub(crate) fn after_op(&mut self, index: u32) -> AfterOp {
         let piece = &self.pieces[index];
         if piece.is_queued() || piece.has_ops() || !piece.is_split() {
             return AfterOp::Waits;
@@ -169,7 +162,7 @@ impl Requests {
 
     /// Is the payload of a piece that is done sent to the host? A read that has failed sends nothing more.
     #[inline(always)]
-    fn is_sent(&self, index: u32) -> bool {
+    pub(crate) fn is_sent(&self, index: u32) -> bool {
         let piece = &self.pieces[index];
         let request = &self.table[piece.request()];
         request.is_read() && !request.has_failed() && !piece.has_failed() && !request.is_ahead()
@@ -177,7 +170,7 @@ impl Requests {
 
     /// Read a piece again by rows. If given-up commands may still write into its frames, it gets others of `host`, or
     /// waits for them.
-    fn restart_piece(&mut self, index: u32, host: &mut Frames) {
+    pub(crate) fn restart_piece(&mut self, index: u32, host: &mut Frames) {
         let piece = &mut self.pieces[index];
         let bytes = piece.sectors().bytes().get();
         if piece.reading() == Some(Reading::Again { frames_abandoned: true }) {
@@ -206,7 +199,7 @@ impl Requests {
 
     /// A piece is over: its frames are free. Returns its request if that is over too.
     #[inline(always)]
-    pub(super) fn end_piece(&mut self, index: u32, host: &mut Frames) -> Option<u32> {
+    pub(crate) fn end_piece(&mut self, index: u32, host: &mut Frames) -> Option<u32> {
         self.end_turns(index);
         let piece = self.remove_piece(index, host);
         let request = piece.request();
@@ -235,7 +228,7 @@ impl Requests {
     }
 
     /// An operation of a request without pieces ended; true if nothing of the request is in work any more.
-    pub(super) fn request_op_ended(&mut self, request: u32, error: Option<ReplyStatus>) -> bool {
+    pub(crate) fn request_op_ended(&mut self, request: u32, error: Option<ReplyStatus>) -> bool {
         let entry = &mut self.table[request];
         entry.end_piece(error);
         entry.is_quiet()
@@ -243,154 +236,17 @@ impl Requests {
 
     /// Remove a request from the table.
     #[inline(always)]
-    pub(super) fn remove(&mut self, index: u32) {
+    pub(crate) fn remove(&mut self, index: u32) {
         self.ahead -= u32::from(self.table[index].is_ahead());
         self.table.free(index);
     }
 }
 
 /// Does a request fit its array, and does the array take requests?
-fn check(arrays: &Arrays, request: &BlockRequest) -> Result<(), ReplyStatus> {
+pub(crate) fn check(arrays: &Arrays, request: &BlockRequest) -> Result<(), ReplyStatus> {
     let array = arrays.find(request.array).ok_or(ReplyStatus::Offline)?;
     if array.is_stopping() {
         return Err(ReplyStatus::Offline);
     }
     check_range(request, array.capacity().bytes())
-}
-
-impl Controller {
-    /// Admit a request: check it against its array, then let it wait for frames.
-    pub(crate) fn admit(&mut self, request: BlockRequest, actions: &mut Actions) {
-        let index = self.requests.admit(request);
-        let BlockRequest { array, kind, offset, len, .. } = request;
-        self.base.trace.request(&self.requests, index, || What::Arrived { array, kind, offset, len });
-        if let Err(status) = check(&self.arrays, &request) {
-            self.requests.table[index].fail(status);
-            return self.finish_request(index, actions);
-        }
-        let array = self.arrays.get_mut(request.array);
-        array.count(&request);
-        array.enter(self.base.now);
-        if array.is_adaptive() {
-            self.watch_load(&request, actions);
-        }
-        if self.requests.begin(index) {
-            self.finish_request(index, actions);
-        } else if request.kind == RequestKind::Read {
-            self.cache.note_read(&mut self.arrays, &mut self.sets, &mut self.base.trace, self.base.now, &request);
-        }
-    }
-
-    /// Make pieces for the requests that need them, in order of arrival; true if one was made.
-    #[inline(never)]
-    pub(crate) fn cut_pieces(&mut self, actions: &mut Actions) -> bool {
-        match self.requests.cut_next(&self.arrays, self.pool.host_mut()) {
-            NextPiece::None => false,
-            NextPiece::HasEnough => true,
-            NextPiece::Starves(request) => {
-                self.starve(request);
-                false
-            }
-            NextPiece::Made(piece) => {
-                self.requests.start_piece(piece, &self.arrays, actions);
-                true
-            }
-        }
-    }
-
-    /// There are no frames for a request: it waits, and the reason is noted once.
-    #[cold]
-    fn starve(&mut self, index: u32) {
-        if self.requests.table[index].begin_to_starve() {
-            let set = self.arrays.get(self.requests.get(index).array()).volume().set(0);
-            let (reason, free) = (Reason::WaitedForHostFrames, self.pool.host().free_frames());
-            self.base.trace.note(&mut self.sets, set, reason, 0, free);
-            self.base.trace.request(&self.requests, index, || What::Reason { reason, figure: free });
-        }
-    }
-
-    /// A transfer, or the filling of a piece, ended.
-    pub(crate) fn on_transfer(&mut self, tag: Tag, result: Result<(), HostGone>, actions: &mut Actions) {
-        let piece = tag.index();
-        match self.requests.transfer_ended(tag, result) {
-            TransferEnd::Received { request, len } => {
-                self.base.trace.request(&self.requests, request, || What::Received { len });
-            }
-            TransferEnd::Over => self.end_piece(piece, actions),
-            TransferEnd::Copied => self.on_piece_op(piece, None, actions),
-        }
-    }
-
-    /// An operation of a piece ended.
-    pub(crate) fn on_piece_op(&mut self, index: u32, error: Option<ReplyStatus>, actions: &mut Actions) {
-        if self.requests.piece_op_ended(index, error) {
-            self.check_piece(index, actions);
-        }
-    }
-
-    /// Are all operations of a piece made and done?
-    pub(crate) fn check_piece(&mut self, index: u32, actions: &mut Actions) {
-        match self.requests.after_op(index) {
-            AfterOp::Waits => return,
-            AfterOp::ReadAgain => return self.requests.restart_piece(index, self.pool.host_mut()),
-            AfterOp::Done => {}
-        }
-        let piece = self.requests.piece(index);
-        if piece.is_filling() {
-            let keep = !piece.has_failed();
-            if self.cache.end_fill(&mut self.requests, &self.arrays, &self.sets, index, keep, actions) {
-                self.requests.call_for_lines();
-            }
-            self.requests.release_ahead_waiters(index);
-            if self.requests.piece(index).has_ops() {
-                return;
-            }
-        }
-        if self.requests.is_sent(index) {
-            self.requests.send_in_turn(index, &mut self.base.trace, actions);
-        } else {
-            self.end_piece(index, actions);
-        }
-    }
-
-    fn end_piece(&mut self, index: u32, actions: &mut Actions) {
-        if let Some(request) = self.requests.end_piece(index, self.pool.host_mut()) {
-            self.finish_request(request, actions);
-        }
-    }
-
-    /// Nothing of the request is in work any more.
-    #[inline(always)]
-    pub(super) fn finish_request(&mut self, index: u32, actions: &mut Actions) {
-        let status = self.requests.get(index).status();
-        self.base.trace.request(&self.requests, index, || What::Replied { status });
-        let entry = self.requests.get(index);
-        if entry.is_ahead() {
-            self.cache.ahead_ended(entry.asked());
-            return self.requests.remove(index);
-        }
-        if entry.is_in_array() {
-            self.arrays.get_mut(entry.array()).leave(self.base.now);
-        }
-        if entry.is_read() {
-            self.arrays.note_read_ended(&self.sets, entry.asked());
-        }
-        if !entry.is_answered_by_transfer() {
-            actions.replies.push(Reply { token: entry.token(), status });
-        }
-        self.requests.remove(index);
-    }
-
-    /// An operation that belongs to a request without pieces, or to gathered writes, ended.
-    pub(crate) fn end_host_op(&mut self, owner: EndedFor, error: Option<ReplyStatus>, actions: &mut Actions) {
-        match owner {
-            EndedFor::Request(request) => {
-                if self.requests.request_op_ended(request, error) {
-                    self.finish_request(request, actions);
-                }
-            }
-            EndedFor::Gather(gather) => self.on_gathered(gather, error, actions),
-            EndedFor::Unit(..) => unreachable!("the cache hears of its units"),
-        }
-    }
 }

@@ -9,10 +9,7 @@
 
 use openraid_units::{Sectors, SetId, SetLba};
 
-use crate::actions::Actions;
 use crate::array::sets::Sets;
-use crate::cache::write::Cached;
-use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::geometry::Geometry;
 use crate::io::footprint::{narrow, Columns, Extent, StripeRows};
@@ -25,13 +22,13 @@ use crate::requests::Requests;
 impl Requests {
     /// Are all operations of a piece made, or are no more needed?
     #[inline]
-    fn is_split(&self, index: u32) -> bool {
+    pub(crate) fn is_split(&self, index: u32) -> bool {
         self.pieces[index].is_split()
     }
 
     /// The next row operation of a piece that is processed by rows, if there is one.
     #[inline(always)]
-    fn next_row_op(&mut self, index: u32, sets: &Sets) -> Option<Op> {
+    pub(crate) fn next_row_op(&mut self, index: u32, sets: &Sets) -> Option<Op> {
         if !self.pieces[index].is_by_rows() {
             return None;
         }
@@ -59,7 +56,7 @@ impl Requests {
     /// The next operation on `len` sectors of a set from `at`, the position of the piece's `split`; advances `split`. If
     /// the extent must be processed by rows, there is none, and the piece has its progress.
     #[inline(always)]
-    fn next_extent_op(
+    pub(crate) fn next_extent_op(
         &mut self,
         index: u32,
         sets: &Sets,
@@ -124,104 +121,6 @@ fn edges_of_part(piece: &Piece, from: Sectors, end: Sectors) -> Option<Edges> {
     let head = if from.is_zero() { head } else { 0 };
     let tail = if end == piece.sectors() { tail } else { 0 };
     (head != 0 || tail != 0).then(|| Edges::new(head, tail))
-}
-
-impl Controller {
-    /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the
-    /// engine checks for waiting pieces much more often than it finds one.
-    #[inline(never)]
-    pub(crate) fn split_next(&mut self, actions: &mut Actions) -> bool {
-        loop {
-            // A piece that waits for lines comes first, if one more line may be dirty.
-            if !self.requests.call_next(|| self.cache.has_room()) {
-                self.cache.drain();
-            }
-            let Some(index) = self.requests.first_to_split() else { return self.move_gathers(actions) };
-            let wants = !self.requests.is_split(index);
-            if wants && (!self.split_once(index, actions) || !self.requests.is_split(index)) {
-                return true;
-            }
-            self.requests.end_splitting(index);
-            // As long as it has operations there is nothing to check, and the next piece has its turn at once.
-            if !self.requests.piece(index).has_ops() {
-                self.check_piece(index, actions);
-                return true;
-            }
-            if wants {
-                return true;
-            }
-        }
-    }
-
-    /// Make the next operation of a piece; false if the piece waits for the cache instead and has left the queue.
-    #[inline(always)]
-    fn split_once(&mut self, index: u32, actions: &mut Actions) -> bool {
-        if self.make_row_op(index) {
-            return true;
-        }
-        let piece = self.requests.piece(index);
-        let (first, last) = piece.range();
-        let at = first + piece.split();
-        if at >= last {
-            // The rows that just ended were the last ones.
-            return true;
-        }
-        let is_in_stream = piece.stream().is_some();
-        let request = self.requests.get(piece.request());
-        let (array, is_read) = (request.array(), request.is_read());
-        let volume = self.arrays.get(array).volume();
-        let (set, set_lba, run) = volume.map(at, |set| self.sets.get(set).geometry().capacity());
-        let mut len = run.min(last - at);
-        if self.cache.is_on() {
-            match self.ask_cache(index, set, (set_lba, len), is_read, actions) {
-                Cached::Taken => return true,
-                Cached::Waits => {
-                    self.requests.leave_splitting();
-                    return false;
-                }
-                Cached::Past(part) => len = part,
-            }
-            if !is_read && !self.base.limits.journal.is_zero() {
-                // A write past the cache must fit into one entry of the journal.
-                len = len.min(self.journal.payload_max());
-            }
-        }
-        if is_in_stream {
-            match self.gather_part(index, set, (set_lba, len)) {
-                Some(alone) => len = alone,
-                None => return true,
-            }
-        }
-        match self.requests.next_extent_op(index, &self.sets, set, (set_lba, len), is_read) {
-            Some(op) => self.start_piece_op(index, op),
-            // Its first row is made at once, unless a changed set comes first.
-            None if !self.sets.has_news() => _ = self.make_row_op(index),
-            None => {}
-        }
-        true
-    }
-
-    /// Make the next row operation of a piece that is processed by rows; false if there is none.
-    #[inline(always)]
-    fn make_row_op(&mut self, index: u32) -> bool {
-        let Some(op) = self.requests.next_row_op(index, &self.sets) else { return false };
-        self.start_piece_op(index, op);
-        true
-    }
-
-    /// Start an operation of a piece.
-    #[inline(always)]
-    fn start_piece_op(&mut self, piece: u32, op: Op) {
-        self.requests.piece_mut(piece).begin_op();
-        self.start_host_op(op);
-    }
-
-    /// Start an operation of a host. A write past the cache is counted.
-    #[inline(always)]
-    pub(super) fn start_host_op(&mut self, op: Op) {
-        self.sets.get_mut(op.set()).count_direct_write(op.is_direct_write());
-        self.start_op(op);
-    }
 }
 
 /// Length of the first operation on an extent that is not processed by rows. It has at most [`OP_COMMANDS_MAX`] commands, a

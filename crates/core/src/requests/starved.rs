@@ -10,9 +10,8 @@
 
 use super::piece::{Piece, PieceState};
 use super::Requests;
-use crate::actions::{Actions, ReplyStatus};
+use crate::actions::ReplyStatus;
 use crate::array::volume::Array;
-use crate::controller::Controller;
 use crate::frames::{Frames, Run};
 use crate::geometry::Divisor;
 use crate::limits::FRAME_BYTES;
@@ -20,7 +19,7 @@ use openraid_units::{Instant, Nanos};
 
 /// The work that has waited too long for frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Starved {
+pub(crate) enum Starved {
     /// A piece that must be read again.
     Piece(u32),
     /// A request.
@@ -63,7 +62,7 @@ impl Requests {
 
     /// The work that has waited longer than `patience` for frames that do not come back, if there is some. A piece has
     /// left its queue.
-    pub(super) fn take_starved(&mut self, host: &Frames, now: Instant, patience: Nanos) -> Option<Starved> {
+    pub(crate) fn take_starved(&mut self, host: &Frames, now: Instant, patience: Nanos) -> Option<Starved> {
         if !self.no_frames_come_back(host) {
             self.starved_since = None;
             return None;
@@ -76,7 +75,7 @@ impl Requests {
     }
 
     /// A request that waits for frames fails: no piece of it is cut any more. Returns it if nothing of it is in work.
-    pub(super) fn fail_waiting(&mut self, request: u32, host: &mut Frames) -> Option<u32> {
+    pub(crate) fn fail_waiting(&mut self, request: u32, host: &mut Frames) -> Option<u32> {
         self.table[request].fail(ReplyStatus::IoError);
         self.drop_waiting_pieces(request, host);
         self.table[request].is_quiet().then_some(request)
@@ -91,24 +90,5 @@ impl Requests {
     #[inline]
     pub(crate) fn starved_deadline(&self, patience: Nanos) -> Option<Instant> {
         self.starved_since.filter(|_| self.may_starve()).map(|since| since + patience)
-    }
-}
-
-impl Controller {
-    /// A request that has waited too long for frames that do not come back ends with an error; true if one did.
-    pub(crate) fn end_starved(&mut self, actions: &mut Actions) -> bool {
-        let patience = self.base.limits.command_timeout;
-        let Some(starved) = self.requests.take_starved(self.pool.host(), self.base.now, patience) else { return false };
-        let over = match starved {
-            Starved::Piece(piece) => {
-                self.requests.piece_mut(piece).note_error(Some(ReplyStatus::IoError));
-                self.requests.end_piece(piece, self.pool.host_mut())
-            }
-            Starved::Request(request) => self.requests.fail_waiting(request, self.pool.host_mut()),
-        };
-        if let Some(request) = over {
-            self.finish_request(request, actions);
-        }
-        true
     }
 }

@@ -14,7 +14,7 @@ use crate::trace::Trace;
 
 /// The meaning of the end of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum TransferEnd {
+pub(crate) enum TransferEnd {
     /// The payload of a piece of this request is complete, `len` bytes: the piece needs operations.
     Received { request: u32, len: u64 },
     /// The piece is over: its payload was sent, or will never arrive.
@@ -25,7 +25,7 @@ pub(super) enum TransferEnd {
 
 impl Requests {
     /// A new piece begins: with its payload, if it has some to be received or filled, or with its operations.
-    pub(super) fn start_piece(&mut self, index: u32, arrays: &Arrays, actions: &mut Actions) {
+    pub(crate) fn start_piece(&mut self, index: u32, arrays: &Arrays, actions: &mut Actions) {
         let piece = &self.pieces[index];
         let owner = piece.request();
         match self.table[owner].kind() {
@@ -70,7 +70,7 @@ impl Requests {
 
     /// A transfer, a copy, or the filling of a piece ended. Panics if the tag names none that is out.
     #[inline(always)]
-    pub(super) fn transfer_ended(&mut self, tag: Tag, result: Result<(), HostGone>) -> TransferEnd {
+    pub(crate) fn transfer_ended(&mut self, tag: Tag, result: Result<(), HostGone>) -> TransferEnd {
         let key = Key { index: tag.index(), generation: tag.generation() };
         assert!(self.pieces.holds(key), "a completion names a transfer that is out: {tag:?}");
         let piece = &mut self.pieces[key.index];
@@ -103,7 +103,7 @@ impl Requests {
     }
 
     /// A piece of a read has all its bytes: send it, and the complete pieces after it, when all bytes before it were sent.
-    pub(super) fn send_in_turn(&mut self, index: u32, trace: &mut Trace, actions: &mut Actions) {
+    pub(crate) fn send_in_turn(&mut self, index: u32, trace: &mut Trace, actions: &mut Actions) {
         self.pieces[index].state = PieceState::WaitTurn;
         let request = self.pieces[index].request();
         let mut next = Some(index);

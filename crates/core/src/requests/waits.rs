@@ -21,20 +21,20 @@ impl Requests {
 
     /// The first of the pieces that need operations.
     #[inline(always)]
-    pub(super) fn first_to_split(&self) -> Option<u32> {
+    pub(crate) fn first_to_split(&self) -> Option<u32> {
         self.queues.first_splitting()
     }
 
     /// The first of the pieces that need operations needs no more.
     #[inline(always)]
-    pub(super) fn end_splitting(&mut self, piece: u32) {
+    pub(crate) fn end_splitting(&mut self, piece: u32) {
         self.pieces[piece].leave_queue();
         self.queues.pop_splitting();
     }
 
     /// The first of the pieces that need operations waits for something: it leaves the queue.
     #[inline(always)]
-    pub(super) fn leave_splitting(&mut self) {
+    pub(crate) fn leave_splitting(&mut self) {
         self.queues.pop_splitting();
     }
 
@@ -188,7 +188,7 @@ impl Requests {
     }
 
     /// A piece of read-ahead has filled its lines, or failed: the pieces that wait for it try again.
-    pub(super) fn release_ahead_waiters(&mut self, ahead: u32) {
+    pub(crate) fn release_ahead_waiters(&mut self, ahead: u32) {
         let first = self.pieces[ahead].put_waiter(NONE);
         self.release_chain(first, None);
     }

@@ -8,12 +8,14 @@ use std::vec::Vec;
 use openraid_units::{ArrayId, ArrayOffset, DriveId, Instant, PoolOffset, Sectors, SetLba, Slot, StripeIndex, Token};
 
 use super::*;
+use crate::actions::Actions;
 use crate::actions::{DriveCommand, DriveOp, JobKind, ReplyStatus};
 use crate::array::active_mark::Intent;
 use crate::array::bench::metadata;
 use crate::array::set::Set;
 use crate::array::sets::Change;
-use crate::controller::CommandError;
+use crate::controller::Controller;
+use crate::events::CommandError;
 use crate::events::{BlockRequest, DriveError, RequestKind, Verdict};
 use crate::geometry::{Level, SetSpec};
 use crate::io::ended::News;

@@ -10,6 +10,21 @@
 //! arrival, then commands, then new requests, then work that is due by time, and then lets every operation that can
 //! continue do so. Equal events at equal times give equal actions, byte for byte.
 
+mod adapt;
+mod cached_write;
+mod commands;
+mod destage;
+mod gather;
+mod marks;
+mod member_commands;
+mod parts;
+mod plain;
+mod request;
+mod split;
+mod start;
+mod status;
+mod waiting;
+
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
@@ -19,7 +34,7 @@ use crate::array::sets::{Sets, Signal};
 use crate::array::table::Arrays;
 use crate::cache::Cache;
 use crate::call::{Base, Call};
-use crate::events::{BlockRequest, Completion, DriveError, QueueFull, Verdict};
+use crate::events::{BlockRequest, CommandError, Completion, DriveError, QueueFull, Verdict, Wake};
 use crate::frames::Pool;
 use crate::io::command::{Command, Owner};
 use crate::io::ended::{EndedFor, EndedOps, News};
@@ -32,27 +47,6 @@ use crate::limits::{Limits, LimitsError};
 use crate::reason::TraceEntry;
 use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
-
-/// The reason for the next call of the controller.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wake {
-    /// There was no room for all actions: drain, then call again.
-    MoreToDo,
-    /// A drive will be overdue.
-    CommandTimeout,
-    /// An idle array is to be marked clean.
-    CleanMark,
-    /// Bitmap bits must be checked.
-    Bitmap,
-    /// Background work may continue.
-    Background,
-    /// Dirty data has waited long enough.
-    Destage,
-    /// The journal's tail may move.
-    Journal,
-    /// A part of a stripe has waited long enough for adjoining writes.
-    Gather,
-}
 
 /// The controller engine. See the module header.
 #[derive(Debug)]
@@ -659,13 +653,4 @@ impl Controller {
     pub fn trace(&self) -> impl Iterator<Item = &TraceEntry> {
         self.base.trace.entries()
     }
-}
-
-/// The reason why a command failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum CommandError {
-    /// The drive reported it.
-    Drive(DriveError),
-    /// It did not answer in time.
-    Timeout,
 }

@@ -1,40 +1,27 @@
-//! The administrator's commands about members: fail, remove, add, replace.
+//! The administrator's commands about members: fail, lose, remove, add, replace, return.
 
-use openraid_format::{BitmapHeader, FeatureMap, Role, Superblock};
-use openraid_units::{ArrayId, DriveId, Sectors, SetId, Slot};
+use openraid_format::BitmapHeader;
+use openraid_format::Role;
+use openraid_units::ArrayId;
+use openraid_units::DriveId;
+use openraid_units::Sectors;
+use openraid_units::SetId;
+use openraid_units::Slot;
 
-use super::{AdminError, AdminOutcome, MemberState, NewMember};
 use crate::actions::Actions;
-use crate::array::assemble::is_split_off;
+use crate::admin::AdminError;
+use crate::admin::AdminOutcome;
+use crate::admin::MemberState;
+use crate::admin::NewMember;
 use crate::array::membership::new_member;
 use crate::array::metadata::Metadata;
-use crate::array::set::{Member, Set};
-use crate::array::sets::{Sets, Signal};
+use crate::array::set::Member;
+use crate::array::set::Set;
+use crate::array::sets::Signal;
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::reason::FailReason;
-
-impl Sets {
-    /// The slot to which a member can return with only the regions that the bitmap marks: it must have been in this
-    /// array before the bits of the writes that it missed were cleared, and its slot must still be vacant.
-    fn slot_by_bitmap(&self, id: SetId, superblock: &Superblock) -> Option<Slot> {
-        let set = self.get(id);
-        let header = BitmapHeader::decode(set.bitmap.as_ref()?.header()).ok()?;
-        let metadata = set.metadata.as_ref()?;
-        let Role::Active(slot) = superblock.role() else { return None };
-        let returns = superblock.set_uuid == metadata.common().set_uuid
-            && slot.0 < set.slots()
-            && !set.is_held(slot)
-            && superblock.recovery_offset().is_none()
-            // The bits say what the array wrote without it, not what it wrote without the array.
-            && !is_split_off(superblock, metadata.common(), set.in_sync())
-            // What its bad-block log names is bad there whatever the bits say: all of it is restored.
-            && !superblock.features.contains(FeatureMap::BAD_BLOCKS)
-            && superblock.events >= header.events_cleared;
-        returns.then_some(slot)
-    }
-}
 
 impl Controller {
     pub(super) fn admin_fail(
@@ -195,5 +182,30 @@ impl Controller {
         }
         self.sets.get_mut(id).begin_replacement(slot, spare);
         Ok(AdminOutcome::Done)
+    }
+
+    /// A member that was out of reach answers again, and has everything that it acknowledged.
+    pub(crate) fn admin_return(
+        &mut self,
+        array: ArrayId,
+        drive: DriveId,
+        actions: &mut Actions,
+    ) -> Result<AdminOutcome, AdminError> {
+        let id = self.arrays.direct_set_of(array)?;
+        if self.arrays.find(array).is_some_and(|own| own.is_stopping()) {
+            return Err(AdminError::Offline);
+        }
+        let set = self.sets.get_mut(id);
+        let index = set.member_by_drive(drive).ok_or(AdminError::NoSuchDrive(drive))?;
+        let member = set.member_mut(index);
+        if !member.may_come_back() || !member.is_sound() {
+            return Err(AdminError::NotPossible("the member has not failed, or may lack writes: add it again"));
+        }
+        if self.base.channels.outstanding(drive) > 0 {
+            return Err(AdminError::CommandsOutstanding(drive));
+        }
+        member.come_back();
+        let done = self.sets.revive(id, &mut Call::new(&mut self.base, actions));
+        done.map(|()| AdminOutcome::Done).map_err(AdminError::NotPossible)
     }
 }

@@ -1,23 +1,36 @@
-//! Carrying out the administrator's commands.
+//! The administrator's commands: each is carried out at once, or answered when its work is done.
 
 use alloc::vec::Vec;
 use openraid_format::SetName;
-use openraid_units::{ArrayId, DriveId, Sectors, SetId, Token};
+use openraid_units::ArrayId;
+use openraid_units::DriveId;
+use openraid_units::SetId;
+use openraid_units::Token;
 
-use super::queue::Waiting;
-use super::{AdminCommand, AdminError, AdminOutcome, AdminReply, Policy, WriteCache};
-use crate::actions::{Actions, NoticeKind};
+use crate::actions::Actions;
+use crate::actions::NoticeKind;
 use crate::adaptive::Tuning;
+use crate::admin::queue::Waiting;
+use crate::admin::AdminCommand;
+use crate::admin::AdminError;
+use crate::admin::AdminOutcome;
+use crate::admin::AdminReply;
+use crate::admin::Policy;
+use crate::admin::WriteCache;
 use crate::array::bitmap::Bitmap;
 use crate::array::metadata::Metadata;
-use crate::array::set::{Life, Member, Set};
-use crate::array::sets::{Change, Signal};
+use crate::array::set::Life;
+use crate::array::set::Member;
+use crate::array::set::Set;
+use crate::array::sets::Change;
+use crate::array::sets::Signal;
 use crate::array::volume::Volume;
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
 use crate::planted::Flaw;
+use openraid_units::Sectors;
 
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.
 const SECTION_MIN: Sectors = Sectors::kib(4);

@@ -9,10 +9,8 @@ use openraid_units::SetId;
 use crate::array::bitmap::Bitmap;
 use crate::array::set::Set;
 use crate::controller::Controller;
+use crate::limits::STATE_LINES_MAX;
 use crate::slab::Queue;
-
-/// Maximum number of lines of one kind.
-pub(crate) const LINES_MAX: usize = 40;
 
 impl Controller {
     /// Write the state and the wait of everything that is in work.
@@ -33,10 +31,10 @@ impl Controller {
         for (name, queue) in self.queues().filter(|(_, queue)| !queue.is_empty()) {
             writeln!(out, "{} wait: {name}", queue.len())?;
         }
-        for (index, op) in self.ops.iter().take(LINES_MAX) {
+        for (index, op) in self.ops.iter().take(STATE_LINES_MAX) {
             writeln!(out, "operation {index}: {op}")?;
         }
-        self.requests.write_state(out, LINES_MAX)
+        self.requests.write_state(out, STATE_LINES_MAX)
     }
 
     fn queues(&self) -> impl Iterator<Item = (&'static str, &Queue)> {

@@ -1,0 +1,29 @@
+//! The active marks and journal sessions of sets, and the time of their next examination.
+
+use openraid_units::Instant;
+use openraid_units::SetId;
+
+use crate::actions::Actions;
+use crate::call::Call;
+use crate::controller::Controller;
+use crate::events::Wake;
+
+impl Controller {
+    /// All sets were examined: note when the next examination is due, and which sets share the cache.
+    pub(crate) fn note_due(&mut self) {
+        self.cache.count_collectors(&self.sets);
+        let due =
+            self.sets.values().filter_map(|set| set.deadline(&self.ops, &self.base.limits)).min_by_key(|(at, _)| *at);
+        self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
+    }
+
+    /// Advance the mark and the journal session of a set; true if something has changed.
+    pub(crate) fn pump_marks(&mut self, id: SetId, actions: &mut Actions) -> bool {
+        if self.sets.get(id).metadata.is_none() {
+            return false;
+        }
+        let moved = self.sets.pump_intent(id, &mut Call::new(&mut self.base, actions));
+        let (journal, mut with) = self.journal_and_others(actions);
+        moved | journal.pump_session(id, &mut with)
+    }
+}

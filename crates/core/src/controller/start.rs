@@ -1,0 +1,91 @@
+//! Sets start, and drives without an array are passed through.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use openraid_units::ArrayId;
+use openraid_units::DriveId;
+use openraid_units::Sectors;
+use openraid_units::SetId;
+
+use crate::admin::AdminError;
+use crate::admin::AdminOutcome;
+use crate::array::assemble::Assembly;
+use crate::array::set::Set;
+use crate::array::volume::Volume;
+use crate::controller::Controller;
+use crate::geometry::Geometry;
+use crate::geometry::Level;
+use crate::geometry::SetSpec;
+
+impl Controller {
+    pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
+        let id = self.sets.free_set(&mut self.cache)?;
+        let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
+        self.base.channels.claim(&drives, id)?;
+        let (block, rows_max) = match self.base.channels.block_and_rows_of(&self.base.limits, assembly, &drives) {
+            Ok(found) => found,
+            Err(error) => {
+                self.base.channels.release(&drives);
+                return Err(error);
+            }
+        };
+        let capacity = assembly.geometry.capacity().round_down(block.sectors());
+        let array = match self.arrays.add_array(
+            &self.base,
+            (capacity, block),
+            assembly.geometry.full_stripe(),
+            Volume::Direct(id),
+        ) {
+            Ok(array) => array,
+            Err(error) => {
+                self.base.channels.release(&drives);
+                return Err(error);
+            }
+        };
+        self.arrays.get_mut(array).set_gathers(matches!(assembly.geometry, Geometry::Parity(_)));
+        let mut set = Set::of_assembly(array, (block, rows_max), assembly, &self.base);
+        set.start_ppl(assembly, self.base.limits.ops_max);
+        set.plant(self.base.planted);
+        if let Err(error) = self.journal.enlist_for_replay(id, &mut set) {
+            self.base.channels.release(&drives);
+            self.arrays.remove(array);
+            return Err(error);
+        }
+        self.sets.put(id, set);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
+        Ok((array, id))
+    }
+
+    /// A set that could not be started leaves no trace.
+    pub(crate) fn take_back(&mut self, array: ArrayId, id: SetId) {
+        let log = self.journal.log_mut();
+        self.cache.forget_set(id, |sequence| log.unpin_if_held(sequence));
+        let drives: Vec<DriveId> = self.sets.get(id).members().iter().map(|m| m.drive()).collect();
+        self.base.channels.release(&drives);
+        self.sets.remove(id);
+        self.arrays.remove(array);
+    }
+
+    pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
+        let id = self.sets.free_set(&mut self.cache)?;
+        let info = self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
+        let spec = SetSpec {
+            level: Level::Passthrough,
+            members: 1,
+            chunk: Sectors::ZERO,
+            layout: 0,
+            member_size: info.capacity,
+            member_sizes: &[],
+        };
+        let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
+        let rows_max = self.base.limits.rows_max_of(&geometry, info.block, 0)?;
+        self.base.channels.claim(&[drive], id)?;
+        let capacity = info.capacity.round_down(info.block.sectors());
+        let array =
+            self.arrays.add_array(&self.base, (capacity, info.block), geometry.full_stripe(), Volume::Direct(id))?;
+        let set = Set::passed_through(array, geometry, drive, (info.block, rows_max), &self.base.limits);
+        self.sets.put(id, set);
+        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
+        Ok(AdminOutcome::Started(array))
+    }
+}
