@@ -128,18 +128,18 @@ mod tests {
     fn complaints(link: &str) -> String {
         let pages = BTreeMap::from([
             ("a.html".to_owned(), format!("<h1 id=\"top\">A</h1><a class=\"x\" href=\"{link}\">x</a>")),
-            ("log/b.html".to_owned(), "<h2 id=\"flush\">B</h2><a href=\"../a.html#top\">a</a>".to_owned()),
+            ("more/b.html".to_owned(), "<h2 id=\"flush\">B</h2><a href=\"../a.html#top\">a</a>".to_owned()),
         ]);
         dead_links(&pages, &BTreeSet::from(["book.js".to_owned()])).join("\n")
     }
 
     #[test]
     fn links_between_pages_and_headings_are_followed() {
-        for link in ["log/b.html", "log/b.html#flush", "#top", "book.js", "https://a.b/c", "mailto:a@b"] {
+        for link in ["more/b.html", "more/b.html#flush", "#top", "book.js", "https://a.b/c", "mailto:a@b"] {
             assert_eq!(complaints(link), "", "{link}");
         }
-        assert!(complaints("log/c.html").contains("a.html: the link to 'log/c.html' leads out of the book"));
+        assert!(complaints("more/c.html").contains("a.html: the link to 'more/c.html' leads out of the book"));
         assert!(complaints("../README.md").contains("leads out of the book"));
-        assert!(complaints("log/b.html#fua").contains("log/b.html has no heading 'fua'"));
+        assert!(complaints("more/b.html#fua").contains("more/b.html has no heading 'fua'"));
     }
 }

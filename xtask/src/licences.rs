@@ -1,7 +1,7 @@
 //! Licences, bans and sources of dependencies, checked without a tool to install.
 //!
 //! The lists are those of `deny.toml`; `cargo xtask deny` reads the same file with cargo-deny, which also looks
-//! into the licence texts. See `docs/decisions/0001-licence-check.md`.
+//! into the licence texts. See `docs/decisions/programs.md#licences`.
 
 use crate::step::{cargo_output, root, Outcome};
 use std::fs;

@@ -103,14 +103,16 @@ mod tests {
 
     #[test]
     fn a_link_leads_to_a_file_and_to_a_heading_of_it() {
-        let other = ("docs/log/b.md", "# A `b`\n\n## Flush and FUA\n");
+        let other = ("docs/more/b.md", "# A `b`\n\n## Flush and FUA\n");
         let page = |text| complaints(&[("docs/a.md", text), other]);
         assert_eq!(
-            page("[b](log/b.md), [up](../docs/log/b.md#flush-and-fua), [all](log/), [web](https://a.b/c)\n"),
+            page("[b](more/b.md), [up](../docs/more/b.md#flush-and-fua), [all](more/), [web](https://a.b/c)\n"),
             ""
         );
-        assert!(page("[c](log/c.md)\n").contains("docs/a.md:1: the link to 'log/c.md' is dead: there is no such file"));
-        assert!(page("[b](log/b.md#fua)\n").contains("docs/log/b.md has no such heading"));
+        assert!(
+            page("[c](more/c.md)\n").contains("docs/a.md:1: the link to 'more/c.md' is dead: there is no such file")
+        );
+        assert!(page("[b](more/b.md#fua)\n").contains("docs/more/b.md has no such heading"));
         assert!(page("# A\n\n[here](#b)\n").contains("docs/a.md:3"));
     }
 

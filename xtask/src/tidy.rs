@@ -34,7 +34,7 @@ const PRIVATE: &[(&str, &str)] = &[
 /// What may hold other characters than ASCII.
 const NOT_ASCII: &[&str] = &["docs/", "README.md", "console/", "models/"];
 /// The sections of a decision, in this order.
-const DECISION_SECTIONS: &[&str] = &["## Context", "## Choice", "## Rejected", "## Consequence"];
+const CHOICE_WORDS_MAX: usize = 210;
 
 /// Check all rules over all files.
 pub fn tidy() -> Outcome {
@@ -183,14 +183,28 @@ fn test_names(file: &Entry, code: &Code, complaints: &mut Vec<String>) {
     }
 }
 
+/// A page of decisions has a section for each choice. It begins with the choice in bold type and says what was rejected.
 fn decision(file: &Entry, text: &str, complaints: &mut Vec<String>) {
-    let found: Vec<&str> = text.lines().filter(|line| line.starts_with("## ")).map(str::trim).collect();
-    if found != DECISION_SECTIONS {
-        complaints.push(format!("{}: its sections must be {}", file.path, DECISION_SECTIONS.join(", ")));
+    let choices: Vec<&str> = text.split("\n## ").skip(1).collect();
+    if choices.is_empty() {
+        complaints.push(format!("{}: a page of decisions has a section for each choice", file.path));
+    }
+    for choice in choices {
+        let (heading, body) = choice.split_once('\n').unwrap_or((choice, ""));
+        let mut complain = |fault: &str| complaints.push(format!("{}: the choice '{heading}' {fault}", file.path));
+        if !body.trim_start().starts_with("**") {
+            complain("begins with the choice in bold type");
+        }
+        if !body.contains("\nRejected: ") {
+            complain("needs a paragraph 'Rejected: ...'");
+        }
+        if body.split_whitespace().count() > CHOICE_WORDS_MAX {
+            complain(&format!("has more than {CHOICE_WORDS_MAX} words"));
+        }
     }
     let name = file.path.rsplit('/').next().unwrap_or_default();
-    if name.len() < 6 || !name[..4].bytes().all(|c| c.is_ascii_digit()) || &name[4..5] != "-" {
-        complaints.push(format!("{}: a decision is named NNNN-what-it-is-about.md", file.path));
+    if name.starts_with(|c: char| c.is_ascii_digit()) {
+        complaints.push(format!("{}: a page of decisions is named by its theme, without a number", file.path));
     }
 }
 
@@ -292,7 +306,13 @@ mod tests {
         assert!(complaints("a/src/lib.rs", &format!("//! see {}{}x\n", "/wo", "rk/")).contains("one machine"));
         assert!(complaints("a/tests/b.rs", "#[test]\nfn test1() {}\n").contains("property"));
         assert!(complaints("a/tests/b.rs", "fn f() { println!(\"skipped: no root\") }\n").contains("nobody sees"));
-        assert!(complaints("docs/decisions/0001-x.md", "# X\n\n## Context\n").contains("sections"));
+        let choice = "# X\n\n## Y\n\n**Y is so.** Why.\n\nRejected: Z.\n";
+        assert_eq!(complaints("docs/decisions/x.md", choice), "");
+        assert!(complaints("docs/decisions/0001-x.md", choice).contains("without a number"));
+        assert!(complaints("docs/decisions/x.md", "# X\n\n## Y\n\nWhy.\n\nRejected: Z.\n").contains("bold type"));
+        assert!(complaints("docs/decisions/x.md", "# X\n\n## Y\n\n**Y is so.** Why.\n").contains("Rejected"));
+        assert!(complaints("docs/decisions/x.md", &choice.replace("Why", &"why ".repeat(CHOICE_WORDS_MAX)))
+            .contains("more than"));
     }
 
     #[test]

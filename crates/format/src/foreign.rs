@@ -1,5 +1,5 @@
 //! Recognises the signatures at the start and at the end of a drive that openraid acts on, or that libblkid misses. All
-//! others are named by libblkid's `wipefs` (docs/decisions/0176-foreign-signatures.md).
+//! others are named by libblkid's `wipefs` (docs/decisions/array-start.md#foreign-signatures).
 //!
 //! It must never miss a signature to save work. A signature is reported even if another one contradicts it. The only
 //! content that it reads is the name.

@@ -1,5 +1,5 @@
 //! The two halves of a split array: each ran without the other, so a person must choose the one that is served
-//! ([decision 0071](../../../docs/decisions/0071-two-halves-of-a-split-array.md)).
+//! ([decision](../../../docs/decisions/array-start.md#split-arrays)).
 
 use openraid_core::array::assemble::{self, AssembleOptions, Candidate, Membership};
 use openraid_format::Superblock;

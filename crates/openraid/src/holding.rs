@@ -1,6 +1,6 @@
 //! Arrays that this process uses: members are opened for writing only by the one process that holds the lock of their
 //! array, and only if no other program holds another member of it
-//! ([decision 0172](../../../docs/decisions/0172-one-process-for-an-array.md)).
+//! ([decision](../../../docs/decisions/array-start.md#one-process-for-an-array)).
 //!
 //! ```text
 //!  look at the members --> lock the arrays --> open --> refuse arrays of which a member is held elsewhere

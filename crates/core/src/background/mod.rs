@@ -62,7 +62,7 @@ const DIFFERING_MAX: u8 = 8;
 const COMPARED_EVERY: u64 = 16;
 
 /// Decides which units a resync compares before it writes. If the members agree, nothing is written: sparse members
-/// stay sparse, and flash does not wear. If all units differ, comparing only costs (decision 0051).
+/// stay sparse, and flash does not wear. If all units differ, comparing only costs (`docs/decisions/consistency.md`).
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Comparing {
     /// Number of compared units that differed since one agreed.

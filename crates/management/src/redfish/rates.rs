@@ -1,7 +1,7 @@
 //! Rates of the controller: what the settings `rebuild.rate` and `scrub.rate` of all arrays are in percent, and the rate of patrols.
 //!
 //! Redfish has percent of a controller's resources, the engine bytes of each member a second. One percent is 4 MiB a second, and 100
-//! is without limit (decision 0145).
+//! is without limit (`docs/decisions/redfish.md`).
 
 use openraid_status::ArrayModel;
 use serde_json::{json, Value};

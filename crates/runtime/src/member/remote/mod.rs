@@ -6,7 +6,7 @@
 //!
 //! No read may return an older state than a write that was answered, and no flush may succeed if a write before it may
 //! be lost. A server that was unreachable may have lost the writes that it had not flushed. So writes are kept until a
-//! flush, and repeated before other commands when the server is back ([`resume`], decision 0063). If that is impossible
+//! flush, and repeated before other commands when the server is back ([`resume`], `docs/decisions/remote-members.md`). If that is impossible
 //! the member is gone.
 
 mod kept;
