@@ -79,7 +79,7 @@ lint: ## the checks of `test` that read the sources without running them, and ca
 	@tools/need $(BUILD) $(TYPES)
 	cargo xtask lint
 
-docs: ## the pages of docs/ as a book in target/book, every link followed (mdbook is installed if missing)
+docs: ## the two books of docs/ in target/book, every link followed (mdbook is installed if missing)
 	@tools/need $(BUILD)
 	cargo xtask docs
 

@@ -7,7 +7,7 @@
     tools/judges.py mqsim PROGRAM ORIGIN            PROGRAM is MQSim
 
 ORIGIN says where the program came from (source, commit, compiler); it is written into the file. Neither program is part of
-this repository. docs/judges.md says what the cells are and how the answers compare.
+this repository. docs/lab/judges.md says what the cells are and how the answers compare.
 """
 
 import datetime
@@ -361,7 +361,7 @@ def build_mqsim(source, folder):
 
 def write(name, origin, command, columns, rows):
     """The file of answers."""
-    head = [f"# {name}: {origin}.", f"# Made by `tools/judges.py {command}` on {datetime.date.today()}; docs/judges.md says what it is.",
+    head = [f"# {name}: {origin}.", f"# Made by `tools/judges.py {command}` on {datetime.date.today()}; docs/lab/judges.md says what it is.",
             "\t".join(columns)]
     (DATA / f"{name}.tsv").write_text("\n".join(head + ["\t".join(map(str, row)) for row in rows]) + "\n")
     print(f"{len(rows)} cells are in {DATA / name}.tsv")

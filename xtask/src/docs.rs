@@ -1,4 +1,5 @@
-//! The book of `docs/`: built by mdBook, and every link in the pages that come out is followed.
+//! The two books: the controller's of `docs/`, the laboratory's of `docs/lab`. mdBook builds them, and every link in the pages that
+//! come out is followed, also from one book to the other.
 //!
 //! [`crate::links`] checks the sources. This chore checks what a reader gets: mdBook leaves out a page that the table of
 //! contents does not have, and makes the names of headings itself.
@@ -12,10 +13,12 @@ use std::process::{Command, Stdio};
 
 /// A fixed version gives the same pages everywhere. Its minimal Rust is 1.82, below ours.
 const VERSION: &str = "0.4.52";
-/// Where `book.toml` puts the pages.
+/// Where `book.toml` puts the pages. The laboratory's book is a folder in it, as its sources are a folder of `docs`.
 const BOOK: &str = "target/book";
+/// The folders with a `book.toml`. mdBook empties the folder that it builds, so the outer book comes first.
+const BOOKS: [&str; 2] = [".", "docs/lab"];
 
-/// Build the book, after installing mdBook if it is missing (one to four minutes, once per machine).
+/// Build the books, after installing mdBook if it is missing (one to four minutes, once per machine).
 pub fn docs() -> Outcome {
     dead_links_in_sources()?;
     if !installed() {
@@ -29,17 +32,23 @@ pub fn docs() -> Outcome {
         // An old page would hide a dead link.
         fs::remove_dir_all(&folder).map_err(|error| format!("{BOOK} cannot be emptied: {error}"))?;
     }
-    let status = Command::new("mdbook").arg("build").current_dir(root()).status();
-    let status = status.map_err(|error| format!("mdbook does not start: {error}; is cargo's bin folder in PATH?"))?;
-    if !status.success() {
-        return Err(format!("`mdbook build` ended with {status}"));
+    for book in BOOKS {
+        let status = Command::new("mdbook").args(["build", book]).current_dir(root()).status();
+        let status =
+            status.map_err(|error| format!("mdbook does not start: {error}; is cargo's bin folder in PATH?"))?;
+        if !status.success() {
+            return Err(format!("`mdbook build {book}` ended with {status}"));
+        }
     }
     let mut pages = BTreeMap::new();
     let mut others = BTreeSet::new();
     walk(&folder, "", &mut pages, &mut others)?;
     let complaints = dead_links(&pages, &others);
     report(&complaints)?;
-    println!("{} pages, every link leads somewhere; begin with {BOOK}/index.html", pages.len());
+    println!(
+        "{} pages, every link leads somewhere; begin with {BOOK}/index.html and {BOOK}/lab/index.html",
+        pages.len()
+    );
     Ok(())
 }
 
@@ -94,7 +103,7 @@ fn dead_links(pages: &BTreeMap<String, String>, others: &BTreeSet<String>) -> Ve
     let mut complaints = Vec::new();
     for (path, text) in pages {
         // The page that a web server shows for a wrong address has links from the root of the server.
-        if path == "404.html" {
+        if path.ends_with("404.html") {
             continue;
         }
         for target in attributes(text, "href").chain(attributes(text, "src")) {

@@ -1,12 +1,12 @@
 //! Links between the pages of this repository: each leads to a file that exists, and to a heading that it has. Every page of
-//! `docs/` is in the table of contents, `docs/SUMMARY.md`.
+//! `docs/` is in the table of contents of its book, the `SUMMARY.md` in the nearest folder above it.
 
 use crate::tree::Entry;
 
-/// The table of contents, in the form that mdBook reads.
-const SUMMARY: &str = "docs/SUMMARY.md";
+/// The name of a table of contents, in the form that mdBook reads.
+const SUMMARY: &str = "SUMMARY.md";
 
-/// Complain of each link that leads nowhere, and of each page that the table of contents does not have.
+/// Complain of each link that leads nowhere, and of each page that is not in exactly the table of contents of its book.
 pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
     for file in files.iter().filter(|file| file.is("md")) {
         for (line, target) in file.text().map(links).unwrap_or_default() {
@@ -15,16 +15,33 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
             }
         }
     }
-    let Some(summary) = files.iter().find(|file| file.path == SUMMARY) else { return };
-    let listed: Vec<String> = summary.text().map(links).unwrap_or_default().into_iter().map(|(_, to)| to).collect();
-    for (_, name) in listed.iter().enumerate().filter(|(at, name)| listed[..*at].contains(name)) {
-        complaints.push(format!("{SUMMARY}: {name} is listed twice, and mdBook refuses that"));
-    }
-    for file in files.iter().filter(|file| file.is("md") && file.path != SUMMARY) {
-        if let Some(name) = file.path.strip_prefix("docs/").filter(|name| !listed.iter().any(|own| own == name)) {
-            complaints.push(format!("{}: {SUMMARY} does not list it; add '- [Title]({name})'", file.path));
+    let pages = files.iter().filter(|file| file.is("md") && file.path.starts_with("docs/"));
+    let (summaries, pages): (Vec<&Entry>, Vec<&Entry>) = pages.partition(|file| file.path.ends_with(SUMMARY));
+    for summary in &summaries {
+        let folder = summary.path.trim_end_matches(SUMMARY);
+        let targets = summary.text().map(links).unwrap_or_default().into_iter();
+        let listed: Vec<String> = targets.map(|(_, target)| resolve(&summary.path, &target)).collect();
+        for (at, path) in listed.iter().enumerate() {
+            if listed[..at].contains(path) {
+                complaints.push(format!("{}: {path} is listed twice, and mdBook refuses that", summary.path));
+            }
+            if summary_of(path, &summaries) != Some(&summary.path) {
+                complaints.push(format!("{}: {path} is a page of another book", summary.path));
+            }
+        }
+        for page in pages.iter().filter(|page| summary_of(&page.path, &summaries) == Some(&summary.path)) {
+            if !listed.contains(&page.path) {
+                let name = page.path.trim_start_matches(folder);
+                complaints.push(format!("{}: {} does not list it; add '- [Title]({name})'", page.path, summary.path));
+            }
         }
     }
+}
+
+/// The table of contents in the nearest folder above a page.
+fn summary_of<'a>(page: &str, summaries: &[&'a Entry]) -> Option<&'a String> {
+    let paths = summaries.iter().map(|summary| &summary.path);
+    paths.filter(|path| page.starts_with(path.trim_end_matches(SUMMARY))).max_by_key(|path| path.len())
 }
 
 fn why_dead(from: &str, target: &str, files: &[Entry]) -> Option<String> {
@@ -128,5 +145,17 @@ mod tests {
         assert!(complaints(&[summary, ("docs/a.md", ""), ("docs/b.md", "")]).contains("docs/b.md: docs/SUMMARY.md"));
         let twice = ("docs/SUMMARY.md", "# Contents\n\n- [A](a.md)\n- [A again](a.md)\n");
         assert!(complaints(&[twice, ("docs/a.md", "")]).contains("a.md is listed twice"));
+    }
+
+    #[test]
+    fn a_page_is_in_the_table_of_contents_of_its_own_book() {
+        let outer = ("docs/SUMMARY.md", "# Contents\n\n- [A](a.md)\n");
+        let inner = ("docs/lab/SUMMARY.md", "# Contents\n\n- [B](b.md)\n");
+        let pages = [("docs/a.md", "[b](lab/b.md)\n"), ("docs/lab/b.md", "[a](../a.md)\n")];
+        assert_eq!(complaints(&[outer, inner, pages[0], pages[1]]), "");
+        let empty = ("docs/lab/SUMMARY.md", "# Contents\n");
+        assert!(complaints(&[outer, empty, pages[0], pages[1]]).contains("docs/lab/b.md: docs/lab/SUMMARY.md"));
+        let both = ("docs/SUMMARY.md", "# Contents\n\n- [A](a.md)\n- [B](lab/b.md)\n");
+        assert!(complaints(&[both, inner, pages[0], pages[1]]).contains("docs/lab/b.md is a page of another book"));
     }
 }

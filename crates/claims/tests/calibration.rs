@@ -1,4 +1,4 @@
-//! The table of folds in docs/calibration.md must match the recorded results.
+//! The table of folds in docs/lab/calibration.md must match the recorded results.
 //!
 //! `models/validation/results.json` has the claims that failed in the last run of all claims, the claims that nine seeds did not decide,
 //! and the claims by which a constant was chosen. `OPENRAID_BLESS=1` writes the table again.
@@ -69,7 +69,7 @@ fn table(claims: &[Claim], recorded: &Recorded) -> String {
 
 #[test]
 fn the_page_has_what_the_recorded_results_come_to() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/calibration.md");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/lab/calibration.md");
     let page = std::fs::read_to_string(&path).expect("the page");
     let claims = read(REVIEWS).expect("the built-in claims").claims;
     let recorded = recorded();
@@ -83,7 +83,10 @@ fn the_page_has_what_the_recorded_results_come_to() {
         std::fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).expect("written");
         return;
     }
-    assert_eq!(found, wanted, "docs/calibration.md and results.json differ: OPENRAID_BLESS=1 writes the table again");
+    assert_eq!(
+        found, wanted,
+        "docs/lab/calibration.md and results.json differ: OPENRAID_BLESS=1 writes the table again"
+    );
 }
 
 /// Evaluates all claims again, which takes a long time. The recorded run matches if the same claims fail.

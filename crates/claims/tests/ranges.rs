@@ -3,7 +3,7 @@
 //!
 //! `models/validation/figures.json` has the figures, the calls that predict each figure, and the results of the last
 //! run. With `OPENRAID_BLESS=1` the long test writes the predictions, and the short one the table in
-//! docs/calibration.md.
+//! docs/lab/calibration.md.
 
 use openraid_claims::fold::{self, FOLDS};
 use openraid_claims::{evaluate, read, Claim, MetricValue, Simulated, Store, REVIEWS};
@@ -137,7 +137,7 @@ fn four_of_five_figures_that_nothing_was_tuned_on_lie_in_their_range() {
 
 #[test]
 fn the_page_has_what_the_recorded_figures_come_to() {
-    let page = path("docs/calibration.md");
+    let page = path("docs/lab/calibration.md");
     let text = std::fs::read_to_string(&page).expect("the page");
     let (before, rest) = text.split_once(BEGIN).expect("the beginning of the table");
     let (found, after) = rest.split_once(END).expect("the end of the table");
@@ -146,7 +146,10 @@ fn the_page_has_what_the_recorded_figures_come_to() {
         std::fs::write(&page, format!("{before}{BEGIN}{wanted}{END}{after}")).expect("written");
         return;
     }
-    assert_eq!(found, wanted, "docs/calibration.md and figures.json differ: OPENRAID_BLESS=1 writes the table again");
+    assert_eq!(
+        found, wanted,
+        "docs/lab/calibration.md and figures.json differ: OPENRAID_BLESS=1 writes the table again"
+    );
 }
 
 /// The models' present prediction of a figure.

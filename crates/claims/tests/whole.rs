@@ -1,4 +1,4 @@
-//! The whole language on the simulated laboratory: every metric, axis, array, constant and helper of docs/claims.md,
+//! The whole language on the simulated laboratory: every metric, axis, array, constant and helper of docs/lab/claims.md,
 //! each in a check with the smallest effort. No check may be broken or without meaning. Each value must be within the
 //! bounds of a closed form or of the drive's data sheet.
 
@@ -7,7 +7,7 @@ use openraid_claims::{evaluate, read, Axis, Claim, Metric, Simulated, Store, Ver
 use openraid_methods::cell::Effort;
 use openraid_models::Library;
 
-const DOCS: &str = include_str!("../../../docs/claims.md");
+const DOCS: &str = include_str!("../../../docs/lab/claims.md");
 
 /// System, pattern, check. The tolerance is a tenth.
 const CHECKS: &[(&str, &str, &str)] = &[
@@ -140,7 +140,7 @@ fn ratings_are_the_formulas_of_the_documentation() {
     let effort = Effort { requests: 100, seconds_max: 2, warm_seconds_max: 1 };
     let laboratory = Simulated::new(Library::builtin(), Store::in_memory(), effort, 1);
     // An array's figures at several depths, and the single drive's at the same depths: computed by hand from
-    // docs/lab-methods.md.
+    // docs/lab/methods.md.
     let sum = |terms: &[(u32, u32)]| {
         let terms = terms.iter().map(|(depth, by)| format!("iops(raid0x2, qd={depth}) / {by}"));
         terms.collect::<Vec<_>>().join(" + ")
@@ -194,9 +194,9 @@ fn workload_fields_that_its_method_does_not_take_stop_no_check() {
     }
 }
 
-/// The rows of a table in docs/claims.md, each with its first two columns.
+/// The rows of a table in docs/lab/claims.md, each with its first two columns.
 fn rows_of(table: &str) -> Vec<(&'static str, &'static str)> {
-    let start = DOCS.find(&format!("\n### {table}\n")).unwrap_or_else(|| panic!("docs/claims.md has no {table}"));
+    let start = DOCS.find(&format!("\n### {table}\n")).unwrap_or_else(|| panic!("docs/lab/claims.md has no {table}"));
     let lines = DOCS[start..].lines().skip_while(|line| !line.starts_with("|---")).skip(1);
     let rows = lines.take_while(|line| line.starts_with('|'));
     rows.map(|row| row.trim_start_matches('|').split_once('|').expect("two columns")).collect()
@@ -236,14 +236,14 @@ fn no_name_of_the_documentation_is_left_out() {
     let (metrics, axes) = (words_of("Metrics"), words_of("Axes"));
     for metric in Metric::ALL {
         assert!(has(metric.name()), "no check asks for {}", metric.name());
-        assert!(metrics.contains(&metric.name()), "docs/claims.md does not name {}", metric.name());
+        assert!(metrics.contains(&metric.name()), "docs/lab/claims.md does not name {}", metric.name());
     }
     for axis in Axis::ALL {
         assert!(has(axis.name()), "no check gives {}", axis.name());
-        assert!(axes.contains(&axis.name()), "docs/claims.md does not name {}", axis.name());
+        assert!(axes.contains(&axis.name()), "docs/lab/claims.md does not name {}", axis.name());
     }
     for axis in axes {
-        assert!(Axis::of(axis).is_some(), "{axis} of docs/claims.md is not an axis");
+        assert!(Axis::of(axis).is_some(), "{axis} of docs/lab/claims.md is not an axis");
     }
     for pattern in words_of("Patterns") {
         assert!(pattern == "wk" || has(pattern), "no check has the pattern {pattern}");

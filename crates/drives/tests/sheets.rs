@@ -48,11 +48,14 @@ fn drives_without_a_sheet_are_named() {
     names.sort_unstable();
     println!("not compared with anything: {}", names.join(", "));
     assert_eq!(names, WITHOUT_A_SHEET, "a drive was added without figures of its sheet, or got some");
-    let docs = include_str!("../../../docs/drive-models.md");
-    let (_, section) = docs.split_once("Not compared with anything").expect("docs/drive-models.md names them");
+    let docs = include_str!("../../../docs/lab/drive-models.md");
+    let (_, section) = docs.split_once("Not compared with anything").expect("docs/lab/drive-models.md names them");
     let section = section.split("\n\n").next().unwrap_or_default();
     for name in names {
-        assert!(section.contains(&format!("`{name}`")), "docs/drive-models.md does not say that {name} has no sheet");
+        assert!(
+            section.contains(&format!("`{name}`")),
+            "docs/lab/drive-models.md does not say that {name} has no sheet"
+        );
     }
 }
 
@@ -75,8 +78,8 @@ fn the_page_counts_the_drives_that_are_held_against_a_figure() {
         held(&|key| matches!(key, SheetKey::Sequential { .. })),
         held(&|key| key == SheetKey::Flush),
     );
-    let docs = include_str!("../../../docs/drive-models.md").replace('\n', " ");
-    assert!(docs.contains(&sentence), "docs/drive-models.md does not say: {sentence}");
+    let docs = include_str!("../../../docs/lab/drive-models.md").replace('\n', " ");
+    assert!(docs.contains(&sentence), "docs/lab/drive-models.md does not say: {sentence}");
 }
 
 #[test]

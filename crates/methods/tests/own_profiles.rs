@@ -1,4 +1,4 @@
-//! The examples of own profiles in docs/machine-models.md: each is made as the page says, and does what the page says.
+//! The examples of own profiles in docs/lab/machine-models.md: each is made as the page says, and does what the page says.
 
 use openraid_methods::cell::{
     machine_spec, run_cell, Axes, CellResult, CellSpec, Direction, Effort, FileSystem, Pattern, TraceApp,
@@ -8,7 +8,7 @@ use openraid_methods::target::{SimTarget, Target};
 use openraid_models::Library;
 use std::path::Path;
 
-const PAGE: &str = include_str!("../../../docs/machine-models.md");
+const PAGE: &str = include_str!("../../../docs/lab/machine-models.md");
 
 /// The copy as it is on the page.
 const NO_CHANGE: (&str, &str) = ("", "");

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 const DISKSIM: &str = include_str!("../../sim/tests/judges/disksim.tsv");
 const RECORDED: &str = include_str!("ranges/recorded.json");
-/// Cells that lie in their range, and all cells. docs/judges.md states both.
+/// Cells that lie in their range, and all cells. docs/lab/judges.md states both.
 const INSIDE: (usize, usize) = (20, 22);
 
 /// A cell of DiskSim: the array, the load, and the requests per second.
@@ -80,7 +80,7 @@ fn four_of_five_figures_of_another_simulator_lie_in_the_stated_range() {
     };
     let outside: Vec<&str> =
         judged.iter().zip(&recorded).filter(is_outside).map(|(cell, _)| cell.name.as_str()).collect();
-    assert_eq!((judged.len() - outside.len(), judged.len()), INSIDE, "docs/judges.md has the share: {outside:?}");
+    assert_eq!((judged.len() - outside.len(), judged.len()), INSIDE, "docs/lab/judges.md has the share: {outside:?}");
     assert!(INSIDE.0 * 5 >= INSIDE.1 * 4);
 }
 

@@ -1,6 +1,6 @@
 //! Other simulators as judges: the machine of this project runs their cells, and the results are compared one by one.
 //!
-//! `tools/judges.py` recorded their results; docs/judges.md explains the differences. `make soak` compares all cells.
+//! `tools/judges.py` recorded their results; docs/lab/judges.md explains the differences. `make soak` compares all cells.
 //! With `OPENRAID_BLESS=1` it writes the tables of that page.
 
 #![allow(clippy::cast_possible_truncation)] // small numbers of a table
@@ -92,9 +92,9 @@ fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
     assert!(found.iter().zip(least).all(|(found, least)| *found >= least), "{found:?} where {least:?} were");
 }
 
-/// Write the tables of a simulator to docs/judges.md.
+/// Write the tables of a simulator to docs/lab/judges.md.
 fn bless(simulator: &str, tables: &str) {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/judges.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lab/judges.md");
     let text = std::fs::read_to_string(page).expect("the page is there");
     let (begin, end) = (format!("<!-- {simulator} -->\n"), format!("<!-- end of {simulator} -->"));
     let (before, rest) = text.split_once(&begin).expect("a place for the tables");

@@ -7,7 +7,7 @@
 //! profile of the host says how much of the MFT it keeps in memory, the description is that of the file at the session's
 //! next place, and is read only if the host does not have its page.
 //! FAT32's directories and table are small and stay in the host's memory. The numbers are guesses about the programs.
-//! The numbers for locality are calibrated on one array (RAID 0, NTFS, docs/calibration.md); everything else is
+//! The numbers for locality are calibrated on one array (RAID 0, NTFS, docs/lab/calibration.md); everything else is
 //! prediction.
 
 use super::kept::KeptPages;

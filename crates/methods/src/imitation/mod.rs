@@ -1,6 +1,6 @@
 //! Imitates the loads of programs that cannot run here: file copies on a file system, applications, a transfer graph.
 //!
-//! docs/lab-methods.md describes each model with its numbers. None of them reads or writes files of the host: they make
+//! docs/lab/methods.md describes each model with its numbers. None of them reads or writes files of the host: they make
 //! the requests that the program and its file system would have made.
 
 mod apps;

@@ -42,7 +42,7 @@ const ENTRIES_PER_PAGE: u64 = 64;
 /// Number of bytes of a growing file between two updates of its metadata: NTFS, FAT32 (a page of the FAT).
 const GROWTH_BYTES: (u64, u64) = (4 << 20, 16 << 20);
 /// Time of the host and the test program for each file that is opened and read: NTFS, FAT32. Names are looked up in
-/// metadata that were read before, one after the other. Calibrated, see docs/calibration.md.
+/// metadata that were read before, one after the other. Calibrated, see docs/lab/calibration.md.
 const OPEN_TIME: (Nanos, Nanos) = (Nanos::from_micros(6_000), Nanos::from_micros(5_000));
 /// Time of the host and the test program for each file that is created and written: its metadata stay in memory until
 /// later.

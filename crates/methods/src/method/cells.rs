@@ -1,4 +1,4 @@
-//! The cells of each method. Sizes, depths and shares are those of the methods; docs/lab-methods.md has a table of
+//! The cells of each method. Sizes, depths and shares are those of the methods; docs/lab/methods.md has a table of
 //! them.
 
 use super::Suite;

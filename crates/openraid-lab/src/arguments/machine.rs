@@ -407,7 +407,7 @@ The first line of the answer says when writes are acknowledged and which caches 
 For each level: capacity, failures survived (always - at most), requests/s and latency of the healthy, degraded and rebuilding \
 array, and the limiting part; then the time of a rebuild, idle and under the load, and the chance of data loss during it. \
 P99 and RANGE apply to the healthy array. RANGE has percent below and above. It contains chance, the estimated \
-values of the profiles if they were varied, and the model's own error for this class of load. docs/calibration.md says how \
+values of the profiles if they were varied, and the model's own error for this class of load. docs/lab/calibration.md says how \
 many published figures lie inside it.
 
 Levels are compared by runs with the same seeds, that is the same requests at the same positions. The answer gives the \

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// What `validate` takes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A claim is an expression about simulated arrays that is true or false; docs/claims.md describes the language. Measured values \
+A claim is an expression about simulated arrays that is true or false; docs/lab/claims.md describes the language. Measured values \
 are cached in a directory, and measured again after a change of the program or of a profile. The exit code says whether the \
 claims could be evaluated, not whether they hold.
 

@@ -154,7 +154,7 @@ fn risk_note(body: &Body) -> Vec<String> {
             .into(),
         format!(
             "chances for a rebuild under load: {} of drives fail in a year, 1 sector in {} bits cannot be read{estimated}; \
-             in brackets with {} a year; a year and five with every drive replaced when it fails. Independent failures only: docs/reliability.md",
+             in brackets with {} a year; a year and five with every drive replaced when it fails. Independent failures only: docs/lab/reliability.md",
             percent(loss.afr[0]),
             power(1.0 / loss.errors_per_bit),
             percent(loss.afr[1]),
