@@ -24,8 +24,8 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
            sfdisk:fdisk cryptsetup:cryptsetup-bin make-bcache:bcache-tools
 # Checks the types of the console's modules, and runs them without a browser. Nothing of it is needed to build.
 TYPES  := tsc:node-typescript node:nodejs
-# Judges manual pages.
-PAGES  := mandoc:mandoc
+# Judges manual pages; and a shell in which words are completed.
+PAGES  := mandoc:mandoc zsh:zsh
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 

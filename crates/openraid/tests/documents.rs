@@ -4,7 +4,7 @@ mod support;
 
 use std::process::{Command, Stdio};
 
-use support::readline::completed;
+use support::readline::{completed, completed_by_zsh};
 use support::{missing, Lab};
 
 /// `Name : value` lines of `mdadm --examine`.
@@ -116,6 +116,24 @@ fn a_shell_completes_names_of_arrays_members_and_settings() {
     assert_eq!(completed(&lab, &["openraid", "fail", "odd", &format!("'{folder}c")]), [format!("{folder}c'q")]);
     assert!(completed(&lab, &["openraid", "set", "data", "rebuild.r"]).contains(&"rebuild.rate=".to_owned()));
     assert!(completed(&lab, &["openraid", "show", "da", "--mdst"]).contains(&"--mdstat".to_owned()));
+}
+
+#[test]
+fn zsh_completes_words_whose_quote_is_open() {
+    let lab = Lab::new("complete-zsh");
+    lab.run(&["create", "data", "--level", "1", "--assume-clean", "--file-size", "16M", "a b", "c'q"]).expect(0);
+    let folder = lab.path("").display().to_string();
+    for (line, wanted) in [
+        ("openraid show da".to_owned(), "openraid show data".to_owned()),
+        ("openraid show 'da".to_owned(), "openraid show 'data'".to_owned()),
+        (format!("openraid fail data {folder}a"), format!(r"openraid fail data {folder}a\ b")),
+        (format!("openraid fail data '{folder}a "), format!("openraid fail data '{folder}a b'")),
+        (format!("openraid fail data \"{folder}c"), format!("openraid fail data \"{folder}c'q\"")),
+        ("openraid set data 'write.cache=j".to_owned(), "openraid set data 'write.cache=journal'".to_owned()),
+    ] {
+        let Some(found) = completed_by_zsh(&lab, &line) else { return };
+        assert_eq!(found, wanted, "{line}");
+    }
 }
 
 #[test]

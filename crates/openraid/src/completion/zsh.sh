@@ -2,9 +2,11 @@
 # Completion of openraid in zsh, read by `source` or found in a folder of fpath. The program finds the words.
 _openraid_words() {
     local line
-    local -a ended open
+    local -a ended open all=("${(Q)words[@]}")
+    # A quote that is open is no part of the word; zsh quotes what it inserts.
+    [[ $all[CURRENT] != [\'\"]* || $all[CURRENT] != "$words[CURRENT]" ]] || all[CURRENT]=${all[CURRENT][2,-1]}
     # A name has a backslash before each colon; what follows the first other colon is a description.
-    for line in "${(@f)$(_CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$((CURRENT - 1)) COMPLETE=zsh openraid -- "${(Q)words[@]}" 2>/dev/null)}"; do
+    for line in "${(@f)$(_CLAP_IFS=$'\n' _CLAP_COMPLETE_INDEX=$((CURRENT - 1)) COMPLETE=zsh openraid -- "${all[@]}" 2>/dev/null)}"; do
         case ${${line//\\:/}%%:*} in
         '') ;;
         *[=/]) open+=("$line") ;;
