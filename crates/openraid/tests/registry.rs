@@ -5,6 +5,8 @@ mod support;
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
+use openraid_format::crc32c;
+use serde_json::{json, Value};
 use support::Lab;
 
 fn mirror(name: &str) -> Lab {
@@ -86,4 +88,60 @@ fn a_registry_that_another_program_locks_ends_set_and_rename_with_its_number_and
     lab.line("rename data other").expect(0);
     server.stop();
     lab.line("list").expect(0).says(&["other"]);
+}
+
+/// A state folder as the first versions that had each of its files wrote them: a registry without an identity of the server, an event under
+/// a name of then, an alarm that holds until it is acknowledged.
+#[test]
+fn a_state_folder_of_the_first_versions_is_served_and_keeps_what_it_has() {
+    let lab = mirror("first-state");
+    let folder = lab.path("state").join("openraid");
+    let own = fs::read_to_string(folder.join("registry.json")).expect("it was made");
+    let uuid = serde_json::from_str::<Value>(&own).expect("JSON")["arrays"][0]["uuid"].clone();
+    fs::remove_dir_all(&folder).expect("it is ours");
+    let events = folder.join("registry.json.events");
+    fs::create_dir_all(&events).expect("room");
+    let members = ["d0", "d1"].map(|name| lab.path(name).display().to_string());
+    let array = json!({"name": "data", "uuid": uuid, "level": "raid1", "members": members});
+    let registry = json!({"schema": "openraid/registry/1", "arrays": [array]});
+    fs::write(folder.join("registry.json"), registry.to_string()).expect("room");
+    let event = concat!(
+        r#"{"record":"event","number":1,"level":"critical","at_seconds":1764007123,"event":"FlushInDoubt","array":"data","#,
+        r#""leg":1,"slot":0,"member":"/old","text":"data: a flush failed","acknowledged":false}"#
+    );
+    let acknowledged = r#"{"record":"acknowledged","number":2,"at_seconds":1764007200,"from":1,"to":1}"#;
+    let mut lines: Vec<u8> =
+        [event, acknowledged].map(|text| format!("{:08x} {text}\n", crc32c(text.as_bytes()))).concat().into();
+    lines.resize(256 << 10, 0);
+    fs::write(events.join("events-00000000000000000001.log"), lines).expect("room");
+    let alarm = json!({"event": "SectorLost", "level": "critical", "array": "data", "uuid": uuid, "leg": null, "slot": 1, "member": "/old",
+        "text": "data: a sector is lost", "next_step": null, "until_acknowledged": true, "since": 1_764_007_123, "until": null,
+        "acknowledged": null});
+    let book = json!({ "alarms": [alarm] }).to_string();
+    let rest = format!(" {:020} {:010}\n{book}", 1, book.len());
+    let mut half = format!("{:08x}{rest}", crc32c(rest.as_bytes())).into_bytes();
+    half.resize(2 << 20, 0);
+    fs::write(folder.join("registry.json.alarms"), half).expect("room");
+
+    let server = lab.serve(&["data"]);
+    assert_eq!(lab.show("data")["health"], "optimal");
+    let found = lab.line("events --json").expect(0).json();
+    let first = &found["events"][0];
+    assert_eq!(
+        (&first["number"], &first["event"], &first["span"]),
+        (&1.into(), &"FlushFailed".into(), &1.into()),
+        "{first:#}"
+    );
+    assert_eq!(first["acknowledged"], true);
+    assert!(found["events"].as_array().expect("a list").iter().any(|own| own["number"] == 3), "new ones follow");
+    let alarms = lab.line("alarms --json").expect(0).json();
+    let is_old = |own: &&Value| {
+        own["event"] == "SectorLost" && own["since_seconds"] == 1_764_007_123 && own["until_seconds"].is_null()
+    };
+    assert_eq!(alarms["alarms"].as_array().expect("a list").iter().filter(is_old).count(), 1, "{alarms:#}");
+    lab.line("set data rebuild.rate=7M").expect(0);
+    server.stop();
+    let server = lab.serve(&["data"]);
+    assert_eq!(lab.show("data")["settings"]["rebuild_rate"], 7 << 20);
+    server.stop();
 }
