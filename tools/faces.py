@@ -92,8 +92,11 @@ def main():
     _, shown = run("openraid", "show", "data", "--json")
     found = re.search(r'"health":\s*"(\w+)"', shown)
     _, unit = run("systemctl", "show", "-P", "StatusText", "openraid")
-    with open("/proc/mdstat", encoding="ascii") as file:
-        has_md = re.search(r"^md\d+ :", file.read(), re.M)
+    has_md = False
+    # Without the file not even the driver is there.
+    if os.path.exists("/proc/mdstat"):
+        with open("/proc/mdstat", encoding="ascii") as file:
+            has_md = re.search(r"^md\d+ :", file.read(), re.M)
     said = {
         "list": code,
         "show": found[1] if found else "none",

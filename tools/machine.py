@@ -89,11 +89,13 @@ def upgrade(machine):
     """The new package comes while the server runs and a host writes. The old server goes on until it is restarted."""
     machine.run("systemctl start openraid-disk@data; modprobe nbd")
     begin_load(machine)
-    _, before = machine.run("systemctl show -P MainPID openraid")
+    machine.run("systemctl show -P MainPID openraid >/run/before")
     code, text = machine.run("dpkg -i /var/tmp/openraid.deb")
-    _, after = machine.run("systemctl show -P MainPID openraid")
-    same = before.strip().splitlines()[-1] == after.strip().splitlines()[-1]
-    yield "upgrade: the old server goes on", (0, True, True), (code if not code else text, same, is_loaded(machine))
+    same = machine.run("systemctl show -P MainPID openraid | cmp - /run/before")[0] == 0
+    goes = is_loaded(machine)
+    if code or not same or not goes:
+        print(text, machine.run("journalctl -b -u openraid -u openraid-disk@data --no-pager -q | tail -60")[1], flush=True)
+    yield "upgrade: the old server goes on", (0, True, True), (code if not code else text, same, goes)
     code, text = machine.run("systemctl restart openraid")
     yield "upgrade: restart, the host goes on", (0, True, True), (code if not code else text, optimal(machine), is_loaded(machine))
     end_load(machine)
