@@ -10,7 +10,7 @@ const PACKAGED = "/run/openraid-nbd/nbd.sock";
 const dataMembers = (array) => (array.chunk_bytes ? { raid0: array.slots, raid4: array.slots - 1, raid5: array.slots - 1, raid6: array.slots - 2, raid10: Math.floor(array.slots / 2) }[array.level] || 0 : 0);
 
 /** A name as an instance of a unit, as systemd-escape writes it. @param {string} name */
-const instance = (name) => [...new TextEncoder().encode(name)].map((byte, at) => {
+export const instance = (name) => [...new TextEncoder().encode(name)].map((byte, at) => {
   const letter = String.fromCharCode(byte);
   return letter === "/" ? "-" : /[A-Za-z0-9:_]/.test(letter) || (letter === "." && at > 0) ? letter : `\\x${byte.toString(16).padStart(2, "0")}`;
 }).join("");

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -142,6 +143,37 @@ fn a_failed_array_goes_on_by_itself_when_the_disks_are_back_that_know_the_last_w
     wait_for_health(&lab, "optimal");
     assert!(block(&lab, "data") == [9; 4096], "the last write is there");
     lab.line("check data --follow").expect(0);
+    server.stop();
+}
+
+#[test]
+fn disks_with_one_serial_number_are_members_of_their_own() {
+    const TEST: &str = "disks_with_one_serial_number_are_members_of_their_own";
+    if !is_inside() {
+        return rerun(TEST, "disks have to be pulled");
+    }
+    // The adapter's number is no part of the serial number then.
+    let (lab, disks) = (Lab::new("pulled-serial"), Disks::with(3, "vpd_use_hostno=0"));
+    let mut server = array(&lab, &disks);
+    let shown = wait_for_health(&lab, "optimal");
+    let of = |shown: &Value, key: &str| -> BTreeSet<String> {
+        let members = shown["members"].as_array().expect("a list").iter();
+        members.map(|own| own[key].as_str().unwrap_or("none").to_owned()).collect()
+    };
+    let counts = ["serial", "member", "device"].map(|key| of(&shown, key).len());
+    assert_eq!(counts, [1, 3, 3], "{shown:#}");
+    let drives = lab.line("list --json").expect(0).json()["served"][0].clone();
+    assert_eq!(of(&drives, "member"), of(&shown, "member"));
+    let device = shown["members"][1]["device"].clone();
+    disks.pull(1);
+    server.wait_for_news("Fail", 1);
+    let left = lab.show("data");
+    let in_sync = left["members"].as_array().expect("a list").iter().filter(|own| own["state"] == "in-sync");
+    assert_eq!(in_sync.map(|own| own["slot"].clone()).collect::<Vec<_>>(), [0, 2], "{left:#}");
+    let node = disks.put(1);
+    server.wait_for_news("MemberReturned", 1);
+    let back = wait_for_health(&lab, "optimal")["members"][1].clone();
+    assert_eq!((&back["member"], &back["device"]), (&node.into(), &device));
     server.stop();
 }
 

@@ -2,11 +2,14 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use openraid_format::{MinorVersion, SetName, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_units::Sectors;
+use serde_json::Value;
 use support::prose::{odd_plural, read_well, said};
+use support::web::Web;
 use support::{read_at, write_at, Lab};
 
 const SUPERBLOCK: u64 = 4096;
@@ -156,6 +159,7 @@ fn names_that_md_has_given_are_accepted_at_assembly() {
         ("-rf", "-rf"),
         ("caf\u{e9}\u{4e2d}", "caf\u{e9}\u{4e2d}"),
         ("bell\u{7}\u{1b}[2J", "bell__[2J"),
+        (r#"it's "a\b" $(id) 50%"#, r#"it's "a\b" $(id) 50%"#),
     ] {
         let lab = Lab::new("names");
         lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
@@ -165,9 +169,10 @@ fn names_that_md_has_given_are_accepted_at_assembly() {
         }
         let said = lab.line("assemble d0 d1 --no-serve").expect(0);
         assert!(!said.text().contains('\u{1b}'), "{said:?}");
-        let server = lab.serve(&["--", here]);
+        let server = lab.serve(&["--http", "127.0.0.1:0", "--", here]);
         let array = server.ready["arrays"][0].clone();
         assert_eq!(array["name"], here);
+        found_by_http(&lab, &server.ready["console"], here);
         let uri = array["addresses"][0].as_str().expect("an address");
         let size = std::process::Command::new("nbdinfo").args(["--size", uri]).output().expect("nbdinfo");
         assert!(size.status.success(), "{uri}: {}", String::from_utf8_lossy(&size.stderr));
@@ -175,6 +180,28 @@ fn names_that_md_has_given_are_accepted_at_assembly() {
         lab.run(&["stop", "--", here]).expect(0);
         assert_eq!(server.end().0, 0);
     }
+}
+
+/// An array of this name is at its address in the API, at its link in Redfish, and in the figures.
+fn found_by_http(lab: &Lab, console: &Value, name: &str) {
+    let mut web = Web::at(console);
+    web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
+    let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let own = web.get(&format!("/api/v1/arrays/{encoded}")).expect(200).json();
+    assert_eq!(own["name"], name);
+    let volumes = web.get("/redfish/v1/Systems/1/Storage/openraid/Volumes").expect(200).json();
+    let links = volumes["Members"].as_array().expect("a list");
+    let [link] = links.as_slice() else { panic!("{volumes:#}") };
+    let volume = web.get(link["@odata.id"].as_str().expect("a link")).expect(200).json();
+    assert_eq!((&volume["Name"], &volume["@odata.id"]), (&name.into(), &link["@odata.id"]));
+    let drives = volume["Links"]["Drives"].as_array().expect("a list").iter();
+    let drives: BTreeSet<&str> = drives.map(|own| own["@odata.id"].as_str().expect("a link")).collect();
+    assert_eq!(drives.len(), 2, "files have no serial numbers, and each is a drive of its own: {drives:?}");
+    drives.iter().for_each(|link| drop(web.get(link).expect(200)));
+    let label = name.replace('\\', r"\\").replace('"', r#"\""#);
+    let line = format!("openraid_array_survives{{array=\"{label}\"}} 1");
+    let figures = web.get("/metrics").expect(200).text();
+    assert!(figures.lines().any(|own| own == line), "{line}: {figures}");
 }
 
 fn rename(lab: &Lab, member: &str, name: &str) {

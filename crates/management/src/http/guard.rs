@@ -60,18 +60,24 @@ pub fn check_origin(method: &Method, headers: &HeaderMap, is_tls: bool) -> Resul
     }
 }
 
-/// The path, decoded. One that could mean another place than it seems to is refused.
+/// The parts of the path between its slashes, each decoded. A path that could mean another place than it seems to is refused.
 ///
 /// # Errors
 /// It is no plain path.
-pub fn path_of(raw: &str) -> Result<String, Problem> {
-    let path = decoded(raw, false).ok_or_else(|| Problem::bad("the path is not UTF-8 text"))?;
+pub fn path_of(raw: &str) -> Result<Vec<String>, Problem> {
+    let parts: Option<Vec<String>> = raw
+        .strip_prefix('/')
+        .map_or_else(|| Some(vec!["..".into()]), |inner| inner.split('/').map(|part| decoded(part, false)).collect());
+    let parts = parts.ok_or_else(|| Problem::bad("the path is not UTF-8 text"))?;
     let is_bad = |part: &str| part == "." || part == "..";
-    let inner = path.strip_prefix('/').unwrap_or("..");
-    if inner.split(['/', '\\']).any(is_bad) || path.contains("//") || path.chars().any(char::is_control) {
+    let leads_away = |part: &String| {
+        part.split(['/', '\\']).any(is_bad) || part.contains("//") || part.chars().any(char::is_control)
+    };
+    let (_, inner) = parts.split_last().expect("one part at least");
+    if parts.iter().any(leads_away) || inner.iter().any(String::is_empty) {
         return Err(Problem::bad("the path has parts that lead elsewhere: . or .. or nothing between two slashes"));
     }
-    Ok(path)
+    Ok(parts)
 }
 
 /// The query, decoded.
@@ -146,9 +152,27 @@ mod tests {
 
     #[test]
     fn paths_that_lead_elsewhere_are_refused() {
-        assert_eq!(path_of("/api/v1/arrays/a%20b").as_deref(), Ok("/api/v1/arrays/a b"));
-        let bad =
-            ["/..", "/a/../b", "/%2e%2e/x", "/a//b", "//x", "x", "/a%00", "/a%zz", "/a%f", "/%ff", "/a\\..\\b", "*"];
+        let parts = |raw: &str| path_of(raw).map(|parts| parts.join("|"));
+        assert_eq!(parts("/api/v1/arrays/a%20b").as_deref(), Ok("api|v1|arrays|a b"));
+        assert_eq!(parts("/").as_deref(), Ok(""));
+        // A slash that is encoded ends no part.
+        assert_eq!(parts("/arrays/a%2fb/").as_deref(), Ok("arrays|a/b|"));
+        let bad = [
+            "/..",
+            "/a/../b",
+            "/%2e%2e/x",
+            "/a//b",
+            "//x",
+            "x",
+            "/a%00",
+            "/a%zz",
+            "/a%f",
+            "/%ff",
+            "/a\\..\\b",
+            "/a%2f..%2fb",
+            "/%2f%2fx",
+            "*",
+        ];
         for bad in bad {
             assert!(path_of(bad).is_err(), "{bad}");
         }

@@ -80,7 +80,7 @@ impl Verb {
 ///
 /// # Errors
 /// There is none.
-pub fn find(routes: &[Route], method: &Method, path: &str) -> Result<(Route, Vec<String>), Problem> {
+pub fn find(routes: &[Route], method: &Method, path: &[String]) -> Result<(Route, Vec<String>), Problem> {
     let mut allowed = Vec::new();
     for route in routes {
         let Some(parts) = matches(route.path, path) else { continue };
@@ -90,29 +90,39 @@ pub fn find(routes: &[Route], method: &Method, path: &str) -> Result<(Route, Vec
         allowed.push(route.method.word());
     }
     if allowed.is_empty() {
+        let path = shown(path);
         return Err(Problem::missing(format!("there is nothing at {path}; see /api/v1/openapi.json")));
     }
     let allow = allowed.join(", ");
-    let text = format!("{method} is not possible at {path}; use {allow}");
+    let text = format!("{method} is not possible at {}; use {allow}", shown(path));
     Err(Problem::new(405, "method-not-allowed", text).with("allow", allow))
 }
 
 /// The methods that a path has, as `Allow` writes them.
-pub fn allowed(routes: &[Route], path: &str) -> String {
+pub fn allowed(routes: &[Route], path: &[String]) -> String {
     let own = routes.iter().filter(|route| matches(route.path, path).is_some());
     let words: Vec<&str> =
         own.map(|route| if route.method == Verb::Get { "GET, HEAD" } else { route.method.word() }).collect();
     words.join(", ")
 }
 
-fn matches(pattern: &str, path: &str) -> Option<Vec<String>> {
+/// The path in a message.
+fn shown(path: &[String]) -> String {
+    format!("/{}", path.join("/"))
+}
+
+/// Only the name of an array may have a slash: md gives such names, and other parts may be those of files.
+fn matches(pattern: &str, path: &[String]) -> Option<Vec<String>> {
     let mut parts = Vec::new();
-    let (mut wanted, mut given) = (pattern.split('/'), path.split('/'));
+    let (mut wanted, mut given) = (pattern.strip_prefix('/')?.split('/'), path.iter());
     loop {
         match (wanted.next(), given.next()) {
             (None, None) => return Some(parts),
-            (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() => parts.push(part.to_owned()),
             (Some(name), Some(part)) if name == part => {}
+            (Some("{array}"), Some(part)) if !part.is_empty() => parts.push(part.clone()),
+            (Some(name), Some(part)) if name.starts_with('{') && !part.is_empty() && !part.contains('/') => {
+                parts.push(part.clone());
+            }
             _ => return None,
         }
     }

@@ -80,7 +80,7 @@ async fn answer(
     check_origin(&head.method, &head.headers, state.is_tls)?;
     let path = path_of(head.uri.path())?;
     let query = query_of(head.uri.query().unwrap_or_default())?;
-    let is_redfish = redfish::is_own(&path);
+    let is_redfish = redfish::is_own(&format!("/{}", path.join("/")));
     let routes = if is_redfish { redfish::ROUTES } else { ROUTES };
     let found = find(routes, &head.method, &path);
     let signs_in = matches!(&found, Ok((route, _)) if head.method == Method::POST && route.need == Need::Nothing);

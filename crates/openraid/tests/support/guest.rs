@@ -88,6 +88,12 @@ impl Disks {
     /// Disks of 16 MiB.
     #[track_caller]
     pub fn new(count: usize) -> Self {
+        Self::with(count, "")
+    }
+
+    /// The same with further options of the driver.
+    #[track_caller]
+    pub fn with(count: usize, more: &str) -> Self {
         let folder = format!("/usr/lib/uml/modules/{}/kernel", tool("uname -r"));
         for module in [
             "lib/crc64",
@@ -100,7 +106,7 @@ impl Disks {
         ] {
             tool(&format!("insmod {folder}/{module}.ko"));
         }
-        let options = format!("add_host={count} per_host_store=1 dev_size_mb=16");
+        let options = format!("add_host={count} per_host_store=1 dev_size_mb=16 {more}");
         tool(&format!("insmod {folder}/drivers/scsi/scsi_debug.ko {options}"));
         let hosts = (0..count).map(|host| PathBuf::from(format!("/sys/class/scsi_host/host{host}"))).collect();
         let disks = Self { hosts };

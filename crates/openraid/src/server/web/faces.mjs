@@ -83,4 +83,7 @@ found.commands = words.map((word) => command("show", [word, "d 1"], "--follow"))
 // Where the button of such a line leads: to the same array and member, or nowhere.
 const { leadsTo } = await import(pathToFileURL(`${process.argv[2]}/steps.js`).href);
 found.steps = words.map((word) => leadsTo(command("remove", [word, "d 1"]))?.href.split("/").slice(1).map(decodeURIComponent) || null);
+// A name as an instance of a unit.
+const { instance } = await import(pathToFileURL(`${process.argv[2]}/disk.js`).href);
+found.instances = words.map(instance);
 process.stdout.write(JSON.stringify(found), () => process.exit(0));

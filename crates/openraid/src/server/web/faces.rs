@@ -93,7 +93,8 @@ gone6     | 6 4 0      | fail:0 gone                  | offline 0  | 0 0 0 0 0 |
 ";
 
 /// Names of arrays that a shell would take for something else.
-const HOSTILE: [&str; 8] = ["data", "a;id", "$(id)", "it's", "-x", "a\\b\u{1b}[2J'", "\u{202e}\u{e9}", ""];
+const HOSTILE: [&str; 10] =
+    ["data", "a/b-c.d", ".x y%", "a;id", "$(id)", "it's", "-x", "a\\b\u{1b}[2J'", "\u{202e}\u{e9}", ""];
 
 /// A row.
 struct Case {
@@ -373,6 +374,17 @@ fn check_steps(wrong: &mut Wrong, steps: &Value) {
         }
     }
     wrong.same("steps that lead to a page", leads > 2, true);
+}
+
+/// The console writes the instance of a unit as systemd does, if systemd is here to ask.
+fn check_instances(wrong: &mut Wrong, shown: &Value) {
+    let names = HOSTILE.iter().zip(shown.as_array().expect("a list"));
+    for (name, instance) in names.filter(|(name, _)| !name.is_empty()) {
+        if let Ok(own) = Program::new("systemd-escape").args(["--", name]).output() {
+            let wanted = String::from_utf8_lossy(&own.stdout).trim_end_matches('\n').to_owned();
+            wrong.same(&format!("instance of {name:?}"), instance.as_str(), Some(wanted.as_str()));
+        }
+    }
 }
 
 fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str) {
@@ -657,6 +669,7 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         let commands = HOSTILE.map(|own| openraid_status::shell::command_with("show", [own, "d 1"], "--follow"));
         wrong.same("commands of the console", &shown["commands"], &commands.to_vec().into());
         check_steps(&mut wrong, &shown["steps"]);
+        check_instances(&mut wrong, &shown["instances"]);
     }
     wrong
 }
