@@ -81,12 +81,7 @@ const TABLE: &[Imports] = &[
             "utoipa",
         ],
     },
-    // The check language brings the starlark crate and all that hangs on it: nothing else may depend on that.
-    Imports {
-        package: "openraid-claims",
-        own: &["openraid-models", "openraid-methods"],
-        external: &["serde_json", "starlark"],
-    },
+    Imports { package: "openraid-claims", own: &["openraid-models", "openraid-methods"], external: &["serde_json"] },
     Imports {
         package: "openraid",
         // Nothing of the laboratory: this program runs as root on raw drives.

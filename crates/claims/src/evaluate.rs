@@ -3,16 +3,10 @@
 //! The evaluation must never hide the reason: every verdict has its values and a reason.
 
 use crate::claim::Claim;
-use crate::language::session::{start, Word};
+use crate::language::{self, Stop};
 use crate::metric::{Metric, MetricCall, MetricValue, Metrics, NotApplicable};
 use crate::pure;
 use std::collections::BTreeSet;
-use std::sync::mpsc::RecvTimeoutError;
-use std::time::Duration;
-
-/// Limit of the time without a call of a metric. A check that exceeds it has found a way around its other limits. The
-/// time of its measurements does not count.
-const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// The result of a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -72,28 +66,16 @@ pub fn evaluate(claim: &Claim, metrics: &dyn Metrics) -> Outcome {
 /// Evaluate a claim, with changed calls in place of the check's own.
 #[must_use]
 pub fn evaluate_changed(claim: &Claim, metrics: &dyn Metrics, change: &dyn Fn(&MetricCall) -> MetricCall) -> Outcome {
-    let running = start(claim);
     let (measured, asked) = (Vec::new(), Vec::new());
     let (known, reported) = (BTreeSet::new(), BTreeSet::new());
-    let mut record = Record { metrics, measured, asked, known, reported, unsteady: Vec::new(), stopped: None };
-    let ended = loop {
-        match running.words.recv_timeout(SILENCE_MAX) {
-            // A check that has ended needs no answer.
-            Ok(Word::Asked(call)) => {
-                let _ = running.answers.send(record.answer(&call, change));
-            }
-            Ok(Word::Ended(ended)) => break ended,
-            Err(RecvTimeoutError::Timeout) => break Err("it does not come to an end".into()),
-            Err(RecvTimeoutError::Disconnected) => break Err("the evaluator gave up on it".into()),
-        }
-    };
-    let (verdict, reason, broken) = match (record.stopped, ended) {
-        (Some(reason), _) => (Verdict::NotApplicable, reason.reason, false),
-        (None, Ok(came)) => {
+    let mut record = Record { metrics, measured, asked, known, reported, unsteady: Vec::new() };
+    let (verdict, reason, broken) = match language::evaluate(claim, &mut |call| record.answer(&call, change)) {
+        Ok(came) => {
             let (verdict, reason) = said(came, claim.expected);
             (verdict, format!("{reason}{}", unsteady(&record.unsteady)), false)
         }
-        (None, Err(text)) => (Verdict::Fail, format!("the check cannot be evaluated: {text}"), true),
+        Err(Stop::NotApplicable(reason)) => (Verdict::NotApplicable, reason.reason, false),
+        Err(Stop::Wrong(error)) => (Verdict::Fail, format!("the check cannot be evaluated: {error}"), true),
     };
     let (measured, asked) = (record.measured, record.asked);
     Outcome { id: claim.id.clone(), verdict, measured, asked, reason, broken }
@@ -107,7 +89,6 @@ struct Record<'a> {
     reported: BTreeSet<String>,
     /// Calls with a value of a load that had not become steady.
     unsteady: Vec<String>,
-    stopped: Option<NotApplicable>,
 }
 
 /// What a verdict says of values that rest on loads that had not become steady.
@@ -123,7 +104,7 @@ impl Record<'_> {
         &mut self,
         asked: &MetricCall,
         change: &dyn Fn(&MetricCall) -> MetricCall,
-    ) -> Result<MetricValue, String> {
+    ) -> Result<MetricValue, NotApplicable> {
         let call = &change(asked);
         if self.known.insert(asked.to_string()) {
             self.asked.push(asked.clone());
@@ -149,11 +130,7 @@ impl Record<'_> {
                 }
                 Ok(value)
             }
-            Err(reason) => {
-                let text = format!("{text}: {reason}");
-                self.stopped = Some(NotApplicable::new(text.clone()));
-                Err(text)
-            }
+            Err(reason) => Err(NotApplicable::new(format!("{text}: {reason}"))),
         }
     }
 }

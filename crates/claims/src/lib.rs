@@ -1,9 +1,9 @@
 //! Claims about arrays, and their evaluation.
 //!
 //! ```text
-//!  claim file --> Claim --> check (Starlark) --> metric calls --> Metrics (a laboratory, or a fake)
-//!                              |                    |
-//!                              |                    `--> pure arithmetic: links, survivors, parity shares
+//!  claim file --> Claim --> check (expression) --> metric calls --> Metrics (a laboratory, or a fake)
+//!                              |                     |
+//!                              |                     `--> pure arithmetic: links, survivors, parity shares
 //!                              `--> Outcome: pass | fail | not-applicable, with every value that was measured
 //! ```
 //!

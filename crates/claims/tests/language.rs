@@ -315,9 +315,14 @@ fn a_metric_without_meaning_makes_the_claim_not_applicable() {
 
 #[test]
 fn wrong_checks_are_distinguished_from_false_ones() {
-    broken("iops(single, rd=0) >", "not a Starlark expression");
+    broken(
+        "iops(single, rd=0) >",
+        "character 21: this is not an expression: the end of the check stands in the place of a value",
+    );
     broken("x = 1", "one expression");
-    broken("1 < 2; 2 < 3", "one expression");
+    broken("1 < 2; 2 < 3", "character 6: ';' is no sign");
+    broken("1 < 2 2 < 3", "one expression");
+    broken("1 < 2 < 3", "join them with and: a < b and b < c");
     broken("iosp(single) > 0", "is 'iops' meant?");
     broken("iops(raid5) > 0", "'raid5' is not an array");
     broken("iops(single, n=4) > 0", "no axis 'n'");
@@ -336,10 +341,34 @@ fn wrong_checks_are_distinguished_from_false_ones() {
     broken("survive_fraction('raid6', n=5) == 1", "needs k");
     broken("iops(single, rd=0)", "type float");
     broken("[1]", "type list");
-    broken("'a' + 1 == 2", "");
+    broken("'a' + 1 == 2", "character 5: string and int cannot be added");
+    broken("True and\n  1 < 'a'", "character 14: int and string have no order");
+    broken("RD[11] == 1", "there is no item 11 of 11; they count from 0");
+    broken("RD['a'] == 1", "no item at an index of type string");
+    broken("{'a': 1}['b'] == 1", "no such key");
+    broken("[a for a in 5] == []", "character 13: int has no items");
+    broken("[a for a, b in [(1, 2, 3)]] == []", "has not 2 parts");
+    broken("mean(ys=[1]) == 1", "mean has no argument 'ys'; known are xs");
+    broken("approx(1, 2) == 1", "approx needs t");
+    broken("approx(1, 2, x=3, t=1) == 1", "x is given twice");
+    broken("abs(x=1, x=2) == 1", "given twice");
+    broken("abs(x=1, 2) == 1", "follows one with a name");
+    broken("5(3) == 1", "int is not a function");
+    broken("RD.sort() == 1", "no method 'sort'; known are keys");
+    broken("RD.append(1)", "no method 'append'");
+    broken("().__class__ == 1", "no method '__class__'");
+    broken("abs(*[1]) == 1", "'*' stands in the place of a value");
+    broken("[1, 2 == 1", "the end of the check stands in the place of ']'");
+    broken("'abc == 1", "close its quote");
+    broken("1e999 > 0", "not a number");
+    broken("1e300 * 1e300 > 0", "too large for a number");
+    broken("12ab > 0", "followed by a letter");
+    broken("99999999999999999999 > 0", "too large; at most 9223372036854775807");
+    broken("5 % 0 == 0", "division by zero");
+    broken("5 // 0.0 == 0", "division by zero");
     broken("load('x', 'y')", "");
     broken("open('x')", "nothing is called 'open'");
-    broken("len([a for a in RD]) + a == 1", "");
+    broken("len([a for a in RD]) + a == 1", "character 24: nothing is called 'a'; the names");
 }
 
 #[test]
@@ -348,19 +377,31 @@ fn hostile_checks_neither_hang_nor_eat_the_memory() {
     broken("len('x' * 2000000000) > 0", "more than 10000 items");
     broken("len(range(2000000000)) > 0", "more than 10000 numbers");
     broken("(1 << 100000) > 0", "shift");
-    broken("all([True for a in range(9999) for b in range(9999) for c in range(9999)])", "exceeded");
+    broken("all([True for a in range(9999) for b in range(9999) for c in range(9999)])", "more than 10000 items");
+    broken("[a for a in range(9999) for b in range(9999) for c in range(9999) if c < 0] == []", "5000000 steps");
+    broken("{a: b for a in range(9999) for b in range(9999)} == {}", "5000000 steps");
+    broken("len(range(0, -9223372036854775807 - 1, -1)) > 0", "more than 10000 numbers");
     broken("9223372036854775807 * 9223372036854775807 > 0", "too large");
-    let deep = format!("{}1{} == 1", "(".repeat(5000), ")".repeat(5000));
-    broken(&deep, "");
+    let deep = format!("{}1{} == 1", "(".repeat(4000), ")".repeat(4000));
+    broken(&deep, "character 65: expressions are nested more than 64 deep");
+    for (open, close) in
+        [("[", "]"), ("{1: ", "}"), ("abs(", ")"), ("1 if True else ", ""), ("lambda: ", ""), ("RD[", "]")]
+    {
+        let deep = |depth: usize| format!("{}1{} == 1", open.repeat(depth), close.repeat(depth));
+        broken(&deep(400), if open.starts_with('l') { "at most 24" } else { "64 deep" });
+        assert!(!run(&deep(20)).0.reason.contains("deep"), "{open}");
+    }
+    broken(&format!("RD{} == 1", "[0]".repeat(400)), "64 deep");
     holds(&format!("{} True", "not ".repeat(1500)));
     let sum = format!("{} > 0", vec!["1"; 2500].join("+"));
     holds(&sum);
     broken(&"x".repeat(100_000), "at most 8192");
     // Lists that contain each other many times.
     let nested = "len([1 for a in [[0] * 9999] for b in [[a] * 9999] for c in [[b] * 9999] for d in [[c] * 9999] if d == d]) > 0";
-    broken(nested, "too large to be compared");
+    broken(nested, "5000000 steps");
     let sorted = "sorted([[1 for a in [[0] * 9999] for b in [[a] * 9999] if [b, b] < [b, b]]]) == []";
-    broken(sorted, "too large to be compared");
+    broken(sorted, "5000000 steps");
+    broken("[[[[[[[[[[0]]]]]]]]]] == [[[[[[[[[[0]]]]]]]]]]", "too large to be compared");
     let plus = "len([f for a in [[0] * 9999] for b in [a + a] for f in [b + b]]) > 0";
     broken(plus, "more than 10000 items");
     for garbage in ["\u{0}\u{1}", "\u{fe0f}", "'", "[[[[", "))))", "\\", "if", "for a in b", "#"] {
@@ -376,7 +417,8 @@ fn functions_without_names_order_and_choose() {
     holds("max(RD, key=lambda rd: iops(raid0x2, rd=rd)) == 100 and min([4, 2], key=lambda x: -x) == 4");
     holds("[f(2) for f in [lambda x: x * x]] == [4]");
     broken("(lambda x: y)(1) == 1", "'y'");
-    broken("(lambda f: f(f))(lambda f: f(f))", "");
+    broken("(lambda f: f(f))(lambda f: f(f))", "nested more than 128 deep");
+    broken("(lambda x: x)() == 1", "takes 1 arguments");
 }
 
 #[test]

@@ -1,189 +1,330 @@
-//! The metrics as functions of a check. The arguments become a checked call. The call is answered and recorded.
+//! The functions of a check, except for metrics: a part of Python's, and the helpers.
 //!
-//! This module must never answer a metric itself, except for pure arithmetic.
+//! A function must never answer for arguments that it cannot judge: it names them.
 
-use super::guard::{number, wrong};
-use super::session;
-use crate::axes::{Axes, Axis, AxisValue};
-use crate::metric::{Metric, MetricCall, MetricValue, Operations, Target};
-use crate::subject::{clip, Subject, JBOD};
-use starlark::collections::SmallMap;
-use starlark::environment::GlobalsBuilder;
-use starlark::starlark_module;
-use starlark::values::dict::AllocDict;
-use starlark::values::tuple::UnpackTuple;
-use starlark::values::{Heap, Value};
+use super::arguments::Arguments;
+use super::helpers::{is_near, mean_of, pearson, ranks, spread_of};
+use super::value::{finite, order, Builtin, Steps as _, Value, ITEMS_MAX};
+use super::walk::Walk;
+use super::{format, wrong, Answer, CheckError, Stop};
+use std::cmp::Ordering;
 
-type Arguments<'v> = UnpackTuple<Value<'v>>;
-type Keywords<'v> = SmallMap<String, Value<'v>>;
-
-/// Axes that may follow the subject without a name.
-const fn positional(metric: Metric) -> &'static [Axis] {
-    match metric {
-        Metric::PctlUs => &[Axis::P],
-        Metric::M4 => &[Axis::Rd],
-        Metric::Util | Metric::ParityShare => &[Axis::Member],
-        Metric::SurviveFraction => &[Axis::N, Axis::K],
-        _ => &[],
-    }
-}
-
-/// The only operation of the language with a cost.
-const SMALL_WRITE: &str = "small_write";
-
-fn target(metric: Metric, value: Value<'_>) -> starlark::Result<Target> {
-    // A level may also be a number.
-    let level = value.unpack_i32().filter(|_| matches!(metric, Metric::SurviveFraction | Metric::MinMembers));
-    let number = level.map(|level| level.to_string());
-    let Some(name) = number.as_deref().or_else(|| value.unpack_str()) else {
-        return Err(wrong(format!("{} needs the name of an array first, not {}", metric.name(), value.get_type())));
-    };
-    let wrong_name = |error: crate::subject::SubjectError| wrong(format!("{}: {error}", metric.name()));
-    match metric {
-        Metric::Cap => Ok(Target::Link(name.to_owned())),
-        Metric::SurviveFraction | Metric::MinMembers => match crate::subject::level(name) {
-            Ok(level) => Ok(Target::Level(level)),
-            Err(error) => drives(name).map(Target::Subject).ok_or_else(|| wrong_name(error)),
+/// All functions.
+pub const ALL: [Builtin; 28] = [
+    Builtin { name: "all", run: |walk, arguments| every(walk, arguments, "all", true) },
+    Builtin { name: "any", run: |walk, arguments| every(walk, arguments, "any", false) },
+    Builtin { name: "bool", run: |_, arguments| Ok(Value::Bool(arguments.all("bool", ["x"])?[0].truth())) },
+    Builtin { name: "enumerate", run: enumerate },
+    Builtin { name: "float", run: float },
+    Builtin { name: "int", run: int },
+    Builtin { name: "len", run: len },
+    Builtin { name: "list", run: |walk, arguments| Ok(Value::List(listed(walk, arguments, "list")?.into())) },
+    Builtin { name: "max", run: |walk, arguments| extreme(walk, arguments, "max", Ordering::Greater) },
+    Builtin { name: "min", run: |walk, arguments| extreme(walk, arguments, "min", Ordering::Less) },
+    Builtin { name: "range", run: range },
+    Builtin {
+        name: "reversed",
+        run: |walk, arguments| {
+            let mut items = listed(walk, arguments, "reversed")?;
+            items.reverse();
+            Ok(Value::List(items.into()))
         },
-        _ => name.parse().map(Target::Subject).map_err(wrong_name),
+    },
+    Builtin { name: "sorted", run: sorted },
+    Builtin {
+        name: "str",
+        run: |walk, arguments| {
+            let [value] = arguments.all("str", ["x"])?;
+            Ok(Value::Text(format::written(walk, &value)?.into()))
+        },
+    },
+    Builtin { name: "tuple", run: |walk, arguments| Ok(Value::Tuple(listed(walk, arguments, "tuple")?.into())) },
+    Builtin { name: "zip", run: zip },
+    Builtin { name: "approx", run: approx },
+    Builtin { name: "within", run: within },
+    Builtin { name: "mean", run: mean },
+    Builtin { name: "sum", run: sum },
+    Builtin { name: "abs", run: abs },
+    Builtin { name: "spread", run: |walk, arguments| Ok(finite(spread(walk, arguments, "spread")?)?) },
+    Builtin { name: "flat", run: flat },
+    Builtin {
+        name: "rising",
+        run: |walk, arguments| steady(walk, arguments, "rising", |before, after, t| after >= before * (1.0 - t)),
+    },
+    Builtin {
+        name: "falling",
+        run: |walk, arguments| steady(walk, arguments, "falling", |before, after, t| after <= before * (1.0 + t)),
+    },
+    Builtin { name: "slump", run: slump },
+    Builtin { name: "corr", run: |walk, arguments| correlation(walk, arguments, "corr", <[f64]>::to_vec) },
+    Builtin { name: "rankcorr", run: |walk, arguments| correlation(walk, arguments, "rankcorr", ranks) },
+];
+
+/// The arguments of a function that takes none with a name.
+///
+/// # Errors
+/// One has a name.
+pub fn unnamed(arguments: Arguments<'_>) -> Result<Vec<Value<'_>>, CheckError> {
+    match arguments.named.first() {
+        Some((name, _)) => Err(wrong(format!("there is no argument '{name}' here; leave the name out"))),
+        None => Ok(arguments.placed),
     }
 }
 
-/// The subject of a name for drives without a level.
-fn drives(name: &str) -> Option<Subject> {
-    if name == JBOD {
-        return Some(Subject::Jbod(1));
-    }
-    name.parse().ok().filter(|subject| !matches!(subject, Subject::Array { .. }))
+/// The number of an argument.
+fn number(function: &str, value: &Value<'_>) -> Result<f64, CheckError> {
+    value.number().ok_or_else(|| wrong(format!("{function} is for numbers, not for {}", value.sort())))
 }
 
-fn axis_value(value: Value<'_>) -> Option<AxisValue> {
-    if let Some(word) = value.unpack_str() {
-        return Some(AxisValue::Word(word.to_owned()));
-    }
-    if let Some(yes) = value.unpack_bool() {
-        return Some(AxisValue::Number(f64::from(u8::from(yes))));
-    }
-    number(value).map(AxisValue::Number)
-}
-
-fn call<'v>(metric: Metric, arguments: &Arguments<'v>, keywords: &Keywords<'v>) -> starlark::Result<MetricCall> {
-    let name = metric.name();
-    let named_first = keywords.iter().find(|(word, _)| *word == metric.first()).map(|(_, value)| *value);
-    let (first, mut rest) = match (named_first, arguments.items.split_first()) {
-        (Some(first), _) => (first, &arguments.items[..]),
-        (None, Some((first, rest))) => (*first, rest),
-        (None, None) => return Err(wrong(format!("{name} needs the name of an array first"))),
+/// The items as numbers; true counts 1, false counts 0.
+fn numbers<'e>(walk: &mut Walk<'e, '_>, function: &str, value: &Value<'e>) -> Result<Vec<f64>, CheckError> {
+    let one = |item: &Value<'e>| match item {
+        Value::Bool(yes) => Ok(f64::from(u8::from(*yes))),
+        other => number(function, other),
     };
-    let target = target(metric, first)?;
-    if matches!(metric, Metric::MemberOps | Metric::MemberDisks) {
-        match rest.split_first() {
-            Some((operation, others)) if operation.unpack_str() == Some(SMALL_WRITE) => rest = others,
-            _ => return Err(wrong(format!("{name} takes '{SMALL_WRITE}' as its second argument"))),
+    walk.items(value)?.iter().map(one).collect()
+}
+
+/// The items of the only argument.
+fn listed<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str) -> Result<Vec<Value<'e>>, Stop> {
+    match arguments.some(name, [], ["x"])? {
+        ([], [Some(value)]) => Ok(walk.items(&value)?),
+        ([], [None]) => Ok(Vec::new()),
+    }
+}
+
+/// Whether all items have this truth, or not all have the opposite.
+fn every<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str, truth: bool) -> Answer<'e> {
+    let [items] = arguments.all(name, ["x"])?;
+    let is_ended = walk.items(&items)?.iter().any(|item| item.truth() != truth);
+    Ok(Value::Bool(is_ended != truth))
+}
+
+fn enumerate<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let ([items], [start]) = arguments.some("enumerate", ["x"], ["start"])?;
+    let start = match start {
+        None => 0,
+        Some(Value::Int(start)) => start,
+        Some(other) => return Err(wrong(format!("enumerate begins with int, not with {}", other.sort())).into()),
+    };
+    let items = walk.items(&items)?.into_iter();
+    let pair = |(index, item): (usize, Value<'e>)| {
+        let index = i64::try_from(index).unwrap_or(i64::MAX);
+        Value::Tuple([Value::Int(start.saturating_add(index)), item].into())
+    };
+    Ok(Value::List(items.enumerate().map(pair).collect()))
+}
+
+#[allow(clippy::cast_precision_loss)] // as Python does
+fn float<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [value] = arguments.all("float", ["x"])?;
+    let number = match &value {
+        Value::Bool(yes) => f64::from(u8::from(*yes)),
+        Value::Text(text) => text.trim().parse().map_err(|_| wrong("float is for texts with a number"))?,
+        other => number("float", other)?,
+    };
+    Ok(finite(number)?)
+}
+
+fn int<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [value] = arguments.all("int", ["x"])?;
+    let number = match &value {
+        Value::Bool(yes) => i64::from(*yes),
+        Value::Int(number) => *number,
+        #[allow(clippy::cast_possible_truncation)] // within the limits of both
+        Value::Float(number) if number.abs() < 9e18 => number.trunc() as i64,
+        Value::Text(text) => text.trim().parse().map_err(|_| wrong("int is for texts with a whole number"))?,
+        other => {
+            return Err(wrong(format!("int is for numbers that are not too large, not for {}", other.sort())).into())
+        }
+    };
+    Ok(Value::Int(number))
+}
+
+fn len<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [value] = arguments.all("len", ["x"])?;
+    let length = value.length().ok_or_else(|| wrong(format!("{} has no length", value.sort())))?;
+    Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)))
+}
+
+fn range<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let (start, stop, step) = match unnamed(arguments)?.as_slice() {
+        [Value::Int(stop)] => (0, *stop, 1),
+        [Value::Int(start), Value::Int(stop)] => (*start, *stop, 1),
+        [Value::Int(start), Value::Int(stop), Value::Int(step)] => (*start, *stop, *step),
+        _ => return Err(wrong("range takes one to three whole numbers").into()),
+    };
+    if step == 0 {
+        return Err(wrong("range goes on by nothing; take a step other than 0").into());
+    }
+    let mut numbers = Vec::new();
+    let mut next = Some(start);
+    while let Some(number) = next.filter(|next| if step > 0 { *next < stop } else { *next > stop }) {
+        numbers.push(Value::Int(number));
+        if numbers.len() > ITEMS_MAX {
+            return Err(wrong(format!("range has more than {ITEMS_MAX} numbers; make it shorter")).into());
+        }
+        next = number.checked_add(step);
+    }
+    walk.spend(numbers.len())?;
+    Ok(Value::List(numbers.into()))
+}
+
+/// The key of an item in a comparison: the item itself, or the result of `key`.
+fn rank<'e>(walk: &mut Walk<'e, '_>, item: &Value<'e>, key: Option<&Value<'e>>) -> Answer<'e> {
+    match key {
+        None | Some(Value::None) => Ok(item.clone()),
+        Some(key) => walk.call(key, Arguments { placed: vec![item.clone()], named: Vec::new() }),
+    }
+}
+
+fn extreme<'e>(walk: &mut Walk<'e, '_>, mut arguments: Arguments<'e>, name: &str, wanted: Ordering) -> Answer<'e> {
+    let placed = std::mem::take(&mut arguments.placed);
+    let ([], [key]) = arguments.some(name, [], ["key"])?;
+    let items = match placed.as_slice() {
+        [one] => walk.items(one)?,
+        _ => placed,
+    };
+    let mut items = items.into_iter();
+    let mut best = items.next().ok_or_else(|| wrong(format!("{name} of nothing; give it a value")))?;
+    let mut best_rank = rank(walk, &best, key.as_ref())?;
+    for item in items {
+        let this = rank(walk, &item, key.as_ref())?;
+        if order(walk, &this, &best_rank, 0)? == wanted {
+            (best, best_rank) = (item, this);
         }
     }
-    let places = positional(metric);
-    if rest.len() > places.len() {
-        return Err(wrong(format!("{name} takes {} arguments without names at most", places.len() + 1)));
+    Ok(best)
+}
+
+fn sorted<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let ([items], [key, reverse]) = arguments.some("sorted", ["x"], ["key", "reverse"])?;
+    let is_reverse = reverse.is_some_and(|reverse| reverse.truth());
+    let mut ranked = Vec::new();
+    for item in walk.items(&items)? {
+        ranked.push((rank(walk, &item, key.as_ref())?, item));
     }
-    let named = keywords.iter().filter(|(word, _)| *word != metric.first()).map(|(word, value)| {
-        let axis = Axis::of(word).ok_or_else(|| wrong(format!("{name} has no axis '{}'", clip(word))))?;
-        Ok::<_, starlark::Error>((axis, *value))
+    let mut failed = None;
+    ranked.sort_by(|(one, _), (other, _)| {
+        let found = order(walk, one, other, 0).unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            Ordering::Equal
+        });
+        if is_reverse {
+            found.reverse()
+        } else {
+            found
+        }
     });
-    let mut axes = Axes::new();
-    for pair in places.iter().copied().zip(rest.iter().copied()).map(Ok).chain(named) {
-        let (axis, value) = pair?;
-        if axes.has(axis) {
-            return Err(wrong(format!("{name}: {} is given twice", axis.name())));
-        }
-        let Some(value) = axis_value(value) else {
-            return Err(wrong(format!("{name}: {} is neither a number nor a word", axis.name())));
-        };
-        axes.set(axis, value).map_err(|error| wrong(format!("{name}: {error}")))?;
-    }
-    // A name such as raid5x8 includes the number of members.
-    let array = first.unpack_str().filter(|name| *name != JBOD).and_then(|name| name.parse::<Subject>().ok());
-    if let (Metric::SurviveFraction, false, Some(array)) = (metric, axes.has(Axis::N), array) {
-        axes = axes.number(Axis::N, array.members().into());
-    }
-    let (system, workload) = session::of_this_claim();
-    for axis in places {
-        if !axes.has(*axis) && !workload.defaults.has(*axis) {
-            return Err(wrong(format!("{name} needs {}", axis.name())));
-        }
-    }
-    Ok(MetricCall { system, metric, target, axes, workload })
-}
-
-fn ask<'v>(
-    metric: Metric,
-    arguments: &Arguments<'v>,
-    keywords: &Keywords<'v>,
-    heap: Heap<'v>,
-) -> starlark::Result<Value<'v>> {
-    let value = session::ask(call(metric, arguments, keywords)?).map_err(wrong)?;
-    Ok(given(value, heap))
-}
-
-/// The value in the form for the check.
-fn given<'v>(value: MetricValue, heap: Heap<'v>) -> Value<'v> {
-    match value {
-        MetricValue::Number(number) => heap.alloc(number),
-        MetricValue::Count(count) => heap.alloc(i64::try_from(count).unwrap_or(i64::MAX)),
-        MetricValue::Operations(Operations { reads, xors, writes }) => {
-            heap.alloc(AllocDict([("r", i64::from(reads)), ("x", i64::from(xors)), ("w", i64::from(writes))]))
-        }
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(Value::List(ranked.into_iter().map(|(_, item)| item).collect())),
     }
 }
 
-macro_rules! metrics {
-    ($($name:ident => $metric:ident),+ $(,)?) => {
-        /// The metrics, for checks.
-        pub fn metrics(builder: &mut GlobalsBuilder) {
-            $(self::$name::register(builder);)+
-        }
-        $(
-            #[allow(non_snake_case)] // M4 is called so
-            mod $name {
-                use super::*;
-                #[starlark_module]
-                pub fn register(builder: &mut GlobalsBuilder) {
-                    fn $name<'v>(
-                        #[starlark(args)] arguments: Arguments<'v>,
-                        #[starlark(kwargs)] keywords: Keywords<'v>,
-                        heap: Heap<'v>,
-                    ) -> starlark::Result<Value<'v>> {
-                        ask(Metric::$metric, &arguments, &keywords, heap)
-                    }
-                }
-            }
-        )+
+fn zip<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let mut lists = Vec::new();
+    for list in unnamed(arguments)? {
+        lists.push(walk.items(&list)?);
+    }
+    let length = lists.iter().map(Vec::len).min().unwrap_or(0);
+    let one = |index: usize| Value::Tuple(lists.iter().map(|list| list[index].clone()).collect());
+    Ok(Value::List((0..length).map(one).collect()))
+}
+
+fn approx<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [x, y, t] = arguments.all("approx", ["x", "y", "t"])?;
+    Ok(Value::Bool(is_near(number("approx", &x)?, number("approx", &y)?, number("approx", &t)?)))
+}
+
+fn within<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [x, lo, hi] = arguments.all("within", ["x", "lo", "hi"])?;
+    let (lo, hi) = (number("within", &lo)?, number("within", &hi)?);
+    Ok(Value::Bool((lo..=hi).contains(&number("within", &x)?)))
+}
+
+fn mean<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [xs] = arguments.all("mean", ["xs"])?;
+    let mean = mean_of(&numbers(walk, "mean", &xs)?).ok_or_else(|| wrong("mean of nothing; give it a value"))?;
+    Ok(finite(mean)?)
+}
+
+fn sum<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [xs] = arguments.all("sum", ["xs"])?;
+    let whole = |item: &Value<'e>| match item {
+        Value::Bool(yes) => Some(i64::from(*yes)),
+        Value::Int(number) => Some(*number),
+        _ => None,
     };
+    let exact = walk.items(&xs)?.iter().map(whole).try_fold(0_i64, |sum, item| sum.checked_add(item?));
+    Ok(match exact {
+        Some(sum) => Value::Int(sum),
+        None => finite(numbers(walk, "sum", &xs)?.iter().sum())?,
+    })
 }
 
-metrics! {
-    iops => Iops,
-    mbps => Mbps,
-    peak_mbps => PeakMbps,
-    lat => Lat,
-    mean_us => MeanUs,
-    pctl_us => PctlUs,
-    rating => Rating,
-    score => Score,
-    gain => Gain,
-    fct => Fct,
-    lin => Lin,
-    wbwt => Wbwt,
-    M4 => M4,
-    count => Count,
-    cpu => Cpu,
-    util => Util,
-    capacity => Capacity,
-    cap => Cap,
-    survive_fraction => SurviveFraction,
-    parity_share => ParityShare,
-    member_ops => MemberOps,
-    member_disks => MemberDisks,
-    reads_per_write => ReadsPerWrite,
-    min_members => MinMembers,
+fn abs<'e>(_: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [x] = arguments.all("abs", ["x"])?;
+    match x {
+        Value::Int(whole) => {
+            whole.checked_abs().map(Value::Int).ok_or_else(|| wrong("abs of too large a number").into())
+        }
+        other => Ok(finite(number("abs", &other)?.abs())?),
+    }
+}
+
+/// The spread of the first argument.
+fn spread<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>, name: &str) -> Result<f64, CheckError> {
+    let [xs] = arguments.all(name, ["xs"])?;
+    let spread = spread_of(&numbers(walk, name, &xs)?);
+    spread.ok_or_else(|| wrong(format!("{name} of nothing, or of values around zero; it has no mean to compare with")))
+}
+
+fn flat<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [xs, t] = arguments.all("flat", ["xs", "t"])?;
+    let spread = spread(walk, Arguments { placed: vec![xs], named: Vec::new() }, "flat")?;
+    Ok(Value::Bool(spread <= number("flat", &t)?))
+}
+
+/// Whether each value follows the one before it as it must.
+fn steady<'e>(
+    walk: &mut Walk<'e, '_>,
+    arguments: Arguments<'e>,
+    name: &str,
+    follows: impl Fn(f64, f64, f64) -> bool,
+) -> Answer<'e> {
+    let [xs, t] = arguments.all(name, ["xs", "t"])?;
+    let (values, t) = (numbers(walk, name, &xs)?, number(name, &t)?);
+    Ok(Value::Bool(values.windows(2).all(|pair| follows(pair[0], pair[1], t))))
+}
+
+fn slump<'e>(walk: &mut Walk<'e, '_>, arguments: Arguments<'e>) -> Answer<'e> {
+    let [xs, i, t] = arguments.all("slump", ["xs", "i", "t"])?;
+    let (values, t) = (numbers(walk, "slump", &xs)?, number("slump", &t)?);
+    let Value::Int(place) = i else { return Err(wrong(format!("slump needs int as i, not {}", i.sort())).into()) };
+    let Some(index) = usize::try_from(place).ok().filter(|index| *index < values.len()) else {
+        let text = format!("slump: there is no value {place} of {}; they count from 0", values.len());
+        return Err(wrong(text).into());
+    };
+    // A slump needs a value on both sides, so an end is not a slump.
+    if index == 0 || index + 1 == values.len() {
+        return Ok(Value::Bool(false));
+    }
+    let below = |neighbour: f64| values[index] < neighbour * (1.0 - t);
+    Ok(Value::Bool(below(values[index - 1]) && below(values[index + 1])))
+}
+
+fn correlation<'e>(
+    walk: &mut Walk<'e, '_>,
+    arguments: Arguments<'e>,
+    name: &str,
+    of: impl Fn(&[f64]) -> Vec<f64>,
+) -> Answer<'e> {
+    let [xs, ys] = arguments.all(name, ["xs", "ys"])?;
+    let (xs, ys) = (numbers(walk, name, &xs)?, numbers(walk, name, &ys)?);
+    let found = if xs.len() == ys.len() { pearson(&of(&xs), &of(&ys)) } else { None };
+    let (one, other) = (xs.len(), ys.len());
+    let found =
+        found.ok_or_else(|| wrong(format!("{name} needs two series of one length, not {one} and {other} values")))?;
+    Ok(finite(found)?)
 }

@@ -1,37 +1,40 @@
-//! Constants and names of the language.
+//! Names of the language, and the check that each name of an expression is known.
 //!
 //! This module must never contain a figure of a review: it has block sizes, depths and arrays.
 
-use crate::subject::{NamedDrive, Subject, JBOD, LEVELS};
-use starlark::environment::GlobalsBuilder;
+use super::functions;
+use super::syntax::{Argument, Clause, Expr, Node};
+use super::value::Value;
+use super::{wrong, CheckError};
+use crate::axes::Axis;
+use crate::metric::Metric;
+use crate::subject::{clip, NamedDrive, Subject, JBOD, LEVELS};
 
-/// Percentages of reads.
-pub const RD: [i32; 11] = [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 /// Depths of loads with large depths.
-pub const QDL: [i32; 5] = [1, 4, 16, 64, 256];
+const QDL: [u16; 5] = [1, 4, 16, 64, 256];
 /// Depths of the Workstation load.
-pub const QDW: [i32; 6] = [1, 2, 4, 8, 16, 32];
+const QDW: [u16; 6] = [1, 2, 4, 8, 16, 32];
 /// Outstanding requests of all workers.
-pub const OIO: [i32; 7] = [2, 4, 8, 16, 32, 64, 128];
+pub const OIO: [u64; 7] = [2, 4, 8, 16, 32, 64, 128];
 /// Block sizes of sequential methods: 512 B to 1 MiB.
-pub const SEQ: [i32; 12] = doubling();
+pub const SEQ: [u64; 12] = doubling();
 /// Block sizes of random methods: 512 B to 2 MiB.
-pub const RND: [i32; 13] = doubling();
+pub const RND: [u64; 13] = doubling();
 /// Steps of FC-Test.
-pub const OPS: [&str; 4] = ["create", "read", "copy_same", "copy_other"];
+const OPS: [&str; 4] = ["create", "read", "copy_same", "copy_other"];
 /// File-sets.
-pub const SETS: [&str; 5] = ["install", "iso", "mp3", "programs", "windows"];
+const SETS: [&str; 5] = ["install", "iso", "mp3", "programs", "windows"];
 /// Application traces.
-pub const APPS: [&str; 4] = ["winmark99", "photoshop40", "soundforge40", "visualcpp50"];
+const APPS: [&str; 4] = ["winmark99", "photoshop40", "soundforge40", "visualcpp50"];
 /// Arrays of up to four drives.
-pub const S4: [&str; 8] = ["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
+const S4: [&str; 8] = ["single", "raid0x2", "raid0x3", "raid0x4", "raid1x2", "raid10x4", "raid5x3", "raid5x4"];
 /// Arrays of eight drives.
-pub const S8: [&str; 6] = ["single", "raid0x8", "raid5x8", "raid6x8", "raid10x8", "raid50x8"];
+const S8: [&str; 6] = ["single", "raid0x8", "raid5x8", "raid6x8", "raid10x8", "raid50x8"];
 /// Stripes of two to six drives.
-pub const R0: [&str; 5] = ["raid0x2", "raid0x3", "raid0x4", "raid0x5", "raid0x6"];
+const R0: [&str; 5] = ["raid0x2", "raid0x3", "raid0x4", "raid0x5", "raid0x6"];
 
 /// 512 and its successive doublings.
-const fn doubling<const N: usize>() -> [i32; N] {
+const fn doubling<const N: usize>() -> [u64; N] {
     let mut sizes = [512; N];
     let mut index = 1;
     while index < N {
@@ -47,65 +50,171 @@ const CONSTANTS: &[&str] = &[
     "None",
 ];
 
-/// Functions of Starlark that checks may use.
-pub const STARLARK: &[&str] = &[
-    "all",
-    "any",
-    "bool",
-    "enumerate",
-    "float",
-    "int",
-    "len",
-    "list",
-    "max",
-    "min",
-    "range",
-    "reversed",
-    "sorted",
-    "str",
-    "tuple",
-    "zip",
-];
-
-/// Whether the name is a constant of the language.
-pub fn is_constant(name: &str) -> bool {
-    CONSTANTS.contains(&name)
+/// The value of a name that is not a variable.
+pub fn value(name: &str, tolerance: f64) -> Option<Value<'static>> {
+    let sizes = |sizes: &[u64]| {
+        let size = |size: &u64| Value::Int(i64::try_from(*size).unwrap_or(i64::MAX));
+        Value::List(sizes.iter().map(size).collect())
+    };
+    let depths = |depths: &[u16]| Value::List(depths.iter().map(|depth| Value::Int((*depth).into())).collect());
+    let words = |words: &[&str]| Value::List(words.iter().map(|word| Value::text(word)).collect());
+    Some(match name {
+        "K" => Value::Int(1024),
+        "M" => Value::Int(1024 * 1024),
+        "T" => Value::Float(tolerance),
+        // Percentages of reads.
+        "RD" => Value::List((0..=10).map(|tenth| Value::Int(10 * tenth)).collect()),
+        "QDL" => depths(&QDL),
+        "QDW" => depths(&QDW),
+        "OIO" => sizes(&OIO),
+        "SEQ" => sizes(&SEQ),
+        "RND" => sizes(&RND),
+        "OPS" => words(&OPS),
+        "SETS" => words(&SETS),
+        "APPS" => words(&APPS),
+        "S4" => words(&S4),
+        "S8" => words(&S8),
+        "R0" => words(&R0),
+        _ => {
+            let metric = Metric::ALL.into_iter().find(|metric| metric.name() == name).map(Value::Metric);
+            let function = || functions::ALL.into_iter().find(|function| function.name == name).map(Value::Builtin);
+            let of_arrays = || is_of_arrays(name).then(|| Value::text(name));
+            return metric.or_else(function).or_else(of_arrays);
+        }
+    })
 }
 
-/// The subject with this name.
-pub fn subject(name: &str) -> Option<Subject> {
-    name.parse().ok()
+/// Whether the name is one of an array, a drive, or a level without a width.
+fn is_of_arrays(name: &str) -> bool {
+    let is_level = || name == JBOD || LEVELS.into_iter().any(|level| level.word() == name);
+    is_level() || name.parse::<Subject>().is_ok()
 }
 
-/// Whether the name is a level without a width.
-pub fn is_level(name: &str) -> bool {
-    name == JBOD || LEVELS.into_iter().any(|level| level.word() == name)
+/// Check that all names of an expression are known, and that metrics have the named axes.
+///
+/// # Errors
+/// The first name that is not known.
+pub fn resolve(node: &Node) -> Result<(), CheckError> {
+    names(node, &mut Vec::new())
 }
 
-/// Define the constants.
-pub fn constants(builder: &mut GlobalsBuilder) {
-    builder.set("K", 1024);
-    builder.set("M", 1024 * 1024);
-    builder.set("RD", RD.to_vec());
-    builder.set("QDL", QDL.to_vec());
-    builder.set("QDW", QDW.to_vec());
-    builder.set("OIO", OIO.to_vec());
-    builder.set("SEQ", SEQ.to_vec());
-    builder.set("RND", RND.to_vec());
-    builder.set("OPS", OPS.to_vec());
-    builder.set("SETS", SETS.to_vec());
-    builder.set("APPS", APPS.to_vec());
-    builder.set("S4", S4.to_vec());
-    builder.set("S8", S8.to_vec());
-    builder.set("R0", R0.to_vec());
+type Variables<'e> = Vec<&'e str>;
+
+fn names<'e>(node: &'e Node, variables: &mut Variables<'e>) -> Result<(), CheckError> {
+    match &node.expr {
+        Expr::Literal(_) => Ok(()),
+        Expr::Name(name) if variables.contains(&name.as_str()) || value(name, 0.0).is_some() => Ok(()),
+        Expr::Name(name) => Err(unknown(name).or_at(node.at)),
+        Expr::List(parts) | Expr::Tuple(parts) | Expr::And(parts) | Expr::Or(parts) => all(parts, variables),
+        Expr::Dict(pairs) => pairs.iter().try_for_each(|(key, item)| {
+            names(key, variables)?;
+            names(item, variables)
+        }),
+        Expr::Comprehension { key, item, clauses } => {
+            let outside = variables.len();
+            for clause in clauses {
+                match clause {
+                    Clause::If(condition) => names(condition, variables)?,
+                    Clause::For(own, of) => {
+                        names(of, variables)?;
+                        variables.extend(own.iter().map(String::as_str));
+                    }
+                }
+            }
+            key.as_ref().map_or(Ok(()), |key| names(key, variables))?;
+            names(item, variables)?;
+            variables.truncate(outside);
+            Ok(())
+        }
+        Expr::Not(_, of) | Expr::Negative(of) => names(of, variables),
+        Expr::Chain(first, others) => {
+            names(first, variables)?;
+            others.iter().try_for_each(|(_, _, other)| names(other, variables))
+        }
+        Expr::Compare(one, _, other) | Expr::Index(one, other) => {
+            names(one, variables)?;
+            names(other, variables)
+        }
+        Expr::Choice(parts) => all(&parts[..], variables),
+        Expr::Lambda(parameters, body) => {
+            let outside = variables.len();
+            variables.extend(parameters.iter().map(String::as_str));
+            names(body, variables)?;
+            variables.truncate(outside);
+            Ok(())
+        }
+        Expr::Call(function, arguments) => {
+            names(function, variables)?;
+            if let Expr::Name(name) = &function.expr {
+                if !variables.contains(&name.as_str()) {
+                    axes(name, arguments)?;
+                }
+            }
+            arguments.iter().try_for_each(|argument| names(&argument.value, variables))
+        }
+        Expr::Method(of, _, arguments) => {
+            names(of, variables)?;
+            arguments.iter().try_for_each(|argument| names(&argument.value, variables))
+        }
+        Expr::Slice(of, parts) => {
+            names(of, variables)?;
+            parts.iter().flatten().try_for_each(|part| names(part, variables))
+        }
+    }
 }
 
-/// All names that a message may propose.
-pub fn all() -> Vec<String> {
-    let mut names: Vec<String> = CONSTANTS.iter().chain(STARLARK).map(ToString::to_string).collect();
-    names.extend(crate::metric::Metric::ALL.map(|metric| metric.name().to_owned()));
-    names.extend(super::helpers::NAMES.iter().map(ToString::to_string));
-    names.extend(NamedDrive::ALL.map(|drive| drive.name().to_owned()));
-    names.extend(["single", "slow_single"].map(str::to_owned));
-    names
+fn all<'e>(parts: &'e [Node], variables: &mut Variables<'e>) -> Result<(), CheckError> {
+    parts.iter().try_for_each(|part| names(part, variables))
+}
+
+/// Check that the named arguments are axes, if the function is a metric.
+fn axes(function: &str, arguments: &[Argument]) -> Result<(), CheckError> {
+    let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.name() == function) else { return Ok(()) };
+    for argument in arguments {
+        let Some(name) = &argument.name else { continue };
+        if *name != metric.first() && !Axis::of(name).is_some_and(|axis| metric.takes(axis)) {
+            let taken = Axis::ALL.into_iter().filter(|axis| metric.takes(*axis));
+            let known = taken.map(Axis::name).collect::<Vec<_>>().join(", ");
+            let text = format!("{function} has no axis '{}'; known are {known}", clip(name));
+            return Err(wrong(text).or_at(argument.value.at));
+        }
+    }
+    Ok(())
+}
+
+/// Changes of letters that a proposed name may have.
+const CHANGES_MAX: usize = 2;
+
+fn unknown(name: &str) -> CheckError {
+    let metrics = Metric::ALL.into_iter().map(Metric::name);
+    let functions = functions::ALL.into_iter().map(|function| function.name);
+    let drives = NamedDrive::ALL.into_iter().map(NamedDrive::name).chain(["single", "slow_single"]);
+    let all = CONSTANTS.iter().copied().chain(metrics).chain(functions).chain(drives);
+    let is_near = |(distance, _): &(usize, &str)| *distance <= CHANGES_MAX && *distance < name.len();
+    let near = all.map(|known| (distance(name, known), known)).min().filter(is_near);
+    let name = clip(name);
+    match near {
+        Some((_, near)) => wrong(format!("nothing is called '{name}'; is '{near}' meant?")),
+        None => wrong(format!("nothing is called '{name}'; the names of the check language are in docs/lab/claims.md")),
+    }
+}
+
+/// Number of letters that must be changed, added or removed (Levenshtein), for names of at most [`NAME_MAX`] letters.
+fn distance(one: &str, other: &str) -> usize {
+    const NAME_MAX: usize = 40;
+    if one.len() > NAME_MAX {
+        return usize::MAX;
+    }
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, letter) in one.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = index + 1;
+        for (column, wanted) in other.iter().enumerate() {
+            let change = diagonal + usize::from(letter != *wanted);
+            diagonal = row[column + 1];
+            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
 }

@@ -1,294 +1,564 @@
-//! Translation of the text of a check to an expression that may be run.
+//! Translation of the text of a check to an expression: a part of Python's expressions, by recursive descent.
 //!
-//! The result must never have an unknown name, a statement, or an unbounded nesting of loops.
+//! ```text
+//!  expression  lambda NAMES: expression  |  or [if or else expression]
+//!  or, and     joined parts; not, comparison (one), shift, sum, product: rising binding
+//!  value       [-+] atom, then any of (arguments) [index] [from:to:step] .method(arguments)
+//!  atom        name, number, text, (expression), (tuple,), [list], [item for ... if ...], {key: value}
+//! ```
+//!
+//! The result must never be nested deeper than [`DEPTH_MAX`], because its evaluation descends into it.
 
-use super::{guard, helpers, names};
-use crate::axes::Axis;
-use crate::metric::Metric;
+use super::token::{tokens, Token};
+use super::value::Value;
+use super::{wrong, CheckError};
 use crate::subject::clip;
-use starlark::syntax::ast::{ArgumentP, AstExpr, AstLiteral, AstStmt, ClauseP, ExprP, StmtP};
-use starlark::syntax::{AstModule, Dialect, DialectTypes};
-use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 
 /// Limit of the length of a check.
 pub const CHECK_BYTES_MAX: usize = 8 << 10;
-/// Limit of the nesting of brackets.
-const BRACKETS_MAX: usize = 64;
-/// Limit of the loops (`for` of comprehensions) in a check, nested or not.
+/// Limit of the nesting of expressions.
+pub const DEPTH_MAX: usize = 64;
+/// Limit of the loops (`for` of comprehensions, and functions) in a check, nested or not.
 const LOOPS_MAX: usize = 24;
-/// Permitted methods of dictionaries and texts.
-const METHODS: &[&str] = &["keys", "values", "items", "get", "format", "startswith", "endswith", "split", "index"];
+/// Words that are no names.
+const KEYWORDS: [&str; 8] = ["and", "or", "not", "in", "if", "else", "for", "lambda"];
 
-/// The reason for which a text is not a check.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CheckError {
-    /// The text is longer than [`CHECK_BYTES_MAX`].
-    TooLong(usize),
-    /// Brackets or loops are nested too deeply.
-    TooDeep,
-    /// Starlark cannot parse the text.
-    Syntax(String),
-    /// The text is not a single expression.
-    NoExpression,
-    /// An unknown name.
-    Name {
-        /// The name.
-        name: String,
-        /// A similar known name.
-        near: Option<String>,
+/// An expression with its place: characters of the check that precede it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// The place.
+    pub at: usize,
+    /// The expression.
+    pub expr: Expr,
+}
+
+/// An operator between two values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    /// Division, rounded down.
+    Floor,
+    Remainder,
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A comparison of two values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Comparison {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    Greater,
+    AtLeast,
+    In,
+    NotIn,
+}
+
+/// A method of a text, list or dictionary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    Keys,
+    Values,
+    Items,
+    Get,
+    Format,
+    StartsWith,
+    EndsWith,
+    Split,
+    Index,
+}
+
+/// All methods by their names.
+const METHODS: [(&str, Method); 9] = [
+    ("keys", Method::Keys),
+    ("values", Method::Values),
+    ("items", Method::Items),
+    ("get", Method::Get),
+    ("format", Method::Format),
+    ("startswith", Method::StartsWith),
+    ("endswith", Method::EndsWith),
+    ("split", Method::Split),
+    ("index", Method::Index),
+];
+
+/// An argument of a call.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Argument {
+    /// Its name, if one is given.
+    pub name: Option<String>,
+    /// Its value.
+    pub value: Node,
+}
+
+/// A part of a comprehension.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Clause {
+    /// `for names in items`.
+    For(Vec<String>, Node),
+    /// `if condition`.
+    If(Node),
+}
+
+/// An expression.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Expr {
+    Literal(Value<'static>),
+    Name(String),
+    List(Vec<Node>),
+    Tuple(Vec<Node>),
+    Dict(Vec<(Node, Node)>),
+    /// A list, or a dictionary if there is a key.
+    Comprehension {
+        key: Option<Box<Node>>,
+        item: Box<Node>,
+        clauses: Vec<Clause>,
     },
-    /// A metric has no such axis.
-    NoAxis {
-        /// The metric.
-        metric: &'static str,
-        /// The name of the axis.
-        axis: String,
-    },
-    /// A feature of Starlark that checks do not have.
-    NotOfTheLanguage(String),
+    /// `not`, possibly repeated: whether the truth is the opposite.
+    Not(bool, Box<Node>),
+    Negative(Box<Node>),
+    /// Operators of equal binding with their places, from left to right.
+    Chain(Box<Node>, Vec<(usize, Operator, Node)>),
+    Compare(Box<Node>, Comparison, Box<Node>),
+    /// Parts joined by `and`.
+    And(Vec<Node>),
+    /// Parts joined by `or`.
+    Or(Vec<Node>),
+    /// `yes if condition else no`, in this order.
+    Choice(Box<[Node; 3]>),
+    Lambda(Vec<String>, Box<Node>),
+    Call(Box<Node>, Vec<Argument>),
+    Method(Box<Node>, Method, Vec<Argument>),
+    Index(Box<Node>, Box<Node>),
+    /// Begin, end and step.
+    Slice(Box<Node>, Box<[Option<Node>; 3]>),
 }
 
-impl fmt::Display for CheckError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong(bytes) => {
-                write!(f, "the check has {bytes} bytes, at most {CHECK_BYTES_MAX}; make it shorter")
-            }
-            Self::TooDeep => write!(
-                f,
-                "the check is nested too deeply; at most {BRACKETS_MAX} brackets in each other and {LOOPS_MAX} loops"
-            ),
-            Self::Syntax(text) => write!(f, "this is not a Starlark expression: {text}"),
-            Self::NoExpression => write!(f, "a check is one expression, without statements or assignments"),
-            Self::Name { name, near: Some(near) } => write!(f, "nothing is called '{name}'; is '{near}' meant?"),
-            Self::Name { name, near: None } => write!(f, "nothing is called '{name}'"),
-            Self::NoAxis { metric, axis } => {
-                let own = Metric::ALL.into_iter().find(|own| own.name() == *metric);
-                let taken = Axis::ALL.into_iter().filter(|axis| own.is_none_or(|own| own.takes(*axis)));
-                let axes = taken.map(Axis::name).collect::<Vec<_>>().join(", ");
-                write!(f, "{metric} has no axis '{axis}'; known are {axes}")
-            }
-            Self::NotOfTheLanguage(what) => write!(f, "{what} is not part of the check language"),
-        }
-    }
-}
+/// Operators by their binding: the first bind least.
+const OPERATORS: [&[(&str, Operator)]; 3] = [
+    &[("<<", Operator::ShiftLeft), (">>", Operator::ShiftRight)],
+    &[("+", Operator::Add), ("-", Operator::Subtract)],
+    &[("*", Operator::Multiply), ("/", Operator::Divide), ("//", Operator::Floor), ("%", Operator::Remainder)],
+];
 
-impl std::error::Error for CheckError {}
-
-/// A check that may be run.
-pub struct Prepared {
-    /// The expression, with guarded operators.
-    pub module: AstModule,
-    /// Bare names of arrays and drives in the expression.
-    pub subjects: BTreeSet<String>,
-}
-
-/// Expressions only. Functions have no name, so they cannot call themselves.
-const DIALECT: Dialect = Dialect {
-    enable_def: false,
-    enable_lambda: true,
-    enable_load: false,
-    enable_keyword_only_arguments: false,
-    enable_positional_only_arguments: false,
-    enable_types: DialectTypes::Disable,
-    enable_load_reexport: false,
-    enable_top_level_stmt: false,
-    enable_f_strings: false,
-    _non_exhaustive: (),
-};
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+    ("<", Comparison::Less),
+    ("<=", Comparison::AtMost),
+    (">", Comparison::Greater),
+    (">=", Comparison::AtLeast),
+];
 
 /// Read a check.
 ///
 /// # Errors
-/// The text is not a check.
-pub fn prepare(check: &str) -> Result<Prepared, CheckError> {
+/// The text is not one expression, or it exceeds a limit.
+pub fn parse(check: &str) -> Result<Node, CheckError> {
     if check.len() > CHECK_BYTES_MAX {
-        return Err(CheckError::TooLong(check.len()));
+        let bytes = check.len();
+        return Err(wrong(format!("the check has {bytes} bytes, at most {CHECK_BYTES_MAX}; make it shorter")));
     }
-    if bracket_depth(check) > BRACKETS_MAX {
-        return Err(CheckError::TooDeep);
-    }
-    // A check may have several lines.
-    let line = check.replace(['\n', '\r', '\t'], " ");
-    let parse = |text: String| AstModule::parse("check", text, &DIALECT);
-    let mut module =
-        parse(line.trim().to_owned()).map_err(|error| CheckError::Syntax(first_line(&error.to_string())))?;
-    let mut walk = Walk::default();
-    walk.check(expression(module.statement()).ok_or(CheckError::NoExpression)?)?;
-    let replaced: HashMap<String, String> =
-        guard::OPERATORS.iter().map(|(operator, function)| ((*operator).into(), (*function).into())).collect();
-    module.replace_binary_operators(&replaced);
-    Ok(Prepared { module, subjects: walk.subjects })
-}
-
-/// The one expression of a module.
-fn expression(statement: &AstStmt) -> Option<&AstExpr> {
-    match &statement.node {
-        StmtP::Expression(expression) => Some(expression),
-        StmtP::Statements(statements) if statements.len() == 1 => expression(&statements[0]),
-        _ => None,
+    let mut parser = Parser { tokens: tokens(check)?, next: 0, depth: 0, loops: 0 };
+    let node = parser.expression()?;
+    match parser.peek() {
+        Token::End => Ok(node),
+        _ => Err(parser.unexpected("the end; a check is one expression, without statements or assignments")),
     }
 }
 
-/// The depth of nested brackets, including those in texts.
-fn bracket_depth(text: &str) -> usize {
-    let (mut depth, mut most) = (0_usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'(' | b'[' | b'{' => depth += 1,
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        most = most.max(depth);
-    }
-    most
-}
-
-/// Limit of the letters of a message: enough for the reason and its remedy.
-const MESSAGE_MAX: usize = 400;
-
-/// The part of Starlark's message that names the error.
-pub fn first_line(text: &str) -> String {
-    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    line.trim().trim_start_matches("error: ").chars().take(MESSAGE_MAX).collect()
-}
-
-#[derive(Default)]
-struct Walk {
-    /// Variables of comprehensions and functions. A variable counts as known everywhere in the check. The compiler of
-    /// the check finds a use outside of its loop.
-    bound: BTreeSet<String>,
-    subjects: BTreeSet<String>,
+struct Parser {
+    tokens: Vec<(usize, Token)>,
+    next: usize,
+    depth: usize,
     loops: usize,
 }
 
-impl Walk {
-    fn check(&mut self, expression: &AstExpr) -> Result<(), CheckError> {
-        self.bind(expression)?;
-        self.names(expression)
+type Parsed = Result<Node, CheckError>;
+
+impl Parser {
+    fn peek(&self) -> &Token {
+        &self.tokens[self.next].1
     }
 
-    /// Collect variables and count loops. A function counts as a loop, because it may be called repeatedly.
-    fn bind(&mut self, expression: &AstExpr) -> Result<(), CheckError> {
-        if let ExprP::ListComprehension(_, first, clauses) | ExprP::DictComprehension(_, first, clauses) =
-            &expression.node
-        {
-            let more = clauses.iter().filter_map(|clause| match clause {
-                ClauseP::For(inner) => Some(inner),
-                ClauseP::If(_) => None,
-            });
-            for clause in std::iter::once(&**first).chain(more) {
-                self.loops += 1;
-                clause.var.visit_lvalue(|name| {
-                    self.bound.insert(name.node.ident.clone());
-                });
-            }
+    fn at(&self) -> usize {
+        self.tokens[self.next].0
+    }
+
+    /// Take a sign or a keyword, if it is the next token.
+    fn take(&mut self, wanted: &str) -> bool {
+        let is_next = match self.peek() {
+            Token::Word(word) => word == wanted && KEYWORDS.contains(&wanted),
+            Token::Sign(sign) => *sign == wanted,
+            _ => false,
+        };
+        self.next += usize::from(is_next);
+        is_next
+    }
+
+    fn expect(&mut self, wanted: &str) -> Result<(), CheckError> {
+        if self.take(wanted) {
+            return Ok(());
         }
-        if let ExprP::Lambda(function) = &expression.node {
-            self.loops += 1;
-            let names = function.params.iter().filter_map(|parameter| parameter.node.ident());
-            self.bound.extend(names.map(|name| name.node.ident.clone()));
-        }
+        Err(self.unexpected(&format!("'{wanted}'")))
+    }
+
+    fn unexpected(&self, wanted: &str) -> CheckError {
+        let found = match self.peek() {
+            Token::Word(word) => format!("'{}'", clip(word)),
+            Token::Sign(sign) => format!("'{sign}'"),
+            Token::Int(_) | Token::Float(_) => "a number".into(),
+            Token::Text(text) => format!("the text '{}'", clip(text)),
+            Token::End => "the end of the check".into(),
+        };
+        wrong(format!("this is not an expression: {found} stands in the place of {wanted}")).or_at(self.at())
+    }
+
+    /// Count one loop or function more.
+    fn enter_loop(&mut self) -> Result<(), CheckError> {
+        self.loops += 1;
         if self.loops > LOOPS_MAX {
-            return Err(CheckError::TooDeep);
+            let text = format!("a check has at most {LOOPS_MAX} loops and functions; divide it into several claims");
+            return Err(wrong(text).or_at(self.at()));
         }
-        let mut outcome = Ok(());
-        expression.visit_expr(|inner| {
-            if outcome.is_ok() {
-                outcome = self.bind(inner);
-            }
-        });
-        outcome
+        Ok(())
     }
 
-    fn names(&mut self, expression: &AstExpr) -> Result<(), CheckError> {
-        match &expression.node {
-            ExprP::Identifier(name) => self.name(&name.node.ident)?,
-            ExprP::Dot(_, method) if !METHODS.contains(&method.node.as_str()) => {
-                return Err(CheckError::NotOfTheLanguage(format!("the method '{}'", clip(&method.node))));
+    fn expression(&mut self) -> Parsed {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(too_deep().or_at(self.at()));
+        }
+        let node = if self.take("lambda") { self.lambda() } else { self.choice() };
+        self.depth -= 1;
+        node
+    }
+
+    fn lambda(&mut self) -> Parsed {
+        let at = self.at();
+        self.enter_loop()?;
+        let mut names = Vec::new();
+        while !self.take(":") {
+            if !names.is_empty() {
+                self.expect(",")?;
             }
-            ExprP::FString(_) => {
-                return Err(CheckError::NotOfTheLanguage("a formatted text".into()));
+            names.push(self.name()?);
+        }
+        let body = self.expression()?;
+        Ok(Node { at, expr: Expr::Lambda(names, Box::new(body)) })
+    }
+
+    fn choice(&mut self) -> Parsed {
+        let at = self.at();
+        let yes = self.or()?;
+        if !self.take("if") {
+            return Ok(yes);
+        }
+        let condition = self.or()?;
+        self.expect("else")?;
+        let no = self.expression()?;
+        Ok(Node { at, expr: Expr::Choice(Box::new([yes, condition, no])) })
+    }
+
+    fn or(&mut self) -> Parsed {
+        self.joined("or", Self::and, Expr::Or)
+    }
+
+    fn and(&mut self) -> Parsed {
+        self.joined("and", Self::not, Expr::And)
+    }
+
+    fn joined(&mut self, word: &str, part: fn(&mut Self) -> Parsed, join: fn(Vec<Node>) -> Expr) -> Parsed {
+        let at = self.at();
+        let first = part(self)?;
+        if !self.take(word) {
+            return Ok(first);
+        }
+        let mut parts = vec![first, part(self)?];
+        while self.take(word) {
+            parts.push(part(self)?);
+        }
+        Ok(Node { at, expr: join(parts) })
+    }
+
+    fn not(&mut self) -> Parsed {
+        let at = self.at();
+        let mut count = 0;
+        while self.take("not") {
+            count += 1;
+        }
+        let node = self.comparison()?;
+        Ok(if count == 0 { node } else { Node { at, expr: Expr::Not(count % 2 == 1, Box::new(node)) } })
+    }
+
+    fn comparison(&mut self) -> Parsed {
+        let left = self.chain(0)?;
+        let at = self.at();
+        let Some(comparison) = self.compared()? else { return Ok(left) };
+        let right = self.chain(0)?;
+        if self.compared()?.is_some() {
+            return Err(wrong("two comparisons in a row; join them with and: a < b and b < c").or_at(at));
+        }
+        Ok(Node { at, expr: Expr::Compare(Box::new(left), comparison, Box::new(right)) })
+    }
+
+    fn compared(&mut self) -> Result<Option<Comparison>, CheckError> {
+        if self.take("not") {
+            return self.expect("in").map(|()| Some(Comparison::NotIn));
+        }
+        if self.take("in") {
+            return Ok(Some(Comparison::In));
+        }
+        Ok(COMPARISONS.iter().find(|(sign, _)| self.take(sign)).map(|(_, comparison)| *comparison))
+    }
+
+    fn chain(&mut self, binding: usize) -> Parsed {
+        let Some(operators) = OPERATORS.get(binding) else { return self.negative() };
+        let at = self.at();
+        let first = self.chain(binding + 1)?;
+        let mut others = Vec::new();
+        loop {
+            let place = self.at();
+            let Some((_, operator)) = operators.iter().find(|(sign, _)| self.take(sign)) else { break };
+            others.push((place, *operator, self.chain(binding + 1)?));
+        }
+        Ok(if others.is_empty() { first } else { Node { at, expr: Expr::Chain(Box::new(first), others) } })
+    }
+
+    fn negative(&mut self) -> Parsed {
+        let at = self.at();
+        let mut is_negative = false;
+        let mut is_signed = false;
+        loop {
+            if self.take("-") {
+                (is_negative, is_signed) = (!is_negative, true);
+            } else if self.take("+") {
+                is_signed = true;
+            } else {
+                break;
             }
-            ExprP::Literal(AstLiteral::Ellipsis | AstLiteral::Bytes(_)) => {
-                return Err(CheckError::NotOfTheLanguage("a literal of bytes or dots".into()));
+        }
+        let value = self.value()?;
+        if !is_signed {
+            return Ok(value);
+        }
+        // A sign is for numbers only, also if two of them cancel out.
+        let negative = Node { at, expr: Expr::Negative(Box::new(value)) };
+        Ok(if is_negative { negative } else { Node { at, expr: Expr::Negative(Box::new(negative)) } })
+    }
+
+    /// An atom with its calls, indices and methods.
+    fn value(&mut self) -> Parsed {
+        let mut node = self.atom()?;
+        for _ in 0..DEPTH_MAX {
+            let (start, at) = (node.at, self.at());
+            node = if self.take("(") {
+                // A call is at the place of its function.
+                Node { at: start, expr: Expr::Call(Box::new(node), self.arguments()?) }
+            } else if self.take("[") {
+                Node { at, expr: self.index(Box::new(node))? }
+            } else if self.take(".") {
+                let name = self.name()?;
+                let Some((_, method)) = METHODS.iter().find(|(known, _)| *known == name) else {
+                    let known = METHODS.map(|(name, _)| name).join(", ");
+                    let text = format!("the check language has no method '{}'; known are {known}", clip(&name));
+                    return Err(wrong(text).or_at(at));
+                };
+                self.expect("(")?;
+                Node { at, expr: Expr::Method(Box::new(node), *method, self.arguments()?) }
+            } else {
+                return Ok(node);
+            };
+        }
+        Err(too_deep().or_at(self.at()))
+    }
+
+    fn atom(&mut self) -> Parsed {
+        let at = self.at();
+        if self.take("(") {
+            return self.bracket(at);
+        }
+        if self.take("[") {
+            return self.list(at);
+        }
+        if self.take("{") {
+            return self.dict(at);
+        }
+        let literal = match self.peek() {
+            Token::Int(number) => Value::Int(*number),
+            Token::Float(number) => Value::Float(*number),
+            Token::Text(text) => Value::Text(text.as_str().into()),
+            Token::Word(word) if word == "True" || word == "False" => Value::Bool(word == "True"),
+            Token::Word(word) if word == "None" => Value::None,
+            Token::Word(_) => return Ok(Node { at, expr: Expr::Name(self.name()?) }),
+            _ => return Err(self.unexpected("a value")),
+        };
+        self.next += 1;
+        Ok(Node { at, expr: Expr::Literal(literal) })
+    }
+
+    fn name(&mut self) -> Result<String, CheckError> {
+        match self.peek() {
+            Token::Word(word) if !KEYWORDS.contains(&word.as_str()) => {
+                let word = word.clone();
+                self.next += 1;
+                Ok(word)
             }
-            ExprP::Call(function, arguments) => {
-                if let ExprP::Identifier(name) = &function.node {
-                    let named = arguments.args.iter().filter_map(|argument| match &argument.node {
-                        ArgumentP::Named(axis, _) => Some(axis.node.as_str()),
-                        _ => None,
-                    });
-                    axes(&name.node.ident, named)?;
+            _ => Err(self.unexpected("a name")),
+        }
+    }
+
+    /// The part of brackets that begin at `at`: an expression, or a tuple.
+    fn bracket(&mut self, at: usize) -> Parsed {
+        if self.take(")") {
+            return Ok(Node { at, expr: Expr::Tuple(Vec::new()) });
+        }
+        let first = self.expression()?;
+        if self.take(")") {
+            return Ok(first);
+        }
+        self.expect(",")?;
+        let items = self.items(vec![first], ")")?;
+        Ok(Node { at, expr: Expr::Tuple(items) })
+    }
+
+    /// Items up to the closing sign, each followed by a comma, except possibly the last.
+    fn items(&mut self, mut items: Vec<Node>, close: &str) -> Result<Vec<Node>, CheckError> {
+        while !self.take(close) {
+            items.push(self.expression()?);
+            if !self.take(",") {
+                self.expect(close)?;
+                break;
+            }
+        }
+        Ok(items)
+    }
+
+    fn list(&mut self, at: usize) -> Parsed {
+        if self.take("]") {
+            return Ok(Node { at, expr: Expr::List(Vec::new()) });
+        }
+        let item = self.expression()?;
+        if let Some(clauses) = self.clauses()? {
+            self.expect("]")?;
+            return Ok(Node { at, expr: Expr::Comprehension { key: None, item: Box::new(item), clauses } });
+        }
+        if !self.take(",") {
+            self.expect("]")?;
+            return Ok(Node { at, expr: Expr::List(vec![item]) });
+        }
+        let items = self.items(vec![item], "]")?;
+        Ok(Node { at, expr: Expr::List(items) })
+    }
+
+    fn dict(&mut self, at: usize) -> Parsed {
+        let mut pairs = Vec::new();
+        while !self.take("}") {
+            let key = self.expression()?;
+            self.expect(":")?;
+            let item = self.expression()?;
+            if pairs.is_empty() {
+                if let Some(clauses) = self.clauses()? {
+                    self.expect("}")?;
+                    let (key, item) = (Some(Box::new(key)), Box::new(item));
+                    return Ok(Node { at, expr: Expr::Comprehension { key, item, clauses } });
                 }
-                if arguments
-                    .args
-                    .iter()
-                    .any(|argument| matches!(argument.node, ArgumentP::Args(_) | ArgumentP::KwArgs(_)))
-                {
-                    return Err(CheckError::NotOfTheLanguage("a list of arguments (*, **)".into()));
-                }
             }
-            _ => {}
-        }
-        let mut outcome = Ok(());
-        expression.visit_expr(|inner| {
-            if outcome.is_ok() {
-                outcome = self.names(inner);
+            pairs.push((key, item));
+            if !self.take(",") {
+                self.expect("}")?;
+                break;
             }
-        });
-        outcome
+        }
+        Ok(Node { at, expr: Expr::Dict(pairs) })
     }
 
-    fn name(&mut self, name: &str) -> Result<(), CheckError> {
-        if self.bound.contains(name) || is_known(name) {
-            return Ok(());
+    /// The loops and conditions of a comprehension; `None` if this is none.
+    fn clauses(&mut self) -> Result<Option<Vec<Clause>>, CheckError> {
+        let mut clauses = Vec::new();
+        loop {
+            if self.take("for") {
+                self.enter_loop()?;
+                let names = self.names()?;
+                self.expect("in")?;
+                clauses.push(Clause::For(names, self.or()?));
+            } else if !clauses.is_empty() && self.take("if") {
+                clauses.push(Clause::If(self.or()?));
+            } else {
+                return Ok((!clauses.is_empty()).then_some(clauses));
+            }
         }
-        if names::subject(name).is_some() || names::is_level(name) {
-            self.subjects.insert(name.to_owned());
-            return Ok(());
+    }
+
+    /// One name, or several with commas, with or without brackets.
+    fn names(&mut self) -> Result<Vec<String>, CheckError> {
+        let in_brackets = self.take("(");
+        let mut names = vec![self.name()?];
+        while self.take(",") {
+            names.push(self.name()?);
         }
-        let near = names::all().into_iter().map(|known| (distance(name, &known), known)).min();
-        let near = near.filter(|(distance, _)| *distance <= 2).map(|(_, known)| known);
-        Err(CheckError::Name { name: clip(name), near })
+        if in_brackets {
+            self.expect(")")?;
+        }
+        Ok(names)
+    }
+
+    fn arguments(&mut self) -> Result<Vec<Argument>, CheckError> {
+        let mut arguments: Vec<Argument> = Vec::new();
+        while !self.take(")") {
+            let is_named = matches!(self.tokens.get(self.next + 1), Some((_, Token::Sign("="))));
+            let name = if is_named { Some(self.name()?) } else { None };
+            if is_named {
+                self.expect("=")?;
+            } else if arguments.last().is_some_and(|argument| argument.name.is_some()) {
+                return Err(
+                    wrong("an argument without a name follows one with a name; give it a name").or_at(self.at())
+                );
+            }
+            let value = self.expression()?;
+            if name.is_some() && arguments.iter().any(|argument| argument.name == name) {
+                return Err(wrong("an argument is given twice; leave one out").or_at(value.at));
+            }
+            arguments.push(Argument { name, value });
+            if !self.take(",") {
+                self.expect(")")?;
+                break;
+            }
+        }
+        Ok(arguments)
+    }
+
+    fn index(&mut self, of: Box<Node>) -> Result<Expr, CheckError> {
+        let mut parts = [None, None, None];
+        let mut count = 0;
+        loop {
+            if !matches!(self.peek(), Token::Sign(":" | "]")) {
+                parts[count] = Some(self.expression()?);
+            }
+            if self.take("]") {
+                break;
+            }
+            count += 1;
+            if count == parts.len() {
+                return Err(self.unexpected("']'"));
+            }
+            self.expect(":")?;
+        }
+        match (count, &mut parts) {
+            (0, [Some(_), ..]) => {
+                let [index, ..] = parts;
+                Ok(Expr::Index(of, Box::new(index.unwrap_or_else(|| panic!("bug: an index that was read")))))
+            }
+            (0, _) => Err(self.unexpected("an index")),
+            _ => Ok(Expr::Slice(of, Box::new(parts))),
+        }
     }
 }
 
-fn is_known(name: &str) -> bool {
-    names::is_constant(name)
-        || names::STARLARK.contains(&name)
-        || helpers::NAMES.contains(&name)
-        || Metric::ALL.iter().any(|metric| metric.name() == name)
-}
-
-/// Check that the names are axes, if the function is a metric.
-fn axes<'a>(function: &str, mut named: impl Iterator<Item = &'a str>) -> Result<(), CheckError> {
-    let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.name() == function) else { return Ok(()) };
-    let means_something =
-        |name: &&str| *name == metric.first() || Axis::of(name).is_some_and(|axis| metric.takes(axis));
-    match named.find(|name| !means_something(name)) {
-        Some(axis) => Err(CheckError::NoAxis { metric: metric.name(), axis: clip(axis) }),
-        None => Ok(()),
-    }
-}
-
-/// Number of letters that must be changed, added or removed (Levenshtein), for names of at most [`NAME_MAX`] letters.
-fn distance(one: &str, other: &str) -> usize {
-    const NAME_MAX: usize = 40;
-    if one.len() > NAME_MAX {
-        return usize::MAX;
-    }
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, wanted) in other.iter().enumerate() {
-            let change = diagonal + usize::from(letter != *wanted);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
+fn too_deep() -> CheckError {
+    wrong(format!("expressions are nested more than {DEPTH_MAX} deep; divide the check into several claims"))
 }

@@ -144,7 +144,7 @@ impl Aim {
     /// All aims among which a peak is searched: the block sizes of the method. An RST method has one block size, so the
     /// depths are used.
     pub fn peak_aims(&self, rst_depths: &[u64]) -> Vec<Self> {
-        let sizes: &[i32] = match self.method {
+        let sizes: &[u64] = match self.method {
             Method::Sequential => &SEQ,
             Method::RandomRead | Method::RandomWrite => &RND,
             _ => &[],
@@ -156,7 +156,7 @@ impl Aim {
                 rst_depths.iter().map(|depth| self.clone().at(Axis::Qd, *depth)).collect()
             }
             _ if sizes.is_empty() => vec![self.clone()],
-            _ => sizes.iter().map(|size| self.clone().at(Axis::Bs, u64::from(size.unsigned_abs()))).collect(),
+            _ => sizes.iter().map(|size| self.clone().at(Axis::Bs, *size)).collect(),
         }
     }
 

@@ -388,7 +388,7 @@ impl Metrics for Simulated {
             Metric::M4 => {
                 let mut best = f64::MIN;
                 for oio in crate::language::names::OIO {
-                    let at = aim()?.at(Axis::Oio, u64::from(oio.unsigned_abs()));
+                    let at = aim()?.at(Axis::Oio, oio);
                     best = best.max(self.figure(call, &at, Figure::Iops)?);
                 }
                 best

@@ -37,7 +37,7 @@ const VALUES_SHOWN: usize = 12;
 /// # Errors
 /// A claim file is invalid, no claim has an id, a profile is wrong, or the cache cannot be written.
 pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
-    let claims = chosen(arguments)?;
+    let (file, claims) = chosen(arguments)?;
     let library = library(arguments.models.as_deref())?;
     let stamp = fingerprint(&library);
     let store = match cache_folder(arguments) {
@@ -70,7 +70,7 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     let broken = outcomes.iter().filter(|outcome| outcome.broken).count();
     if broken > 0 {
         warn(&format!(
-            "claims that cannot be evaluated: {broken}. Their checks are wrong, not the models; see the reasons"
+            "{file}: claims that cannot be evaluated: {broken}. Their checks are wrong, not the models; see the reasons"
         ));
     }
     if let Some(error) = metrics.store_lost() {
@@ -87,8 +87,8 @@ pub fn run(arguments: &ValidateArguments, context: &Context) -> Outcome {
     Ok(if broken > 0 { Exit::CannotTell } else { Exit::Fine })
 }
 
-/// The requested claims.
-fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
+/// The name of the file, and the requested claims.
+fn chosen(arguments: &ValidateArguments) -> Result<(String, Vec<Claim>), Failure> {
     let (name, content) = match &arguments.claims {
         None => ("the built-in claims".to_owned(), REVIEWS.to_owned()),
         Some(path) => (path.display().to_string(), file(path)?),
@@ -104,7 +104,8 @@ fn chosen(arguments: &ValidateArguments) -> Result<Vec<Claim>, Failure> {
         }
     }
     let wanted = |claim: &Claim| arguments.only.is_empty() || arguments.only.iter().any(|id| claim.id.starts_with(id));
-    Ok(found.claims.into_iter().filter(wanted).collect())
+    let claims = found.claims.into_iter().filter(wanted).collect();
+    Ok((name, claims))
 }
 
 /// Warns once of each unknown system. Each of its claims is reported as not applicable.

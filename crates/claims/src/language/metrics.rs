@@ -1,0 +1,148 @@
+//! The metrics as functions of a check. The arguments become a checked call. The call is answered and recorded.
+//!
+//! This module must never answer a metric itself, except for pure arithmetic.
+
+use super::arguments::Arguments;
+use super::value::Value;
+use super::walk::Walk;
+use super::{wrong, Answer, CheckError};
+use crate::axes::{Axes, Axis, AxisValue};
+use crate::claim::Claim;
+use crate::metric::{Metric, MetricCall, MetricValue, Operations, Target};
+use crate::subject::{clip, Subject, JBOD};
+
+/// Axes that may follow the subject without a name.
+const fn positional(metric: Metric) -> &'static [Axis] {
+    match metric {
+        Metric::PctlUs => &[Axis::P],
+        Metric::M4 => &[Axis::Rd],
+        Metric::Util | Metric::ParityShare => &[Axis::Member],
+        Metric::SurviveFraction => &[Axis::N, Axis::K],
+        _ => &[],
+    }
+}
+
+/// The only operation of the language with a cost.
+const SMALL_WRITE: &str = "small_write";
+
+fn target(metric: Metric, value: &Value<'_>) -> Result<Target, CheckError> {
+    let of_level = matches!(metric, Metric::SurviveFraction | Metric::MinMembers);
+    let unknown = |error: crate::subject::SubjectError| wrong(format!("{}: {error}", metric.name()));
+    let name = match value {
+        Value::Text(name) => name,
+        // A level may also be a number.
+        Value::Int(number) if of_level => {
+            return crate::subject::level(&number.to_string()).map(Target::Level).map_err(unknown);
+        }
+        other => {
+            let text = format!("{} needs the name of an array first, not {}", metric.name(), other.sort());
+            return Err(wrong(text));
+        }
+    };
+    match metric {
+        Metric::Cap => Ok(Target::Link(name.to_string())),
+        _ if of_level => match crate::subject::level(name) {
+            Ok(level) => Ok(Target::Level(level)),
+            Err(error) => drives(name).map(Target::Subject).ok_or_else(|| unknown(error)),
+        },
+        _ => name.parse().map(Target::Subject).map_err(unknown),
+    }
+}
+
+/// The subject of a name for drives without a level.
+fn drives(name: &str) -> Option<Subject> {
+    if name == JBOD {
+        return Some(Subject::Jbod(1));
+    }
+    name.parse().ok().filter(|subject| !matches!(subject, Subject::Array { .. }))
+}
+
+fn axis_value(value: &Value<'_>) -> Option<AxisValue> {
+    match value {
+        Value::Text(word) => Some(AxisValue::Word(word.to_string())),
+        Value::Bool(yes) => Some(AxisValue::Number(f64::from(u8::from(*yes)))),
+        other => other.number().map(AxisValue::Number),
+    }
+}
+
+/// The arguments of a metric by their axes, in the order of the check.
+fn axes<'a, 'e>(
+    metric: Metric,
+    placed: &'a [Value<'e>],
+    named: impl Iterator<Item = &'a (&'e str, Value<'e>)>,
+) -> Result<Axes, CheckError>
+where
+    'e: 'a,
+{
+    let name = metric.name();
+    let places = positional(metric);
+    if placed.len() > places.len() {
+        return Err(wrong(format!("{name} takes {} arguments without names at most", places.len() + 1)));
+    }
+    let named = named.map(|(word, value)| match Axis::of(word) {
+        Some(axis) => Ok((axis, value)),
+        None => Err(wrong(format!("{name} has no axis '{}'", clip(word)))),
+    });
+    let mut axes = Axes::new();
+    for pair in places.iter().copied().zip(placed).map(Ok).chain(named) {
+        let (axis, value) = pair?;
+        if axes.has(axis) {
+            return Err(wrong(format!("{name}: {} is given twice", axis.name())));
+        }
+        let Some(value) = axis_value(value) else {
+            return Err(wrong(format!("{name}: {} is neither a number nor a word", axis.name())));
+        };
+        axes.set(axis, value).map_err(|error| wrong(format!("{name}: {error}")))?;
+    }
+    Ok(axes)
+}
+
+fn call(claim: &Claim, metric: Metric, arguments: &Arguments<'_>) -> Result<MetricCall, CheckError> {
+    let name = metric.name();
+    let named_first = arguments.named.iter().find(|(word, _)| *word == metric.first()).map(|(_, value)| value);
+    let (first, mut rest) = match (named_first, arguments.placed.split_first()) {
+        (Some(first), _) => (first, &arguments.placed[..]),
+        (None, Some((first, rest))) => (first, rest),
+        (None, None) => return Err(wrong(format!("{name} needs the name of an array first"))),
+    };
+    let target = target(metric, first)?;
+    if matches!(metric, Metric::MemberOps | Metric::MemberDisks) {
+        match rest.split_first() {
+            Some((Value::Text(operation), others)) if &**operation == SMALL_WRITE => rest = others,
+            _ => return Err(wrong(format!("{name} takes '{SMALL_WRITE}' as its second argument"))),
+        }
+    }
+    let named = arguments.named.iter().filter(|(word, _)| *word != metric.first());
+    let mut axes = axes(metric, rest, named)?;
+    // A name such as raid5x8 includes the number of members.
+    let array = match first {
+        Value::Text(name) if &**name != JBOD => name.parse::<Subject>().ok(),
+        _ => None,
+    };
+    if let (Metric::SurviveFraction, false, Some(array)) = (metric, axes.has(Axis::N), array) {
+        axes = axes.number(Axis::N, array.members().into());
+    }
+    let (system, workload) = (claim.system.clone(), claim.workload.clone());
+    for axis in positional(metric) {
+        if !axes.has(*axis) && !workload.defaults.has(*axis) {
+            return Err(wrong(format!("{name} needs {}", axis.name())));
+        }
+    }
+    Ok(MetricCall { system, metric, target, axes, workload })
+}
+
+/// The value of a metric, in the form for the check.
+///
+/// # Errors
+/// The arguments do not fit the metric, or it has no meaning.
+pub fn ask<'e>(walk: &mut Walk<'e, '_>, metric: Metric, arguments: &Arguments<'e>) -> Answer<'e> {
+    let call = call(walk.claim, metric, arguments)?;
+    Ok(match walk.measured(call)? {
+        MetricValue::Number(number) => Value::Float(number),
+        MetricValue::Count(count) => Value::Int(i64::try_from(count).unwrap_or(i64::MAX)),
+        MetricValue::Operations(Operations { reads, xors, writes }) => {
+            let part = |name: &str, count: u32| (Value::text(name), Value::Int(count.into()));
+            Value::Dict([part("r", reads), part("x", xors), part("w", writes)].into())
+        }
+    })
+}
