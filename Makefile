@@ -67,7 +67,7 @@ package: ## target/package/openraid_*.deb and openraid-lab_*.deb for Debian 12; 
 FROM ?= $(shell date +%Y%m%d)00001
 torture: ## hunts every planted bug, then an hour of power cuts and worse, on simulated drives: nothing promised may be lost
 	@tools/need $(BUILD)
-	cargo run --profile hunt -p openraid-sim --features planted --target-dir target/planted --example hunt
+	cargo run --profile hunt -p openraid-sim --features planted --example hunt
 	cargo run --release -p openraid-lab -- torture --minutes 60 --seeds $(FROM)..99999999999999
 
 bench: ## ratios measured in one run, CPU time per I/O first

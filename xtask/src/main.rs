@@ -20,6 +20,7 @@ mod places;
 mod plain;
 mod programs;
 mod purity;
+mod quick;
 mod rust;
 mod step;
 mod tidy;
@@ -32,6 +33,11 @@ type Chore = (&'static str, fn() -> step::Outcome, &'static str);
 
 const COMMANDS: &[Chore] = &[
     ("ci", ci::ci, "everything that must hold before a change lands"),
+    (
+        "quick",
+        quick::quick,
+        "the same of what changed since the last push and what builds on that, without tests of programs",
+    ),
     ("lint", ci::lint, "the part of ci that reads sources and runs nothing of them, and cargo-deny"),
     ("tidy", tidy::tidy, "style that can be checked"),
     (
