@@ -24,8 +24,8 @@ FOREIGN := wipefs:util-linux mke2fs:e2fsprogs mkfs.vfat:dosfstools mkfs.xfs:xfsp
            sfdisk:fdisk cryptsetup:cryptsetup-bin make-bcache:bcache-tools
 # Checks the types of the console's modules, and runs them without a browser. Nothing of it is needed to build.
 TYPES  := tsc:node-typescript node:nodejs
-# Judges manual pages; and a shell in which words are completed.
-PAGES  := mandoc:mandoc zsh:zsh
+# Judge manual pages, and documents of --json; and a shell in which words are completed.
+PAGES  := mandoc:mandoc zsh:zsh /usr/lib/python3/dist-packages/jsonschema:python3-jsonschema
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 

@@ -17,8 +17,11 @@ struct Program {
     folder: PathBuf,
 }
 
-/// Build all test programs of the workspace and run them, as many at once as there are processors. What each prints comes as
-/// a whole when it has ended. One that fails stops no other one.
+/// Programs that run at once on each processor: half of their time they wait.
+const EACH_PROCESSOR: usize = 2;
+
+/// Build all test programs of the workspace and run several at once. What each prints comes as a whole when it has ended. One
+/// that fails stops no other one.
 pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
     // With all programs: tests run programs of other packages, which cargo does not build for them.
     let messages = cargo_messages(&["build", "--workspace", "--bins", "--tests"])?;
@@ -27,7 +30,7 @@ pub fn run_tests(environment: &[(&str, &str)]) -> Outcome {
     println!("{} test programs", programs.len());
     let queue = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
-    let at_once = std::thread::available_parallelism().map_or(2, usize::from);
+    let at_once = std::thread::available_parallelism().map_or(2, usize::from) * EACH_PROCESSOR;
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| loop {

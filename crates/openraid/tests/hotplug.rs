@@ -113,10 +113,9 @@ fn an_array_whose_files_are_deleted_is_not_stopped_without_a_consent_and_the_los
     lab.line("stop --all").refused(65, &[&words[..], &["`openraid stop --all --yes`"]].concat());
     assert_eq!(lab.show("data")["health"], "optimal", "it is served on");
     server.wait_for_news("MemberDisplaced", 2);
-    let events = lab.line("events --json").expect(0).text();
     for name in ["d0", "d1"] {
-        let of = |line: &&str| line.contains("\"MemberDisplaced\"") && line.contains(&path(name));
-        assert_eq!(events.lines().filter(of).count(), 1, "{events}");
+        let of = |text: &&String| text.starts_with("\"MemberDisplaced\"") && text.contains(&path(name));
+        lab.wait_for_events(|texts| texts.iter().filter(of).count() == 1);
     }
     // A device or file that is back, and one that failed, are no loss.
     back(&lab, &["d0"]);

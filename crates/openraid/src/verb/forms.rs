@@ -1,44 +1,17 @@
-//! The documents of `--json`, described from the printed types. A test of `openraid-lab` generates `docs/json.md` from
-//! them and from its own documents.
+//! The documents of `--json` as JSON Schema, from the types that are printed.
 
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{json, Value};
 use utoipa::ToSchema;
 
 use crate::output::{schema_of, ErrorBody};
 
-/// Endings of keys, and their units.
-const UNITS: &[(&str, &str)] = &[
-    ("bytes", "bytes"),
-    ("bytes_max", "bytes"),
-    ("sector", "512 bytes"),
-    ("sectors", "512 bytes"),
-    ("seconds", "s"),
-    ("hours", "hours"),
-    ("ms", "ms"),
-    ("ns", "ns"),
-    ("percent", "%"),
-    ("mbps", "MB/s"),
-    ("mib", "MiB"),
-    ("iops", "requests/s"),
-];
-/// Keys that end like a unit and are numbers of sectors of the drive's own size.
-const COUNTS: &[&str] = &["reallocated_sectors", "pending_sectors", "uncorrectable_sectors"];
-
-/// A document that a verb prints.
-struct Form {
-    /// `openraid/VERB/NUMBER`.
-    name: String,
-    /// Schema of the document.
-    body: Value,
-}
-
-/// Documents, and the objects in them by name.
+/// Documents by their names, and the objects in them by name.
 #[derive(Default)]
 pub struct Forms {
-    forms: Vec<Form>,
+    documents: BTreeMap<String, Vec<Value>>,
     objects: BTreeMap<String, Value>,
 }
 
@@ -76,7 +49,7 @@ impl Forms {
             );
         }
         let body = serde_json::to_value(T::schema()).expect("a schema is JSON");
-        self.forms.push(Form { name: schema_of(verb), body });
+        self.documents.entry(schema_of(verb)).or_default().push(body);
     }
 
     /// The documents of `openraid`.
@@ -130,246 +103,104 @@ impl Forms {
         all
     }
 
-    /// Follows a reference to its schema.
-    fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        match target(schema) {
-            Some(name) => self.objects.get(name).unwrap_or_else(|| panic!("{name} is not among the objects")),
-            None => schema,
-        }
-    }
-
-    /// The text that describes a value.
-    fn value(&self, schema: &Value) -> String {
-        if let Some(name) = target(schema) {
-            let own = &self.objects[name];
-            return if is_simple(own) { self.value(own) } else { link(name) };
-        }
-        if let Some(all) = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array()) {
-            let others: Vec<String> =
-                all.iter().filter(|part| part["type"] != "null").map(|part| self.value(part)).collect();
-            let null = if others.len() < all.len() { " or null" } else { "" };
-            return others.join(" or ") + null;
-        }
-        if let Some(words) = schema["enum"].as_array() {
-            return either(words.iter().filter_map(Value::as_str));
-        }
-        let mut kinds: Vec<&str> = match &schema["type"] {
-            Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
-            kind => kind.as_str().into_iter().collect(),
-        };
-        let null = if kinds.contains(&"null") { " or null" } else { "" };
-        kinds.retain(|kind| *kind != "null");
-        let text = match kinds.first() {
-            Some(&"integer" | &"number") => "number".into(),
-            Some(&"array") => match schema["prefixItems"].as_array() {
-                Some(parts) => {
-                    let parts: Vec<String> = parts.iter().map(|part| self.value(part)).collect();
-                    format!("\\[{}\\]", parts.join(", "))
-                }
-                None => format!("list of {}", self.value(&schema["items"])),
+    /// One schema for all documents: the key `schema` of a document decides which of them it is.
+    fn schema(&self, program: &str) -> Value {
+        let cases = self.documents.iter().map(|(name, bodies)| {
+            let body = if let [only] = bodies.as_slice() { only.clone() } else { json!({ "anyOf": bodies }) };
+            json!({ "if": { "properties": { "schema": { "const": name } } }, "then": body })
+        });
+        let mut schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "title": format!("Documents that {program} --json prints"),
+            "type": "object",
+            "required": ["schema", "exit"],
+            "properties": {
+                "schema": { "enum": self.documents.keys().collect::<Vec<_>>(), "description": "The form of the document." },
+                "exit": { "type": "integer", "description": "The exit code." },
             },
-            Some(&"object") if !schema["additionalProperties"].is_null() => {
-                format!("map of {}", self.value(&schema["additionalProperties"]))
-            }
-            Some(kind) => (*kind).into(),
-            None => "any".into(),
-        };
-        text + null
+            "allOf": cases.collect::<Vec<_>>(),
+            "$defs": self.objects,
+        });
+        refer_to_defs(&mut schema);
+        schema
     }
 
-    /// The keys of an object, including those of nameless objects in it.
-    fn rows(&self, schema: &Value, path: &str, rows: &mut Vec<Row>) {
-        let schema = self.resolve(schema);
-        if let Some(parts) = schema["allOf"].as_array() {
-            return parts.iter().for_each(|part| self.rows(part, path, rows));
+    /// Keys without a description, each with the object or document that has it.
+    fn silent(&self) -> BTreeSet<String> {
+        let mut silent = BTreeSet::new();
+        let bodies = self.documents.iter().flat_map(|(name, bodies)| bodies.iter().map(move |body| (name, body)));
+        for (name, schema) in bodies.chain(&self.objects) {
+            self.find_silent(name, schema, &mut silent);
         }
-        if let Some(variants) = schema["oneOf"].as_array() {
-            return self.variants(variants, path, rows);
-        }
+        silent
+    }
+
+    fn find_silent(&self, name: &str, schema: &Value, silent: &mut BTreeSet<String>) {
         for (key, own) in schema["properties"].as_object().into_iter().flatten() {
-            let path = format!("{path}{key}");
-            rows.push(Row {
-                value: self.value(own),
-                meaning: meaning(own).unwrap_or_default(),
-                path: path.clone(),
-                only: Vec::new(),
-            });
-            if own["properties"].is_object() {
-                self.rows(own, &format!("{path}."), rows);
+            // The name of a variant says enough.
+            let is_tag = own["enum"].as_array().is_some_and(|words| words.len() == 1);
+            if !is_tag && !self.is_described(own) {
+                silent.insert(format!("{name}: {key}"));
             }
+            self.find_silent(&format!("{name}: {key}"), own, silent);
+        }
+        for part in parts(schema) {
+            self.find_silent(name, part, silent);
         }
     }
 
-    /// The keys of all variants of a value. Each row says which variants have the key.
-    fn variants(&self, variants: &[Value], path: &str, rows: &mut Vec<Row>) {
-        for variant in variants {
-            let mut own = Vec::new();
-            self.rows(variant, path, &mut own);
-            let tag = own.iter().find(|row| row.is_tag()).map(|row| row.value.clone());
-            for row in own {
-                let known = rows.iter_mut().find(|known| known.path == row.path);
-                match (known, &tag) {
-                    (Some(known), Some(_)) if row.is_tag() => {
-                        known.value = known.value.replace(" or ", ", ") + " or " + &row.value
-                    }
-                    (Some(known), Some(tag)) => known.add(row, tag),
-                    (None, Some(tag)) if !row.is_tag() => rows.push(Row { only: vec![tag.clone()], ..row }),
-                    (None, _) => rows.push(row),
-                    (Some(known), None) => panic!("{} is in two variants without a tag", known.path),
-                }
-            }
-        }
+    fn is_described(&self, schema: &Value) -> bool {
+        let target = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
+        schema["description"].is_string()
+            || target.and_then(|name| self.objects.get(name)).is_some_and(|own| self.is_described(own))
+            || parts(schema).any(|part| self.is_described(part))
     }
 
-    /// Names of the documents of the first number that have one of these keys, at any depth.
-    pub fn first_forms_with(&self, keys: &[&str]) -> Vec<&str> {
-        let has = |form: &&Form| form.name.ends_with("/1") && self.has_key(&form.body, keys, &mut Vec::new());
-        self.forms.iter().filter(has).map(|form| form.name.as_str()).collect()
-    }
-
-    /// Does the value have one of these keys, at any depth? `seen`: objects that were followed.
-    fn has_key<'a>(&'a self, schema: &'a Value, keys: &[&str], seen: &mut Vec<&'a str>) -> bool {
-        if let Some(name) = target(schema) {
-            if seen.contains(&name) {
-                return false;
-            }
-            seen.push(name);
-            return self.has_key(self.resolve(schema), keys, seen);
-        }
-        match schema {
-            Value::Object(parts) => parts.iter().any(|(key, part)| {
-                let is_key = key == "properties" && keys.iter().any(|wanted| !part[*wanted].is_null());
-                is_key || self.has_key(part, keys, seen)
-            }),
-            Value::Array(parts) => parts.iter().any(|part| self.has_key(part, keys, seen)),
-            _ => false,
-        }
-    }
-
-    /// The tables of all documents and objects.
+    /// Compares the schema with its file, or writes the file if the environment has `OPENRAID_BLESS`.
     ///
     /// # Panics
-    /// Two variants of one value cannot be told apart.
-    pub fn text(&mut self) -> String {
-        self.forms.sort_by(|a, b| a.name.cmp(&b.name));
-        let mut text = String::from("\n## Documents\n");
-        let mut before = "";
-        for form in &self.forms {
-            if form.name != before {
-                write!(text, "\n### {}\n", form.name).expect("a string takes it");
+    /// The file is stale, or a key has no description.
+    pub fn hold(&self, program: &str) {
+        let silent = self.silent();
+        assert!(silent.is_empty(), "keys without a doc comment: {silent:#?}");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
+        let path = folder.join(format!("{program}.schema.json"));
+        let made = format!("{:#}\n", self.schema(program));
+        if std::env::var_os("OPENRAID_BLESS").is_some() {
+            std::fs::write(path, made).expect("it is writable");
+            return;
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        let differs = made.lines().zip(written.lines()).find(|(made, written)| made != written);
+        assert!(made == written, "{} is stale ({differs:?}); make it again with OPENRAID_BLESS=1", path.display());
+    }
+}
+
+/// The schemas that apply to the same value.
+fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
+    ["oneOf", "allOf", "anyOf"].into_iter().flat_map(|key| schema[key].as_array()).flatten()
+}
+
+/// Objects are in the same file, not in a description of an HTTP interface.
+fn refer_to_defs(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            for (key, own) in keys {
+                match own {
+                    Value::String(path) if key == "$ref" => *path = path.replace("#/components/schemas/", "#/$defs/"),
+                    _ => refer_to_defs(own),
+                }
             }
-            let lead = if form.name == before { "Or: " } else { "" };
-            let about = meaning(&form.body).unwrap_or_default();
-            write!(text, "\n{lead}{about}\n\n{}", self.table(&form.body)).expect("a string takes it");
-            before = &form.name;
         }
-        text.push_str("\n## Objects\n");
-        for (name, schema) in self.objects.iter().filter(|(_, schema)| !is_simple(schema)) {
-            let about = meaning(schema).unwrap_or_default();
-            write!(text, "\n### {}\n\n{about}\n\n{}", shown(name), self.table(schema)).expect("a string takes it");
-        }
-        text.push('\n');
-        text
-    }
-
-    fn table(&self, schema: &Value) -> String {
-        let mut rows = Vec::new();
-        self.rows(schema, "", &mut rows);
-        rows.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut text = String::new();
-        let words: Vec<&str> = schema["oneOf"].as_array().into_iter().flatten().filter_map(word).collect();
-        if !words.is_empty() {
-            let keys = if rows.is_empty() { "" } else { ", or an object with one of these keys" };
-            write!(text, "A string, {}{keys}.\n\n", either(words.into_iter())).expect("a string takes it");
-        }
-        if !rows.is_empty() {
-            text.push_str("| Key | Value | Unit | Meaning |\n| --- | --- | --- | --- |\n");
-        }
-        for row in rows {
-            let Row { path, value, meaning, only } = row;
-            let only = if only.is_empty() { String::new() } else { format!("Only if it is {}: ", only.join(" or ")) };
-            let unit = unit(&path);
-            writeln!(text, "| `{path}` | {value} | {unit} | {only}{} |", meaning.replace('|', "\\|"))
-                .expect("a string takes it");
-        }
-        text
+        Value::Array(parts) => parts.iter_mut().for_each(refer_to_defs),
+        _ => {}
     }
 }
 
-/// A key.
-struct Row {
-    path: String,
-    value: String,
-    meaning: String,
-    /// The variants that have the key; empty if all have it.
-    only: Vec<String>,
-}
-
-impl Row {
-    /// Does the key say which variant the value is?
-    fn is_tag(&self) -> bool {
-        self.value.starts_with('`') && !self.value.contains(", ") && ["outcome", "event"].contains(&self.path.as_str())
-    }
-
-    /// Adds a row, also if another variant has the same key.
-    fn add(&mut self, row: Self, tag: &str) {
-        self.only.push(tag.into());
-        if self.value != row.value {
-            self.value = format!("{} or {}", self.value, row.value);
-        }
-        if !self.meaning.contains(&row.meaning) {
-            self.meaning = format!("{} {}", self.meaning, row.meaning);
-        }
-    }
-}
-
-fn target(schema: &Value) -> Option<&str> {
-    schema["$ref"].as_str()?.rsplit('/').next()
-}
-
-/// The text of an enum variant that is a string.
-fn word(variant: &Value) -> Option<&str> {
-    variant["enum"].as_array().filter(|words| words.len() == 1)?[0].as_str()
-}
-
-/// Is this a value that needs no table of its own?
-fn is_simple(schema: &Value) -> bool {
-    schema["properties"].is_null() && schema["oneOf"].is_null() && schema["allOf"].is_null()
-}
-
-fn meaning(schema: &Value) -> Option<String> {
-    let own = schema["description"].as_str();
-    let within = schema["oneOf"].as_array().or_else(|| schema["allOf"].as_array()).into_iter().flatten();
-    let text = own.or_else(|| within.filter_map(|part| part["description"].as_str()).next());
-    // The name of the tag is sufficient.
-    let tag = schema["enum"].as_array().is_some_and(|words| words.len() == 1);
-    text.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" "))
-        .or_else(|| tag.then(|| "The form of this object, which decides what other keys it has.".into()))
-}
-
-fn unit(path: &str) -> &'static str {
-    let key = path.rsplit('.').next().unwrap_or(path);
-    if COUNTS.contains(&key) {
-        return "";
-    }
-    let ends = |end: &str| key == end || key.strip_suffix(end).is_some_and(|rest| rest.ends_with('_'));
-    UNITS.iter().find(|(end, _)| ends(end)).map_or("", |(_, unit)| unit)
-}
-
-/// The displayed name of an object.
-fn shown(name: &str) -> &str {
-    ["Model", "Body"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
-}
-
-fn link(name: &str) -> String {
-    let name = shown(name);
-    format!("[{name}](#{})", name.to_lowercase())
-}
-
-fn either<'a>(words: impl Iterator<Item = &'a str>) -> String {
-    let words: Vec<String> = words.map(|word| format!("`{word}`")).collect();
-    match words.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-        _ => words.join(""),
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_describes_the_types_that_are_printed() {
+        super::Forms::of_openraid().hold("openraid");
     }
 }

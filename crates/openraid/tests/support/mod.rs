@@ -231,6 +231,21 @@ impl Lab {
         panic!("{}", self.line("alarms").text());
     }
 
+    /// Wait until the texts of the logged events are as wanted.
+    #[track_caller]
+    pub fn wait_for_events(&self, wanted: impl Fn(&[String]) -> bool) {
+        let mut texts = Vec::new();
+        for _ in 0..200 {
+            let events = self.line("events --json").expect(0).json()["events"].as_array().expect("a list").clone();
+            texts = events.iter().map(|own| format!("{}: {}", own["event"], own["text"])).collect();
+            if wanted(&texts) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        panic!("{texts:#?}");
+    }
+
     /// The state of a served array.
     #[track_caller]
     pub fn show(&self, array: &str) -> Value {
