@@ -3,6 +3,7 @@
 //! This module must never decide whether an array is possible. That depends on the rules of the controller. The program
 //! that makes the measurements applies those rules.
 
+use openraid_methods::cell;
 pub use openraid_models::ArrayLevel as Level;
 use std::fmt;
 use std::str::FromStr;
@@ -96,6 +97,24 @@ impl Subject {
             Self::Array { members, .. } | Self::Jbod(members) => members,
             Self::Single | Self::SlowSingle | Self::Drive(_) => 1,
         }
+    }
+
+    /// The subject of a cell.
+    ///
+    /// # Errors
+    /// The level cannot have this number of drives.
+    pub(crate) fn cell(self) -> Result<cell::Subject, cell::SubjectError> {
+        Ok(match self {
+            Self::Single => cell::Subject::Single,
+            Self::Array { level, members } => cell::Subject::array(level, members)?,
+            Self::Jbod(members) => cell::Subject::array(Level::Jbod, members)?,
+            Self::SlowSingle => cell::Subject::SlowSingle,
+            Self::Drive(NamedDrive::Best15k) => cell::Subject::Best15k,
+            Self::Drive(NamedDrive::Ssd2009) => cell::Subject::Ssd2009,
+            Self::Drive(NamedDrive::DesktopSsd) => cell::Subject::DesktopSsd,
+            Self::Drive(NamedDrive::S3500) => cell::Subject::S3500,
+            Self::Drive(NamedDrive::S3700) => cell::Subject::S3700,
+        })
     }
 }
 
@@ -192,6 +211,8 @@ mod tests {
         }
         for subject in subjects {
             assert_eq!(subject.to_string().parse(), Ok(subject));
+            // The laboratory has the same names, and the same reason against an impossible array.
+            assert_eq!(subject.cell(), subject.to_string().parse(), "{subject}");
         }
     }
 

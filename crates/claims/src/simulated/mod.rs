@@ -62,9 +62,9 @@ impl Simulated {
     fn note_unsteady(&self, call: &MetricCall, unsteady: bool) {
         let mut known = self.unsteady.lock().unwrap_or_else(PoisonError::into_inner);
         if unsteady {
-            known.insert(format!("{call:?}"));
+            known.insert(call.key());
         } else {
-            known.remove(&format!("{call:?}"));
+            known.remove(&call.key());
         }
     }
 
@@ -80,11 +80,7 @@ impl Simulated {
 
     /// The cell of an aim.
     fn cell(&self, call: &MetricCall, aim: &Aim) -> Result<CellSpec, NotApplicable> {
-        let subject = call
-            .subject()?
-            .to_string()
-            .parse()
-            .map_err(|error: cell::SubjectError| NotApplicable::new(error.to_string()))?;
+        let subject = call.subject()?.cell().map_err(|error| NotApplicable::new(error.to_string()))?;
         let system = self.controller(&call.system)?.head.name.clone();
         let mut cell = CellSpec::new(&system, subject, aim.pattern()).with(aim.cell_axes()?);
         // Tails and shares of members need more requests than means.
@@ -355,7 +351,7 @@ fn no_member(member: u64, count: usize) -> NotApplicable {
 
 impl Metrics for Simulated {
     fn is_unsteady(&self, call: &MetricCall) -> bool {
-        self.unsteady.lock().unwrap_or_else(PoisonError::into_inner).contains(&format!("{call:?}"))
+        self.unsteady.lock().unwrap_or_else(PoisonError::into_inner).contains(&call.key())
     }
 
     fn measure(&self, call: &MetricCall) -> Result<MetricValue, NotApplicable> {

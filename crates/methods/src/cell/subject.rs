@@ -84,6 +84,18 @@ impl fmt::Display for SubjectError {
 impl std::error::Error for SubjectError {}
 
 impl Subject {
+    /// An array of this level.
+    ///
+    /// # Errors
+    /// The level cannot have this number of drives.
+    pub fn array(level: Level, members: u16) -> Result<Self, SubjectError> {
+        if members < level.members_min() || members > members_max(level) {
+            let word = format!("{}x{members}", level.word());
+            return Err(SubjectError::Members { word, level });
+        }
+        Ok(Self::Array { level, members })
+    }
+
     /// Number of drives.
     #[must_use]
     pub const fn members(self) -> u16 {
@@ -154,10 +166,7 @@ impl FromStr for Subject {
         let level = Level::from_word(level);
         let members = members.parse::<u16>().ok();
         let (Some(level), Some(members)) = (level, members) else { return Err(SubjectError::Array(word.into())) };
-        if members < level.members_min() || members > members_max(level) {
-            return Err(SubjectError::Members { word: word.into(), level });
-        }
-        Ok(Self::Array { level, members })
+        Self::array(level, members)
     }
 }
 
