@@ -14,10 +14,10 @@
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, DriveLba, Instant, PoolOffset, Sectors, Slot, Tag, Token};
 
-use crate::adaptive::{Load, Tuning};
 use crate::admin::{AdminReply, Policy};
 use crate::limits::{Limits, MEMBERS_MAX, METADATA_BYTES_MAX};
 use crate::scrub::{MismatchRange, ScrubEnd, ScrubMode};
+use crate::settings::{Load, Tuning};
 
 /// The operation of a drive command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

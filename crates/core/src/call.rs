@@ -4,13 +4,12 @@
 use openraid_units::{DriveId, Instant, Nanos, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Notice, NoticeKind};
-use crate::array::sets::Sets;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
 use crate::limits::Limits;
 use crate::planted::Planted;
 use crate::slab::Key;
-use crate::trace::Trace;
+use crate::trace::{Trace, TracedSets};
 
 /// The part of it that stays between two calls. It is one field of the controller, so that a component borrows one
 /// pointer instead of five.
@@ -147,12 +146,12 @@ impl<'a> Call<'a> {
     /// Send the administrator a notice about a set.
     pub(crate) fn notice(
         &mut self,
-        sets: &Sets,
+        sets: &impl TracedSets,
         (id, slot): (SetId, Option<Slot>),
         drive: Option<DriveId>,
         kind: NoticeKind,
     ) {
-        self.actions.notice(Notice { at: self.base.now, array: sets.get(id).array(), slot, drive, kind });
+        self.actions.notice(Notice { at: self.base.now, array: sets.array_of(id), slot, drive, kind });
     }
 }
 
@@ -163,6 +162,7 @@ mod tests {
     use super::*;
     use crate::actions::{Data, DriveOp, JobColumn};
     use crate::array::set::Set;
+    use crate::array::sets::Sets;
     use crate::events::DriveInfo;
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::io::command::Owner;

@@ -306,3 +306,9 @@ impl Limits {
         ensure(!range.is_zero() && (range % frame).is_zero(), "a piece of zeroes must be a multiple of 4096 bytes")
     }
 }
+
+/// Maximum number of streams of one array that are tracked. More sequential readers at once look random.
+pub(crate) const STREAMS_MAX: usize = 32;
+
+/// Maximum number of read-ahead requests in work.
+pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;

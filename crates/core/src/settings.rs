@@ -7,9 +7,10 @@ use core::fmt;
 
 use openraid_units::{Nanos, Sectors};
 
-use crate::adaptive::{Load, Tuning};
 use crate::admin::{MirrorRead, PartialWritePolicy, ReadAhead, WriteCache};
 use crate::limits::WINDOW_ROWS_MAX;
+use alloc::vec::Vec;
+use openraid_units::Instant;
 
 /// Settings of a [`Tuning`].
 pub const TUNINGS: usize = 3;
@@ -364,6 +365,69 @@ impl fmt::Display for Load {
             self.depth_tenths % 10
         )
     }
+}
+
+/// Number of switches that are kept with their figures.
+pub const SWITCHES_KEPT: usize = 8;
+
+/// What the policy chooses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tuning {
+    /// The read-ahead.
+    pub read_ahead: ReadAhead,
+    /// The rule for the copy of a mirror that is read.
+    pub mirror_read: MirrorRead,
+    /// Maximum time that dirty data waits.
+    pub destage_delay: Nanos,
+}
+
+/// What hosts did in one window.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Load {
+    /// Reads and writes.
+    pub requests: u64,
+    /// Percentage of reads.
+    pub read_percent: u32,
+    /// Percentage of reads that begin where one of the recent requests ended.
+    pub ordered_read_percent: u32,
+    /// The same for writes.
+    pub ordered_write_percent: u32,
+    /// Mean number of requests inside the array when one arrives, itself included, in tenths.
+    pub depth_tenths: u32,
+    /// Mean size of a read in bytes.
+    pub read_bytes: u64,
+    /// Mean size of a write in bytes.
+    pub write_bytes: u64,
+}
+
+/// One change, and its figures.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Switch {
+    /// When.
+    pub at: Instant,
+    /// Tuning before.
+    pub from: Tuning,
+    /// Tuning since then.
+    pub to: Tuning,
+    /// Why.
+    pub load: Load,
+}
+
+/// State and history of an array's policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdaptiveStatus {
+    /// Is it on? If not, the settings apply as they are.
+    pub on: bool,
+    /// The tuning now.
+    pub tuning: Tuning,
+    /// Load in the last window.
+    pub load: Option<Load>,
+    /// Number of windows so far.
+    pub windows: u64,
+    /// Number of switches so far.
+    pub switches: u64,
+    /// The last of them, oldest first; at most [`SWITCHES_KEPT`].
+    pub last: Vec<Switch>,
 }
 
 #[cfg(test)]

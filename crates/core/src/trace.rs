@@ -4,14 +4,34 @@
 //! [`Controller::advance`](crate::Controller::advance).
 
 use alloc::vec::Vec;
-use openraid_units::{Instant, SetId};
+use openraid_units::{ArrayId, Instant, SetId};
 
-use crate::array::sets::Sets;
-use crate::io::op::Op;
 use crate::reason::{Reason, TraceEntry};
-use crate::requests::Requests;
-use crate::slab::Slab;
-use crate::steps::{is_traced, op_name, Step, Steps, What, Who};
+use crate::steps::{OpName, Step, Steps, What, Who};
+
+/// The sets, as far as the trace and notices need them.
+pub(crate) trait TracedSets {
+    /// Count a reason for a set.
+    fn count_reason(&mut self, set: SetId, reason: Reason);
+    /// The array of a set.
+    fn array_of(&self, set: SetId) -> ArrayId;
+}
+
+/// The operations, as far as the trace needs them.
+pub(crate) trait TracedOps {
+    /// The name of an operation, if its steps are shown.
+    fn traced(&self, index: u32) -> Option<OpName>;
+    /// The set of an operation.
+    fn set_of(&self, index: u32) -> SetId;
+}
+
+/// The requests, as far as the trace needs them.
+pub(crate) trait TracedRequests {
+    /// The number of a request; `None` for read-ahead.
+    fn traced(&self, request: u32) -> Option<u64>;
+    /// The request of a piece.
+    fn request_of(&self, piece: u32) -> u32;
+}
 
 /// See the module header.
 #[derive(Debug)]
@@ -36,8 +56,8 @@ impl Trace {
     }
 
     /// Note the reason for a decision about a set, with its unit and a figure.
-    pub(crate) fn note(&mut self, sets: &mut Sets, set: SetId, reason: Reason, unit: u64, figure: u32) {
-        sets.get_mut(set).reasons.count(reason);
+    pub(crate) fn note(&mut self, sets: &mut impl TracedSets, set: SetId, reason: Reason, unit: u64, figure: u32) {
+        sets.count_reason(set, reason);
         let entry = TraceEntry { at: self.now, set, reason, unit, figure };
         if self.ring.len() < self.ring.capacity() {
             self.ring.push(entry);
@@ -51,14 +71,14 @@ impl Trace {
     /// Note the reason for something that an operation does or waits for.
     pub(crate) fn note_op(
         &mut self,
-        sets: &mut Sets,
-        ops: &Slab<Op>,
+        sets: &mut impl TracedSets,
+        ops: &impl TracedOps,
         index: u32,
         reason: Reason,
         unit: u64,
         figure: u32,
     ) {
-        self.note(sets, ops[index].set(), reason, unit, figure);
+        self.note(sets, ops.set_of(index), reason, unit, figure);
         self.op(ops, index, || What::Reason { reason, figure });
     }
 
@@ -84,25 +104,29 @@ impl Trace {
 
     /// A step of a host request, named by its place in the table. Read-ahead has none.
     #[inline(always)]
-    pub(crate) fn request(&mut self, requests: &Requests, request: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() && !requests.get(request).is_ahead() {
-            self.step(Who::Request(requests.get(request).number()), what());
+    pub(crate) fn request(&mut self, requests: &impl TracedRequests, request: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() {
+            if let Some(number) = requests.traced(request) {
+                self.step(Who::Request(number), what());
+            }
         }
     }
 
     /// A step of the request of a piece.
     #[inline(always)]
-    pub(crate) fn piece(&mut self, requests: &Requests, piece: u32, what: impl FnOnce() -> What) {
+    pub(crate) fn piece(&mut self, requests: &impl TracedRequests, piece: u32, what: impl FnOnce() -> What) {
         if self.steps.is_on() {
-            self.request(requests, requests.piece(piece).request(), what);
+            self.request(requests, requests.request_of(piece), what);
         }
     }
 
     /// A step of an operation. Operations that serve no host have none.
     #[inline(always)]
-    pub(crate) fn op(&mut self, ops: &Slab<Op>, index: u32, what: impl FnOnce() -> What) {
-        if self.steps.is_on() && is_traced(ops, index) {
-            self.step(Who::Op(op_name(ops, index)), what());
+    pub(crate) fn op(&mut self, ops: &impl TracedOps, index: u32, what: impl FnOnce() -> What) {
+        if self.steps.is_on() {
+            if let Some(name) = ops.traced(index) {
+                self.step(Who::Op(name), what());
+            }
         }
     }
 
@@ -118,6 +142,8 @@ impl Trace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::array::sets::Sets;
 
     use crate::geometry::{Geometry, Level, SetSpec};
     use crate::limits::Limits;

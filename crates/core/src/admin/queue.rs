@@ -4,8 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, SetId, Token};
 
-use super::{AdminCommand, AdminError, AdminOutcome, AdminReply};
 use crate::actions::Actions;
+use crate::admin::AdminCommand;
+use crate::admin::{AdminError, AdminOutcome, AdminReply};
 
 /// The wait of a command that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -15,13 +15,9 @@ use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
 use crate::admin::{MirrorRead, Policy, ReadAhead};
-use crate::array::set::Set;
-use crate::array::sets::Sets;
-use crate::array::table::Arrays;
-use crate::cache::streams::STREAMS_MAX;
-use crate::call::Base;
 use crate::events::{BlockRequest, RequestKind};
-use crate::limits::Limits;
+use crate::limits::STREAMS_MAX;
+pub use crate::settings::{AdaptiveStatus, Load, Switch, Tuning, SWITCHES_KEPT};
 
 /// Minimum length of a window. It also has at least [`WINDOW_REQUESTS`] reads and writes.
 const WINDOW_TIME: Nanos = Nanos::from_secs(1);
@@ -31,8 +27,7 @@ const WINDOW_REQUESTS: u64 = 64;
 const SILENCE: Nanos = Nanos::from_secs(10);
 /// Number of windows in a row that must favour the same policy before it is used.
 const WINDOWS_MIN: u32 = 2;
-/// Number of switches that are kept with their figures.
-pub const SWITCHES_KEPT: usize = 8;
+
 /// Number of recent ends of requests that are remembered: one for each stream that read-ahead can track, and as many
 /// for single requests between them.
 const ENDS: usize = 2 * STREAMS_MAX;
@@ -64,67 +59,7 @@ const DELAY_LONGER: u64 = 2;
 
 /// Factor by which dirty data waits longer if no member rotates. Later writes merge with it, each write that is saved
 /// spares the flash, and no arm would travel less if the data were written early.
-const FLASH_PATIENCE: u64 = 4;
-
-/// What the policy chooses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tuning {
-    /// The read-ahead.
-    pub read_ahead: ReadAhead,
-    /// The rule for the copy of a mirror that is read.
-    pub mirror_read: MirrorRead,
-    /// Maximum time that dirty data waits.
-    pub destage_delay: Nanos,
-}
-
-/// What hosts did in one window.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Load {
-    /// Reads and writes.
-    pub requests: u64,
-    /// Percentage of reads.
-    pub read_percent: u32,
-    /// Percentage of reads that begin where one of the recent requests ended.
-    pub ordered_read_percent: u32,
-    /// The same for writes.
-    pub ordered_write_percent: u32,
-    /// Mean number of requests inside the array when one arrives, itself included, in tenths.
-    pub depth_tenths: u32,
-    /// Mean size of a read in bytes.
-    pub read_bytes: u64,
-    /// Mean size of a write in bytes.
-    pub write_bytes: u64,
-}
-
-/// One change, and its figures.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Switch {
-    /// When.
-    pub at: Instant,
-    /// Tuning before.
-    pub from: Tuning,
-    /// Tuning since then.
-    pub to: Tuning,
-    /// Why.
-    pub load: Load,
-}
-
-/// State and history of an array's policy.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AdaptiveStatus {
-    /// Is it on? If not, the settings apply as they are.
-    pub on: bool,
-    /// The tuning now.
-    pub tuning: Tuning,
-    /// Load in the last window.
-    pub load: Option<Load>,
-    /// Number of windows so far.
-    pub windows: u64,
-    /// Number of switches so far.
-    pub switches: u64,
-    /// The last of them, oldest first; at most [`SWITCHES_KEPT`].
-    pub last: Vec<Switch>,
-}
+pub(crate) const FLASH_PATIENCE: u64 = 4;
 
 /// Properties of an array's members and cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -335,40 +270,6 @@ impl Adaptive {
             last.rotate_left(usize::try_from(self.switches % SWITCHES_KEPT as u64).expect("a few"));
         }
         AdaptiveStatus { on, tuning, load: self.load, windows: self.windows, switches: self.switches, last }
-    }
-}
-
-impl Set {
-    /// The usual time that dirty data of a set waits, whatever its load.
-    pub(crate) fn usual_delay(&self, limits: &Limits) -> Nanos {
-        Nanos(limits.destage_delay.get() * if self.is_flash { FLASH_PATIENCE } else { 1 })
-    }
-}
-
-impl Sets {
-    /// The arrays over a set start learning again. Until they have learned, all their sets follow their settings.
-    pub(crate) fn reset_adaptive(&mut self, arrays: &mut Arrays, base: &Base, id: openraid_units::SetId) {
-        self.reset_tuning(&base.limits, id);
-        for own in arrays.numbers() {
-            let Some(array) = arrays.find_mut(own) else { continue };
-            let count = array.volume.set_count();
-            if !(0..count).any(|number| array.volume.set(number) == id) {
-                continue;
-            }
-            *array.adaptive = Adaptive::new(base.now);
-            let first = self.find(array.volume.set(0));
-            array.is_adaptive = first.is_some_and(|set| set.policy.adaptive);
-            for number in 0..count {
-                let set = arrays.get(own).volume.set(number);
-                self.reset_tuning(&base.limits, set);
-            }
-        }
-    }
-
-    fn reset_tuning(&mut self, limits: &Limits, id: openraid_units::SetId) {
-        let delay = self.get(id).usual_delay(limits);
-        let set = self.get_mut(id);
-        set.mirror_reads.set_tuning(Tuning::of(&set.policy, delay));
     }
 }
 

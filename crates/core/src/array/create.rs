@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{
     BitmapError, BitmapHeader, DeviceFlags, MdLevel, MinorVersion, NewMember as MemberIdentity, NewSet, Placement,
-    PlacementError, PlacementRequest, Role, RoleTable, SetName, Superblock, Timestamp, Uuid,
+    PlacementError, PlacementRequest, Role, SetName, Superblock, Timestamp, Uuid,
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
@@ -344,17 +344,4 @@ pub fn superblock_for_new_member(array: &Superblock, drive: &NewDrive) -> Result
     }
     superblock.dev_number = u32::MAX;
     Ok(superblock)
-}
-
-/// A role table with room for `number`.
-pub(crate) fn grow_roles(roles: &RoleTable, number: u32) -> RoleTable {
-    let need = number as usize + 1;
-    if need <= roles.len() {
-        return roles.clone();
-    }
-    let mut grown = RoleTable::new(openraid_format::role_table_len(need));
-    for (index, role) in roles.iter().enumerate() {
-        grown.set(index, role);
-    }
-    grown
 }

@@ -16,11 +16,12 @@
 
 use openraid_units::{Instant, SetId, Slot};
 
-use super::revival::{Comeback, Remains};
 use super::set::{Life, Seat, Trust};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
-use crate::array::sets::{Change, Sets, Signal};
+use crate::array::changes::Change;
+use crate::array::conditions::{Comeback, Remains};
+use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::reason::FailReason;

@@ -6,12 +6,12 @@ use openraid_units::{ArrayId, DriveId, DriveLba, SetId, Slot};
 
 use super::bad::{BadList, BadRange};
 use super::defects::Defects;
-use super::revival::Comeback;
 use super::set::{Counters, Life, Member, Seat, Trust};
 use super::sets::Sets;
-use super::table::Arrays;
 use super::volume::Volume;
 use crate::admin::{AdminError, MemberState};
+use crate::array::conditions::Comeback;
+use crate::array::volume::Arrays;
 use crate::call::Base;
 
 impl Arrays {

@@ -14,8 +14,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use openraid_format::{Role, SetName, Superblock};
 
-use super::create::grow_roles;
 use crate::planted::{Flaw, Planted};
+use openraid_format::RoleTable;
 
 /// Number of generations after the first that leave out a failed member. That member has at most the events of the
 /// others.
@@ -236,6 +236,19 @@ impl fmt::Display for Metadata {
         write!(f, "{} wanted, {} writing, {} durable, ", self.wanted, self.writing, self.durable)?;
         write!(f, "failure in {}, {:?}, {} pending", self.failure, self.wave, self.pending)
     }
+}
+
+/// A role table with room for `number`.
+pub(crate) fn grow_roles(roles: &RoleTable, number: u32) -> RoleTable {
+    let need = number as usize + 1;
+    if need <= roles.len() {
+        return roles.clone();
+    }
+    let mut grown = RoleTable::new(openraid_format::role_table_len(need));
+    for (index, role) in roles.iter().enumerate() {
+        grown.set(index, role);
+    }
+    grown
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@ pub(crate) mod active_mark;
 pub mod adaptive;
 pub mod assemble;
 pub(crate) mod bad;
+mod bad_io;
 #[cfg(test)]
 pub(crate) mod bench;
 pub(crate) mod bitmap;
+pub(crate) mod changes;
+mod conditions;
 pub(crate) mod consistency;
 pub mod create;
 mod defects;
@@ -23,6 +26,7 @@ pub(crate) mod start;
 pub(crate) mod status;
 mod superblock_io;
 pub(crate) mod table;
+mod tune;
 pub(crate) mod volume;
 
 pub use bad::BadRange;

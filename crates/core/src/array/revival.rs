@@ -18,45 +18,14 @@ use openraid_units::{Sectors, SetId, Slot};
 use super::assemble::is_split_off;
 use super::consistency::Consistency;
 use super::set::{Life, Member, Set};
-use super::sets::{Change, Sets, Signal};
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
+use crate::array::changes::Change;
+use crate::array::conditions::{Comeback, Remains};
+use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::geometry::Geometry;
-use crate::reason::FailReason;
 use crate::slots::SlotSet;
-
-/// May a member that failed be taken back as it was?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Comeback {
-    /// No: it has not failed, or it lacks writes.
-    No,
-    /// It was in sync when it was out of reach.
-    Possible,
-    /// It is back, too.
-    Ready,
-}
-
-impl Comeback {
-    /// A member that was in sync fails for this reason.
-    pub(super) const fn after(reason: FailReason) -> Self {
-        match reason {
-            FailReason::Gone | FailReason::Timeout => Self::Possible,
-            _ => Self::No,
-        }
-    }
-}
-
-/// What a set has when it fails.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Remains {
-    /// No write was under way.
-    Whole,
-    /// Writes were under way, and may have been done in part.
-    Torn,
-    /// It was starting or stopping, or data is lost: it has to be started again.
-    Unfit,
-}
 
 impl Member {
     /// It holds a slot, failed, and lacks nothing that was acknowledged.

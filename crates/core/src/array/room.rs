@@ -19,25 +19,11 @@ use super::set::{Member, Set};
 use super::sets::Sets;
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
+use crate::array::conditions::Room;
 use crate::call::Call;
 use crate::events::Wake;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
 use crate::slots::SlotSet;
-
-/// See the module header.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Room {
-    Enough,
-    /// Some member is full. At `look` its place is tried again.
-    Short {
-        look: Instant,
-    },
-    /// Ranges that were recorded as bad are repaired. At `look` the next ones are, if fewer than `entries` are left.
-    Healing {
-        look: Instant,
-        entries: usize,
-    },
-}
 
 impl Member {
     /// Is its storage full?

@@ -5,28 +5,28 @@ use alloc::vec::Vec;
 use openraid_format::{DeviceFlags, Superblock};
 use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, MemberLba, Sectors, Slot};
 
-use crate::adaptive::Tuning;
 use crate::admin::{Health, MemberState, Policy, TaskKind};
 use crate::array::active_mark::ActiveMark;
 use crate::array::bad::{BadList, BadRange};
 use crate::array::bitmap::Bitmap;
+use crate::array::changes::Changes;
+use crate::array::conditions::Room;
+use crate::array::conditions::{Comeback, Remains};
 use crate::array::consistency::Consistency;
 use crate::array::defects::Defects;
 use crate::array::metadata::Metadata;
-use crate::array::revival::{Comeback, Remains};
-use crate::array::room::Room;
-use crate::array::sets::Changes;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
-use crate::cache::figures::SetFigures;
-use crate::cache::is_cacheable;
-use crate::cache::sync::DirtyCount;
+use crate::cache::dirty_count::DirtyCount;
+use crate::cache::set_figures::SetFigures;
+use crate::geometry::units::is_cacheable;
 use crate::geometry::{Geometry, Parity};
-use crate::io::mirror_read::MirrorReads;
-use crate::journal::session::SetJournal;
+use crate::io::heads::MirrorReads;
+use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
 use crate::reason::{FailReason, ReasonCounts};
+use crate::settings::Tuning;
 use crate::slots::SlotSet;
 
 /// A drive in a set.

@@ -10,49 +10,12 @@ use openraid_units::{DriveId, Instant, SetId};
 use super::set::Set;
 use super::table::Table;
 use crate::actions::ReplyStatus;
+use crate::array::changes::{Change, Changes};
 use crate::events::Wake;
 use crate::limits::MEMBERS_MAX;
-
-macro_rules! changes {
-    ($($(#[$doc:meta])* $name:ident = $bit:literal,)*) => {
-        /// A change of a set that operations may wait for.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        #[repr(u8)]
-        pub(crate) enum Change {
-            $($(#[$doc])* $name = $bit,)*
-        }
-        impl Change {
-            /// All of them.
-            pub(crate) const ALL: &'static [Self] = &[$(Self::$name,)*];
-        }
-    };
-}
-changes! {
-    /// A generation of superblocks or a bad-block log is durable, or the active mark changed. The next examination of
-    /// the set advances mark and session, so operations that wait for either are called after that.
-    Marks = 1,
-    /// Bits of the bitmap are durable.
-    Bits = 2,
-    /// The journal session, or a condition that decides whether the set should have one.
-    Session = 4,
-    /// The array failed, or the array cannot do without a member that does not flush or does not take superblocks.
-    Life = 8,
-}
-
-/// Changes since the operations that wait for a set were last called.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Changes(u8);
-
-impl Changes {
-    const fn insert(&mut self, change: Change) {
-        self.0 |= change as u8;
-    }
-
-    /// Is this change among them?
-    pub(crate) const fn has(self, change: Change) -> bool {
-        self.0 & change as u8 != 0
-    }
-}
+use crate::reason::Reason;
+use crate::trace::TracedSets;
+use openraid_units::ArrayId;
 
 /// Information from the sets for the layers above them. The controller hands each signal on before anything else
 /// happens.
@@ -250,6 +213,17 @@ impl Sets {
         if at < self.due.0 {
             self.due = (at, why);
         }
+    }
+}
+
+impl TracedSets for Sets {
+    #[inline(always)]
+    fn count_reason(&mut self, set: SetId, reason: Reason) {
+        self.get_mut(set).reasons.count(reason);
+    }
+
+    fn array_of(&self, set: SetId) -> ArrayId {
+        self.get(set).array()
     }
 }
 

@@ -15,14 +15,11 @@ use super::set::{Life, Member, Seat, Set};
 use super::volume::{Array, Volume};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::cache::Cache;
 use crate::call::Base;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
-use crate::io::channel::Channels;
-use crate::journal::session::Share;
-use crate::journal::Journal;
 use crate::limits::Limits;
 
 impl Limits {
@@ -213,80 +210,9 @@ impl Arrays {
     }
 }
 
-impl Channels {
-    /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
-    /// its members' blocks and of the block in its superblock (Linux 6.19 and later).
-    pub(crate) fn block_and_rows_of(
-        &self,
-        limits: &Limits,
-        assembly: &Assembly,
-        drives: &[DriveId],
-    ) -> Result<(BlockSize, u32), AdminError> {
-        let channels = drives.iter().filter_map(|d| self.get(*d));
-        let largest = channels.map(|channel| channel.info().block).max();
-        let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
-        let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
-        check_chunk(&assembly.common, block)?;
-        Ok((block, assembly.rows_max(limits, block)?))
-    }
-}
-
-impl Journal {
-    /// If the superblocks of a set say that the journal holds acknowledged writes for it, they are loaded before it
-    /// runs.
-    pub(crate) fn enlist_for_replay(&mut self, id: SetId, set: &mut Set) -> Result<(), AdminError> {
-        let common = &set.metadata.as_ref().expect("just put").common;
-        let index = self.index_of(common.set_uuid);
-        let Some(named) = common.journal else {
-            // The journal may still have data of the set that became void when the set was stopped or the data was
-            // given up.
-            if let Some(index) = index {
-                self.log_mut().end_array_entries(index);
-            }
-            return Ok(());
-        };
-        let seen = common.journal_reached.unwrap_or_default();
-        if self.is_working_as(named) {
-            self.check_position(index, named, seen).map_err(AdminError::OlderLog)?;
-        }
-        // Another journal may know the set from earlier. Its data is older than that of the members.
-        let (Some(index), true) = (index, self.is_working_as(named)) else {
-            return Err(AdminError::Refused(format!(
-                "a journal holds acknowledged writes of this array, and it is not the attached one: it is {named}; \
-                 start the server with that journal (--journal), or discard those writes (--journal-lost)"
-            )));
-        };
-        if !self.can_replay(index) {
-            return Err(AdminError::NotPossible(
-                "the journal holds writes of this array that came after the server was started: restart the server to \
-                 read them",
-            ));
-        }
-        if !self.is_in_blocks(index, set.block) {
-            return Err(AdminError::NotPossible(
-                "the journal holds writes of this array in smaller blocks than its drives take: they were written \
-                 while a drive with larger blocks was missing; start the array without that drive once, so that they \
-                 are written",
-            ));
-        }
-        let since = self.first_entry_of(index);
-        let is_stale =
-            set.metadata.as_ref().is_some_and(|own| own.common.features.contains(FeatureMap::JOURNAL_BEHIND));
-        set.journal.begin_replay(Share::new(named, index, since), is_stale, seen);
-        set.life = Life::Starting;
-        let metadata = set.metadata.as_mut().expect("just seen");
-        if metadata.steps() {
-            // Before any redo, because absent members may make redos unnecessary.
-            metadata.request();
-        }
-        self.replay_mut().want(id);
-        Ok(())
-    }
-}
-
 /// No stripe may end within a block: the block would lie on two members, and a member with such blocks could not write
 /// its part.
-fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
+pub(crate) fn check_chunk(common: &Superblock, block: BlockSize) -> Result<(), AdminError> {
     if common.level.is_striped() && !(common.chunk % block.sectors()).is_zero() {
         return Err(AdminError::Refused(format!(
             "the array's logical block is {} bytes, and its chunk of {} bytes is not a multiple of it: Linux refuses such an \

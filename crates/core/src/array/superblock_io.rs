@@ -11,7 +11,7 @@ use super::metadata::Wave;
 use super::set::{Life, Member, Set};
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange};
 use crate::admin::{Health, MemberState};
-use crate::array::sets::Change;
+use crate::array::changes::Change;
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::events::CommandError;

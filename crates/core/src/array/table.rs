@@ -6,11 +6,6 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use openraid_units::{ArrayId, SetId};
 
-use super::volume::Array;
-
-/// All arrays of a controller.
-pub(crate) type Arrays = Table<ArrayId, Array>;
-
 /// A number that names an entry.
 pub(crate) trait Id: Copy {
     /// The name of an entry, by its place.

@@ -5,10 +5,12 @@ use alloc::vec::Vec;
 use openraid_units::{BlockSize, Instant, Sectors, SetId, SetLba};
 
 use crate::adaptive::Adaptive;
+use crate::array::table::Table;
 use crate::cache::streams::Streams;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::{Divisor, Striped};
 use crate::occupancy::Occupancy;
+use openraid_units::ArrayId;
 
 /// The map from an array to its sets.
 #[derive(Debug)]
@@ -220,3 +222,6 @@ impl Array {
         }
     }
 }
+
+/// All arrays of a controller.
+pub(crate) type Arrays = Table<ArrayId, Array>;

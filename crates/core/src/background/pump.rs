@@ -9,8 +9,8 @@
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use crate::admin::{Health, TaskKind, WriteCache};
+use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
-use crate::array::sets::Change;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::call::Call;

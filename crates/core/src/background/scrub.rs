@@ -7,7 +7,7 @@ use crate::actions::NoticeKind;
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::op::Op;

@@ -2,10 +2,11 @@
 
 use openraid_units::{Sectors, SetLba, Slot, StripeIndex};
 
-use super::lines::{Line, LINE_SECTORS};
 use super::units::DirtyUnit;
 use super::Cache;
 use crate::array::set::Set;
+use crate::cache::lines::Line;
+use crate::geometry::units::LINE_SECTORS;
 use crate::geometry::{Parity, StripeRole};
 use crate::io::op::Op;
 use crate::slab::NONE;

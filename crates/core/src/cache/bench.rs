@@ -3,13 +3,15 @@
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Sectors, SetId, SetLba, Token};
 
 use super::callers::Callers;
-use super::lines::{lines_of, Mask};
-use super::{unit_at, unit_extent, Cache};
 use crate::actions::Actions;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
+use crate::cache::lines::Mask;
+use crate::cache::Cache;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Frames;
+use crate::geometry::units::lines_of;
+use crate::geometry::units::{unit_at, unit_extent};
 use crate::geometry::{Level, SetSpec};
 use crate::journal::Journal;
 use crate::limits::Limits;

@@ -7,15 +7,17 @@
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
 use super::bands::StripeLines;
-use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::shares::{Awaited, Pace};
 use super::units::UnitState;
-use super::{may_sweep, unit_extent};
 use crate::actions::{JobKind, ReplyStatus};
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
+use crate::cache::lines::Mask;
+use crate::cache::may_sweep;
 use crate::cache::Cache;
 use crate::call::Call;
+use crate::geometry::units::unit_extent;
+use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::geometry::Geometry;
 use crate::io::channel::Channels;
 use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};

@@ -7,12 +7,13 @@
 use core::hint::black_box;
 use openraid_units::{Bytes, SetId};
 
-use super::lines::LINE_SECTORS;
 use super::places::Places;
-use super::{unit_at, Cache};
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
+use crate::cache::Cache;
 use crate::events::{BlockRequest, RequestKind};
+use crate::geometry::units::unit_at;
+use crate::geometry::units::LINE_SECTORS;
 use crate::slab::NONE;
 
 /// Maximum number of requests that are looked up together: a little more than the cache misses that a processor can

@@ -11,16 +11,14 @@
 //! [`super::places`] finds the line of a place.
 
 use alloc::vec::Vec;
-use openraid_units::{PoolOffset, Sectors, SetId, SetLba};
+use openraid_units::{PoolOffset, Sectors, SetId};
 
 use super::list::{Link, List};
 use super::places::Places;
 use super::units::DirtyUnit;
+use crate::geometry::units::LINE_SECTORS;
 use crate::limits::FRAME_BYTES;
 use crate::slab::NONE;
-
-/// Sectors of a line.
-pub(crate) const LINE_SECTORS: u64 = FRAME_BYTES / openraid_units::SECTOR_BYTES;
 
 /// Sectors of one line, one bit each.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -325,16 +323,6 @@ impl Lines {
             self.clean.push(&mut self.links, index);
         }
     }
-}
-
-/// The lines of an extent, each with its first sector in the extent and the sector after its last one.
-pub(crate) fn lines_of(at: SetLba, len: Sectors) -> impl Iterator<Item = (u64, u64, u64)> {
-    let (start, end) = (at.get(), at.get() + len.get());
-    (start / LINE_SECTORS..end.div_ceil(LINE_SECTORS)).map(move |number| {
-        // No line of the extent begins after its end, so the shift loses nothing. It costs less than a multiplication.
-        let line = number << LINE_SECTORS.trailing_zeros();
-        (number, start.saturating_sub(line), (end - line).min(LINE_SECTORS))
-    })
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod bands;
 mod bench;
 pub(crate) mod callers;
 pub(crate) mod destage;
+pub(crate) mod dirty_count;
 pub mod figures;
 mod glance;
 pub(crate) mod lines;
@@ -21,6 +22,7 @@ mod list;
 mod places;
 pub(crate) mod read;
 pub(crate) mod readahead;
+pub mod set_figures;
 pub(crate) mod shares;
 pub(crate) mod streams;
 mod sweep;
@@ -28,18 +30,17 @@ pub(crate) mod sync;
 pub(crate) mod units;
 pub(crate) mod write;
 
-use lines::{lines_of, Lines, Mask, LINE_SECTORS};
-use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba, StripeIndex};
+use crate::cache::lines::{Lines, Mask};
+use crate::geometry::units::{lines_of, LINE_SECTORS};
+use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba};
 use readahead::Ahead;
 use shares::Shares;
 use units::{UnitState, Units};
 
 use crate::array::set::Set;
+use crate::geometry::units::{unit_at, unit_extent};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-
-/// Sets without parity collect dirty lines in ranges of this many sectors: 128 KiB, one large write.
-pub(crate) const STRETCH_SECTORS: u64 = 256;
 
 /// Share of the dirty limit that the other sets may always use, however much failed sets keep in the cache: one part in
 /// this number.
@@ -108,33 +109,6 @@ pub(crate) struct Cache {
     pub(super) counters: CacheCounters,
 }
 
-/// The dirty unit of a place of a set, and the unit's size in sectors of data.
-pub(crate) fn unit_at(geometry: &Geometry, at: SetLba) -> (u64, u64) {
-    match geometry {
-        Geometry::Parity(parity) => (parity.locate(at).0 .0, parity.full_stripe().get()),
-        _ => (at.get() / STRETCH_SECTORS, STRETCH_SECTORS),
-    }
-}
-
-/// First sector of a dirty unit.
-#[inline]
-fn unit_start(geometry: &Geometry, number: u64) -> SetLba {
-    match geometry {
-        Geometry::Parity(parity) => parity.set_lba(StripeIndex(number), 0, Sectors::ZERO),
-        _ => SetLba(number * STRETCH_SECTORS),
-    }
-}
-
-/// First sector of a dirty unit, and its sectors of data.
-pub(crate) fn unit_extent(geometry: &Geometry, number: u64) -> (SetLba, Sectors) {
-    let start = unit_start(geometry, number);
-    let len = match geometry {
-        Geometry::Parity(parity) => parity.full_stripe(),
-        _ => Sectors(STRETCH_SECTORS).min(geometry.capacity() - Sectors(start.get())),
-    };
-    (start, len)
-}
-
 /// Is the order of addresses useful for a set? It is not if no member rotates, or if all members of a zone would be one
 /// member while the others are idle.
 fn may_sweep(set: &Set) -> bool {
@@ -147,14 +121,6 @@ fn zone_at(set: &Set, zones: u32, at: SetLba) -> u16 {
         sweep::zone_of(zones, set.geometry().capacity(), at)
     } else {
         sweep::NO_ZONE
-    }
-}
-
-/// Can lines of a set with this geometry be dirty? Units must consist of whole lines.
-pub(crate) fn is_cacheable(geometry: &Geometry) -> bool {
-    match geometry {
-        Geometry::Parity(parity) => parity.chunk().get().is_multiple_of(LINE_SECTORS),
-        _ => true,
     }
 }
 

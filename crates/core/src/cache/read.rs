@@ -2,15 +2,16 @@
 
 use openraid_units::{Sectors, SetId, SetLba};
 
-use super::lines::{lines_of, Mask, LINE_SECTORS};
-use super::write::Cached;
 use crate::actions::{Actions, JobColumn};
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::cache::callers::Callers;
+use crate::cache::lines::Mask;
 use crate::cache::Cache;
+use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
+use crate::requests::piece::Cached;
 use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::steps::What;

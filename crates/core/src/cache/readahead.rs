@@ -10,27 +10,27 @@
 
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
-use super::lines::{lines_of, Mask, LINE_SECTORS};
 use super::streams::Event;
-use super::write::Cached;
 use super::Cache;
 use crate::admin::ReadAhead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::cache::callers::Callers;
+use crate::cache::lines::Mask;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Pool;
 use crate::frames::Run;
+use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::limits::AHEAD_REQUESTS_MAX;
 use crate::reason::Reason;
+use crate::requests::piece::Cached;
 use crate::requests::piece::Piece;
 use crate::requests::Requests;
 use crate::trace::Trace;
 
-/// Maximum number of read-ahead requests in work.
-pub(crate) const AHEAD_REQUESTS_MAX: u32 = 64;
 /// All windows together are at most this part of the cache, and the requests in work this part of the frames.
 const SHARE: u64 = 4;
 /// While there are several streams, they are counted again after this time.

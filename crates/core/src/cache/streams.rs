@@ -10,11 +10,10 @@
 
 use openraid_units::{Instant, Nanos};
 
-use super::lines::LINE_SECTORS;
 use crate::admin::ReadAhead;
+use crate::geometry::units::LINE_SECTORS;
+use crate::limits::STREAMS_MAX;
 
-/// Maximum number of streams of one array that are tracked. More sequential readers at once look random.
-pub(crate) const STREAMS_MAX: usize = 32;
 /// Number of sequential reads, including the first, from which adaptive read-ahead begins.
 const START_AFTER: u32 = 3;
 /// Minimum length of the first window, in sectors: 64 KiB.

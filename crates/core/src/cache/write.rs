@@ -6,15 +6,17 @@
 
 use openraid_units::{Instant, Sectors, SetId, SetLba};
 
-use super::lines::{Mask, LINE_SECTORS};
 use super::units::UnitState;
 use super::Cache;
-use super::{unit_start, zone_at};
 use crate::actions::{Actions, JobKind, ParityJob};
 use crate::admin::WriteCache;
 use crate::array::sets::Sets;
 use crate::cache::callers::Callers;
+use crate::cache::lines::Mask;
+use crate::cache::zone_at;
 use crate::events::RequestKind;
+use crate::geometry::units::unit_start;
+use crate::geometry::units::LINE_SECTORS;
 use crate::geometry::Geometry;
 use crate::io::ended::Past;
 use crate::io::footprint::narrow;
@@ -25,6 +27,7 @@ use crate::journal::log::Log;
 use crate::journal::Journal;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
+use crate::requests::piece::Cached;
 use crate::requests::Requests;
 use crate::steps::What;
 use crate::trace::Trace;
@@ -41,16 +44,6 @@ pub(crate) enum Promise {
     Volatile,
     /// The journal.
     Journal,
-}
-
-/// The cache's answer for a part of a read or a write.
-pub(crate) enum Cached {
-    /// It has handled the first part.
-    Taken,
-    /// This number of sectors bypasses the cache.
-    Past(Sectors),
-    /// The piece waits, for lines or for a dirty unit; it is called again.
-    Waits,
 }
 
 impl Cache {

@@ -7,12 +7,12 @@ use crate::admin::MirrorRead;
 use crate::admin::WriteCache;
 use crate::array::adaptive::in_proportion;
 use crate::array::adaptive::Facts;
-use crate::array::adaptive::Tuning;
 use crate::array::set::Set;
 use crate::controller::Controller;
 use crate::events::BlockRequest;
 use crate::geometry::Geometry;
 use crate::reason::Reason;
+use crate::settings::Tuning;
 
 impl Controller {
     /// A request arrives for an array whose policy is adaptive.

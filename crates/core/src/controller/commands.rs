@@ -9,7 +9,6 @@ use openraid_units::Token;
 
 use crate::actions::Actions;
 use crate::actions::NoticeKind;
-use crate::adaptive::Tuning;
 use crate::admin::queue::Waiting;
 use crate::admin::AdminCommand;
 use crate::admin::AdminError;
@@ -18,11 +17,11 @@ use crate::admin::AdminReply;
 use crate::admin::Policy;
 use crate::admin::WriteCache;
 use crate::array::bitmap::Bitmap;
+use crate::array::changes::Change;
 use crate::array::metadata::Metadata;
 use crate::array::set::Life;
 use crate::array::set::Member;
 use crate::array::set::Set;
-use crate::array::sets::Change;
 use crate::array::sets::Signal;
 use crate::array::volume::Volume;
 use crate::call::Call;
@@ -30,6 +29,7 @@ use crate::controller::Controller;
 use crate::events::DriveInfo;
 use crate::io::command::Owner;
 use crate::planted::Flaw;
+use crate::settings::Tuning;
 use openraid_units::Sectors;
 
 /// Minimum length of the sections in which a long stream is read from the copies of a mirror in turn.

@@ -9,11 +9,11 @@ use crate::actions::Actions;
 use crate::actions::JobColumn;
 use crate::actions::JobKind;
 use crate::cache::destage::pace_of;
-use crate::cache::lines::lines_of;
 use crate::cache::lines::Mask;
-use crate::cache::lines::LINE_SECTORS;
 use crate::call::Call;
 use crate::controller::Controller;
+use crate::geometry::units::lines_of;
+use crate::geometry::units::LINE_SECTORS;
 use crate::io::footprint::narrow;
 use crate::io::footprint::Extent;
 use crate::io::job::Job;
@@ -22,7 +22,7 @@ use crate::io::op::DestageData;
 use crate::io::op::OpKind;
 use crate::io::op::Payload;
 use crate::io::op::Phase;
-use crate::io::row::RowFrames;
+use crate::io::row_frames::RowFrames;
 use crate::io::step::CacheStep;
 
 impl Controller {

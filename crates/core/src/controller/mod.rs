@@ -29,18 +29,20 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
 use crate::actions::{Actions, ReplyStatus};
-use crate::admin::{AdminCommand, AdminQueue};
+use crate::admin::AdminCommand;
+use crate::admin::AdminQueue;
 use crate::array::sets::{Sets, Signal};
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::cache::Cache;
 use crate::call::{Base, Call};
 use crate::events::{BlockRequest, CommandError, Completion, DriveError, QueueFull, Verdict, Wake};
 use crate::frames::Pool;
+use crate::io::command::JournalWork;
 use crate::io::command::{Command, Owner};
 use crate::io::ended::{EndedFor, EndedOps, News};
+use crate::io::held::wake_for_room;
 use crate::io::ops::Ops;
 use crate::journal::attach::JournalStatus;
-use crate::journal::commit::JournalWork;
 use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
@@ -366,7 +368,7 @@ impl Controller {
     /// Wake writes that found no room in the journal.
     pub(crate) fn wake_journal_waiters(&mut self) {
         self.requests.wake_others();
-        self.ops.wake_for_room(&mut self.journal, &mut self.sets);
+        wake_for_room(&mut self.ops, &mut self.journal, &mut self.sets);
     }
 
     /// Commands that wait for this drive end now.

@@ -3,12 +3,12 @@
 use openraid_units::Bytes;
 
 use crate::actions::Actions;
-use crate::cache::sync::Synced;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::io::ended::EndedFor;
 use crate::io::op::Op;
 use crate::reason::Reason;
+use crate::requests::progress::Synced;
 use crate::steps::What;
 
 impl Controller {

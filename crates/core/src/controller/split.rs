@@ -1,9 +1,9 @@
 //! Pieces are split into operations.
 
 use crate::actions::Actions;
-use crate::cache::write::Cached;
 use crate::controller::Controller;
 use crate::io::op::Op;
+use crate::requests::piece::Cached;
 
 impl Controller {
     /// Make the next operation of the first piece that needs one; true if something changed. Not inlined, because the

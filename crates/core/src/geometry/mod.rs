@@ -19,6 +19,7 @@ mod parity;
 mod rotation;
 mod split;
 mod striped;
+pub(crate) mod units;
 
 pub use divisor::Divisor;
 pub use error::GeometryError;

@@ -10,7 +10,8 @@ use openraid_units::{
 };
 
 use crate::actions::{Actions, Direction, DriveCommand, JobKind, ReplyStatus};
-use crate::admin::{AdminCommand, FoundEntry, FoundJournal, Policy, WriteCache};
+use crate::admin::AdminCommand;
+use crate::admin::{FoundEntry, FoundJournal, Policy, WriteCache};
 use crate::controller::Controller;
 use crate::events::{BlockRequest, Completion, DriveError, RequestKind, Verdict};
 use crate::io::command::{Command, Owner};

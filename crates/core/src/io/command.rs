@@ -38,7 +38,7 @@ pub(crate) enum Owner {
     /// A read of partial parity for an operation.
     PplRead(u32),
     /// The journal.
-    Journal(crate::journal::commit::JournalWork),
+    Journal(JournalWork),
     /// The command was given up and has no owner any more.
     Quarantined,
 }
@@ -229,4 +229,46 @@ impl Command {
     pub(super) fn is_awaited_read(&self) -> bool {
         self.class == IoClass::Foreground && self.op == DriveOp::Read
     }
+}
+
+/// The purpose of a command of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JournalWork {
+    /// A read of payload for this operation, which writes it to a member.
+    Redo(u32),
+    /// A read into the window, for its user.
+    Window(WindowUser),
+    /// A write, which must be durable when it ends.
+    Write(JournalWrite),
+}
+
+/// A write to a device of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum JournalWrite {
+    /// Payload or header of the group that is being written.
+    Group,
+    /// A superblock.
+    Superblock,
+    /// A piece of an entry that is copied out of the ring.
+    Spill,
+    /// A piece of the log, or a superblock, for a device that joins.
+    Join,
+}
+
+impl JournalWork {
+    /// Is it a write?
+    pub(crate) const fn is_write(self) -> bool {
+        matches!(self, Self::Write(_))
+    }
+}
+
+/// Users of the window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum WindowUser {
+    /// Copying entries out of the ring.
+    Spill,
+    /// Copying the log to a device that joins.
+    Join,
+    /// Reading payload for a set that is started.
+    Replay,
 }

@@ -19,20 +19,9 @@ use crate::actions::ReplyStatus;
 use crate::io::op::{Op, OpKind, Phase};
 use crate::io::op_io::OpIo;
 use crate::io::wait::Wait;
+use crate::io::wait::{Gate, Held};
 use crate::planted::Flaw;
 use crate::reason::Reason;
-
-/// The answer of the gate, and of each of its rules: the operation may write now, or it is held.
-pub(crate) type Gate = Result<(), Held>;
-
-/// The reason why an operation may not write now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Held {
-    /// The operation is called again when this wait ends.
-    Waits(Wait),
-    /// The operation must not write. It has ended with an error when the gate returns this.
-    Failed,
-}
 
 /// Open, or held by this wait.
 const fn open_if(open: bool, wait: Wait) -> Gate {

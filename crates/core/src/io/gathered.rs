@@ -5,7 +5,7 @@ use openraid_units::Sectors;
 
 use crate::io::footprint::narrow;
 use crate::io::op_io::OpIo;
-use crate::io::row::RowFrames;
+use crate::io::row_frames::RowFrames;
 
 impl OpIo<'_> {
     /// The rows of a gathered write are planned, and have buffers: copy what its parts have of these rows.

@@ -5,7 +5,6 @@ use openraid_units::{PoolOffset, Tag, TagKind};
 use crate::actions::{JobColumn, JobKind, ParityJob};
 use crate::call::Call;
 use crate::io::op::Op;
-use crate::io::op_io::OpIo;
 use crate::slab::Slab;
 use crate::steps::What;
 
@@ -54,19 +53,6 @@ impl Slab<Op> {
         let columns = call.actions().columns.len();
         call.actions().columns.push(JobColumn { index: 0, at, old });
         self.push_job(index, Job::new(JobKind::Copy, len, columns), call);
-    }
-}
-
-impl OpIo<'_> {
-    /// See [`Slab::push_job`].
-    #[inline(always)]
-    pub(super) fn push_job(&mut self, index: u32, job: Job) {
-        self.ops.push_job(index, job, &mut self.call);
-    }
-
-    /// See [`Slab::push_copy`].
-    pub(super) fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32) {
-        self.ops.push_copy(index, (at, old), len, &mut self.call);
     }
 }
 

@@ -10,17 +10,16 @@
 //! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are
 //! anywhere, and 0.161 after a while, because each head keeps to a region of its own.
 
-use alloc::vec::Vec;
-use openraid_units::{Sectors, SetLba, Slot, SECTOR_BYTES};
+use openraid_units::{Sectors, SetLba, SECTOR_BYTES};
 
-use crate::adaptive::Tuning;
 use crate::admin::MirrorRead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::channel::Channel;
 use crate::io::channel::Channels;
+use crate::io::heads::MirrorReads;
 use crate::io::op::Op;
 use crate::io::op_io::OpIo;
 use crate::reason::Reason;
@@ -28,65 +27,8 @@ use crate::requests::Requests;
 use crate::slots::SlotSet;
 use crate::trace::Trace;
 
-/// Maximum number of streams of a mirrored set that are tracked.
-const RUNS_MAX: usize = 16;
-/// Number of other reads after which a stream that did not advance counts as ended. Until then single reads do not
-/// evict it.
-const RUN_RESTS: u64 = 256;
-/// A stream is active if its last read is at most this number of reads back.
-const RUN_LATELY: u64 = 32;
-/// About this number of reads decide in which part of a member the recent reads were.
-const PART_LATELY: u64 = 32;
 /// Number of waiting commands for each copy from which the present position of a head does not predict its next one.
-const LONG_QUEUE: u32 = 4;
-/// Unknown.
-const UNKNOWN: u64 = u64::MAX;
-
-/// Reads of a mirrored set that follow each other.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    /// Its beginning, and the position of its next read, in the set.
-    begun: u64,
-    next: u64,
-    /// Did a second read follow the first? Most reads of most loads are single.
-    is_stream: bool,
-    /// The copy from which it is read; on a stripe of mirrors it is the same number on all pairs.
-    copy: u16,
-    /// Time of its last use.
-    used: u64,
-}
-
-/// The region of a member from which reads were taken recently.
-#[derive(Clone, Copy, Debug)]
-struct Part {
-    middle: u64,
-    width: u64,
-}
-
-impl Part {
-    /// Count one more read.
-    fn take(&mut self, at: u64) {
-        let way = at.abs_diff(self.middle);
-        let step = way / PART_LATELY;
-        self.middle = if at > self.middle { self.middle + step } else { self.middle - step };
-        self.width = (self.width * (PART_LATELY - 1) + way) / PART_LATELY;
-    }
-}
-
-/// The estimated heads of a set's members, and how the adaptive policy uses them.
-#[derive(Debug)]
-pub(crate) struct MirrorReads {
-    /// The end of the last command, by slot.
-    at: Vec<u64>,
-    /// Number of reads of each slot; a returning member starts with as many as the others.
-    turns: Vec<u64>,
-    /// The region of recent reads, by slot: its middle, and the mean distance of a read from the middle.
-    parts: Vec<Part>,
-    runs: [Run; RUNS_MAX],
-    clock: u64,
-    /// The policy in use, which the adaptive policy may have changed.
-    pub(super) tuning: Tuning,
-}
+pub(super) const LONG_QUEUE: u32 = 4;
 
 /// The rank of a copy: the lowest is best, and among equals the first.
 type Rank = (u8, u64);
@@ -95,96 +37,6 @@ const FLASH: u8 = 0;
 const SPINS: u8 = 1;
 /// Maximum distance that counts, in sectors: a pebibyte.
 const WAY_MAX: u64 = (1 << 41) - 1;
-
-impl MirrorReads {
-    pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
-        let none = Run { begun: 0, next: UNKNOWN, is_stream: false, copy: 0, used: 0 };
-        Self {
-            at: alloc::vec![UNKNOWN; slots],
-            turns: alloc::vec![0; slots],
-            parts: alloc::vec![Part { middle: 0, width: 0 }; slots],
-            runs: [none; RUNS_MAX],
-            clock: 0,
-            tuning,
-        }
-    }
-
-    /// The tuning in use.
-    #[inline(always)]
-    pub(crate) const fn tuning(&self) -> &Tuning {
-        &self.tuning
-    }
-
-    /// Use this tuning from now on.
-    pub(crate) fn set_tuning(&mut self, tuning: Tuning) {
-        self.tuning = tuning;
-    }
-
-    /// A host command on a member ends at this position.
-    pub(crate) fn moved(&mut self, slot: Slot, end: u64) {
-        self.at[slot.index()] = end;
-    }
-
-    fn distance(&self, slot: Slot, to: u64) -> u64 {
-        let at = self.at[slot.index()];
-        if at == UNKNOWN {
-            to
-        } else {
-            at.abs_diff(to)
-        }
-    }
-
-    /// The rank of a copy with a long queue: each waiting command counts as the mean distance within the copy's region,
-    /// plus the distance from the middle of the region. As a result, copies keep to regions of their own, and their
-    /// seeks become short.
-    fn behind_queue(&self, slot: Slot, to: u64, pending: u32) -> u64 {
-        let part = &self.parts[slot.index()];
-        u64::from(pending).saturating_mul(part.width.max(1)).saturating_add(part.middle.abs_diff(to))
-    }
-
-    /// Count one more read for a copy, among these.
-    fn take_turn(&mut self, slot: Slot, among: SlotSet) {
-        let most = among.iter().map(|other| self.turns[other.index()]).max().unwrap_or(0);
-        let turn = &mut self.turns[slot.index()];
-        *turn = (*turn + 1).max(most);
-    }
-
-    /// Was a stream read from this copy recently?
-    fn has_run(&self, copy: u16) -> bool {
-        self.runs.iter().any(|run| run.next != UNKNOWN && run.copy == copy && self.clock - run.used < RUN_LATELY)
-    }
-
-    fn run_at(&self, at: SetLba) -> Option<&Run> {
-        self.runs.iter().find(|run| run.next == at.get())
-    }
-
-    /// The place that was used longest ago, single reads first. The order is one number for each place, because every
-    /// single read asks for it.
-    fn oldest_run(&self) -> usize {
-        let lately = self.clock.saturating_sub(RUN_RESTS - 1);
-        let age = |run: &Run| (u64::from(run.is_stream && run.used >= lately) << 63) | run.used;
-        let (mut oldest, mut least) = (0, u64::MAX);
-        for (place, run) in self.runs.iter().enumerate() {
-            let age = age(run);
-            (oldest, least) = if age < least { (place, age) } else { (oldest, least) };
-        }
-        oldest
-    }
-
-    /// A part of a stream was read from a copy. A new stream takes the place that was used longest ago, single reads
-    /// first.
-    fn went_on(&mut self, at: SetLba, len: Sectors, copy: u16) {
-        self.clock += 1;
-        let known = self.runs.iter().position(|run| run.next == at.get());
-        let place = known.unwrap_or_else(|| {
-            let oldest = self.oldest_run();
-            self.runs[oldest].begun = at.get();
-            oldest
-        });
-        let run = &mut self.runs[place];
-        (run.next, run.is_stream, run.copy, run.used) = (at.get() + len.get(), known.is_some(), copy, self.clock);
-    }
-}
 
 impl Sets {
     /// The part up to the end of its section, from the copy whose turn it is.
@@ -406,120 +258,4 @@ fn filled_part(set: &Set, copy: Fragment) -> Option<Fragment> {
     let end = set.filled_to(copy.slot);
     let good = copy.lba < end && set.readable(copy.lba, end).contains(copy.slot);
     good.then(|| Fragment { len: end - copy.lba, ..copy })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::admin::Policy;
-
-    fn tuning() -> Tuning {
-        Tuning::of(&Policy::default(), openraid_units::Nanos::ZERO)
-    }
-
-    #[test]
-    fn copies_take_turns_and_a_returning_one_gets_no_more_than_its_share() {
-        let mut heads = MirrorReads::new(3, tuning());
-        let among = SlotSet::first_n(3);
-        let next = |heads: &MirrorReads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
-        for round in 0..9 {
-            let slot = next(&heads);
-            assert_eq!(slot.0, round % 3);
-            heads.take_turn(slot, among);
-        }
-        heads.turns = alloc::vec![0, 1000, 1000];
-        let order: Vec<u16> = (0..7)
-            .map(|_| {
-                let slot = next(&heads);
-                heads.take_turn(slot, among);
-                slot.0
-            })
-            .collect();
-        assert_eq!(order, [0, 0, 1, 2, 0, 1, 2]);
-    }
-
-    #[test]
-    fn a_stream_is_recognised_by_its_next_position_and_the_oldest_is_evicted() {
-        let mut heads = MirrorReads::new(2, tuning());
-        for number in 0..RUNS_MAX as u64 {
-            heads.went_on(SetLba(number * 1000), Sectors(8), 1);
-        }
-        heads.went_on(SetLba(8), Sectors(8), 0);
-        assert_eq!(heads.run_at(SetLba(16)).map(|run| (run.begun, run.copy)), Some((0, 0)));
-        heads.went_on(SetLba(99_999), Sectors(1), 0);
-        assert!(heads.run_at(SetLba(1008)).is_none(), "the oldest made room");
-        assert!(heads.run_at(SetLba(2008)).is_some());
-    }
-
-    #[test]
-    fn single_reads_take_no_place_from_a_stream_until_it_has_ended() {
-        let mut heads = MirrorReads::new(2, tuning());
-        let far = |number: u64| SetLba((1 << 40) + number * 1_000_003);
-        heads.went_on(SetLba(0), Sectors(8), 1);
-        heads.went_on(SetLba(8), Sectors(8), 1);
-        for number in 1..RUN_RESTS {
-            heads.went_on(far(number), Sectors(8), 0);
-        }
-        assert_eq!(heads.run_at(SetLba(16)).map(|run| (run.begun, run.copy)), Some((0, 1)));
-        for number in 0..=RUNS_MAX as u64 {
-            heads.went_on(far(RUN_RESTS + number), Sectors(8), 0);
-        }
-        assert!(heads.run_at(SetLba(16)).is_none());
-    }
-
-    /// Closed form: of two heads at independent positions, the nearer one is on average 5/24 of the stroke away; a
-    /// single head is a third away.
-    #[test]
-    fn the_nearer_of_two_heads_anywhere_has_five_parts_of_24_to_go() {
-        const STROKE: u64 = 1 << 32;
-        const DRAWS: u64 = 200_000;
-        let mut heads = MirrorReads::new(2, tuning());
-        let mut state = 1_u64;
-        let mut place = || {
-            // Numerical Recipes' constants; the upper half counts.
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            state >> 32
-        };
-        let (mut nearest, mut alone) = (0, 0);
-        for _ in 0..DRAWS {
-            for slot in [Slot(0), Slot(1)] {
-                heads.moved(slot, place());
-            }
-            let at = place();
-            nearest += [Slot(0), Slot(1)].map(|slot| heads.distance(slot, at)).into_iter().min().unwrap();
-            alone += heads.distance(Slot(0), at);
-        }
-        // Within one per cent.
-        assert!((nearest / DRAWS * 24).abs_diff(5 * STROKE) < STROKE / 20, "{}", nearest / DRAWS);
-        assert!((alone / DRAWS * 3).abs_diff(STROKE) < STROKE / 100, "{}", alone / DRAWS);
-    }
-
-    /// Closed form: two copies that each keep to a half are on average an eighth of the stroke away from its middle; a
-    /// copy that is read everywhere is a quarter away.
-    #[test]
-    fn with_long_queues_each_copy_keeps_to_a_region_of_its_own() {
-        const STROKE: u64 = 1 << 32;
-        const DRAWS: u64 = 100_000;
-        let slots = [Slot(0), Slot(1)];
-        let mut heads = MirrorReads::new(2, tuning());
-        let mut state = 1_u64;
-        let (mut ways, mut given) = (0, [0; 2]);
-        for draw in 0..2 * DRAWS {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let at = state >> 32;
-            let slot = slots.into_iter().min_by_key(|slot| heads.behind_queue(*slot, at, LONG_QUEUE)).unwrap();
-            if draw >= DRAWS {
-                ways += heads.parts[slot.index()].middle.abs_diff(at);
-                given[slot.index()] += 1;
-            }
-            heads.parts[slot.index()].take(at);
-        }
-        // The middle of 32 reads differs a little from that of the half.
-        let way = ways / DRAWS;
-        assert!((STROKE / 8..STROKE / 8 + STROKE / 50).contains(&way), "{way} of {STROKE}");
-        assert!(given.iter().all(|reads| *reads > DRAWS * 2 / 5), "{given:?}");
-        // With five more commands before it, the other copy is chosen.
-        let near = heads.parts[0].middle;
-        assert!(heads.behind_queue(Slot(0), near, 9) > heads.behind_queue(Slot(1), near, 4));
-    }
 }

@@ -26,7 +26,6 @@ use crate::io::footprint::{Extent, Footprint, Stretch, StripeRows};
 use crate::io::plan::WriteMethod;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
-use crate::ppl::Partial;
 use crate::slab::Slab;
 use crate::slots::SlotSet;
 
@@ -683,4 +682,17 @@ impl Op {
     pub(crate) fn row_bytes(&self) -> u32 {
         self.rows() << openraid_units::SECTOR_SHIFT
     }
+}
+
+/// State of an operation's record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Partial {
+    /// It needs none.
+    No,
+    /// It needs one before it writes.
+    Due,
+    /// It waits until the record is durable.
+    Waiting,
+    /// The record is durable, and covers its writes.
+    Logged,
 }

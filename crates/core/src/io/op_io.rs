@@ -12,16 +12,18 @@
 use openraid_units::SetId;
 
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::frames::Pool;
 use crate::io::ended::EndedOps;
+use crate::io::job::Job;
 use crate::io::ops::Ops;
 use crate::journal::Journal;
 use crate::reason::{FailReason, Reason};
 use crate::requests::Requests;
 use crate::steps::What;
+use openraid_units::PoolOffset;
 
 /// See the module header.
 pub(crate) struct OpIo<'a> {
@@ -65,6 +67,19 @@ impl OpIo<'_> {
     /// See [`Sets::fail_member`].
     pub(super) fn fail_member(&mut self, member: (SetId, u32), reason: FailReason) -> bool {
         self.sets.fail_member(member, reason, &mut self.call)
+    }
+}
+
+impl OpIo<'_> {
+    /// See [`Slab::push_job`].
+    #[inline(always)]
+    pub(super) fn push_job(&mut self, index: u32, job: Job) {
+        self.ops.push_job(index, job, &mut self.call);
+    }
+
+    /// See [`Slab::push_copy`].
+    pub(super) fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32) {
+        self.ops.push_copy(index, (at, old), len, &mut self.call);
     }
 }
 

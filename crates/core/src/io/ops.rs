@@ -6,8 +6,10 @@
 
 use core::ops::{Deref, DerefMut};
 
+use crate::array::sets::Sets;
 use crate::io::lock::{LockRange, Locks};
 use crate::io::op::Op;
+use crate::io::wait::Wait;
 use crate::slab::{Queue, Slab};
 
 /// See the module header.
@@ -256,6 +258,35 @@ impl Ops {
     pub(crate) fn is_ready_or_awaits_journal(&self, is_it: impl Fn(&Op) -> bool) -> bool {
         let waiting = [&self.for_journal, &self.for_redo, &self.ready];
         waiting.into_iter().flat_map(Queue::iter).any(|index| is_it(&self.table[index]))
+    }
+}
+
+impl Ops {
+    /// Call the operations that wait for a change which their set has had, in the order in which their waits began.
+    pub(crate) fn wake_changed(&mut self, sets: &mut Sets) {
+        self.wake_for_sets(|op| {
+            let wait = op.wait.expect("an operation in a queue says what it waits for");
+            wait.ends_with_any(sets.get(op.set).changes())
+        });
+        sets.forget_changes();
+    }
+}
+
+impl Ops {
+    /// Let an operation wait, in the queue of its wait.
+    pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
+        self[index].wait = Some(wait);
+        match wait {
+            Wait::Session | Wait::ActiveMark | Wait::Bitmap | Wait::FailureMark | Wait::StaleMark | Wait::ReplyMark => {
+                self.wait_for_set(index);
+            }
+            Wait::JournalRoom(_) => self.wait_for_journal(index),
+            Wait::Redo => self.wait_for_redo(index),
+            Wait::Commands => self.wait_for_commands(index),
+            // The table of ranges, the queue for frames, the journal's group and the log know the operations that wait
+            // for them.
+            Wait::Range | Wait::Frames(_) | Wait::Entry | Wait::Record => {}
+        }
     }
 }
 

@@ -34,7 +34,7 @@ use crate::io::job::Job;
 use crate::io::op::{Op, Outcome, Payload, Phase, Refitting};
 use crate::io::op_io::OpIo;
 use crate::io::plan::{StripeView, WriteMethod};
-use crate::io::row::RowFrames;
+use crate::io::row_frames::RowFrames;
 use crate::io::wait::Wait;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;

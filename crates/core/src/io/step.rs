@@ -9,15 +9,17 @@ use crate::events::Verdict;
 use crate::frames::Pool;
 use crate::io::ended::{EndedFor, News};
 use crate::io::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
+use crate::io::held::wake_for_room;
 use crate::io::op::{EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor};
 use crate::io::op_io::OpIo;
+use crate::io::op_steps::{is_traced, op_name, work_of};
 use crate::io::ops::Ops;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::requests::Requests;
-use crate::steps::{is_traced, op_name, work_of, For, Place, What, Who};
+use crate::steps::{For, Place, What, Who};
 use crate::trace::Trace;
 
 impl Sets {
@@ -423,7 +425,7 @@ impl OpIo<'_> {
         self.sets.end_record(op, self.call.planted());
         let work = op.give_back_work();
         if frees_room && self.ops.is_journal_awaited() {
-            self.ops.wake_for_room(self.journal, self.sets);
+            wake_for_room(self.ops, self.journal, self.sets);
             self.ended.report(News::MayContinue);
         }
         if let Some(run) = work {

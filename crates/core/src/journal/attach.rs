@@ -2,21 +2,22 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use openraid_format::{
-    ArrayState, JournalEntry, JournalRecord, JournalRing, JournalSuperblock, LogPlace, RingSector, Uuid,
-};
-use openraid_units::{DriveId, DriveLba, Sectors, SetId};
+use openraid_format::{ArrayState, JournalRecord, JournalSuperblock, LogPlace, Uuid};
+use openraid_units::{DriveId, Sectors};
 
 use super::devices::{Device, DeviceState};
+use super::found::JOURNAL_SET;
+pub use super::found::{FoundEntry, FoundJournal, KeptEntry};
 use super::join::JournalJoin;
 use super::log::{Entry, KEPT_MAX};
 use super::position::Positions;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
+use crate::array::changes::Change;
 use crate::array::set::Set;
-use crate::array::sets::{Change, Sets, Signal};
-use crate::cache::lines::lines_of;
+use crate::array::sets::{Sets, Signal};
 use crate::call::Base;
+use crate::geometry::units::lines_of;
 use crate::limits::Limits;
 
 /// The error if no entries can be discarded now.
@@ -25,60 +26,6 @@ const LOST: &str =
                     server and use --on DEVICE";
 
 const NO_JOURNAL: AdminError = AdminError::NotPossible("the server has no journal");
-
-/// The owner of the journal's drives, in the place of a set.
-pub(super) const JOURNAL_SET: SetId = SetId(u16::MAX);
-
-/// An entry that a driver has found.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FoundEntry {
-    /// Position of its header.
-    pub position: RingSector,
-    /// Sectors of the ring that it takes.
-    pub sectors: Sectors,
-    /// The first entry that was needed when it was written. Its references are not older.
-    pub tail: u64,
-    /// Its records.
-    pub records: Vec<JournalRecord>,
-}
-
-impl FoundEntry {
-    pub(super) fn of(entry: &JournalEntry, ring: &JournalRing) -> Self {
-        let header = &entry.header;
-        let (position, sectors, tail) = (header.position, header.sectors(ring), header.tail.sequence);
-        Self { position, sectors, tail, records: entry.records().collect() }
-    }
-}
-
-/// An entry that was copied out of the ring.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeptEntry {
-    /// Its number.
-    pub sequence: u64,
-    /// Where its header is now.
-    pub at: DriveLba,
-    /// The entry as it was in the ring.
-    pub entry: FoundEntry,
-}
-
-/// The content of a journal's devices, as a driver has found it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct FoundJournal {
-    /// The devices, each with its number in the superblock; the log of the first was followed.
-    pub devices: Vec<(DriveId, u8)>,
-    /// The superblock that counts.
-    pub superblock: JournalSuperblock,
-    /// The place of the first entry that counts.
-    pub tail: LogPlace,
-    /// The place of the next entry. If the log was discarded, its number is above all numbers that were seen.
-    pub head: LogPlace,
-    /// The highest epoch that was seen.
-    pub epoch: u64,
-    /// The entries from the tail on.
-    pub entries: Vec<FoundEntry>,
-    /// Older entries, which were copied out of the ring.
-    pub kept: Vec<KeptEntry>,
-}
 
 /// The journal's table entry for an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,40 +12,18 @@ use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
 use openraid_units::{Sectors, Tag, TagKind};
 
 use super::others::Others;
-use super::window::WindowUser;
 use super::Journal;
 use crate::actions::{Actions, Data, JobKind};
-use crate::array::sets::{Change, Sets, Signal};
+use crate::array::changes::Change;
+use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::io::command::Command;
+use crate::io::command::WindowUser;
+use crate::io::command::{JournalWork, JournalWrite};
 use crate::io::ops::Ops;
 use crate::steps::What;
 use crate::trace::Trace;
-
-/// The purpose of a command of the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum JournalWork {
-    /// A read of payload for this operation, which writes it to a member.
-    Redo(u32),
-    /// A read into the window, for its user.
-    Window(WindowUser),
-    /// A write, which must be durable when it ends.
-    Write(JournalWrite),
-}
-
-/// A write to a device of the journal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum JournalWrite {
-    /// Payload or header of the group that is being written.
-    Group,
-    /// A superblock.
-    Superblock,
-    /// A piece of an entry that is copied out of the ring.
-    Spill,
-    /// A piece of the log, or a superblock, for a device that joins.
-    Join,
-}
 
 impl Journal {
     /// The piece waits until the open group is durable.
@@ -156,13 +134,6 @@ impl Ops {
         if !op.has_pending() {
             self.wake(index);
         }
-    }
-}
-
-impl JournalWork {
-    /// Is it a write?
-    pub(crate) const fn is_write(self) -> bool {
-        matches!(self, Self::Write(_))
     }
 }
 

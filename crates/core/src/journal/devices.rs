@@ -3,12 +3,12 @@
 use openraid_format::{JOURNAL_ALIGN, JOURNAL_BLOCK_BYTES};
 use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 
-use super::commit::{JournalWork, JournalWrite};
-use super::window::WindowUser;
 use super::Journal;
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
 use crate::call::Call;
+use crate::io::command::WindowUser;
 use crate::io::command::{Command, Hold, Owner};
+use crate::io::command::{JournalWork, JournalWrite};
 
 /// Commands that one step may need at once: a step begins only if the table of commands has room for them.
 const COMMANDS: u32 = 16;

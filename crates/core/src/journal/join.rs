@@ -24,11 +24,8 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::attach::JOURNAL_SET;
-use super::commit::JournalWrite;
 use super::devices::{Device, DeviceState};
 use super::superblocks::{encoded, unfinished};
-use super::window::{WindowUser, SILENT};
 use super::Journal;
 use crate::actions::{Data, NoticeKind};
 use crate::admin::{AdminError, AdminOutcome};
@@ -37,6 +34,10 @@ use crate::call::Call;
 use crate::events::CommandError;
 use crate::io::channel::Channels;
 use crate::io::command::Command;
+use crate::io::command::JournalWrite;
+use crate::io::command::WindowUser;
+use crate::journal::found::JOURNAL_SET;
+use crate::journal::window::SILENT;
 use crate::planted::Flaw;
 
 /// The progress of a join. See the module header.

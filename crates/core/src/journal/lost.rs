@@ -4,12 +4,13 @@
 use openraid_format::ArrayState;
 
 use super::others::Others;
-use super::session::Session;
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{NoticeKind, ReplyStatus};
+use crate::array::changes::Change;
 use crate::array::set::Set;
-use crate::array::sets::{Change, Sets, Signal};
+use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Volume;
+use crate::journal::set_journal::Session;
 
 impl Journal {
     /// A device of the journal has failed.

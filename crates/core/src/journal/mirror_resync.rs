@@ -16,8 +16,8 @@ use alloc::vec::Vec;
 use openraid_format::{JournalSuperblock, SuperblockCopy};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::attach::FoundJournal;
 use super::superblocks::unfinished;
+use crate::journal::found::FoundJournal;
 
 /// The log is copied in pieces of this size.
 const PIECE: Sectors = Sectors::mib(1);

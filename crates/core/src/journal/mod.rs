@@ -30,10 +30,14 @@
 //! Three things must never happen: a reply before its entry is durable on every device of the journal; a member write
 //! before its redo record is durable; an entry forgotten that a crash would still need.
 
+mod append;
 pub mod attach;
+mod backlogs;
 pub(crate) mod commit;
 pub(crate) mod devices;
+mod enlist;
 pub mod find;
+pub mod found;
 mod group;
 pub mod join;
 pub(crate) mod log;
@@ -41,19 +45,25 @@ pub(crate) mod lost;
 pub mod mirror_resync;
 pub(crate) mod others;
 pub mod position;
+mod reached;
 pub(crate) mod redo;
 pub(crate) mod redo_backlog;
 mod redo_plan;
 pub(crate) mod replay;
 mod reservation;
+mod round;
 pub mod session;
+pub(crate) mod set_journal;
 pub(crate) mod spill;
+mod superblock_io;
 mod superblocks;
 pub(crate) mod tail;
 #[cfg(test)]
 mod tests;
 pub(crate) mod window;
+mod window_reads;
 
+use crate::journal::round::Round;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use devices::{Device, DeviceState};
@@ -69,7 +79,6 @@ use replay::Replay;
 use reservation::Reservation;
 use spill::Spill;
 use superblocks::SuperblockWrite;
-use tail::Round;
 use window::Window;
 
 use crate::limits::{Limits, FRAME_BYTES, JOURNAL_BUFFERS};

@@ -9,22 +9,23 @@ use openraid_format::{JournalRecord, RingSector, JOURNAL_ALIGN, JOURNAL_RECORDS_
 use openraid_units::{Instant, MemberLba, Nanos, PoolOffset, Sectors, SetId, SetLba, Slot};
 
 use super::redo_plan::{plan_redo, InLog, RedoPlan, RedoView, REDOS_MAX};
-use super::session::{Session, SetState};
 use super::Journal;
 use crate::actions::{JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
-use crate::cache::lines::{lines_of, Line};
+use crate::cache::lines::Line;
 use crate::cache::Cache;
 use crate::call::Call;
+use crate::geometry::units::lines_of;
 use crate::geometry::Geometry;
 use crate::io::footprint::{stripe_slots, Extent};
-use crate::io::gate::{Gate, Held};
 use crate::io::job::Job;
 use crate::io::op::{EntryState, Op, OpKind, Payload, WorksFor};
 use crate::io::ops::Ops;
-use crate::io::row::RowFrames;
+use crate::io::row_frames::RowFrames;
 use crate::io::wait::Wait;
+use crate::io::wait::{Gate, Held};
+use crate::journal::set_journal::{Session, SetState};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::slots::SlotSet;

@@ -9,21 +9,24 @@ use alloc::vec::Vec;
 use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN};
 use openraid_units::{BlockSize, DriveLba, Instant, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
-use super::attach::{FoundEntry, FoundJournal, KeptEntry};
 use super::log::Log;
 use super::others::Others;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
-use super::window::{WindowUser, SILENT};
 use super::{Journal, JournalState};
 use crate::actions::JobKind;
 use crate::array::metadata::Metadata;
 use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
-use crate::cache::lines::{lines_of, Mask, LINE_SECTORS};
-use crate::cache::{unit_at, unit_extent, Cache};
+use crate::cache::lines::Mask;
+use crate::cache::Cache;
 use crate::call::Call;
 use crate::events::CommandError;
+use crate::geometry::units::{lines_of, LINE_SECTORS};
+use crate::geometry::units::{unit_at, unit_extent};
 use crate::io::command::Command;
+use crate::io::command::WindowUser;
+use crate::journal::found::{FoundEntry, FoundJournal, KeptEntry};
+use crate::journal::window::SILENT;
 
 /// Why a set is not started whose data does not fit.
 const TOO_MUCH: &str =

@@ -20,14 +20,14 @@
 use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
-use super::commit::JournalWrite;
 use super::others::Others;
-use super::window::WindowUser;
 use super::Journal;
 use crate::actions::Data;
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::io::command::Command;
+use crate::io::command::JournalWrite;
+use crate::io::command::WindowUser;
 
 /// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;

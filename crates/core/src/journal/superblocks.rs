@@ -4,11 +4,6 @@
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveLba, Sectors};
 
-use super::commit::JournalWrite;
-use super::devices::DeviceState;
-use super::{Journal, JournalState};
-use crate::call::Call;
-
 /// See the module header. A generation that was requested while another one is being written is written next.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct SuperblockWrite {
@@ -29,7 +24,7 @@ pub(crate) struct SuperblockWrite {
 
 /// What follows a written copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// Other devices are still being written.
     Waits,
     /// The last copies are to be written.
@@ -114,66 +109,13 @@ impl SuperblockWrite {
     }
 }
 
-impl Journal {
-    /// Write the superblocks if something has changed; true if that began.
-    pub(super) fn pump_superblock(&mut self, call: &mut Call) -> bool {
-        let is_attached = !matches!(self.state, JournalState::Lost(_) | JournalState::None);
-        if !is_attached || !self.writing.is_due() || !call.has_room() {
-            return false;
-        }
-        self.writing.begin();
-        self.table_mut().generation += 1;
-        self.snapshot.clone_from(&self.superblock);
-        self.devices.iter_mut().for_each(|device| device.written_as = device.mirror);
-        self.counters.superblocks += 1;
-        self.write_superblocks(SuperblockCopy::First, call);
-        true
-    }
-
-    fn write_superblocks(&mut self, copy: SuperblockCopy, call: &mut Call) {
-        let generation = self.writing.writing();
-        for number in 0..self.devices.len() {
-            let device = self.devices[number];
-            let joins = device.state == DeviceState::Joins && self.join.takes_superblock(generation);
-            if !(device.state.works() || joins) {
-                continue;
-            }
-            let superblock = self.snapshot.as_mut().expect("taken before");
-            superblock.mirror = device.written_as;
-            let (lba, bytes) = encoded(superblock, copy);
-            self.write_block_to(number, JournalWrite::Superblock, lba, &bytes, call);
-        }
-    }
-
-    /// A superblock is written, or its device was dropped. True if the generation is durable now.
-    pub(super) fn superblock_written(&mut self, call: &mut Call) -> bool {
-        self.writing.ended();
-        if !self.has_working_device() {
-            return false;
-        }
-        let snapshot = self.snapshot.as_ref().expect("it was written");
-        match self.writing.advance(snapshot.epoch, snapshot.generation) {
-            Written::Waits => return false,
-            Written::Last => {
-                self.write_superblocks(SuperblockCopy::Last, call);
-                return false;
-            }
-            Written::Durable => {}
-        }
-        if self.state == JournalState::Opening {
-            self.state = JournalState::Live;
-        }
-        true
-    }
-}
-
 /// The superblock of a device that is being brought up to date: it does not count.
 pub(super) fn unfinished(whole: JournalSuperblock, generation: u64) -> JournalSuperblock {
     JournalSuperblock { generation, clean: false, unfinished: true, kept: Sectors::ZERO, ..whole }
 }
 
 /// A copy of a superblock: its place on the device, and its bytes.
-pub(super) fn encoded(superblock: &JournalSuperblock, copy: SuperblockCopy) -> (DriveLba, [u8; JOURNAL_BLOCK_BYTES]) {
+pub(crate) fn encoded(superblock: &JournalSuperblock, copy: SuperblockCopy) -> (DriveLba, [u8; JOURNAL_BLOCK_BYTES]) {
     let mut bytes = [0; JOURNAL_BLOCK_BYTES];
     superblock.encode(copy, &mut bytes);
     (journal_superblock_lba(copy, superblock.device_sectors).expect("checked when it was attached"), bytes)

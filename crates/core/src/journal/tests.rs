@@ -7,11 +7,9 @@ use openraid_format::{
 };
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Sectors, SetId, SetLba};
 
-use super::commit::JournalWrite;
 use super::devices::{Device, DeviceState};
 use super::join::JoinState;
 use super::log::Entry;
-use super::session::{Demand, SetState, Share, Stage};
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{Actions, DriveOp, ReplyStatus};
 use crate::array::bench::metadata;
@@ -22,7 +20,9 @@ use crate::call::{Base, Call};
 use crate::draws::draws;
 use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
+use crate::io::command::JournalWrite;
 use crate::io::footprint::Extent;
+use crate::journal::set_journal::{Demand, SetState, Share, Stage};
 use crate::limits::Limits;
 
 const SET: SetId = SetId(0);
@@ -276,7 +276,7 @@ fn entries_of_a_failed_set_wait_for_it_if_its_superblocks_may_have_the_mark_and_
     let others = [Stage::Replaying, Stage::Refused("no")];
     for (stage, waits) in stages.map(|own| (own, true)).into_iter().chain(others.map(|own| (own, false))) {
         journal.log.end_array_entries(0);
-        set.journal.set_state(SetState::Marked(super::session::Marked { stage, ..on }));
+        set.journal.set_state(SetState::Marked(super::set_journal::Marked { stage, ..on }));
         assert_eq!(
             (journal.wait_for_set_to_return(&set), journal.log.waiting_for(0)),
             (waits, if waits { 2 } else { 0 })

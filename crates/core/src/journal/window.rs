@@ -12,33 +12,21 @@
 //! The window must never have two users, nor a user while a hung drive may access it. Only its user can ask for its
 //! address.
 
-use openraid_units::{DriveLba, PoolOffset, Sectors};
+use openraid_units::{DriveLba, Sectors};
 
-use super::Journal;
-use crate::limits::JOURNAL_BUFFERS;
+use crate::io::command::WindowUser;
 
 /// Why the log is neither read nor copied.
 pub(crate) const SILENT: &str =
     "a device of the journal does not answer and may still use the memory through which the \
     log is read: take that device away, or restart the server";
 
-/// Users of the window.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WindowUser {
-    /// Copying entries out of the ring.
-    Spill,
-    /// Copying the log to a device that joins.
-    Join,
-    /// Reading payload for a set that is started.
-    Replay,
-}
-
 /// The user of the window, and its content.
 #[derive(Default, Debug)]
 pub(crate) struct Window {
-    user: Option<WindowUser>,
+    pub(super) user: Option<WindowUser>,
     /// Commands that point at it and were given up.
-    given_up: u32,
+    pub(super) given_up: u32,
     /// Content that replay has read: first sector on the devices, and length.
     pub(super) holds: Option<(DriveLba, Sectors)>,
 }
@@ -88,15 +76,6 @@ impl Window {
     pub(super) fn for_next_journal(&self) -> Self {
         assert!(self.user.is_none(), "the user of the window ends before the journal is forgotten");
         Self { given_up: self.given_up, ..Self::default() }
-    }
-}
-
-impl Journal {
-    /// The address of the window, for its user. It follows the last buffer of the pool.
-    pub(super) fn window_of(&self, user: WindowUser) -> PoolOffset {
-        let own = self.window.user == Some(user) && self.window.given_up == 0;
-        assert!(own, "{user:?} has the window, and has it alone: {:?}", self.window);
-        self.buffer(JOURNAL_BUFFERS)
     }
 }
 

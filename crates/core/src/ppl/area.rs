@@ -3,13 +3,13 @@
 use openraid_format::{PPL_HEADER_SECTORS, PPL_PAYLOAD_MAX};
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, Slot};
 
-use super::Partial;
 use crate::actions::{Data, DriveOp, IoClass};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::command::{Command, Owner};
+use crate::io::op::Partial;
 use crate::io::op::{Op, PartialParity};
 use crate::slots::SlotSet;
 

@@ -4,19 +4,19 @@ use openraid_format::{PplEntry, PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS}
 use openraid_units::{Sectors, SetId, Slot};
 
 use super::slot_log::{LogState, SlotLog};
-use super::Partial;
 use crate::actions::{JobColumn, JobKind};
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::geometry::StripeRole;
 use crate::io::command::{Hold, Owner};
-use crate::io::gate::{Gate, Held};
 use crate::io::job::Job;
+use crate::io::op::Partial;
 use crate::io::op::{Computation, Op, OpKind, PartialParity, Phase};
 use crate::io::ops::Ops;
-use crate::io::row::RowFrames;
+use crate::io::row_frames::RowFrames;
 use crate::io::wait::Wait;
+use crate::io::wait::{Gate, Held};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
 use crate::slots::SlotSet;

@@ -42,19 +42,6 @@ use slot_log::{LogState, SlotLog};
 pub(crate) const LOG_OPS_MAX: usize = 64;
 const _: () = assert!(LOG_OPS_MAX <= openraid_format::PPL_ENTRIES_MAX);
 
-/// State of an operation's record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Partial {
-    /// It needs none.
-    No,
-    /// It needs one before it writes.
-    Due,
-    /// It waits until the record is durable.
-    Waiting,
-    /// The record is durable, and covers its writes.
-    Logged,
-}
-
 /// Progress of a set from assembly to its first request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StartStage {

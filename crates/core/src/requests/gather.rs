@@ -29,7 +29,7 @@ use crate::actions::{ReplyStatus, JOBS_SLACK};
 use crate::admin::WriteCache;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::events::RequestKind;
 use crate::geometry::{Geometry, Split};
 use crate::io::footprint::{narrow, Columns, StripeRows};

@@ -23,12 +23,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use openraid_units::{Bytes, Instant};
 
-use crate::cache::readahead::AHEAD_REQUESTS_MAX;
 #[cfg(test)]
 use crate::events::RequestKind;
 use crate::events::{BlockRequest, QueueFull};
 use crate::limits::Limits;
+use crate::limits::AHEAD_REQUESTS_MAX;
 use crate::slab::{Queue, Slab};
+use crate::trace::TracedRequests;
 use gather::Gathers;
 #[cfg(test)]
 use piece::{Cut, Way};
@@ -201,5 +202,18 @@ impl Requests {
             ("for operations", self.queues.splitting()),
             ("for frames, again", &self.restarting),
         ]
+    }
+}
+
+impl TracedRequests for Requests {
+    #[inline(always)]
+    fn traced(&self, request: u32) -> Option<u64> {
+        let request = self.get(request);
+        (!request.is_ahead()).then(|| request.number())
+    }
+
+    #[inline(always)]
+    fn request_of(&self, piece: u32) -> u32 {
+        self.piece(piece).request()
     }
 }

@@ -495,6 +495,16 @@ impl fmt::Display for Piece {
     }
 }
 
+/// The cache's answer for a part of a read or a write.
+pub(crate) enum Cached {
+    /// It has handled the first part.
+    Taken,
+    /// This number of sectors bypasses the cache.
+    Past(Sectors),
+    /// The piece waits, for lines or for a dirty unit; it is called again.
+    Waits,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,6 @@
 use openraid_units::{ArrayId, Bytes, Token};
 
 use crate::actions::ReplyStatus;
-use crate::cache::sync::Synced;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::Divisor;
 use crate::limits::{RANGE_BYTES_MAX, REQUEST_BYTES_MAX};
@@ -408,6 +407,19 @@ impl Request {
             self.fail(ReplyStatus::IoError);
         }
     }
+}
+
+/// The cache's answer to a flush of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Synced {
+    /// All data that the flush covers is on the members.
+    Done,
+    /// Some of it could not be written.
+    Failed,
+    /// Other flushes come first: the flush asks again.
+    Later,
+    /// The flush waits for the units of the epochs that it ended, and asks again.
+    Waits,
 }
 
 #[cfg(test)]

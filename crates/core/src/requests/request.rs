@@ -11,7 +11,7 @@
 //! ```
 
 use crate::actions::ReplyStatus;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::{Frames, Run};
 use crate::requests::piece::{Cut, Piece, Reading, Way};

@@ -9,7 +9,7 @@ use super::starved::Starved;
 use super::transfer::TransferEnd;
 use super::Requests;
 use crate::actions::{Actions, Direction, ReplyStatus};
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::array::volume::{Array, Volume};
 use crate::events::{BlockRequest, HostGone, RequestKind};
 use crate::frames::Frames;

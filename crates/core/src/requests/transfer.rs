@@ -5,7 +5,7 @@ use openraid_units::{Bytes, PoolOffset, Tag, TagKind};
 use super::piece::PieceState;
 use super::Requests;
 use crate::actions::{Actions, Direction, JobKind, ReplyStatus, Transfer};
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::events::{HostGone, RequestKind};
 use crate::frames::Frames;
 use crate::slab::Key;

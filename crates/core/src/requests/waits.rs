@@ -6,7 +6,7 @@ use super::queues::TURNS_MAX;
 use super::Requests;
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
-use crate::array::table::Arrays;
+use crate::array::volume::Arrays;
 use crate::io::ended::EndedOps;
 use crate::journal::Journal;
 use crate::slab::NONE;
