@@ -558,6 +558,25 @@ impl Set {
         self.consistency.reaches(to) || is_made() && !self.is_durability_lost()
     }
 
+    /// The answer of [`Self::is_consistent`] for the begin of a range, and the number of sectors for which it holds: a resync
+    /// may have done a part of the range.
+    pub(crate) fn consistent_run(&self, at: u64, len: u64) -> (bool, u64) {
+        let end = at + len;
+        let recorded = self.consistency.position().get();
+        let resync = self.tasks.current().filter(|task| task.is_resync());
+        let next = |from: u64| {
+            let unit_end = resync.map_or(end, |task| task.unit_end(from));
+            let recorded = if recorded > from { recorded } else { end };
+            unit_end.min(recorded).min(end)
+        };
+        let mut to = next(at);
+        let answer = self.is_consistent(at, to);
+        while to < end && self.is_consistent(to, next(to)) == answer {
+            to = next(to);
+        }
+        (answer, to - at)
+    }
+
     /// The member in a slot.
     pub(crate) fn member_of(&self, slot: Slot) -> Option<&Member> {
         self.places[slot.index()].member.map(|index| self.member(index))

@@ -157,6 +157,10 @@ impl Task {
     pub(crate) fn is_done_in_part(&self, from: u64, to: u64) -> bool {
         (from / self.unit..to.div_ceil(self.unit)).any(|unit| self.is_unit_done(unit))
     }
+    /// The end of the unit that has this sector.
+    pub(crate) fn unit_end(&self, sector: u64) -> u64 {
+        (sector / self.unit + 1) * self.unit
+    }
     fn is_unit_done(&self, unit: u64) -> bool {
         unit < self.position
             || (unit - self.position < u64::from(WINDOW_ROWS_MAX) && self.done >> (unit - self.position) & 1 == 1)

@@ -17,6 +17,9 @@
 //! So the copies are read once more, and their checksums compared. A copy that differs is recorded as bad, and is repaired
 //! when there is room.
 //!
+//! Only the parts in which copies agreed are refitted. If copies may differ, hosts read the first one, and the resync takes that
+//! for the right one.
+//!
 //! Zeroes have no frames over which a copy could be read. The copies that refused them become holes. If they refuse that
 //! too, one copy counts, and they are recorded as bad.
 
@@ -83,10 +86,10 @@ impl OpIo<'_> {
         let op = self.ops[index];
         let set = self.sets.get(op.set);
         let is_mirror = matches!(set.geometry(), Geometry::Mirror(_));
-        // If copies may differ, hosts read the first one, and the resync takes that for the right one.
         let Extent { at, len } = op.extent();
-        let is_equal = set.is_consistent(at.get(), (at + len).get());
-        if op.refused().is_empty() || set.has_failed() || !is_mirror || !is_equal {
+        let (agrees, run) = set.consistent_run(at.get(), len.get());
+        let differs = !agrees && run == len.get();
+        if op.refused().is_empty() || set.has_failed() || !is_mirror || differs {
             return self.finish_op(index);
         }
         if !self.call.channels().may_issue() {
@@ -287,7 +290,8 @@ impl OpIo<'_> {
         }
     }
 
-    /// For each part of the extent in which every copy lies in one piece, and can be read as a whole or not at all.
+    /// For each part of the extent in which copies agreed, and every copy lies in one piece and can be read as a whole or not at
+    /// all.
     fn each_part(&mut self, index: u32, mut act: impl FnMut(&mut Self, &Copies)) {
         let (Extent { at: start, len: whole }, payload) = (self.ops[index].extent(), self.payload_of(index));
         let none = Fragment { slot: Slot(0), lba: MemberLba::ZERO, len: Sectors::ZERO };
@@ -295,11 +299,13 @@ impl OpIo<'_> {
         while done < whole {
             let set = self.sets.get(self.ops[index].set);
             let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
+            let alike = set.copies_alike(mirror, start + done, whole - done);
+            let (agrees, run) = set.consistent_run((start + done).get(), alike.get());
             let mut copies = Copies {
                 all: [none; MEMBERS_MAX as usize],
                 count: 0,
                 readable: SlotSet::EMPTY,
-                len: set.copies_alike(mirror, start + done, whole - done),
+                len: Sectors(run),
                 at: payload + done.bytes(),
             };
             for copy in mirror.copies(start + done) {
@@ -309,7 +315,9 @@ impl OpIo<'_> {
                     copies.readable.insert(copy.slot);
                 }
             }
-            act(self, &copies);
+            if agrees {
+                act(self, &copies);
+            }
             done += copies.len;
         }
     }
