@@ -26,6 +26,7 @@ use crate::io::footprint::{Extent, Footprint, Stretch, StripeRows};
 use crate::io::plan::WriteMethod;
 use crate::io::search::Part;
 use crate::io::wait::Wait;
+use crate::journal::log_room::LogRoom;
 use crate::slab::Slab;
 use crate::slots::SlotSet;
 
@@ -202,8 +203,8 @@ pub(crate) struct Op {
     pub(super) frames_abandoned: bool,
     /// State of the journal entry with its records, until the members have the data.
     pub(super) entry: EntryState,
-    /// Sectors of the journal's ring that it has reserved.
-    pub(super) reserved: u32,
+    /// Room in the journal that it has reserved.
+    pub(super) reserved: LogRoom,
     /// Its record in the partial parity log, and the partial parity of the rows in work.
     pub(super) partial: Partial,
     pub(super) partial_parity: PartialParity,
@@ -269,7 +270,7 @@ impl Op {
             verdict: Verdict::Done,
             frames_abandoned: false,
             entry: EntryState::None,
-            reserved: 0,
+            reserved: LogRoom::NONE,
             partial: Partial::No,
             partial_parity: PartialParity::None,
             outcome: Outcome::Fine,
@@ -452,15 +453,15 @@ impl Op {
         self.entry = entry;
     }
 
-    /// Number of sectors that it has reserved in the journal's ring.
-    pub(crate) const fn reserved(&self) -> u32 {
+    /// The room that it has reserved in the journal.
+    pub(crate) const fn reserved(&self) -> LogRoom {
         self.reserved
     }
 
-    /// Set the number of sectors that it has reserved in the journal's ring. Returns the number before.
+    /// Set the room that it has reserved in the journal. Returns the room before.
     #[inline(always)]
-    pub(crate) fn reserve(&mut self, sectors: u32) -> u32 {
-        core::mem::replace(&mut self.reserved, sectors)
+    pub(crate) fn reserve(&mut self, room: LogRoom) -> LogRoom {
+        core::mem::replace(&mut self.reserved, room)
     }
 
     /// Its record in the partial parity log.
@@ -529,8 +530,10 @@ impl Op {
     /// Has it no intent to write, no log entry, no reservation and no frames? Every [`OpKind::Read`] is like this, and
     /// its end relies on that.
     pub(crate) fn holds_nothing(&self) -> bool {
-        let writes =
-            self.is_writer || self.entry.sequence().is_some() || self.reserved != 0 || self.partial != Partial::No;
+        let writes = self.is_writer
+            || self.entry.sequence().is_some()
+            || self.reserved != LogRoom::NONE
+            || self.partial != Partial::No;
         !writes && self.work().is_none()
     }
 

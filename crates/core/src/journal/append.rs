@@ -28,7 +28,8 @@ impl Journal {
     /// Check that the ring and the table of entries have room for a group. If not, a round is requested.
     pub(crate) fn ring_takes_group(&mut self, spare: u64) -> Result<(), Reason> {
         let fits = self.free() >= self.group_room() + spare;
-        if fits && (self.open.is_used() || self.log.takes_group(spare > 0)) {
+        let kept = if spare > 0 { self.entries_behind() } else { 0 };
+        if fits && (self.open.is_used() || self.log.takes_group(kept)) {
             return Ok(());
         }
         self.note_short();

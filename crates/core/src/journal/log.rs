@@ -92,15 +92,24 @@ impl Log {
         self.entries.len() + count <= self.capacity
     }
 
-    /// Does the table have room for a group (a filler, and its entry) of host data, or of redo records?
-    pub(crate) fn takes_group(&self, is_of_hosts: bool) -> bool {
-        let kept = if is_of_hosts { self.kept_for_redo } else { 0 };
+    /// Places that only redo records of cached data may use.
+    pub(crate) const fn kept_for_redo(&self) -> u64 {
+        self.kept_for_redo
+    }
+
+    /// Places for entries of hosts.
+    pub(crate) const fn hosts_part(&self) -> u64 {
+        self.capacity as u64 - self.kept_for_redo
+    }
+
+    /// Does the table have room for a group (a filler, and its entry), and for `kept` entries after it?
+    pub(crate) fn takes_group(&self, kept: u64) -> bool {
         self.entries.len() as u64 + 2 + kept <= self.capacity as u64
     }
 
     /// Is more than this share of the hosts' part of the table in use, by entries of any kind?
     pub(crate) fn is_taken_to(&self, (part, whole): (u64, u64)) -> bool {
-        self.entries.len() as u64 * whole > (self.capacity as u64 - self.kept_for_redo) * part
+        self.entries.len() as u64 * whole > self.hosts_part() * part
     }
 
     /// Number of entries in the ring.
@@ -361,7 +370,11 @@ mod tests {
         // Eight places for hosts, and 2 + 2 x 1 more for redo records.
         for (entries, of_hosts, of_redo) in [(6, true, true), (7, false, true), (10, false, true), (11, false, false)] {
             let log = log(entries);
-            assert_eq!((log.takes_group(true), log.takes_group(false)), (of_hosts, of_redo), "{entries} entries");
+            assert_eq!(
+                (log.takes_group(log.kept_for_redo()), log.takes_group(0)),
+                (of_hosts, of_redo),
+                "{entries} entries"
+            );
         }
         assert!(log(5).is_taken_to((1, 2)) && !log(4).is_taken_to((1, 2)));
     }

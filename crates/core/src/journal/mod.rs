@@ -41,6 +41,7 @@ pub mod found;
 mod group;
 pub mod join;
 pub(crate) mod log;
+pub(crate) mod log_room;
 pub(crate) mod lost;
 pub mod mirror_resync;
 pub(crate) mod others;
@@ -462,7 +463,7 @@ impl Journal {
     /// For tests: entries that nothing needs take all places of the table that host data may use.
     #[cfg(test)]
     pub(crate) fn fill_table(&mut self) {
-        while self.log.takes_group(true) {
+        while self.log.takes_group(self.entries_behind()) {
             let position = self.head.0;
             self.log.push(log::Entry { position, sectors: 8, pins: 0, lines: 0, waiting: 0 });
             self.head = RingSector(position + 8);

@@ -11,7 +11,8 @@
 //!                           lock a range                                         group
 //! ```
 //!
-//! The table of entries is divided in the same way: its last places are for redo.
+//! The table of entries is divided in the same way. A write past the cache reserves an entry for each of its turns, because
+//! each turn may find a group of its own.
 //!
 //! A write past the cache reserves its part before it locks its range. If it waited for room while it held the range,
 //! destage that would make room might wait for that range.
@@ -19,6 +20,7 @@
 use openraid_format::JOURNAL_ALIGN;
 use openraid_units::{Sectors, SetId};
 
+use super::log_room::LogRoom;
 use super::Journal;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
@@ -31,7 +33,8 @@ use crate::io::ops::Ops;
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 pub(super) const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;
 
-/// One write past the cache reserves this share of the ring at most, so that it can get it at some time.
+/// One write past the cache reserves this share of the ring and of the hosts' entries at most, so that it can get it at some
+/// time.
 const RESERVED_SHARE: u64 = 4;
 
 /// The room that is promised, and the room that is asked for.
@@ -43,12 +46,15 @@ pub(crate) struct Reservation {
     reserved: u64,
     /// The largest need of the writes past the cache that wait for room; 0 if none does.
     asked: u64,
+    /// The same of the table of entries.
+    reserved_entries: u64,
+    asked_entries: u64,
 }
 
 impl Reservation {
     /// For the next journal: writes that have reserved room release it when they end.
     pub(super) fn for_next_journal(&self) -> Self {
-        Self { reserved: self.reserved, ..Self::default() }
+        Self { reserved: self.reserved, reserved_entries: self.reserved_entries, ..Self::default() }
     }
 
     /// For tests: writes past the cache have reserved this number of sectors.
@@ -56,6 +62,10 @@ impl Reservation {
     pub(super) fn set_reserved(&mut self, sectors: u64) {
         self.reserved = sectors;
     }
+}
+
+fn count(entries: u64) -> u32 {
+    u32::try_from(entries).expect("a write has few turns")
 }
 
 impl Journal {
@@ -75,14 +85,20 @@ impl Journal {
         self.room.short = false;
     }
 
-    /// Sectors that writes past the cache have reserved are free, or taken by their entries.
-    fn release(&mut self, sectors: u32) {
-        self.room.reserved -= u64::from(sectors);
+    /// Room that a write past the cache has reserved is free, or taken by its entries.
+    fn release(&mut self, room: LogRoom) {
+        self.room.reserved -= u64::from(room.sectors);
+        self.room.reserved_entries -= u64::from(room.entries);
     }
 
     /// The writes that wait for room are called, and will ask again.
     pub(crate) fn forget_asked(&mut self) {
-        self.room.asked = 0;
+        (self.room.asked, self.room.asked_entries) = (0, 0);
+    }
+
+    /// Number of places in the table that must stay free after an entry of host data.
+    pub(super) fn entries_behind(&self) -> u64 {
+        self.log.kept_for_redo() + self.room.reserved_entries + self.room.asked_entries
     }
 
     /// Number of sectors that must stay free after host data, if `dirty` lines are dirty then.
@@ -96,32 +112,38 @@ impl Journal {
         dirty * REDO_SECTORS_PER_LINE + self.room.reserved + self.entry_max()
     }
 
-    /// Reserve room for a write past the cache that logs at most `need` sectors, while `dirty` lines are dirty. Returns the
-    /// sectors that it has reserved, or `None` if it has to wait: then cached writes wait as well, because they would take
-    /// the room that becomes free.
-    fn reserve(&mut self, need: u64, dirty: u64) -> Option<u32> {
-        let need = need.min(self.ring().sectors.get() / RESERVED_SHARE);
-        if self.free() < self.group_room() + self.room_kept(dirty) + need || !self.log.takes_group(true) {
-            (self.room.short, self.room.asked) = (true, self.room.asked.max(need));
+    /// Reserve room for a write past the cache that logs at most `need`, while `dirty` lines are dirty. Returns what it has
+    /// reserved, or `None` if it has to wait: then cached writes wait as well, because they would take the room that becomes
+    /// free.
+    fn reserve(&mut self, need: LogRoom, dirty: u64) -> Option<LogRoom> {
+        let sectors = u64::from(need.sectors).min(self.ring().sectors.get() / RESERVED_SHARE);
+        let entries = u64::from(need.entries).min(self.log.hosts_part() / RESERVED_SHARE);
+        let kept = self.log.kept_for_redo() + self.room.reserved_entries + entries;
+        if self.free() < self.group_room() + self.room_kept(dirty) + sectors || !self.log.takes_group(kept) {
+            self.room.short = true;
+            self.room.asked = self.room.asked.max(sectors);
+            self.room.asked_entries = self.room.asked_entries.max(entries);
             return None;
         }
-        self.room.reserved += need;
-        Some(narrow(Sectors(need)))
+        self.room.reserved += sectors;
+        self.room.reserved_entries += entries;
+        Some(LogRoom { sectors: narrow(Sectors(sectors)), entries: count(entries) })
     }
 }
 
 impl Set {
-    /// The most sectors of the ring that a write past the cache needs.
-    fn logs_at_most(&self, op: &Op) -> u64 {
+    /// The most room that a write past the cache needs: an entry for each turn, and perhaps one that fills the end of the ring.
+    fn logs_at_most(&self, op: &Op) -> LogRoom {
         match op.footprint() {
             Footprint::Rows(own) => {
                 let (lo, hi) = own.part.range();
                 let rows = u64::from(hi - lo);
                 let columns = u64::from(own.named().1) + u64::from(self.parity().parities());
                 let turns = rows.div_ceil(u64::from(self.rows_max())).max(1);
-                rows * columns + turns * JOURNAL_ALIGN.get()
+                let sectors = rows * columns + turns * JOURNAL_ALIGN.get();
+                LogRoom { sectors: narrow(Sectors(sectors)), entries: count(turns + 1) }
             }
-            _ => op.extent().len.get() + JOURNAL_ALIGN.get(),
+            _ => LogRoom { sectors: narrow(op.extent().len + JOURNAL_ALIGN), entries: 2 },
         }
     }
 }
@@ -186,7 +208,7 @@ impl Journal {
     /// Reserve room for the records of a write past the cache; false if it has to wait.
     #[inline]
     pub(crate) fn reserve_room(&mut self, op: &mut Op, sets: &Sets, cache: &Cache) -> bool {
-        if !self.is_live() || !op.is_direct_write() || op.parent().is_some() || op.reserved() > 0 {
+        if !self.is_live() || !op.is_direct_write() || op.parent().is_some() || op.reserved() != LogRoom::NONE {
             return true;
         }
         // A session may begin before the write logs anything.
@@ -204,15 +226,19 @@ impl Journal {
     /// An operation has ended: the room that it reserved is free, or taken by its entry. Data that it has destaged needs no
     /// more room. True if there may be room for others.
     pub(crate) fn release_room(&mut self, op: &mut Op) -> bool {
-        let reserved = op.reserve(0);
+        let reserved = op.reserve(LogRoom::NONE);
         self.release(reserved);
-        reserved > 0 || op.is_destage()
+        reserved != LogRoom::NONE || op.is_destage()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn sectors(sectors: u32) -> LogRoom {
+        LogRoom { sectors, entries: 2 }
+    }
 
     /// Ring of 8192 sectors, entries of at most 136: two entries and a header, 280 sectors, are never promised.
     const RING: u64 = 8192;
@@ -223,23 +249,23 @@ mod tests {
         // 100 dirty lines keep 32 sectors each, and one entry may be lost at the end of the ring.
         assert_eq!(journal.room_behind(100), 100 * 32 + 136);
         let left = RING - 280 - (100 * 32 + 136);
-        assert_eq!(journal.reserve(2000, 100), Some(2000));
-        assert_eq!(journal.reserve(left - 2000 + 1, 100), Some(2048), "a quarter of the ring at most");
+        assert_eq!(journal.reserve(sectors(2000), 100), Some(sectors(2000)));
+        assert_eq!(journal.reserve(sectors(6000), 100), Some(sectors(2048)), "a quarter of the ring at most");
         assert_eq!(left - 2000 - 2048, 528);
-        assert_eq!(journal.reserve(529, 100), None);
+        assert_eq!(journal.reserve(sectors(529), 100), None);
         assert!(journal.is_short());
-        assert_eq!(journal.reserve(300, 100), Some(300), "a smaller one fits");
+        assert_eq!(journal.reserve(sectors(300), 100), Some(sectors(300)), "a smaller one fits");
     }
 
     #[test]
     fn what_a_waiting_write_asks_for_is_kept_from_cached_writes_until_all_are_called() {
         let mut journal = Journal::of_ring(Sectors(RING));
-        assert_eq!(journal.reserve(2048, 0), Some(2048));
-        assert_eq!(journal.reserve(1000, 200), None, "the dirty lines keep 6400 sectors");
-        assert_eq!(journal.reserve(700, 200), None);
+        assert_eq!(journal.reserve(sectors(2048), 0), Some(sectors(2048)));
+        assert_eq!(journal.reserve(sectors(1000), 200), None, "the dirty lines keep 6400 sectors");
+        assert_eq!(journal.reserve(sectors(700), 200), None);
         assert_eq!(journal.room_behind(0), 2048 + 136 + 1000, "the largest of both");
         journal.forget_asked();
-        journal.release(2048);
+        journal.release(sectors(2048));
         assert_eq!(journal.room_behind(0), 136);
         assert!(journal.is_short(), "until the tail has moved");
         journal.end_short();
@@ -248,10 +274,12 @@ mod tests {
 
     #[test]
     fn the_next_journal_knows_the_reservations_that_are_still_to_be_released_and_nothing_else() {
-        let room = Reservation { short: true, reserved: 40, asked: 7 }.for_next_journal();
+        let room = Reservation { short: true, reserved: 40, asked: 7, reserved_entries: 2, asked_entries: 3 };
+        let room = room.for_next_journal();
         assert_eq!((room.short, room.reserved, room.asked), (false, 40, 0));
+        assert_eq!((room.reserved_entries, room.asked_entries), (2, 0));
         let mut journal = Journal { room, ..Journal::of_ring(Sectors(RING)) };
-        journal.release(40);
+        journal.release(sectors(40));
         assert_eq!(journal.room.reserved, 0);
     }
 
@@ -260,6 +288,32 @@ mod tests {
         let mut journal = Journal::of_ring(Sectors(RING));
         journal.fill_table();
         assert!(journal.free() > RING / 2);
-        assert_eq!(journal.reserve(8, 0), None);
+        assert_eq!(journal.reserve(sectors(8), 0), None);
+    }
+
+    #[test]
+    fn writes_past_the_cache_reserve_an_entry_for_each_turn_and_leave_those_of_redo_alone() {
+        let mut journal = Journal::of_ring(Sectors(RING));
+        let places = journal.log.hosts_part();
+        let need = LogRoom { sectors: 8, entries: 7 };
+        let mut writes = 0;
+        while journal.reserve(need, 0).is_some() {
+            writes += 1;
+        }
+        assert_eq!(writes, (places - 2) / 7, "two places are for a group");
+        assert!(journal.is_short());
+        let behind = journal.log.kept_for_redo() + writes * 7 + 7;
+        assert_eq!(journal.entries_behind(), behind, "what a write waits for is kept from cached writes");
+        journal.forget_asked();
+        journal.release(need);
+        assert_eq!(journal.reserve(need, 0), Some(need));
+        let many = LogRoom { sectors: 8, entries: 4000 };
+        let mut journal = Journal::of_ring(Sectors(RING));
+        let most = u32::try_from(places / RESERVED_SHARE).unwrap();
+        assert_eq!(
+            journal.reserve(many, 0),
+            Some(LogRoom { sectors: 8, entries: most }),
+            "a quarter of the hosts' places"
+        );
     }
 }
