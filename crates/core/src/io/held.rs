@@ -54,7 +54,10 @@ impl OpIo<'_> {
             Wait::StaleMark => {
                 let durable = set.durable_generation();
                 let is_marked = set.journal.stale().is_none_or(|generation| durable >= generation);
-                is_marked || !set.journal.is_on() || set.has_failed_flush() || set.is_lost()
+                // A refit goes on without the mark only if no member accepts a record.
+                let is_given_up =
+                    if op.refused().is_empty() { set.has_failed_flush() || set.is_lost() } else { is_refused };
+                is_marked || !set.journal.is_on() || is_given_up
             }
             Wait::Range => self.ops.locks().is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
