@@ -1,5 +1,5 @@
 //! Failures of commands: a text and an exit code. The table of codes is [`Exit`]: `--help` and the man pages are made
-//! from it, and a test compares it with the README.
+//! from it, and a test compares it with docs/commands.md.
 
 use std::fmt;
 
@@ -138,10 +138,10 @@ mod tests {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// The rows of the table below the heading "Exit codes" of the README.
-    fn readme() -> Vec<(u8, String)> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-        let text = std::fs::read_to_string(path).expect("the README");
+    /// The rows of the table below the heading "Exit codes" of docs/commands.md.
+    fn documented() -> Vec<(u8, String)> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/commands.md");
+        let text = std::fs::read_to_string(path).expect("the page");
         let rows = text.split("\n## Exit codes\n").nth(1).expect("a section on exit codes");
         let rows = rows.split("\n## ").next().unwrap().lines().filter_map(|line| {
             let mut cells = line.strip_prefix('|')?.split('|').map(str::trim);
@@ -151,9 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn the_readme_the_help_and_the_man_pages_have_the_same_codes() {
+    fn the_docs_the_help_and_the_man_pages_have_the_same_codes() {
         let wanted: Vec<_> = Exit::ALL.map(|exit| (exit.code(), exit.meaning().to_owned())).into();
-        assert_eq!(readme(), wanted);
+        assert_eq!(documented(), wanted);
         let mut command = Arguments::command();
         let help = flat(&command.render_help().to_string());
         let mut page = Vec::new();

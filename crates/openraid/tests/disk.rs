@@ -1,4 +1,4 @@
-//! An array as a disk of the real kernel, and its members in Linux md: the commands of README.md and docs/disk.md that need root, in a
+//! An array as a disk of the real kernel, and its members in Linux md: the commands of docs/tour.md and docs/disk.md that need root, in a
 //! Linux guest that has the drivers. The server runs in the guest too.
 
 mod support;
@@ -53,8 +53,8 @@ fn in_guest(job: &str) -> Option<String> {
 }
 
 #[test]
-fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_readme() {
-    let text = page("README.md");
+fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_tour() {
+    let text = page("docs/tour.md");
     let block = blocks(&text).into_iter().find(|block| block.word == "nbd").expect("the block");
     let mut job = String::new();
     for step in &block.steps {
@@ -73,8 +73,8 @@ fn the_kernel_mounts_a_file_system_on_an_array_by_the_commands_of_the_readme() {
 }
 
 #[test]
-fn linux_md_assembles_the_files_by_the_commands_of_the_readme() {
-    let text = page("README.md");
+fn linux_md_assembles_the_files_by_the_commands_of_the_tour() {
+    let text = page("docs/tour.md");
     let block = blocks(&text).into_iter().find(|block| block.word == "root").expect("the block");
     // The first loop device is in use, as on many machines.
     let mut job = String::from(

@@ -1,4 +1,4 @@
-//! The commands of the README and of the administrator's guide, word for word, in the order in which they stand there, in a temporary folder, without root.
+//! The commands of the README, the tour, the laboratory's first page and the administrator's guide, word for word, in the order in which they stand there, in a temporary folder, without root.
 //!
 //! All blocks of a page that begin with ` ```console ` are one session of one shell. A line that begins with `$ ` is a command. The
 //! lines after it are what it prints: all of it, but a line `...` stands for any number of lines. The word after `console`
@@ -25,14 +25,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use support::console::{blocks, guest_program, installed, neighbour, page, Block, Step};
 use support::{missing, skipped, Lab};
 
-/// The folder in which the README's session was recorded.
+/// The folder in which the sessions were recorded.
 const RECORDED_IN: &str = "/tmp/tour";
 /// The guide's window for checks, and the one that the test uses at that time of day: a check would run in the session.
 const WINDOWS: [&str; 2] = ["01:00-05:00", "13:00-17:00"];
 /// A session that takes longer hangs.
 const SESSION_SECONDS_MAX: &str = "1200";
 
-/// What differs from run to run is replaced by the name of its kind, in the README and in what was printed.
+/// What differs from run to run is replaced by the name of its kind, on the page and in what was printed.
 struct Varying<'a> {
     folder: &'a str,
 }
@@ -230,21 +230,41 @@ fn session(name: &str, lab: &Lab, steps: &[&Step]) -> Vec<String> {
     digests
 }
 
+/// Run the commands of a page in a folder of their own.
+#[track_caller]
+fn tour(name: &str, least: usize) -> Vec<String> {
+    let blocks = blocks(&page(name));
+    let steps = steps(&blocks);
+    assert!(steps.len() >= least, "only {} commands were found", steps.len());
+    let lab = Lab::new(&name.replace('/', "-"));
+    fs::create_dir(lab.path("tour")).expect("a folder");
+    session(name, &lab, &steps)
+}
+
 #[test]
 fn every_command_of_the_readme_prints_what_stands_there() {
+    tour("README.md", 6);
+}
+
+#[test]
+fn every_command_of_the_tour_prints_what_stands_there() {
     for program in ["nbdinfo", "nbdcopy", "qemu-io"] {
         if !installed(program) {
             return missing(&format!("{program} is not installed"));
         }
     }
-    let blocks = blocks(&page("README.md"));
-    let steps = steps(&blocks);
-    assert!(steps.len() > 25, "only {} commands were found", steps.len());
-    let lab = Lab::new("readme");
-    fs::create_dir(lab.path("tour")).expect("a folder");
-    let digests = session("README.md", &lab, &steps);
+    let digests = tour("docs/tour.md", 25);
     // The array, read by openraid and by md.
     assert!(!has_guest() || digests.len() == 2 && digests[0] == digests[1], "{digests:?}");
+}
+
+#[test]
+fn the_plan_on_the_page_is_what_the_laboratory_prints() {
+    if neighbour("openraid-lab").exists() {
+        tour("docs/lab/before-you-buy.md", 1);
+    } else {
+        missing("openraid-lab is not built");
+    }
 }
 
 /// The configuration file that the guide shows, with a port that is free.

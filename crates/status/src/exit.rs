@@ -57,7 +57,7 @@ impl Exit {
         Self::ALL.into_iter().find(|exit| exit.code() == code).unwrap_or(Self::Error)
     }
 
-    /// Its meaning, as in the help and the README.
+    /// Its meaning, as in the help and in docs/commands.md.
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::Fine => "fine; no mismatches",
