@@ -23,7 +23,7 @@ const TABLE: &[Imports] = &[
     Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
     Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
-    Imports { package: "openraid-models", own: &["openraid-units"], external: &["toml"] },
+    Imports { package: "openraid-models", own: &["openraid-units"], external: &["strsim", "toml"] },
     Imports { package: "openraid-drives", own: &["openraid-units", "openraid-core", "openraid-models"], external: &[] },
     Imports {
         package: "openraid-sim",
@@ -81,7 +81,11 @@ const TABLE: &[Imports] = &[
             "utoipa",
         ],
     },
-    Imports { package: "openraid-claims", own: &["openraid-models", "openraid-methods"], external: &["serde_json"] },
+    Imports {
+        package: "openraid-claims",
+        own: &["openraid-models", "openraid-methods"],
+        external: &["serde_json", "strsim"],
+    },
     Imports {
         package: "openraid",
         // Nothing of the laboratory: this program runs as root on raw drives.

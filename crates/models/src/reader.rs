@@ -581,7 +581,7 @@ impl<'r> Section<'r> {
         if let Some((base, dimension)) = endings.iter().find(|(base, _)| base == name || base == stem) {
             return without_unit(base, *dimension, name);
         }
-        let near = asked.iter().map(|known| (distance(name, known), known)).min();
+        let near = asked.iter().map(|known| (strsim::levenshtein(name, known), known)).min();
         let remedy = match near {
             Some((far, known)) if far <= 2.max(name.len() / 3) => format!("perhaps {known} is meant"),
             _ => format!("remove it; known here: {}", asked.iter().cloned().collect::<Vec<_>>().join(", ")),
@@ -607,20 +607,4 @@ fn number(value: &DeValue<'_>) -> Option<f64> {
         return Some(whole as f64);
     }
     value.as_float().and_then(|float| float.as_str().parse().ok())
-}
-
-/// Number of letters that must be changed, added or removed to turn one word into the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (n, c) in one.chars().enumerate() {
-        let mut corner = row[0];
-        row[0] = n + 1;
-        for (m, d) in other.iter().enumerate() {
-            let changed = corner + usize::from(c != *d);
-            corner = row[m + 1];
-            row[m + 1] = changed.min(corner + 1).min(row[m] + 1);
-        }
-    }
-    row[other.len()]
 }

@@ -184,6 +184,8 @@ fn axes(function: &str, arguments: &[Argument]) -> Result<(), CheckError> {
 
 /// Changes of letters that a proposed name may have.
 const CHANGES_MAX: usize = 2;
+/// Bytes of a name for which another one is proposed.
+const NAME_MAX: usize = 40;
 
 fn unknown(name: &str) -> CheckError {
     let metrics = Metric::ALL.into_iter().map(Metric::name);
@@ -191,30 +193,11 @@ fn unknown(name: &str) -> CheckError {
     let drives = NamedDrive::ALL.into_iter().map(NamedDrive::name).chain(["single", "slow_single"]);
     let all = CONSTANTS.iter().copied().chain(metrics).chain(functions).chain(drives);
     let is_near = |(distance, _): &(usize, &str)| *distance <= CHANGES_MAX && *distance < name.len();
-    let near = all.map(|known| (distance(name, known), known)).min().filter(is_near);
+    let all = all.filter(|_| name.len() <= NAME_MAX);
+    let near = all.map(|known| (strsim::levenshtein(name, known), known)).min().filter(is_near);
     let name = clip(name);
     match near {
         Some((_, near)) => wrong(format!("nothing is called '{name}'; is '{near}' meant?")),
         None => wrong(format!("nothing is called '{name}'; the names of the check language are in docs/lab/claims.md")),
     }
-}
-
-/// Number of letters that must be changed, added or removed (Levenshtein), for names of at most [`NAME_MAX`] letters.
-fn distance(one: &str, other: &str) -> usize {
-    const NAME_MAX: usize = 40;
-    if one.len() > NAME_MAX {
-        return usize::MAX;
-    }
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = index + 1;
-        for (column, wanted) in other.iter().enumerate() {
-            let change = diagonal + usize::from(letter != *wanted);
-            diagonal = row[column + 1];
-            row[column + 1] = change.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }
