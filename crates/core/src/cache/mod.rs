@@ -59,7 +59,7 @@ pub struct CacheCounters {
     pub ahead_used: u64,
     /// Sectors that were read ahead and then overwritten or evicted before a host requested them.
     pub ahead_wasted: u64,
-    /// Sectors that writes put into the cache, and the ones of them that were dirty already: those never went to the
+    /// Sectors that writes put into the cache, and the sectors among them that were dirty before: those never went to the
     /// members.
     pub written: u64,
     /// See `written`.

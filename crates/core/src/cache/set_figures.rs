@@ -9,7 +9,7 @@ pub struct CacheFigures {
     pub read_hits: u64,
     /// See `read_hits`.
     pub read_misses: u64,
-    /// Sectors that writes put into the cache, and the ones of them that were dirty already: those cost no write to the
+    /// Sectors that writes put into the cache, and the sectors among them that were dirty before: those cost no write to the
     /// members.
     pub written: u64,
     /// See `written`.

@@ -85,7 +85,7 @@ impl Server {
         self.change_departed(served, |list| list.retain(|own| own.member != text));
     }
 
-    /// An array has been started without a member that was not there: the member is added again when its drive returns.
+    /// An array has been started without an absent member: the member is added again when its drive returns.
     pub(super) fn note_not_there(&self, name: &str, member: &str) {
         let Ok(served) = self.find(name) else { return };
         let reason = "it was not there when the array was started";
