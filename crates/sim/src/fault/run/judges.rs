@@ -107,7 +107,10 @@ impl Run<'_> {
         sound.map(|place| (place.slot, place.drive, place.start)).collect()
     }
 
-    /// After a cut: each row that does not match is covered by every member's mark, bitmap or log.
+    /// After a cut: each row that does not match is covered by mark, bitmap or log of each member that may decide.
+    ///
+    /// At a start, the member with the highest event count decides. A member that has missed the last mark decides only
+    /// where no member is that has the mark, so rows are compared among members that are not newer.
     pub(super) fn judge_cover(&self, number: usize, sound: &[Sound]) -> Done {
         let set = &self.sets[number];
         let here: Vec<Sound> =
@@ -115,14 +118,17 @@ impl Run<'_> {
         if !self.bounded() || !set.is_redundant() || set.unfit || set.uuid.is_none() || self.has_scars(set) {
             return Ok(());
         }
-        let rows = Members::known(&self.world, set.geometry.clone(), &here).differing_rows();
-        let logs = self.logged_stripes(number);
+        let rows_among = |own: &[Sound]| Members::known(&self.world, set.geometry.clone(), own).differing_rows();
+        let (all, logs) = (rows_among(&here), self.logged_stripes(number));
         for (_, drive, _) in &here {
             let Some(own) = superblock_on(&self.world, *drive) else { continue };
             // The next start replays the log, or examines all rows without it.
             if own.recovery_offset().is_some() || own.journal.is_some() {
                 continue;
             }
+            let is_newer = |other| superblock_on(&self.world, other).is_some_and(|other| other.events > own.events);
+            let with: Vec<Sound> = here.iter().copied().filter(|(_, other, _)| !is_newer(*other)).collect();
+            let rows = if with.len() == here.len() { all.clone() } else { rows_among(&with) };
             let bits = self.bits_of(*drive, &own);
             let uncovered = rows.iter().copied().find(|(slot, row)| {
                 let place = self.place_of_mark(number, *slot, *row);
