@@ -16,6 +16,7 @@ mod layers;
 mod licences;
 mod links;
 mod names;
+mod pictures;
 mod places;
 mod plain;
 mod programs;

@@ -46,6 +46,7 @@ pub fn tidy() -> Outcome {
     dead_files(&files, &mut complaints);
     layers(&files, &mut complaints);
     crate::links::check(&files, &mut complaints);
+    crate::pictures::check(&files, &mut complaints);
     crate::places::check(&files, &mut complaints);
     crate::imports::check(&files, &mut complaints);
     crate::plain::check(&files, &mut complaints);
