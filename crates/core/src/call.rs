@@ -4,8 +4,8 @@
 use openraid_units::{DriveId, Instant, Nanos, SetId, Slot, Tag};
 
 use crate::actions::{Actions, Notice, NoticeKind};
-use crate::io::channel::Channels;
-use crate::io::command::Command;
+use crate::io::state::channel::Channels;
+use crate::io::state::command::Command;
 use crate::limits::Limits;
 use crate::planted::Planted;
 use crate::slab::Key;
@@ -165,7 +165,7 @@ mod tests {
     use crate::array::sets::Sets;
     use crate::events::DriveInfo;
     use crate::geometry::{Geometry, Level, SetSpec};
-    use crate::io::command::Owner;
+    use crate::io::state::command::Owner;
 
     const SECOND: u64 = 1_000_000_000;
 

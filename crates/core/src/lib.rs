@@ -41,4 +41,4 @@ pub use actions::Actions;
 pub use array::adaptive;
 pub use controller::Controller;
 pub use events::Wake;
-pub use io::{lock, plan};
+pub use io::state::{lock, plan};

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Such a member keeps its place, because all that was written to it is there. Writes that need room end with an error, and
-//! others continue. Meanwhile parity is written before data (`io/refit.rs`). There is room again when a write over the end
+//! others continue. Meanwhile parity is written before data (`io/steps/refit.rs`). There is room again when a write over the end
 //! of the refused one succeeds: one of a host, or one of a repair that rewrites what the member holds there.
 
 use openraid_units::{Instant, Sectors, SetId};

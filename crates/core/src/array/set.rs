@@ -21,7 +21,7 @@ use crate::cache::dirty_count::DirtyCount;
 use crate::cache::set_figures::SetFigures;
 use crate::geometry::units::is_cacheable;
 use crate::geometry::{Geometry, Parity};
-use crate::io::heads::MirrorReads;
+use crate::io::state::heads::MirrorReads;
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;

@@ -16,7 +16,7 @@ use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::events::DriveError;
-use crate::io::command::{Command, Owner};
+use crate::io::state::command::{Command, Owner};
 use crate::reason::FailReason;
 
 /// The superblock of one member: the common part as fixed for this generation, and the member's own.

@@ -5,10 +5,10 @@ use openraid_units::{MemberLba, Sectors, SetId, Slot};
 use super::set_tasks::Repair;
 use crate::array::sets::Sets;
 use crate::geometry::Geometry;
-use crate::io::footprint::{narrow, Columns, Stretch, StripeRows};
-use crate::io::op::{BackgroundData, BackgroundKind, Op, UnitRange};
-use crate::io::ops::Ops;
-use crate::io::search::Part;
+use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
+use crate::io::state::op::{BackgroundData, BackgroundKind, Op, UnitRange};
+use crate::io::state::ops::Ops;
+use crate::io::state::search::Part;
 use crate::limits::REGION_SECTORS;
 use crate::slots::SlotSet;
 

@@ -10,7 +10,7 @@ use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::call::Call;
 use crate::geometry::Geometry;
-use crate::io::op::Op;
+use crate::io::state::op::Op;
 use crate::scrub::{AbortReason, End, Gap, MismatchRange, NotComparable, ScrubEnd, ScrubMode, ScrubOutcome};
 
 impl Sets {

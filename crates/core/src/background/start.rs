@@ -17,7 +17,7 @@ use crate::array::set::{Member, Set};
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::geometry::Geometry;
-use crate::io::channel::Channels;
+use crate::io::state::channel::Channels;
 use crate::scrub::AbortReason;
 
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more

@@ -8,7 +8,7 @@ use crate::array::set::Set;
 use crate::cache::lines::Line;
 use crate::geometry::units::LINE_SECTORS;
 use crate::geometry::{Parity, StripeRole};
-use crate::io::op::Op;
+use crate::io::state::op::Op;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 

@@ -18,11 +18,11 @@ use crate::events::RequestKind;
 use crate::geometry::units::unit_start;
 use crate::geometry::units::LINE_SECTORS;
 use crate::geometry::Geometry;
-use crate::io::ended::Past;
-use crate::io::footprint::narrow;
-use crate::io::lock::{LockMode, LockRange};
-use crate::io::op::Phase;
-use crate::io::ops::Ops;
+use crate::io::state::ended::Past;
+use crate::io::state::footprint::narrow;
+use crate::io::state::lock::{LockMode, LockRange};
+use crate::io::state::op::Phase;
+use crate::io::state::ops::Ops;
 use crate::journal::log::Log;
 use crate::journal::Journal;
 use crate::limits::REGION_SECTORS;
@@ -331,7 +331,7 @@ mod tests {
     use crate::admin::Policy;
     use crate::cache::bench::{Bench, SET, WRITE};
     use crate::geometry::Level;
-    use crate::io::op::DestageData;
+    use crate::io::state::op::DestageData;
 
     fn pass(bench: &mut Bench, piece: u32, at: u64) -> Cached {
         let (cache, mut with, _) = bench.parts();

@@ -15,7 +15,7 @@ use crate::geometry::units::lines_of;
 use crate::geometry::units::unit_at;
 use crate::geometry::units::unit_extent;
 use crate::geometry::units::LINE_SECTORS;
-use crate::io::footprint::narrow;
+use crate::io::state::footprint::narrow;
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
 use crate::requests::piece::Cached;

@@ -27,7 +27,7 @@ use crate::array::volume::Volume;
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
-use crate::io::command::Owner;
+use crate::io::state::command::Owner;
 use crate::planted::Flaw;
 use crate::settings::Tuning;
 use openraid_units::Sectors;

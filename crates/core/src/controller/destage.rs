@@ -14,16 +14,16 @@ use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::units::lines_of;
 use crate::geometry::units::LINE_SECTORS;
-use crate::io::footprint::narrow;
-use crate::io::footprint::Extent;
-use crate::io::job::Job;
-use crate::io::op::Computation;
-use crate::io::op::DestageData;
-use crate::io::op::OpKind;
-use crate::io::op::Payload;
-use crate::io::op::Phase;
-use crate::io::row_frames::RowFrames;
-use crate::io::step::CacheStep;
+use crate::io::state::footprint::narrow;
+use crate::io::state::footprint::Extent;
+use crate::io::state::job::Job;
+use crate::io::state::op::Computation;
+use crate::io::state::op::DestageData;
+use crate::io::state::op::OpKind;
+use crate::io::state::op::Payload;
+use crate::io::state::op::Phase;
+use crate::io::state::row_frames::RowFrames;
+use crate::io::steps::step::CacheStep;
 
 impl Controller {
     /// Begin to write dirty units, as many as may be in work; true if one began.

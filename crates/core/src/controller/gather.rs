@@ -7,7 +7,7 @@ use openraid_units::SetLba;
 use crate::actions::Actions;
 use crate::actions::ReplyStatus;
 use crate::controller::Controller;
-use crate::io::op::WorksFor;
+use crate::io::state::op::WorksFor;
 use crate::reason::Reason;
 use crate::steps::What;
 

@@ -5,8 +5,8 @@ use crate::cache::callers::Callers;
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::controller::Controller;
-use crate::io::op::Op;
-use crate::io::op_io::OpIo;
+use crate::io::state::op::Op;
+use crate::io::steps::op_io::OpIo;
 use crate::journal::others::Others;
 use crate::journal::Journal;
 

@@ -9,7 +9,7 @@ use crate::controller::Controller;
 use crate::events::BlockRequest;
 use crate::events::HostGone;
 use crate::events::RequestKind;
-use crate::io::ended::EndedFor;
+use crate::io::state::ended::EndedFor;
 use crate::reason::Reason;
 use crate::requests::request::check;
 use crate::requests::request::AfterOp;

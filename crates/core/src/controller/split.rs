@@ -2,7 +2,7 @@
 
 use crate::actions::Actions;
 use crate::controller::Controller;
-use crate::io::op::Op;
+use crate::io::state::op::Op;
 use crate::requests::piece::Cached;
 
 impl Controller {

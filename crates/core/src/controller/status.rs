@@ -17,7 +17,7 @@ use crate::array::volume::Volume;
 use crate::cache::figures::CacheStatus;
 use crate::cache::set_figures::CacheFigures;
 use crate::controller::Controller;
-use crate::io::channel::DriveLoad;
+use crate::io::state::channel::DriveLoad;
 use crate::limits::STEPS_MAX;
 use crate::occupancy::Occupied;
 use crate::planted::Flaw;

@@ -18,10 +18,10 @@ use crate::array::changes::Change;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::events::CommandError;
-use crate::io::command::Command;
-use crate::io::command::WindowUser;
-use crate::io::command::{JournalWork, JournalWrite};
-use crate::io::ops::Ops;
+use crate::io::state::command::Command;
+use crate::io::state::command::WindowUser;
+use crate::io::state::command::{JournalWork, JournalWrite};
+use crate::io::state::ops::Ops;
 use crate::steps::What;
 use crate::trace::Trace;
 

@@ -6,9 +6,9 @@ use openraid_units::{ArrayId, DriveId, DriveLba, Sectors};
 use super::Journal;
 use crate::actions::{Data, DriveOp, IoClass, MetadataRange, Notice, NoticeKind};
 use crate::call::Call;
-use crate::io::command::WindowUser;
-use crate::io::command::{Command, Hold, Owner};
-use crate::io::command::{JournalWork, JournalWrite};
+use crate::io::state::command::WindowUser;
+use crate::io::state::command::{Command, Hold, Owner};
+use crate::io::state::command::{JournalWork, JournalWrite};
 
 /// Commands that one step may need at once: a step begins only if the table of commands has room for them.
 const COMMANDS: u32 = 16;

@@ -3,7 +3,7 @@
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::call::Call;
-use crate::io::ops::Ops;
+use crate::io::state::ops::Ops;
 
 /// The other components, for the work of the journal.
 pub(crate) struct Others<'a> {

@@ -1,5 +1,5 @@
 //! The redo backlog of a set: the redo records that its members do not have yet after a crash.
-//! [`redo_op`](crate::io::redo_op) writes it.
+//! [`redo_op`](crate::io::steps::redo_op) writes it.
 //!
 //! ```text
 //!   Waits --> InWork: read from the journal -> written to the member --> Done

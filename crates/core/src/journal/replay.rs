@@ -23,8 +23,8 @@ use crate::call::Call;
 use crate::events::CommandError;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::geometry::units::{unit_at, unit_extent};
-use crate::io::command::Command;
-use crate::io::command::WindowUser;
+use crate::io::state::command::Command;
+use crate::io::state::command::WindowUser;
 use crate::journal::found::{FoundEntry, FoundJournal, KeptEntry};
 use crate::journal::window::SILENT;
 

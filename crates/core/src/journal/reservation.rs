@@ -26,9 +26,9 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::geometry::units::LINE_SECTORS;
-use crate::io::footprint::{narrow, Footprint};
-use crate::io::op::{Op, Phase};
-use crate::io::ops::Ops;
+use crate::io::state::footprint::{narrow, Footprint};
+use crate::io::state::op::{Op, Phase};
+use crate::io::state::ops::Ops;
 
 /// Sectors of the ring that are kept free for each dirty line: its own bytes again, P, Q, and a share of a header.
 pub(super) const REDO_SECTORS_PER_LINE: u64 = 4 * LINE_SECTORS;

@@ -30,7 +30,7 @@ use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::geometry::Geometry;
-use crate::io::command::Owner;
+use crate::io::state::command::Owner;
 use crate::journal::set_journal::Reached;
 use crate::planted::Flaw;
 

@@ -25,9 +25,9 @@ use super::Journal;
 use crate::actions::Data;
 use crate::call::Call;
 use crate::events::CommandError;
-use crate::io::command::Command;
-use crate::io::command::JournalWrite;
-use crate::io::command::WindowUser;
+use crate::io::state::command::Command;
+use crate::io::state::command::JournalWrite;
+use crate::io::state::command::WindowUser;
 
 /// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;

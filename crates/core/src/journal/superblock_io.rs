@@ -1,7 +1,7 @@
 //! The superblocks of the journal are written.
 
 use crate::call::Call;
-use crate::io::command::JournalWrite;
+use crate::io::state::command::JournalWrite;
 use crate::journal::devices::DeviceState;
 use crate::journal::superblocks::{encoded, Written};
 use crate::journal::{Journal, JournalState};

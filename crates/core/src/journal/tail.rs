@@ -10,8 +10,8 @@ use crate::actions::NoticeKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
-use crate::io::op::Op;
-use crate::io::ops::Ops;
+use crate::io::state::op::Op;
+use crate::io::state::ops::Ops;
 use crate::journal::round::{Round, RoundPlan};
 use crate::planted::{Flaw, Planted};
 

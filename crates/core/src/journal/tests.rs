@@ -20,8 +20,8 @@ use crate::call::{Base, Call};
 use crate::draws::draws;
 use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
-use crate::io::command::JournalWrite;
-use crate::io::footprint::Extent;
+use crate::io::state::command::JournalWrite;
+use crate::io::state::footprint::Extent;
 use crate::journal::set_journal::{Demand, SetState, Share, Stage};
 use crate::limits::Limits;
 

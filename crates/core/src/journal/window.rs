@@ -14,7 +14,7 @@
 
 use openraid_units::{DriveLba, Sectors};
 
-use crate::io::command::WindowUser;
+use crate::io::state::command::WindowUser;
 
 /// Why the log is neither read nor copied.
 pub(crate) const SILENT: &str =

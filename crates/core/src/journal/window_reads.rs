@@ -1,6 +1,6 @@
 //! Reads of the log through the window.
 
-use crate::io::command::WindowUser;
+use crate::io::state::command::WindowUser;
 use crate::journal::Journal;
 use crate::limits::JOURNAL_BUFFERS;
 use openraid_units::PoolOffset;

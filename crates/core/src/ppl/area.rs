@@ -8,9 +8,9 @@ use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::geometry::Geometry;
-use crate::io::command::{Command, Owner};
-use crate::io::op::Partial;
-use crate::io::op::{Op, PartialParity};
+use crate::io::state::command::{Command, Owner};
+use crate::io::state::op::Partial;
+use crate::io::state::op::{Op, PartialParity};
 use crate::slots::SlotSet;
 
 /// Size of the partial parity that one log takes in an area of this size; `None` if the area cannot be used with these
@@ -60,7 +60,7 @@ impl Sets {
         owner: Owner,
         (at, len): (Sectors, Sectors),
         frames: PoolOffset,
-        hold: Option<crate::io::command::Hold>,
+        hold: Option<crate::io::state::command::Hold>,
         call: &mut Call,
     ) {
         let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));

@@ -20,11 +20,11 @@ use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::call::Call;
-use crate::io::command::Owner;
-use crate::io::footprint::{Columns, StripeRows};
-use crate::io::op::Op;
-use crate::io::ops::Ops;
-use crate::io::search::Part;
+use crate::io::state::command::Owner;
+use crate::io::state::footprint::{Columns, StripeRows};
+use crate::io::state::op::Op;
+use crate::io::state::ops::Ops;
+use crate::io::state::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
 
 impl Assembly {

@@ -32,9 +32,9 @@ use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::events::RequestKind;
 use crate::geometry::{Geometry, Split};
-use crate::io::footprint::{narrow, Columns, StripeRows};
-use crate::io::op::{HostRange, Op, Payload};
-use crate::io::search::Part;
+use crate::io::state::footprint::{narrow, Columns, StripeRows};
+use crate::io::state::op::{HostRange, Op, Payload};
+use crate::io::state::search::Part;
 use crate::limits::{Limits, GATHER_DELAY, MEMBERS_MAX};
 use crate::slab::{Queue, Slab, NONE};
 

@@ -7,7 +7,7 @@ use super::Requests;
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
-use crate::io::ended::EndedOps;
+use crate::io::state::ended::EndedOps;
 use crate::journal::Journal;
 use crate::slab::NONE;
 

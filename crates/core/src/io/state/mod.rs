@@ -1,0 +1,26 @@
+//! The data of work in progress: operations, the ranges that they lock, commands at the drives, computations.
+//!
+//! ```text
+//!  op.rs, op/, footprint.rs, search.rs    what an operation is, and the sectors that it processes
+//!  ops.rs, lock.rs, wait.rs               the table of operations, with ranges, waits and queues
+//!  plan.rs                                the choice of the write method, by figures alone
+//!  command.rs, channel.rs, elevator.rs    commands, and their queues at the drives
+//!  claims.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_steps.rs    drives of a set, news, places of bytes, names
+//! ```
+
+pub(crate) mod channel;
+mod claims;
+pub(crate) mod command;
+pub(crate) mod elevator;
+pub(crate) mod ended;
+pub(crate) mod footprint;
+pub(crate) mod heads;
+pub(crate) mod job;
+pub mod lock;
+pub(crate) mod op;
+pub(crate) mod op_steps;
+pub(crate) mod ops;
+pub mod plan;
+pub(crate) mod row_frames;
+pub(crate) mod search;
+pub(crate) mod wait;

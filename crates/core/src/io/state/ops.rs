@@ -1,0 +1,357 @@
+//! The table of operations, the ranges that they hold, and their queues: one for operations that can continue, one for
+//! each wait.
+//!
+//! An operation is in one queue at most. A lower layer that ends a wait calls the operation by the function for that wait
+//! and knows nothing of the queue.
+
+use core::ops::{Deref, DerefMut};
+
+use crate::array::sets::Sets;
+use crate::io::state::lock::{LockRange, Locks};
+use crate::io::state::op::Op;
+use crate::io::state::wait::Wait;
+use crate::slab::{Queue, Slab};
+
+/// See the module header.
+#[derive(Debug)]
+pub(crate) struct Ops {
+    table: Slab<Op>,
+    /// The ranges that they hold, or wait for.
+    locks: Locks,
+    /// Operations that can continue.
+    ready: Queue,
+    /// Operations that wait for work frames, for commands, and for a change of their set.
+    for_frames: Queue,
+    for_commands: Queue,
+    for_set: Queue,
+    /// Operations that wait until their rows are redone from the journal, and for room in the journal.
+    for_redo: Queue,
+    for_journal: Queue,
+    /// Operations that a partial parity log refused: they end with an error.
+    refused: Queue,
+    /// Did background work find no place in the table?
+    background_waits: bool,
+}
+
+impl Deref for Ops {
+    type Target = Slab<Op>;
+    #[inline(always)]
+    fn deref(&self) -> &Self::Target {
+        &self.table
+    }
+}
+
+impl DerefMut for Ops {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.table
+    }
+}
+
+impl Ops {
+    /// An empty table for `ops_max` operations.
+    pub(crate) fn new(ops_max: u32) -> Self {
+        let queue = || Queue::new(ops_max);
+        Self {
+            table: Slab::new(ops_max),
+            locks: Locks::new(ops_max),
+            ready: queue(),
+            for_frames: queue(),
+            for_commands: queue(),
+            for_set: queue(),
+            for_redo: queue(),
+            for_journal: queue(),
+            refused: queue(),
+            background_waits: false,
+        }
+    }
+
+    /// The operation can continue.
+    #[inline(always)]
+    pub(crate) fn wake(&mut self, index: u32) {
+        self.ready.push(index);
+    }
+
+    /// The next operation that can continue.
+    #[inline(always)]
+    pub(crate) fn next_ready(&mut self) -> Option<u32> {
+        self.ready.pop()
+    }
+
+    /// Can an operation continue?
+    #[inline(always)]
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// A command of an operation has ended. The operation advances after its last one.
+    #[inline(always)]
+    pub(crate) fn command_ended(&mut self, index: u32) {
+        let op = &mut self.table[index];
+        op.pending -= 1;
+        if op.pending == 0 {
+            self.ready.push(index);
+        }
+    }
+
+    /// The ranges that operations hold, or wait for.
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    /// Request a range for an operation; true if it has it at once. Otherwise it continues when it has it.
+    pub(in crate::io) fn lock(&mut self, index: u32, range: LockRange) -> bool {
+        self.locks.acquire(index, range)
+    }
+
+    /// An operation has ended: its range is free. The operations that get a range by that continue.
+    pub(in crate::io) fn unlock(&mut self, index: u32) {
+        self.locks.release(index, |granted| self.ready.push(granted));
+    }
+
+    /// The operation waits for work frames: before all others if it was called for them and found too few.
+    pub(in crate::io) fn wait_for_frames(&mut self, index: u32, was_called: bool) {
+        if was_called {
+            self.for_frames.push_front(index);
+        } else {
+            self.for_frames.push(index);
+        }
+    }
+
+    /// Does an operation wait for work frames?
+    #[inline(always)]
+    pub(crate) fn are_frames_awaited(&self) -> bool {
+        !self.for_frames.is_empty()
+    }
+
+    /// There may be enough work frames for the operation that has waited longest.
+    #[inline]
+    pub(in crate::io) fn wake_for_frames(&mut self) {
+        if let Some(index) = self.for_frames.pop() {
+            self.table[index].call_for_frames();
+            self.ready.push(index);
+        }
+    }
+
+    /// The operation waits for room in the table of commands.
+    pub(super) fn wait_for_commands(&mut self, index: u32) {
+        self.for_commands.push(index);
+    }
+
+    /// The table of commands may have room for the operation that has waited longest.
+    #[inline]
+    pub(in crate::io) fn wake_for_commands(&mut self) {
+        if let Some(index) = self.for_commands.pop() {
+            self.ready.push(index);
+        }
+    }
+
+    /// Does every operation wait for work frames or for room in the table of commands, so that none of them will end?
+    pub(in crate::io) fn is_none_at_work(&self) -> bool {
+        (self.for_commands.len() + self.for_frames.len()) as u64 == u64::from(self.table.len())
+    }
+
+    /// The operation waits for a change of its set.
+    pub(super) fn wait_for_set(&mut self, index: u32) {
+        self.for_set.push(index);
+    }
+
+    /// Call the operations that wait for a change of their set and for which this is it. The others keep their order.
+    pub(super) fn wake_for_sets(&mut self, is_it: impl Fn(&Op) -> bool) {
+        for _ in 0..self.for_set.len() {
+            let index = self.for_set.pop().expect("counted");
+            if is_it(&self.table[index]) {
+                self.ready.push(index);
+            } else {
+                self.for_set.push(index);
+            }
+        }
+    }
+
+    /// The operation waits until its rows are redone from the journal.
+    pub(super) fn wait_for_redo(&mut self, index: u32) {
+        self.for_redo.push(index);
+    }
+
+    /// Number of operations that wait for redos.
+    pub(crate) fn redo_waiters(&self) -> usize {
+        self.for_redo.len()
+    }
+
+    /// The operation that waits for redos and whose turn it is; then it is the turn of the next one.
+    pub(in crate::io) fn next_redo_waiter(&mut self) -> Option<u32> {
+        let index = self.for_redo.pop()?;
+        self.for_redo.push(index);
+        Some(index)
+    }
+
+    /// Rows were redone, or no more will be: call all operations that wait for redos.
+    pub(in crate::io) fn wake_for_redos(&mut self) {
+        while let Some(index) = self.for_redo.pop() {
+            self.ready.push(index);
+        }
+    }
+
+    /// The operation waits for room in the journal.
+    pub(crate) fn wait_for_journal(&mut self, index: u32) {
+        self.for_journal.push(index);
+    }
+
+    /// The operations that wait for room in the journal, in order.
+    pub(crate) fn journal_waiters(&self) -> impl Iterator<Item = u32> + '_ {
+        self.for_journal.iter()
+    }
+
+    /// Does an operation wait for room in the journal?
+    #[inline(always)]
+    pub(crate) fn is_journal_awaited(&self) -> bool {
+        !self.for_journal.is_empty()
+    }
+
+    /// The journal may have room: call all operations that wait for it.
+    pub(crate) fn wake_for_journal(&mut self) {
+        while let Some(index) = self.for_journal.pop() {
+            self.ready.push(index);
+        }
+    }
+
+    /// A partial parity log refuses the operation: it ends with an error when the controller takes it.
+    pub(crate) fn refuse(&mut self, index: u32) {
+        self.refused.push(index);
+    }
+
+    /// The next operation that a log refused.
+    pub(crate) fn next_refused(&mut self) -> Option<u32> {
+        self.refused.pop()
+    }
+
+    /// Background work waits until an operation ends, because it found no place in the table.
+    pub(crate) fn wait_in_background(&mut self) {
+        self.background_waits = true;
+    }
+
+    /// An operation has ended; true if background work waited for that.
+    #[inline(always)]
+    pub(in crate::io) fn end_background_wait(&mut self) -> bool {
+        core::mem::take(&mut self.background_waits)
+    }
+
+    /// The operations that wait: all that wait for their set or for redos, and the first of each other queue.
+    pub(in crate::io) fn waiting(&self) -> impl Iterator<Item = u32> + '_ {
+        let firsts = [&self.for_frames, &self.for_commands, &self.for_journal].into_iter().filter_map(Queue::front);
+        self.for_set.iter().chain(self.for_redo.iter()).chain(firsts)
+    }
+
+    /// The queues with their names, for a list of all that is in work.
+    pub(crate) fn queues(&self) -> [(&'static str, &Queue); 6] {
+        [
+            ("for a turn", &self.ready),
+            ("for room in the journal", &self.for_journal),
+            ("for work frames", &self.for_frames),
+            ("for commands", &self.for_commands),
+            ("for a change of the set", &self.for_set),
+            ("for redos", &self.for_redo),
+        ]
+    }
+
+    /// Is the operation in a queue of operations that can continue, or that wait for the journal?
+    pub(crate) fn is_ready_or_awaits_journal(&self, is_it: impl Fn(&Op) -> bool) -> bool {
+        let waiting = [&self.for_journal, &self.for_redo, &self.ready];
+        waiting.into_iter().flat_map(Queue::iter).any(|index| is_it(&self.table[index]))
+    }
+}
+
+impl Ops {
+    /// Call the operations that wait for a change which their set has had, in the order in which their waits began.
+    pub(crate) fn wake_changed(&mut self, sets: &mut Sets) {
+        self.wake_for_sets(|op| {
+            let wait = op.wait.expect("an operation in a queue says what it waits for");
+            wait.ends_with_any(sets.get(op.set).changes())
+        });
+        sets.forget_changes();
+    }
+}
+
+impl Ops {
+    /// Let an operation wait, in the queue of its wait.
+    pub(crate) fn hold_op(&mut self, index: u32, wait: Wait) {
+        self[index].wait = Some(wait);
+        match wait {
+            Wait::Session | Wait::ActiveMark | Wait::Bitmap | Wait::FailureMark | Wait::StaleMark | Wait::ReplyMark => {
+                self.wait_for_set(index);
+            }
+            Wait::JournalRoom(_) => self.wait_for_journal(index),
+            Wait::Redo => self.wait_for_redo(index),
+            Wait::Commands => self.wait_for_commands(index),
+            // The table of ranges, the queue for frames, the journal's group and the log know the operations that wait
+            // for them.
+            Wait::Range | Wait::Frames(_) | Wait::Entry | Wait::Record => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::SetId;
+
+    use super::*;
+    use crate::io::state::footprint::Footprint;
+    use crate::io::state::op::OpKind;
+
+    fn ops(count: u32) -> Ops {
+        let mut ops = Ops::new(count);
+        (0..count).for_each(|_| _ = ops.put(Op::new(OpKind::Flush, SetId(0), Footprint::Set)));
+        ops
+    }
+
+    fn called(ops: &mut Ops) -> alloc::vec::Vec<u32> {
+        core::iter::from_fn(|| ops.next_ready()).collect()
+    }
+
+    #[test]
+    fn frames_and_commands_call_one_operation_each_and_one_that_found_too_few_frames_stays_the_first() {
+        let mut ops = ops(4);
+        (0..2).for_each(|index| ops.wait_for_frames(index, false));
+        (2..4).for_each(|index| ops.wait_for_commands(index));
+        ops.wake_for_frames();
+        ops.wake_for_commands();
+        assert_eq!(called(&mut ops), [0, 2]);
+        assert_eq!([0, 1].map(|index| ops[index].answer_call()), [true, false]);
+        ops.wait_for_frames(0, true);
+        assert_eq!(ops.waiting().collect::<alloc::vec::Vec<_>>(), [0, 3], "the first of each queue");
+        ops.wake_for_frames();
+        ops.wake_for_frames();
+        assert_eq!((called(&mut ops), ops.are_frames_awaited()), (alloc::vec![0, 1], false));
+    }
+
+    #[test]
+    fn background_work_without_a_place_waits_for_one_end() {
+        let mut ops = ops(1);
+        assert!(!ops.end_background_wait());
+        ops.wait_in_background();
+        ops.wait_in_background();
+        assert_eq!([ops.end_background_wait(), ops.end_background_wait()], [true, false]);
+    }
+
+    #[test]
+    fn a_change_calls_the_operations_that_it_is_for_and_the_others_keep_their_order() {
+        let mut ops = ops(5);
+        (0..5).for_each(|index| ops.wait_for_set(index));
+        ops[1].frames_abandoned = true;
+        ops[3].frames_abandoned = true;
+        ops.wake_for_sets(|op| op.frames_abandoned);
+        assert_eq!(called(&mut ops), [1, 3]);
+        ops.wake_for_sets(|_| true);
+        assert_eq!(called(&mut ops), [0, 2, 4]);
+    }
+
+    #[test]
+    fn the_last_command_of_an_operation_calls_it() {
+        let mut ops = ops(1);
+        ops[0].pending = 2;
+        ops.command_ended(0);
+        assert!(!ops.has_ready());
+        ops.command_ended(0);
+        assert_eq!(called(&mut ops), [0]);
+    }
+}

@@ -1,0 +1,413 @@
+//! One unit of background work: restore, make consistent, or compare.
+//!
+//! A unit is a stripe of a parity set, or a range of a mirror. It is processed in parts that fit the work frames. A
+//! part that cannot be read is narrowed down to one block, so that a bad sector costs only a sector.
+
+use openraid_units::{Bytes, Sectors, SetLba, Slot};
+
+use crate::actions::{JobColumn, JobKind, NoticeKind};
+use crate::admin::MemberState;
+use crate::array::sets::Sets;
+use crate::events::Verdict;
+use crate::geometry::{Geometry, StripeRole};
+use crate::io::state::ended::{EndedOps, News, Past};
+use crate::io::state::job::Job;
+use crate::io::state::op::{Computation, Op, OpKind, Phase};
+use crate::io::steps::command_errors::MemberRange;
+use crate::io::steps::op_io::OpIo;
+use crate::planted::Flaw;
+use crate::reason::FailReason;
+use crate::scrub::{MismatchRange, Remedy, ScrubMode};
+use crate::slots::SlotSet;
+
+impl EndedOps {
+    /// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
+    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
+    /// copy. Data that is about to disappear from all copies is dropped from the cache.
+    fn forget_copies(&mut self, sets: &Sets, op: &Op) {
+        if matches!(sets.get(op.set).geometry(), Geometry::Mirror(_)) {
+            self.report_stale(op, sets.rows_at(op));
+        }
+    }
+
+    fn report_stale(&mut self, op: &Op, at: SetLba) {
+        self.report(News::Stale(op.set, Past { at, len: Sectors(u64::from(op.rows())), columns: 1 }));
+    }
+
+    /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
+    fn forget_corrected(&mut self, sets: &Sets, op: &Op) {
+        if op.plan.write.is_empty() {
+            return;
+        }
+        if !op.is_by_rows() {
+            return self.forget_copies(sets, op);
+        }
+        for slot in op.plan.write {
+            let parity = sets.get(op.set).parity();
+            let rows = op.rows_of();
+            let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
+            let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
+            self.report_stale(op, at);
+        }
+    }
+}
+
+impl OpIo<'_> {
+    /// One block cannot be restored: record it as lost on the members that lack it, and continue.
+    fn rows_lost(&mut self, index: u32) {
+        let op = self.ops[index];
+        if op.kind == OpKind::Scrub {
+            return self.sets.note_uncompared(&op);
+        }
+        let len = Sectors(u64::from(op.rows()));
+        // Members whose reads failed would be asked again each time, and fail again.
+        for slot in op.excluded.minus(op.background().remade) {
+            let (at, set) = (self.sets.member_place(&op, slot), self.sets.get(op.set));
+            let member = set.place(slot).member();
+            if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
+                // Without a log it is as on any array without one.
+                let _ = self.sets.record_lost(op.set, member, at, len, &mut self.call);
+            }
+        }
+        if op.kind != OpKind::Rebuild {
+            return;
+        }
+        for slot in op.background().remade {
+            let at = self.sets.member_place(&op, slot);
+            let place = self.sets.get(op.set).place(slot);
+            let Some(member) = place.of(op.background().replace) else { continue };
+            let recorded = self.sets.record_lost(op.set, member, at, len, &mut self.call);
+            let state = self.sets.get(op.set).member(member).state();
+            // A working member is asked again and says again that it cannot be read. One that is being filled would
+            // be believed.
+            if !recorded && state != MemberState::InSync {
+                self.fail_member((op.set, member), FailReason::BadBlockLogFull);
+            }
+        }
+    }
+
+    fn push_check(&mut self, index: u32, from: u32, len: u32) {
+        let op = self.ops[index];
+        let from = Bytes(u64::from(from));
+        let columns = self.call.actions().columns.len();
+        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, self.call.actions());
+        let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
+        self.push_job(index, Job::new(kind, len, columns).with_parity(p, q));
+    }
+
+    fn push_correction(&mut self, index: u32, slot: Slot) {
+        let op = self.ops[index];
+        let from = Bytes(u64::from(Sets::checked_sector(&op)) * 512);
+        let wrong = op.buffer(slot) + from;
+        if !op.is_by_rows() {
+            let good = op.plan.read.without(slot).first().expect("a majority is against it");
+            return self.push_copy(index, wrong, op.buffer(good) + from, 512);
+        }
+        let view = op.stripe_view(self.sets.get(op.set));
+        let columns = self.call.actions().columns.len();
+        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), self.call.actions());
+        if slot == view.p || Some(slot) == view.q {
+            let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
+            return self.push_job(index, Job::new(JobKind::Generate, 512, columns).with_parity(p, q));
+        }
+        self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
+        self.push_job(index, Job::new(JobKind::Recover { lost: 1 }, 512, columns).with_parity(p, None));
+    }
+
+    pub(crate) fn step_background(&mut self, index: u32) {
+        match self.ops[index].phase {
+            Phase::Planning => self.plan_background(index),
+            Phase::ReadingOld => {
+                let op = self.ops[index];
+                self.ops[index].frames_abandoned = false;
+                if op.plan.read.intersects(op.excluded) {
+                    self.rows_unread(index);
+                    self.ops[index].phase = Phase::Planning;
+                    return self.plan_background(index);
+                }
+                self.compute_background(index);
+            }
+            Phase::Computing(Computation::Recover) if self.ops[index].kind == OpKind::Scrub => self.start_check(index),
+            Phase::Computing(Computation::Recover) => self.push_missing_parity(index),
+            Phase::Computing(Computation::Parity) | Phase::Logging => self.log_background(index),
+            Phase::Computing(Computation::Check) => self.on_checked(index),
+            Phase::Writing | Phase::Recording => {
+                if self.pass_reply_gate(index) {
+                    self.background_written(index);
+                }
+            }
+            phase => unreachable!("background work is never in {phase:?}"),
+        }
+    }
+
+    fn background_rows_done(&mut self, index: u32) {
+        if self.next_rows(index) {
+            self.plan_background(index);
+        } else {
+            self.finish_op(index);
+        }
+    }
+
+    fn plan_background(&mut self, index: u32) {
+        if !self.call.channels().may_issue() {
+            return self.ops.hold_for_commands(index);
+        }
+        self.narrow_unfit_rows(index);
+        let op = self.ops[index];
+        if self.sets.is_obsolete(&op) {
+            return self.finish_op(index);
+        }
+        let Some(plan) = self.sets.plan_of_background(&op) else {
+            if self.narrow_rows(index) {
+                return self.plan_background(index);
+            }
+            self.rows_lost(index);
+            return self.background_rows_done(index);
+        };
+        if plan.read.is_empty() {
+            return self.background_rows_done(index);
+        }
+        if !self.take_buffers(index, plan.read | plan.lost | plan.parity) {
+            return;
+        }
+        let op = &mut self.ops[index];
+        (op.plan, op.phase) = (plan, Phase::ReadingOld);
+        let op = *op;
+        for slot in plan.read {
+            let (lba, at) = (self.sets.member_place(&op, slot), op.buffer(slot));
+            let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
+            self.issue_read(index, range, SlotSet::EMPTY);
+        }
+    }
+
+    fn compute_background(&mut self, index: u32) {
+        let op = self.ops[index];
+        if op.kind == OpKind::Scrub {
+            if op.plan.lost.is_empty() {
+                return self.start_check(index);
+            }
+            self.ops[index].phase = Phase::Computing(Computation::Recover);
+            let p = op.stripe_view(self.sets.get(op.set)).p;
+            return self.push_recover_by(index, SlotSet::one(p));
+        }
+        if op.kind == OpKind::Resync {
+            self.ended.forget_copies(self.sets, &op);
+            if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
+                self.ops[index].phase = Phase::Computing(Computation::Check);
+                return self.push_check(index, 0, op.row_bytes());
+            }
+        }
+        if !op.is_by_rows() || op.background().replace && op.plan.lost.is_empty() && op.plan.parity.is_empty() {
+            return self.log_background(index);
+        }
+        if op.plan.lost.is_empty() {
+            return self.push_missing_parity(index);
+        }
+        self.ops[index].phase = Phase::Computing(Computation::Recover);
+        self.push_recover(index);
+    }
+
+    fn push_missing_parity(&mut self, index: u32) {
+        let op = self.ops[index];
+        if op.plan.parity.is_empty() {
+            return self.log_background(index);
+        }
+        self.ops[index].phase = Phase::Computing(Computation::Parity);
+        let view = op.stripe_view(self.sets.get(op.set));
+        let columns = self.call.actions().columns.len();
+        for slot in view.data {
+            let at = op.buffer(slot);
+            self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+        }
+        let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
+        let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
+        self.push_job(index, Job::new(JobKind::Generate, op.row_bytes(), columns).with_parity(p, q));
+    }
+
+    fn log_background(&mut self, index: u32) {
+        self.ops[index].phase = Phase::Logging;
+        if self.pass_write_gate(index).is_err() {
+            return;
+        }
+        self.ops[index].phase = Phase::Writing;
+        let op = self.ops[index];
+        for slot in op.plan.write {
+            let from = self.sets.written_from(&op, slot);
+            let range = MemberRange {
+                slot,
+                lba: self.sets.member_place(&op, slot),
+                len: Sectors(u64::from(op.rows())),
+                at: op.buffer(from),
+            };
+            if op.background().replace {
+                if let Some(replacement) = self.sets.get(op.set).place(slot).replacement() {
+                    self.issue_write_to(index, replacement, range);
+                }
+            } else {
+                self.issue_write(index, range);
+            }
+        }
+        if self.ops[index].pending == 0 {
+            self.background_written(index);
+        }
+    }
+
+    fn background_written(&mut self, index: u32) {
+        let op = self.ops[index];
+        match op.kind {
+            // Reads continued while this operation waited for the write gate.
+            OpKind::Resync => self.ended.forget_copies(self.sets, &op),
+            OpKind::Scrub => {
+                self.ended.forget_corrected(self.sets, &op);
+                if !op.has_failed() {
+                    self.sets.note_repaired(&op);
+                }
+            }
+            _ => {}
+        }
+        if op.is_repair() && !op.background().is_rewrite && !op.plan.write.is_empty() && !op.has_failed() {
+            for slot in op.background().remade {
+                let set = self.sets.get(op.set);
+                if let Some(place) = set.place(slot).member() {
+                    let member = set.member(place);
+                    let at = self.sets.member_place(&op, slot);
+                    let (lba, drive) = (member.on_drive(at), member.drive());
+                    self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
+                    self.call.trace().note(
+                        self.sets,
+                        op.set,
+                        crate::reason::Reason::SectorRewritten,
+                        lba.get(),
+                        op.rows(),
+                    );
+                    let place = (op.set, Some(slot));
+                    self.call.notice(self.sets, place, Some(drive), NoticeKind::SectorRepaired(lba));
+                }
+            }
+        }
+        self.background_rows_done(index);
+    }
+
+    // ---- comparing
+
+    fn start_check(&mut self, index: u32) {
+        let op = self.ops[index];
+        let enough = if op.is_by_rows() {
+            let view = op.stripe_view(self.sets.get(op.set));
+            view.data.minus(op.plan.read | op.plan.lost).is_empty() && view.parities().intersects(op.plan.read)
+        } else {
+            op.plan.read.len() > 1
+        };
+        let blind = self.call.planted().has(Flaw::DegradedCheckBlind) && !self.sets.get(op.set).missing().is_empty();
+        let enough = enough && !blind;
+        // Degraded rows have no redundancy to compare with. That they could be read is the whole result.
+        if !enough {
+            self.sets.note_uncompared(&op);
+            return self.background_rows_done(index);
+        }
+        let op = &mut self.ops[index];
+        op.phase = Phase::Computing(Computation::Check);
+        (op.background_mut().sector, op.background_mut().corrected) = (None, 0);
+        (op.plan.write, op.background_mut().remade) = (SlotSet::EMPTY, SlotSet::EMPTY);
+        let bytes = op.row_bytes();
+        self.push_check(index, 0, bytes);
+    }
+
+    fn on_checked(&mut self, index: u32) {
+        let op = self.ops[index];
+        let set = self.sets.get(op.set);
+        if op.plan.read.iter().any(|slot| !set.is_held(slot)) {
+            // A compared member has left meanwhile: there is none to blame or to correct.
+            return self.background_rows_done(index);
+        }
+        if op.kind == OpKind::Resync {
+            return self.on_sync_compared(index);
+        }
+        if op.background().sector.is_none() {
+            if op.verdict == Verdict::Match {
+                return self.background_rows_done(index);
+            }
+            // The mismatch is somewhere in these rows: check each sector by itself.
+            self.ops[index].background_mut().sector = Some(0);
+            return self.push_check(index, 0, 512);
+        }
+        // Matches, or the correction of this sector is computed.
+        if matches!(op.verdict, Verdict::Match | Verdict::Done) {
+            return self.probe_next(index);
+        }
+        self.on_mismatch(index);
+    }
+
+    /// The rows of a resync were compared: the parts that differ are written.
+    fn on_sync_compared(&mut self, index: u32) {
+        let op = self.ops[index];
+        let differs = op.verdict != Verdict::Match;
+        let task = self.sets.get_mut(op.set).tasks.current_mut();
+        if let Some(task) = task.filter(|task| op.background().unit_of(task.id()).is_some()) {
+            task.note_compared(differs);
+        }
+        if !differs {
+            return self.background_rows_done(index);
+        }
+        self.push_missing_parity(index);
+    }
+
+    /// A sector does not match: count it, and correct it if that was requested and is possible.
+    fn on_mismatch(&mut self, index: u32) {
+        let op = self.ops[index];
+        let culprit = self.sets.culprit(&op);
+        let at = if op.is_by_rows() {
+            op.member_rows(self.sets.get(op.set)).0.offset()
+        } else {
+            self.sets.rows_at(&op).offset()
+        };
+        let mode = self.sets.scrub_mode(&op);
+        let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
+        let rewritten = match mode {
+            Some(ScrubMode::TrustData) => self.sets.copies_of_data(&op),
+            Some(ScrubMode::Repair) if slot.is_none() && self.call.planted().has(Flaw::RepairGuesses) => {
+                self.sets.copies_of_data(&op)
+            }
+            Some(ScrubMode::Repair) => slot.map_or(SlotSet::EMPTY, SlotSet::one),
+            Some(ScrubMode::Check) | None => SlotSet::EMPTY,
+        };
+        let from = at + Sectors(u64::from(Sets::checked_sector(&op)));
+        let has_parity = op.is_by_rows();
+        let remedy = match (rewritten.is_empty(), slot) {
+            (true, None) if !has_parity => Remedy::CopiesLeft,
+            (true, _) => Remedy::Left,
+            (false, Some(_)) => Remedy::Corrected,
+            (false, None) if has_parity => Remedy::Parity,
+            (false, None) => Remedy::Copies,
+        };
+        let range = MismatchRange::sector(from, slot, remedy);
+        self.sets.note_mismatch(&op, range, &mut self.call);
+        let own = &mut self.ops[index];
+        own.plan.write |= rewritten;
+        own.background_mut().corrected += u32::from(!rewritten.is_empty());
+        match slot.filter(|_| mode == Some(ScrubMode::Repair)) {
+            Some(slot) => self.push_correction(index, slot),
+            None => {
+                self.ops[index].background_mut().remade |= rewritten;
+                self.probe_next(index);
+            }
+        }
+    }
+
+    fn probe_next(&mut self, index: u32) {
+        let row = self.ops[index].is_by_rows();
+        let op = &mut self.ops[index];
+        let next = Sets::checked_sector(op) + 1;
+        op.background_mut().sector = Some(next);
+        if next < op.rows() {
+            let from = next * 512;
+            return self.push_check(index, from, 512);
+        }
+        if op.plan.write.is_empty() {
+            return self.background_rows_done(index);
+        }
+        // If the data of the rows is trusted, their whole parity is computed again.
+        op.plan.parity = if row { op.background().remade } else { SlotSet::EMPTY };
+        self.push_missing_parity(index);
+    }
+}

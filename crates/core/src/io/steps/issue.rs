@@ -1,0 +1,277 @@
+//! Commands of an operation to its members. What they have in common is looked up once for all of them, and each is
+//! made in its final place.
+
+use openraid_units::{DriveLba, PoolOffset, SetId, Slot};
+
+use crate::actions::{Data, DriveOp, IoClass};
+use crate::array::set::Set;
+use crate::array::sets::Sets;
+use crate::frames::Pool;
+use crate::frames::Run;
+use crate::geometry::Geometry;
+use crate::io::state::channel::Channels;
+use crate::io::state::command::{Command, Hold, Owner, Tried};
+use crate::io::state::op::{Op, OpKind, Payload, WorksFor};
+use crate::io::state::ops::Ops;
+use crate::io::steps::command_errors::MemberRange;
+use crate::io::steps::op_io::OpIo;
+use crate::planted::Flaw;
+use crate::requests::Requests;
+use crate::slab::Key;
+use crate::slots::SlotSet;
+
+/// Data that the commands of an operation have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Issuer {
+    index: u32,
+    set: SetId,
+    class: IoClass,
+    fua: bool,
+    /// Zeroes may become holes.
+    may_discard: bool,
+    /// Its work frames and those of its piece, and the start of the work area.
+    work: Option<Run>,
+    host: Option<Run>,
+    work_from: u64,
+}
+
+impl Issuer {
+    /// The frames to which a command at this place of the pool points.
+    #[inline(always)]
+    pub(super) fn hold(&self, at: PoolOffset) -> Option<Hold> {
+        if at.get() >= self.work_from {
+            self.work.map(Hold::Work)
+        } else {
+            self.host.map(Hold::Host)
+        }
+    }
+
+    /// A read from the member in a slot.
+    #[inline(always)]
+    fn read(&self, set: &mut Set, range: MemberRange, tried: SlotSet) -> Command {
+        let member_index = set.place(range.slot).member().expect("a readable slot has a member");
+        let member = set.member_mut(member_index);
+        member.count_read(range.len);
+        Command {
+            op: DriveOp::Read,
+            lba: member.on_drive(range.lba),
+            len: range.len,
+            data: Data::Frames(range.at),
+            class: self.class,
+            tried: Tried::Copies(tried),
+            hold: self.hold(range.at),
+            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, member.drive())
+        }
+    }
+
+    /// A write to a member, unless the member takes no writes.
+    #[inline(always)]
+    fn write(&self, set: &mut Set, channels: &Channels, member_index: u32, range: MemberRange) -> Option<Command> {
+        let has_bad = set.has_bad();
+        let member = set.member_mut(member_index);
+        if !member.is_active() {
+            return None;
+        }
+        // What its log calls bad may be called good only when new content is there for certain.
+        let fua = self.fua || (has_bad && member.is_bad(range.lba, range.len));
+        member.note_written();
+        member.count_write(range.len);
+        let drive = member.drive();
+        let zeroes = range.at == PoolOffset::ZERO && !fua && channels.get(drive).is_some_and(|c| c.info().write_zeroes);
+        let may_discard = self.may_discard;
+        Some(Command {
+            op: if zeroes { DriveOp::WriteZeroes { may_discard } } else { DriveOp::Write { fua } },
+            lba: member.on_drive(range.lba),
+            len: range.len,
+            data: if zeroes { Data::None } else { Data::Frames(range.at) },
+            class: self.class,
+            hold: if zeroes { None } else { self.hold(range.at) },
+            ..Command::new(Owner::Op(self.index), self.set, member_index, range.slot, drive)
+        })
+    }
+}
+
+impl Op {
+    /// The class of its commands.
+    pub(super) fn class(&self) -> IoClass {
+        match self.kind {
+            OpKind::Redo if self.redo().is_awaited => IoClass::Foreground,
+            OpKind::Redo => IoClass::Destage,
+            OpKind::Rebuild | OpKind::Resync | OpKind::Reparity => IoClass::Rebuild,
+            OpKind::Destage | OpKind::RowDestage => IoClass::Destage,
+            OpKind::Scrub => IoClass::Scrub,
+            OpKind::Read | OpKind::RowRead if matches!(self.works_for, WorksFor::Ahead(_)) => IoClass::ReadAhead,
+            OpKind::Read | OpKind::RowRead | OpKind::Write | OpKind::RowWrite | OpKind::Discard | OpKind::Flush => {
+                IoClass::Foreground
+            }
+        }
+    }
+}
+
+impl Ops {
+    #[inline(always)]
+    pub(super) fn issuer(&self, pool: &Pool, requests: &Requests, index: u32) -> Issuer {
+        let op = &self[index];
+        let work = op.parent().map_or(op.work(), |parent| op.work().or(self[parent].work()));
+        let host = op.piece().and_then(|piece| requests.piece(piece).run());
+        let may_discard = op.payload == Payload::Zero { may_discard: true };
+        let (set, class, fua) = (op.set, op.class(), op.is_fua());
+        Issuer { index, set, class, fua, may_discard, work, host, work_from: pool.work_from() }
+    }
+}
+
+impl OpIo<'_> {
+    pub(super) fn push_op_command(&mut self, index: u32, command: Command) {
+        let cut = self.call.planted().has(Flaw::AddressCut);
+        let lba = if cut { DriveLba(command.lba.get() & u64::from(u32::MAX)) } else { command.lba };
+        let command = Command { lba, ..command };
+        self.ops[index].pending += 1;
+        let (key, waits) = self.call.send(command);
+        if self.call.keeps_steps() {
+            self.trace_asked(index, key, waits);
+        }
+    }
+
+    #[cold]
+    fn trace_asked(&mut self, index: u32, key: Key, waits: bool) {
+        let step = self.call.channels().commands[key.index].asked_step(waits);
+        self.trace_op(index, || step);
+    }
+}
+
+impl Sets {
+    /// A command without payload to one member.
+    pub(super) fn plain_command(&self, ops: &Ops, index: u32, member_index: u32) -> Command {
+        let op = &ops[index];
+        let member = self.get(op.set).member(member_index);
+        let (slot, class) = (member.slot().unwrap_or_default(), op.class());
+        Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
+    }
+}
+
+impl OpIo<'_> {
+    /// Read from the member in a slot. The caller has chosen a readable slot.
+    pub(crate) fn issue_read(&mut self, index: u32, range: MemberRange, tried: SlotSet) {
+        self.issue_reads(index, core::iter::once(range.slot), |_, _| range, tried);
+    }
+
+    /// Read from the members in some slots, all of them readable; `range_of` gives the range of each.
+    #[inline(always)]
+    pub(crate) fn issue_reads(
+        &mut self,
+        index: u32,
+        mut slots: impl Iterator<Item = Slot>,
+        range_of: impl Fn(&Geometry, Slot) -> MemberRange,
+        tried: SlotSet,
+    ) {
+        let by = self.ops.issuer(self.pool, self.requests, index);
+        if self.call.keeps_steps() {
+            return self.issue_reads_traced(&by, &mut slots, &range_of, tried);
+        }
+        let Self { sets, ops, call, .. } = self;
+        let set = sets.get_mut(by.set);
+        let mut count = 0;
+        for slot in slots {
+            let range = range_of(set.geometry(), slot);
+            call.send(by.read(set, range, tried));
+            count += 1;
+        }
+        ops[index].pending += count;
+    }
+
+    #[cold]
+    fn issue_reads_traced(
+        &mut self,
+        by: &Issuer,
+        slots: &mut dyn Iterator<Item = Slot>,
+        range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
+        tried: SlotSet,
+    ) {
+        for slot in slots {
+            let set = self.sets.get_mut(by.set);
+            let range = range_of(set.geometry(), slot);
+            let command = by.read(set, range, tried);
+            self.push_op_command(by.index, command);
+        }
+    }
+
+    /// Write to a slot: its member, unless it takes no writes, and its replacement.
+    pub(crate) fn issue_write(&mut self, index: u32, range: MemberRange) {
+        self.issue_writes(index, core::iter::once(range.slot), |_, _| range);
+    }
+
+    /// Write to some slots: `range_of` gives the range of each.
+    #[inline(always)]
+    pub(crate) fn issue_writes(
+        &mut self,
+        index: u32,
+        mut slots: impl Iterator<Item = Slot>,
+        range_of: impl Fn(&Geometry, Slot) -> MemberRange,
+    ) {
+        let by = self.ops.issuer(self.pool, self.requests, index);
+        if self.call.keeps_steps() {
+            return self.issue_writes_traced(&by, &mut slots, &range_of);
+        }
+        let Self { sets, ops, call, .. } = self;
+        let set = sets.get_mut(by.set);
+        let mut count = 0;
+        for slot in slots {
+            let range = range_of(set.geometry(), slot);
+            let place = set.place(slot);
+            for member in place.each() {
+                if let Some(command) = by.write(set, call.channels(), member, range) {
+                    call.send(command);
+                    count += 1;
+                }
+            }
+        }
+        ops[index].pending += count;
+    }
+
+    #[cold]
+    fn issue_writes_traced(
+        &mut self,
+        by: &Issuer,
+        slots: &mut dyn Iterator<Item = Slot>,
+        range_of: &dyn Fn(&Geometry, Slot) -> MemberRange,
+    ) {
+        for slot in slots {
+            let set = self.sets.get(by.set);
+            let (range, place) = (range_of(set.geometry(), slot), set.place(slot));
+            for member in place.each() {
+                self.issue_write_to(by.index, member, range);
+            }
+        }
+    }
+
+    /// Write to one member of a slot, unless it takes no writes.
+    pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
+        let by = self.ops.issuer(self.pool, self.requests, index);
+        let set = self.sets.get_mut(by.set);
+        if let Some(command) = by.write(set, self.call.channels(), member_index, range) {
+            self.push_op_command(index, command);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use openraid_units::SetId;
+
+    use super::*;
+    use crate::io::state::footprint::Footprint;
+    use crate::io::state::op::{KindData, RedoData, RedoReads};
+
+    #[test]
+    fn work_for_hosts_goes_before_destage_and_destage_before_rebuild() {
+        let class = |kind| Op::new(kind, SetId(0), Footprint::Set).class();
+        let kinds = [OpKind::Read, OpKind::RowWrite, OpKind::Flush, OpKind::RowDestage, OpKind::Rebuild, OpKind::Scrub];
+        let (host, destage) = (IoClass::Foreground, IoClass::Destage);
+        assert_eq!(kinds.map(class), [host, host, host, destage, IoClass::Rebuild, IoClass::Scrub]);
+        // A redo goes with destage until an operation waits for it.
+        for (is_awaited, wanted) in [(false, destage), (true, host)] {
+            let data = KindData::Redo(RedoData { first: 0, count: 1, reads: RedoReads::Going(0), is_awaited });
+            assert_eq!(Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }.class(), wanted);
+        }
+    }
+}

@@ -1,0 +1,469 @@
+//! Advancing an operation: the dispatch by kind and phase, the range, the edges, the end.
+
+use openraid_units::{Bytes, Sectors, Tag};
+
+use crate::actions::ReplyStatus;
+use crate::array::sets::Sets;
+use crate::cache::Cache;
+use crate::events::Verdict;
+use crate::frames::Pool;
+use crate::io::state::ended::{EndedFor, News};
+use crate::io::state::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
+use crate::io::state::op::{
+    EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor,
+};
+use crate::io::state::op_steps::{is_traced, op_name, work_of};
+use crate::io::state::ops::Ops;
+use crate::io::state::search::Part;
+use crate::io::state::wait::Wait;
+use crate::io::steps::held::wake_for_room;
+use crate::io::steps::op_io::OpIo;
+use crate::limits::FRAME_BYTES;
+use crate::reason::Reason;
+use crate::requests::Requests;
+use crate::steps::{For, Place, What, Who};
+use crate::trace::Trace;
+
+impl Sets {
+    fn is_one_block(&self, op: &Op) -> bool {
+        let block = self.get(op.set).block().sectors();
+        match &op.footprint {
+            Footprint::Rows(rows) => {
+                let (lo, hi) = rows.part.range();
+                rows.named().1 == 1 && Sectors(u64::from(hi - lo)) == block
+            }
+            _ => op.extent().len == block,
+        }
+    }
+}
+
+impl Ops {
+    fn on_child_done(&mut self, index: u32, child: &Op) {
+        let parent = &mut self[index];
+        if let Some(error) = child.error().filter(|_| !parent.has_failed()) {
+            parent.fail(error);
+        }
+        parent.frames_abandoned |= child.frames_abandoned && child.has_failed();
+        parent.pending -= 1;
+        if parent.pending == 0 {
+            self.wake(index);
+        }
+    }
+}
+
+impl Ops {
+    /// Record the step of a new operation.
+    #[inline(always)]
+    fn trace_made(&mut self, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
+        if trace.steps().is_on() && is_traced(self, index) {
+            self.trace_op_made((requests, cache), trace, index);
+        }
+    }
+
+    #[cold]
+    fn trace_op_made(&mut self, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
+        let op = self[index];
+        let owner = match op.works_for {
+            WorksFor::Op(parent) => For::Op(op_name(self, parent)),
+            WorksFor::Set => {
+                let data = op.destage();
+                For::Unit(cache.number_of_unit(data.unit), data.why)
+            }
+            WorksFor::Request(request) => For::Request(requests.get(request).number()),
+            WorksFor::Gather(gather) => For::Request(requests.first_of_gather(gather)),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
+        };
+        let Some(work) = work_of(&op) else { return };
+        let place = match &op.footprint {
+            Footprint::Set => Place::Whole,
+            Footprint::Rows(rows) => {
+                let (lo, hi) = rows.part.range();
+                Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
+            }
+            Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
+            Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
+            Footprint::Member(_) => return,
+        };
+        let name = op_name(self, index);
+        trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
+    }
+}
+
+impl OpIo<'_> {
+    /// Copy the bytes of one edge that the request does not cover from the block that was read into the payload's
+    /// frames: the head first, then the tail.
+    fn merge_edge(&mut self, index: u32, edges: Edges) {
+        let op = self.ops[index];
+        let set = self.sets.get(op.set);
+        let block = set.block().bytes();
+        let run = op.work().expect("edges were read there");
+        if edges.head > 0 {
+            let rest = Edges { head: 0, ..edges };
+            self.ops[index].set_edges((edges.tail > 0).then_some(rest));
+            let start = op.payload_start();
+            return self.push_copy(index, start, run.at, u32::from(edges.head));
+        }
+        self.ops[index].set_edges(None);
+        let within = block - Bytes(u64::from(edges.tail));
+        let read_at = run.at + Bytes(if edges.reads == EdgeReads::OneBlock { 0 } else { FRAME_BYTES });
+        let end = if let Footprint::Rows(rows) = &op.footprint {
+            let ((_, hi), (first, count)) = (rows.part.range(), rows.named());
+            op.payload_address(set, first + count - 1, hi - narrow(block.sectors_floor()))
+        } else {
+            op.payload_start() + (op.extent().len.bytes() - block)
+        };
+        self.push_copy(index, end + within, read_at + within, u32::from(edges.tail));
+    }
+}
+
+impl Ops {
+    /// A job ended.
+    pub(crate) fn on_job(&mut self, trace: &mut Trace, tag: Tag, verdict: Verdict) {
+        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+        assert!(self.holds(key), "a completion names a job that is out: {tag:?}");
+        let op = &mut self[key.index];
+        op.verdict = verdict;
+        op.pending -= 1;
+        let computing = matches!(op.phase, Phase::Computing(_));
+        // An operation that also waits for the journal continues after that.
+        let through = op.pending == 0;
+        if through && !op.entry.waits() {
+            self.wake(key.index);
+        }
+        if through && computing {
+            trace.op(self, key.index, || What::Computed);
+        }
+    }
+
+    pub(crate) fn release_work(&mut self, pool: &mut Pool, index: u32) {
+        if let Some(run) = self[index].give_back_work() {
+            pool.work_mut().release(run);
+            self.wake_for_frames();
+        }
+    }
+}
+
+impl OpIo<'_> {
+    /// Take work frames for an operation. If there are too few, it waits after the operations that wait already, and
+    /// the answer is false.
+    pub(crate) fn take_work(&mut self, index: u32, bytes: u64) -> bool {
+        debug_assert!(self.ops[index].work().is_none());
+        let woken = self.ops[index].answer_call();
+        if woken || !self.ops.are_frames_awaited() {
+            if let Some(run) = self.pool.work_mut().take(bytes) {
+                self.ops[index].work = WorkFrames::Run(run);
+                // There may be enough frames for the next operation too.
+                if woken {
+                    self.ops.wake_for_frames();
+                }
+                return true;
+            }
+        }
+        self.note(index, Reason::WaitedForFrames, u64::from(index), self.pool.work().free_frames());
+        self.ops.hold_op(index, Wait::Frames(bytes));
+        self.pass_turn_on();
+        self.ops.wait_for_frames(index, woken);
+        false
+    }
+}
+
+impl Ops {
+    pub(crate) fn hold_for_commands(&mut self, index: u32) {
+        self.hold_op(index, Wait::Commands);
+    }
+}
+
+impl Ops {
+    /// As [`Controller::start_op`].
+    #[inline(always)]
+    pub(crate) fn start(&mut self, sets: &mut Sets, trace: &mut Trace, (requests, cache): (&Requests, &Cache), op: Op) {
+        sets.get_mut(op.set).begin_op();
+        let key = self.put(op);
+        self.trace_made((requests, cache), trace, key.index);
+        self.wake(key.index);
+    }
+}
+
+/// The step of a destage operation that changes the cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum CacheStep {
+    /// It has its range, and nothing to write is chosen: choose the next dirty data.
+    Choose,
+    /// The chosen rows are planned and have buffers: copy the dirty lines there.
+    Stage,
+    /// The members have the chosen data: its lines become clean.
+    Clean,
+}
+
+impl OpIo<'_> {
+    /// Advance this operation, and others that can continue, until one leaves something for other components or actions
+    /// have no more room. Returns a destage that needs the cache for its next step.
+    #[inline(always)]
+    pub(crate) fn step_from(&mut self, mut index: u32) -> Option<(u32, CacheStep)> {
+        loop {
+            if let Some(step) = self.step(index) {
+                return Some((index, step));
+            }
+            if !self.ended.is_empty()
+                || self.sets.has_signal()
+                || !self.ops.has_ready()
+                || !self.call.actions().has_room()
+            {
+                return None;
+            }
+            index = self.ops.next_ready()?;
+        }
+    }
+
+    /// Advance an operation as far as possible. Returns the step of a destage that needs the cache.
+    #[inline]
+    fn step(&mut self, index: u32) -> Option<CacheStep> {
+        let op = &mut self.ops[index];
+        op.wait = None;
+        let (kind, begins) = (op.kind, matches!(op.phase, Phase::Start | Phase::Locking | Phase::Edges));
+        match kind {
+            OpKind::Read => self.step_read(index),
+            OpKind::Flush => self.step_flush(index),
+            OpKind::Reparity => self.step_reparity(index),
+            _ if begins && !self.step_begin(index) => {}
+            OpKind::Redo => self.step_redo(index),
+            OpKind::Write => self.step_write(index),
+            OpKind::Destage => return self.step_stretch_destage(index),
+            OpKind::RowDestage => return self.step_row_destage(index),
+            OpKind::Discard => self.step_discard(index),
+            OpKind::RowRead => self.step_row_read(index),
+            OpKind::RowWrite => self.step_row_write(index),
+            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.step_background(index),
+        }
+        None
+    }
+
+    /// Advance an operation that does not have its range or its edges yet; true if it has both now.
+    #[inline(never)]
+    fn step_begin(&mut self, index: u32) -> bool {
+        match self.ops[index].phase {
+            Phase::Start => self.lock_op(index),
+            Phase::Locking => {
+                self.trace_op(index, || What::Granted);
+                self.on_locked(index)
+            }
+            _ => self.on_edges(index),
+        }
+    }
+
+    fn lock_op(&mut self, index: u32) -> bool {
+        if self.journal.replay().is_redoing() && self.hold_for_redo(index) {
+            return false;
+        }
+        if !self.journal.reserve_room(&mut self.ops[index], self.sets, self.cache) {
+            self.hold_for_room(index, Reason::WaitedForJournal);
+            return false;
+        }
+        let op = &mut self.ops[index];
+        op.phase = Phase::Locking;
+        if op.parent().is_some() {
+            // The parent holds the range.
+            return self.on_locked(index);
+        }
+        let range = op.lock_range();
+        if self.ops.lock(index, range) {
+            self.on_locked(index)
+        } else {
+            self.ops.hold_op(index, Wait::Range);
+            self.note(index, Reason::WaitedForLock, range.unit, 0);
+            false
+        }
+    }
+
+    /// An operation has its range; true if it continues at once, without edges to read.
+    fn on_locked(&mut self, index: u32) -> bool {
+        let op = &mut self.ops[index];
+        let has_edges = op.edges().is_some();
+        op.phase = if has_edges { Phase::Edges } else { Phase::Planning };
+        if has_edges {
+            self.read_edges(index);
+        }
+        !has_edges
+    }
+
+    /// Read the blocks that the request fills only in part, by operations that use this one's range.
+    fn read_edges(&mut self, index: u32) {
+        let op = self.ops[index];
+        let edges = Self::edges_of(&op);
+        if op.work().is_none() && !self.take_work(index, 2 * FRAME_BYTES) {
+            return;
+        }
+        if self.ops.room() < 2 {
+            return self.ops.hold_for_commands(index);
+        }
+        let at = match &op.footprint {
+            Footprint::Rows(rows) => rows.set_lba(self.sets.get(op.set).parity()),
+            _ => op.extent().at,
+        };
+        let missing = u32::from(edges.head) + u32::from(edges.tail);
+        self.note(index, Reason::EdgeRead, at.get(), missing);
+        let in_one = edges.head > 0 && self.sets.is_one_block(&op);
+        let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
+        self.ops[index].set_edges(Some(Edges { reads, ..edges }));
+        if edges.head > 0 {
+            self.start_edge(index, false);
+        }
+        if edges.tail > 0 && !in_one {
+            self.start_edge(index, true);
+        }
+    }
+
+    /// The edges of a write, if any.
+    fn edges_of(op: &Op) -> Edges {
+        op.edges().expect("it has edges to read or to merge")
+    }
+
+    fn start_edge(&mut self, index: u32, tail: bool) {
+        let op = self.ops[index];
+        let set = self.sets.get(op.set);
+        let block = set.block().sectors();
+        let run = op.work().expect("taken before");
+        let payload = Payload::Host(run.at + Bytes(if tail { FRAME_BYTES } else { 0 }));
+        let range = if let Footprint::Rows(own) = &op.footprint {
+            let rows = u32::try_from(block.get()).expect("a block is small");
+            let ((lo, hi), (first, count)) = (own.part.range(), own.named());
+            let (column, lo) = if tail { (first + count - 1, hi - rows) } else { (first, lo) };
+            let columns = Columns::Named { first: column, count: 1 };
+            let part = Part::whole(lo, lo + rows);
+            HostRange::Rows(StripeRows { stripe: own.stripe, part, columns })
+        } else {
+            let Extent { at, len } = op.extent();
+            let at = if tail { at + (len - block) } else { at };
+            HostRange::Extent(Extent { at, len: block })
+        };
+        let child = Op::read_for(index, op.set, range, payload);
+        self.ops[index].pending += 1;
+        self.ops.start(self.sets, self.call.trace(), (self.requests, self.cache), child);
+    }
+
+    /// The edges are read, or are being merged: continue. True if the payload has them now.
+    fn on_edges(&mut self, index: u32) -> bool {
+        let op = self.ops[index];
+        if op.frames_abandoned {
+            // The frames belong to a given-up command.
+            self.ops.release_work(self.pool, index);
+            self.ops[index].frames_abandoned = false;
+            self.ops[index].outcome = Outcome::Fine;
+            self.ops[index].set_edges(Some(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) }));
+            self.read_edges(index);
+        } else if op.has_failed() {
+            self.finish_op(index);
+        } else if op.pending > 0 {
+            // The other edge is being read.
+        } else {
+            match op.edges() {
+                Some(Edges { reads: EdgeReads::Due, .. }) => self.read_edges(index),
+                Some(edges) => self.merge_edge(index, edges),
+                None => {
+                    self.ops.release_work(self.pool, index);
+                    self.ops[index].phase = Phase::Planning;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// An operation has ended: release everything that it holds, and inform its owner.
+    pub(crate) fn finish_op(&mut self, index: u32) {
+        debug_assert_eq!(self.ops[index].pending, 0, "{:?}", self.ops[index]);
+        if self.ops[index].kind == OpKind::Read {
+            debug_assert!(self.ops[index].holds_nothing(), "{:?}", self.ops[index]);
+        } else {
+            self.release_all(index);
+        }
+        let op = &self.ops[index];
+        let error = op.error();
+        self.call.trace().op(self.ops, index, || What::Done { error });
+        let (set_id, piece, has_range, is_direct) = (op.set, op.piece(), op.has_range(), op.is_direct_write());
+        let destaged = if let KindData::Destage(data) = op.data { Some(data) } else { None };
+        // The operation is large, and was written just now: it is copied only if its whole content is needed.
+        let plain = match op.kind {
+            OpKind::Read | OpKind::RowRead => op.parent().is_none(),
+            OpKind::Write | OpKind::RowWrite => piece.is_some() && !self.cache.is_on(),
+            OpKind::Destage | OpKind::RowDestage => true,
+            _ => false,
+        };
+        let whole = if plain { None } else { Some(*op) };
+        self.ops.free(index);
+        if has_range {
+            self.ops.unlock(index);
+        }
+        let set = self.sets.get_mut(set_id);
+        set.end_op();
+        if is_direct {
+            set.end_direct_write();
+            // Journalled writes may wait for its end.
+            if set.journal.is_on() {
+                self.ended.report(News::MayContinue);
+            }
+        }
+        if self.ops.end_background_wait() {
+            self.sets.look();
+        }
+        self.ops.wake_for_commands();
+        self.ops.wake_for_frames();
+        if let Some(data) = destaged {
+            self.ended.push(EndedFor::Unit(set_id, data), error);
+        } else if let Some(op) = whole {
+            self.whole_op_done(&op);
+        } else {
+            self.ended.end_part(piece.expect("what else it may work for was seen before"), error);
+        }
+    }
+
+    /// Release everything that an operation holds, but its range and its place in the table.
+    #[inline(always)]
+    fn release_all(&mut self, index: u32) {
+        let op = &mut self.ops[index];
+        self.sets.end_write(op, self.call.now(), self.call.limits().clean_delay);
+        self.journal.unlog(self.sets, op);
+        let frees_room = self.journal.release_room(op);
+        self.sets.end_record(op, self.call.planted());
+        let work = op.give_back_work();
+        if frees_room && self.ops.is_journal_awaited() {
+            wake_for_room(self.ops, self.journal, self.sets);
+            self.ended.report(News::MayContinue);
+        }
+        if let Some(run) = work {
+            self.pool.work_mut().release(run);
+            self.ops.wake_for_frames();
+        }
+    }
+
+    /// Inform the owner that an operation has ended.
+    fn whole_op_done(&mut self, op: &Op) {
+        if let (WorksFor::Piece(_) | WorksFor::Ahead(_) | WorksFor::Request(_) | WorksFor::Gather(_), true) =
+            (op.works_for, self.cache.is_on())
+        {
+            if let Some(past) = op.written_past(self.sets.get(op.set)) {
+                self.ended.report(News::Stale(op.set, past));
+            }
+        }
+        match op.works_for {
+            WorksFor::Op(parent) => self.ops.on_child_done(parent, op),
+            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => self.ended.end_part(piece, op.error()),
+            WorksFor::Request(request) => self.ended.push(EndedFor::Request(request), op.error()),
+            WorksFor::Gather(gather) => self.ended.push(EndedFor::Gather(gather), op.error()),
+            WorksFor::Set => match op.kind {
+                OpKind::Redo => self.journal.on_redone(self.ops, self.sets, op),
+                OpKind::Reparity => self.sets.on_reparity_done(op),
+                OpKind::Flush => self.journal.round_flush_ended(op),
+                _ => {
+                    self.sets.on_background_done(op, &mut self.call);
+                }
+            },
+        }
+    }
+
+    /// End an operation with an error, before any member was written.
+    pub(crate) fn fail_op(&mut self, index: u32, status: ReplyStatus) {
+        self.ops[index].fail(status);
+        self.finish_op(index);
+    }
+}
