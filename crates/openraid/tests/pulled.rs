@@ -13,6 +13,7 @@ use serde_json::Value;
 use support::client::Client;
 use support::guest::{is_inside, rerun, tool, Disks, Loop};
 use support::load::Load;
+use support::web::Web;
 use support::{Lab, Server, WRITE};
 
 /// What the server prints if only its slow search finds that a drive is gone.
@@ -34,7 +35,7 @@ fn array(lab: &Lab, disks: &Disks) -> Server {
     let nodes: Vec<String> = (0..3).map(|nth| disks.node(nth)).collect();
     let made = format!("create data --level 5 --chunk 64K --assume-clean --bitmap internal {}", nodes.join(" "));
     lab.line(&made).expect(0);
-    lab.configure("");
+    lab.configure("[management]\nlisten = \"127.0.0.1:0\"\n");
     serve(lab)
 }
 
@@ -164,6 +165,19 @@ fn disks_with_one_serial_number_are_members_of_their_own() {
     assert_eq!(counts, [1, 3, 3], "{shown:#}");
     let drives = lab.line("list --json").expect(0).json()["served"][0].clone();
     assert_eq!(of(&drives, "member"), of(&shown, "member"));
+    // In Redfish each is a drive of its own, with the number that is on it.
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token").expect(0).text().trim().into());
+    let storage = web.get("/redfish/v1/Systems/1/Storage/openraid").expect(200).json();
+    let paths =
+        storage["Drives"].as_array().expect("a list").iter().map(|own| own["@odata.id"].as_str().expect("a path"));
+    let drives: Vec<Value> = paths.map(|path| web.get(path).expect(200).json()).collect();
+    let of_drives = |key: &str| drives.iter().map(|own| own[key].to_string()).collect::<BTreeSet<_>>();
+    assert_eq!(["@odata.id", "Id"].map(|key| of_drives(key).len()), [3, 3], "{drives:#?}");
+    assert_eq!(of_drives("SerialNumber"), BTreeSet::from([shown["members"][0]["serial"].to_string()]));
+    // And so for the API, from which the console draws.
+    let drawn = web.get("/api/v1/arrays").expect(200).json()["arrays"][0].clone();
+    assert_eq!(of(&drawn, "member"), of(&shown, "member"));
     let device = shown["members"][1]["device"].clone();
     disks.pull(1);
     server.wait_for_news("Fail", 1);
@@ -175,6 +189,55 @@ fn disks_with_one_serial_number_are_members_of_their_own() {
     let back = wait_for_health(&lab, "optimal")["members"][1].clone();
     assert_eq!((&back["member"], &back["device"]), (&node.into(), &device));
     server.stop();
+}
+
+/// Fill the queue of the server's messages, which it does not read now, until the kernel drops some.
+fn drop_messages() {
+    let dropped = || -> u64 {
+        let listed = fs::read_to_string("/proc/net/netlink").expect("it is there");
+        // Those about devices have the protocol 15; their loss stands in the ninth column.
+        let rows = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        rows.filter(|row| row[1] == "15").map(|row| row[8].parse::<u64>().expect("a number")).sum()
+    };
+    let before = dropped();
+    let until = Instant::now() + Duration::from_secs(120);
+    while dropped() == before {
+        assert!(Instant::now() < until, "the queue has room for everything");
+        (0..500).for_each(|_| fs::write("/sys/class/mem/null/uevent", "change").expect("root"));
+    }
+}
+
+#[test]
+fn messages_about_disks_may_be_lost_and_doubled() {
+    const TEST: &str = "messages_about_disks_may_be_lost_and_doubled";
+    if !is_inside() {
+        return rerun(TEST, "disks have to be pulled");
+    }
+    let (lab, disks) = (Lab::new("pulled-unheard"), Disks::new(3));
+    let mut server = array(&lab, &disks);
+    server.signal("-STOP");
+    drop_messages();
+    disks.pull(1);
+    server.signal("-CONT");
+    server.wait_for_news("Fail", 1);
+    assert_eq!(lab.show("data")["health"], "degraded");
+    server.signal("-STOP");
+    drop_messages();
+    let node = disks.put(1);
+    server.signal("-CONT");
+    server.wait_for_news("MemberReturned", 1);
+    assert_eq!(wait_for_health(&lab, "optimal")["members"][1]["member"], node);
+    for word in ["add", "add", "change", "remove", "remove", "add"].repeat(20) {
+        for nth in 0..3 {
+            let name = disks.node(nth).replace("/dev/", "/sys/block/");
+            fs::write(Path::new(&name).join("uevent"), word).expect("root");
+        }
+    }
+    lab.line("check data --follow").expect(0);
+    wait_for_health(&lab, "optimal");
+    let lines = server.stop();
+    assert_eq!(["Fail", "MemberReturned"].map(|event| texts(&lines, event).len()), [1, 1], "{lines:#?}");
+    assert!(!warnings(&lab).contains(BY_SEARCH), "{}", warnings(&lab));
 }
 
 #[test]
