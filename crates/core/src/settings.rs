@@ -331,6 +331,11 @@ impl Policy {
 }
 
 impl Tuning {
+    /// The tuning that the settings of the array give.
+    pub(crate) fn of(policy: &Policy, destage_delay: Nanos) -> Self {
+        Self { read_ahead: policy.read_ahead, mirror_read: policy.mirror_read, destage_delay }
+    }
+
     /// All of them, in the order in which they are shown.
     #[must_use]
     pub const fn settings(&self) -> [Setting; TUNINGS] {

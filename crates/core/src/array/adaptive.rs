@@ -14,7 +14,7 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos};
 
-use crate::admin::{MirrorRead, Policy, ReadAhead};
+use crate::admin::{MirrorRead, ReadAhead};
 use crate::events::{BlockRequest, RequestKind};
 use crate::limits::STREAMS_MAX;
 pub use crate::settings::{AdaptiveStatus, Load, Switch, Tuning, SWITCHES_KEPT};
@@ -114,13 +114,6 @@ pub(crate) struct Adaptive {
     last: [Option<Switch>; SWITCHES_KEPT],
 }
 
-impl Tuning {
-    /// The tuning that the settings of the array give.
-    pub(crate) fn of(policy: &Policy, destage_delay: Nanos) -> Self {
-        Self { read_ahead: policy.read_ahead, mirror_read: policy.mirror_read, destage_delay }
-    }
-}
-
 impl Sums {
     fn load(&self) -> Load {
         let percent = |part: u64, whole: u64| u32::try_from(part * 100 / whole.max(1)).expect("at most a hundred");
@@ -137,55 +130,54 @@ impl Sums {
     }
 }
 
-impl Load {
-    fn has_reads(&self) -> bool {
-        self.read_percent >= FEW
-    }
-    fn has_writes(&self) -> bool {
-        self.read_percent <= 100 - FEW
-    }
+fn has_reads(load: &Load) -> bool {
+    load.read_percent >= FEW
+}
 
-    /// The best tuning for this load. A choice that does not depend on the load stays as it is.
-    fn best_tuning(&self, now: Tuning, facts: Facts) -> Tuning {
-        let mut best = now;
-        if facts.cache && self.has_reads() {
-            if self.ordered_read_percent >= ORDERED_SOME && now.read_ahead == ReadAhead::None {
-                best.read_ahead = ReadAhead::Adaptive;
-            } else if self.ordered_read_percent < ORDERED_FEW {
-                best.read_ahead = ReadAhead::None;
-            }
-        }
-        if facts.rotational && self.has_reads() {
-            best.mirror_read = self.best_mirror_read(now.mirror_read);
-        }
-        if facts.collects && self.has_writes() {
-            let usual = facts.destage_delay;
-            let streams = self.ordered_write_percent;
-            best.destage_delay = if streams >= ORDERED_MOST {
-                Nanos(usual.get() / DELAY_SHORTER)
-            } else if streams < ORDERED_HALF && self.write_bytes < SMALL_WRITE {
-                Nanos(usual.get() * DELAY_LONGER)
-            } else if streams < ORDERED_HALF {
-                usual
-            } else {
-                now.destage_delay
-            };
-        }
-        best
-    }
+fn has_writes(load: &Load) -> bool {
+    load.read_percent <= 100 - FEW
+}
 
-    fn best_mirror_read(&self, now: MirrorRead) -> MirrorRead {
-        let was_stream = now == MirrorRead::TwinStor;
-        let mark = if was_stream { ORDERED_HALF } else { ORDERED_MOST };
-        if self.ordered_read_percent >= mark {
-            return MirrorRead::TwinStor;
+/// The best tuning for this load. A choice that does not depend on the load stays as it is.
+fn best_tuning(load: &Load, now: Tuning, facts: Facts) -> Tuning {
+    let mut best = now;
+    if facts.cache && has_reads(load) {
+        if load.ordered_read_percent >= ORDERED_SOME && now.read_ahead == ReadAhead::None {
+            best.read_ahead = ReadAhead::Adaptive;
+        } else if load.ordered_read_percent < ORDERED_FEW {
+            best.read_ahead = ReadAhead::None;
         }
-        let mark = if now == MirrorRead::LeastPending { SHALLOW } else { DEEP };
-        if self.depth_tenths >= mark {
-            MirrorRead::LeastPending
+    }
+    if facts.rotational && has_reads(load) {
+        best.mirror_read = best_mirror_read(load, now.mirror_read);
+    }
+    if facts.collects && has_writes(load) {
+        let usual = facts.destage_delay;
+        let streams = load.ordered_write_percent;
+        best.destage_delay = if streams >= ORDERED_MOST {
+            Nanos(usual.get() / DELAY_SHORTER)
+        } else if streams < ORDERED_HALF && load.write_bytes < SMALL_WRITE {
+            Nanos(usual.get() * DELAY_LONGER)
+        } else if streams < ORDERED_HALF {
+            usual
         } else {
-            MirrorRead::NearestHead
-        }
+            now.destage_delay
+        };
+    }
+    best
+}
+
+fn best_mirror_read(load: &Load, now: MirrorRead) -> MirrorRead {
+    let was_stream = now == MirrorRead::TwinStor;
+    let mark = if was_stream { ORDERED_HALF } else { ORDERED_MOST };
+    if load.ordered_read_percent >= mark {
+        return MirrorRead::TwinStor;
+    }
+    let mark = if now == MirrorRead::LeastPending { SHALLOW } else { DEEP };
+    if load.depth_tenths >= mark {
+        MirrorRead::LeastPending
+    } else {
+        MirrorRead::NearestHead
     }
 }
 
@@ -245,7 +237,7 @@ impl Adaptive {
         self.since = now;
         self.windows += 1;
         self.load = Some(load);
-        let best = load.best_tuning(tuning, facts);
+        let best = best_tuning(&load, tuning, facts);
         if best == tuning {
             (self.favoured, self.windows_in_favour) = (None, 0);
             return None;
@@ -283,6 +275,7 @@ pub(crate) fn in_proportion(delay: Nanos, usual: Nanos, reference: Nanos) -> Nan
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Policy;
     use openraid_units::{ArrayId, ArrayOffset, Token};
 
     const USUAL: Nanos = Nanos::from_secs(5);

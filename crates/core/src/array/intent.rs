@@ -147,6 +147,11 @@ impl super::set::Set {
         self.life == Life::Failed || recorded && !self.is_bad_urgent()
     }
 
+    /// Is no write under way, and no data dirty that the journal would need to have?
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.mark.is_at_rest() && self.dirty.all() == 0
+    }
+
     /// Does the set have redundancy that a crash could make inconsistent?
     pub(crate) fn needs_mark(&self) -> bool {
         self.metadata.is_some() && self.is_redundant()
@@ -156,7 +161,7 @@ impl super::set::Set {
     pub(crate) fn resync_mark(&self) -> u64 {
         let may_differ = self.mark.says_active() || self.has_failed_flush();
         // A replay or redo of its logs is not complete.
-        let is_due = self.is_replaying() || self.journal.is_redoing();
+        let is_due = self.journal.is_replaying() || self.journal.is_redoing();
         if self.needs_mark() && (may_differ || is_due) || self.ppl.as_ref().is_some_and(|ppl| ppl.is_recovering()) {
             0
         } else {

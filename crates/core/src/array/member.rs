@@ -16,7 +16,7 @@
 
 use openraid_units::{Instant, SetId, Slot};
 
-use super::set::{Life, Seat, Trust};
+use super::set::{Life, Seat, Set, Trust};
 use crate::actions::{Fill, NoticeKind};
 use crate::admin::{MemberState, TaskKind};
 use crate::array::changes::Change;
@@ -145,7 +145,8 @@ impl Sets {
         set.cancel_task(AbortReason::MemberFailed);
         set.tasks.forget_fills();
         if let Some(task) = set.tasks.take_finished_scrub() {
-            set.end_scrub(&task, now);
+            let events = set.events();
+            set.tasks.end_scrub(&task, (events, now));
         }
         set.note_remains();
         set.life = Life::Failed;
@@ -209,5 +210,19 @@ impl Sets {
         let set = self.get(id);
         let missing = SlotSet::first_n(set.slots()).minus(set.in_sync.without(slot));
         set.geometry.survives(missing)
+    }
+}
+
+impl Set {
+    /// Abort a task, and record why.
+    pub(crate) fn cancel_task(&mut self, why: AbortReason) {
+        if !self.has_failed() {
+            self.tasks.cancel(why);
+        }
+    }
+
+    /// The event count of its superblocks.
+    pub(crate) fn events(&self) -> u64 {
+        self.metadata.as_ref().map_or(0, |metadata| metadata.common().events)
     }
 }

@@ -62,7 +62,7 @@ impl Set {
                 Some("writes were under way while members were missing; stop the array, and see `openraid doctor`")
             }
             _ if self.is_durability_lost() => Some("a flush of a member failed; stop the array, and serve it again"),
-            _ if self.is_in_journal() || has_dirty || self.ppl.is_some() => {
+            _ if self.journal.is_in_use() || has_dirty || self.ppl.is_some() => {
                 Some("its journal, cache or partial parity log has data for it; stop the array, and serve it again")
             }
             _ if replaced => Some("a member was being replaced; stop the array, and serve it again"),

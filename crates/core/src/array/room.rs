@@ -12,7 +12,7 @@
 //! others continue. Meanwhile parity is written before data (`io/steps/refit.rs`). There is room again when a write over the end
 //! of the refused one succeeds: one of a host, or one of a repair that rewrites what the member holds there.
 
-use openraid_units::{Instant, Sectors, SetId};
+use openraid_units::{Instant, MemberLba, Sectors, SetId, Slot};
 
 use super::bad::BadRange;
 use super::set::{Member, Set};
@@ -20,6 +20,7 @@ use super::sets::Sets;
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
 use crate::array::conditions::Room;
+use crate::background::set_tasks::Repair;
 use crate::call::Call;
 use crate::events::Wake;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};
@@ -59,6 +60,24 @@ impl Set {
 }
 
 impl Sets {
+    /// A read of this range failed: rewrite it when there is time.
+    pub(crate) fn want_repair(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
+        self.want_range(id, Repair::of(slot, at, len));
+    }
+
+    /// The member had no room for a write of this range: write what it holds there.
+    pub(crate) fn want_rewrite(&mut self, id: SetId, slot: Slot, at: MemberLba, len: Sectors) {
+        self.want_range(id, Repair::as_it_is(slot, at, len));
+    }
+
+    fn want_range(&mut self, id: SetId, repair: Repair) {
+        let set = self.get_mut(id);
+        let useful = set.is_redundant() && set.metadata.is_some() && set.in_sync().contains(repair.slot());
+        if useful && set.tasks.want_repair(repair) {
+            self.look();
+        }
+    }
+
     /// A working member has no room for a write of this range. It stays.
     pub(crate) fn note_no_room(&mut self, (id, index): (SetId, u32), refused: BadRange, call: &mut Call) {
         let now = call.now();

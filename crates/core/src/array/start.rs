@@ -22,28 +22,31 @@ use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
 use crate::limits::Limits;
 
-impl Limits {
-    /// Number of rows that one operation may cover. Its buffers, one for each member and some more, must fit into one
-    /// zone of the work frames.
-    ///
-    /// # Errors
-    /// Not one block of each member fits.
-    pub(crate) fn rows_max_of(&self, geometry: &Geometry, block: BlockSize, more: u64) -> Result<u32, AdminError> {
-        let zone = Frames::zone_bytes(self.work.get());
-        let members = u64::from(geometry.members()) + more;
-        if (members * block.bytes().get()).next_power_of_two() > zone {
-            return Err(AdminError::NotPossible(
-                "the work memory is too small for the members of this array; give the server more (--memory)",
-            ));
-        }
-        // Runs are powers of two, so half of the share always fits.
-        let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(self.rows_max.get());
-        // All writes of one operation must fit into one entry of the journal.
-        let entry = self.journal_buffer().sectors_floor().get() / members;
-        let rows = if self.journal.is_zero() { rows } else { rows.min(entry) };
-        let rows = (rows - rows % 8).max(block.sectors().get());
-        Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
+/// Number of rows that one operation may cover. Its buffers, one for each member and some more, must fit into one
+/// zone of the work frames.
+///
+/// # Errors
+/// Not one block of each member fits.
+pub(crate) fn rows_max_of(
+    limits: &Limits,
+    geometry: &Geometry,
+    block: BlockSize,
+    more: u64,
+) -> Result<u32, AdminError> {
+    let zone = Frames::zone_bytes(limits.work.get());
+    let members = u64::from(geometry.members()) + more;
+    if (members * block.bytes().get()).next_power_of_two() > zone {
+        return Err(AdminError::NotPossible(
+            "the work memory is too small for the members of this array; give the server more (--memory)",
+        ));
     }
+    // Runs are powers of two, so half of the share always fits.
+    let rows = ((zone / members / 2) >> openraid_units::SECTOR_SHIFT).min(limits.rows_max.get());
+    // All writes of one operation must fit into one entry of the journal.
+    let entry = limits.journal_buffer().sectors_floor().get() / members;
+    let rows = if limits.journal.is_zero() { rows } else { rows.min(entry) };
+    let rows = (rows - rows % 8).max(block.sectors().get());
+    Ok(u32::try_from(rows).expect("rows are bounded by the limits"))
 }
 
 /// Length of the pieces of requests: whole stripes, up to a quarter of the frames.

@@ -52,7 +52,7 @@ impl Set {
     /// Bring the common superblock in line with the state of the set, for the next generation.
     fn update_common(&mut self, wall_clock: u64, events_step: u64) {
         let resync = self.resync_mark();
-        let (journal, behind) = self.journal_mark();
+        let (journal, behind) = self.journal.mark();
         let optimal = self.health() == Health::Optimal;
         let Some(metadata) = &mut self.metadata else { return };
         metadata.record_absence();
@@ -111,7 +111,7 @@ impl Set {
             || flushes > 0
             || self.tasks.has_flushes()
             || self.journal.is_redoing()
-            || self.is_ppl_busy()
+            || self.ppl.as_ref().is_some_and(|ppl| ppl.is_busy())
             || self.metadata.as_ref().is_some_and(|metadata| metadata.pending > 0)
             || self.bitmap.as_ref().is_some_and(super::bitmap::Bitmap::is_writing)
             || self.members.iter().any(|member| member.bad.writing)

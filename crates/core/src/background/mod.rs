@@ -1,10 +1,10 @@
 //! Background work: rebuild, resync, check and repair, and the repair of single sectors.
 
-mod pump;
-mod repair;
-mod scrub;
+pub(crate) mod pump;
+pub(crate) mod repair;
+pub(crate) mod scrub;
 pub(crate) mod set_tasks;
-mod start;
+pub(crate) mod start;
 
 use openraid_units::{Instant, Sectors, Slot};
 

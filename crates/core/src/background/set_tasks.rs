@@ -3,12 +3,12 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
-use openraid_units::{MemberLba, Sectors, Slot};
+use openraid_units::{Instant, MemberLba, Sectors, Slot};
 
 use super::Task;
 use crate::admin::TaskKind;
 use crate::limits::Limits;
-use crate::scrub::{AbortReason, Gap, Scrub, ScrubMode, ScrubStatus};
+use crate::scrub::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
 
 /// Maximum number of ranges that wait for a repair. Further ones are found again when they are read again.
 const REPAIRS_MAX: usize = 64;
@@ -17,12 +17,28 @@ const REPAIRS_IN_WORK_MAX: u32 = 4;
 
 /// A range of a member that could not be read, or that is rewritten as it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Repair {
+pub(crate) struct Repair {
     /// Its own content is written back: does the member have room there?
     pub(super) is_rewrite: bool,
     pub(super) slot: Slot,
     pub(super) at: MemberLba,
     pub(super) len: Sectors,
+}
+
+impl Repair {
+    /// Restore a range of the member in this slot from redundancy.
+    pub(crate) const fn of(slot: Slot, at: MemberLba, len: Sectors) -> Self {
+        Self { is_rewrite: false, slot, at, len }
+    }
+
+    /// Write a range back as it is.
+    pub(crate) const fn as_it_is(slot: Slot, at: MemberLba, len: Sectors) -> Self {
+        Self { is_rewrite: true, slot, at, len }
+    }
+
+    pub(crate) const fn slot(&self) -> Slot {
+        self.slot
+    }
 }
 
 /// See the module header.
@@ -131,7 +147,7 @@ impl SetTasks {
     }
 
     /// Drop the running task, with this reason.
-    pub(super) fn cancel(&mut self, why: AbortReason) {
+    pub(crate) fn cancel(&mut self, why: AbortReason) {
         if let Some(mut task) = self.task.take() {
             task.finishing = false;
             task.aborted = Some(why);
@@ -184,6 +200,25 @@ impl SetTasks {
         self.scrub.status()
     }
 
+    /// Record how a check or repair ended, at this event count and time.
+    pub(crate) fn end_scrub(&mut self, task: &Task, at: (u64, Instant)) -> ScrubOutcome {
+        let total = Sectors(task.total);
+        let done = task.done_sectors();
+        let outcome = self.scrub.outcome(task.aborted, done, total);
+        self.record_scrub(outcome, (total, done), at);
+        outcome
+    }
+
+    /// Record that a check ended so, or could not begin.
+    pub(super) fn record_scrub(
+        &mut self,
+        outcome: ScrubOutcome,
+        (total, done): (Sectors, Sectors),
+        (events, at): (u64, Instant),
+    ) {
+        self.scrub.end(End { outcome, at, events, total, done });
+    }
+
     /// This number of flushes must end before a checkpoint is stored.
     pub(crate) fn begin_flushes(&mut self, count: u32) {
         self.flushes += count;
@@ -200,7 +235,7 @@ impl SetTasks {
     }
 
     /// Queue a range for repair, unless it is queued already or the queue is full; true if it was added.
-    pub(super) fn want_repair(&mut self, repair: Repair) -> bool {
+    pub(crate) fn want_repair(&mut self, repair: Repair) -> bool {
         let is_new = self.repairs.len() < REPAIRS_MAX && !self.repairs.contains(&repair);
         if is_new {
             self.repairs.push_back(repair);

@@ -15,224 +15,212 @@ use crate::array::changes::Change;
 use crate::array::consistency::Consistency;
 use crate::array::set::{Member, Set};
 use crate::array::sets::Sets;
+use crate::background::scrub::notice_scrub_ended;
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
+use crate::ppl::log::{arm_log, arm_logs};
 use crate::scrub::AbortReason;
 
 /// Minimum number of sectors of a unit of a parity set, if the chunk allows it: 64 KiB. A smaller unit costs more
 /// commands than the order of its reads saves.
 const PARITY_UNIT_SECTORS_MIN: u64 = 128;
 
-impl Sets {
-    fn find_replacement(&self, id: SetId) -> Option<Slot> {
-        // If the old member is about to fail, its replacement will soon continue as a rebuild.
-        let set = self.get(id);
-        set.in_sync().iter().find(|slot| set.place(*slot).replacement().is_some())
-    }
+fn find_replacement(sets: &Sets, id: SetId) -> Option<Slot> {
+    // If the old member is about to fail, its replacement will soon continue as a rebuild.
+    let set = sets.get(id);
+    set.in_sync().iter().find(|slot| set.place(*slot).replacement().is_some())
+}
 
-    /// A task is complete and the members were flushed.
-    pub(crate) fn task_finished(&mut self, id: SetId) {
-        let set = self.get_mut(id);
-        let Some(mut task) = set.tasks.task.take() else { return };
-        match task.kind {
-            TaskKind::Rebuild => {
-                task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
-                set.tasks.fill_ended(task);
-                return self.changed(id, Change::Session);
-            }
-            TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
-            TaskKind::Resync => {
-                set.resynced();
-                set.arm_logs();
-                set.metadata.as_mut().expect("redundant sets have metadata").request();
-            }
-            TaskKind::Check | TaskKind::Repair => {}
+/// A task is complete and the members were flushed.
+pub(crate) fn task_finished(sets: &mut Sets, id: SetId) {
+    let set = sets.get_mut(id);
+    let Some(mut task) = set.tasks.task.take() else { return };
+    match task.kind {
+        TaskKind::Rebuild => {
+            task.complete = set.slot_filled(task.slot.expect("it fills a slot"));
+            set.tasks.fill_ended(task);
+            return sets.changed(id, Change::Session);
         }
-        set.tasks.finish(task);
-        self.changed(id, Change::Session);
+        TaskKind::Replace => set.slot_replaced(task.slot.expect("it fills a slot")),
+        TaskKind::Resync => {
+            set.resynced();
+            arm_logs(set);
+            set.metadata.as_mut().expect("redundant sets have metadata").request();
+        }
+        TaskKind::Check | TaskKind::Repair => {}
+    }
+    set.tasks.finish(task);
+    sets.changed(id, Change::Session);
+}
+
+/// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
+pub(crate) fn start_task(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
+    let set = sets.get(id);
+    // A spare takes a slot when its partial parity log is empty.
+    let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
+    // A slot that is not missing waits for a member that can take the place of a missing one.
+    let yields = set.tasks.task.as_ref().is_none_or(Task::yields);
+    if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
+        return false;
+    }
+    if let Some((slot, member)) = find_rebuild(sets, call.channels(), id) {
+        sets.get_mut(id).cancel_task(AbortReason::RebuildBegan);
+        notice_finished(sets, id, call);
+        start_rebuild(sets, id, (slot, member), call);
+        return true;
+    }
+    if set.tasks.task.is_some() {
+        return false;
+    }
+    if let Some(slot) = find_replacement(sets, id) {
+        let set = sets.get(id);
+        let replacement = set.place(slot).replacement().expect("it was found");
+        let MemberState::Rebuilding { to } = set.member(replacement).state() else { return false };
+        put_task(sets, id, (TaskKind::Replace, Some(slot)), (to, false), call);
+        call.notice(sets, (id, Some(slot)), None, NoticeKind::RebuildStarted(Fill::Replacement));
+        return true;
+    }
+    let set = sets.get(id);
+    let Consistency::Below { to, only_marked } = set.consistency() else { return false };
+    if !set.can_resync() || set.is_durability_lost() {
+        return false;
+    }
+    put_task(sets, id, (TaskKind::Resync, None), (to, only_marked), call);
+    call.notice(sets, (id, None), None, NoticeKind::ResyncStarted);
+    true
+}
+
+/// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
+fn find_rebuild(sets: &Sets, channels: &Channels, id: SetId) -> Option<(Slot, u32)> {
+    let set = sets.get(id);
+    let free = |m: &Member| m.state() == MemberState::Spare && channels.outstanding(m.drive()) == 0;
+    // A returning member goes to the slot where it has the least to restore.
+    let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
+    if let Some(spare) = set.find_member(|m| free(m) && back(m).is_some()) {
+        return back(set.member(spare)).map(|slot| (slot, spare));
+    }
+    for slot in set.missing() {
+        if let Some(here) = set.place(slot).member() {
+            if matches!(set.member(here).state(), MemberState::Rebuilding { .. }) {
+                return Some((slot, here));
+            }
+            // Failing: the failure is not recorded yet.
+            continue;
+        }
+        if let Some(spare) = set.find_member(free) {
+            return Some((slot, spare));
+        }
+    }
+    None
+}
+
+fn start_rebuild(sets: &mut Sets, id: SetId, (slot, member): (Slot, u32), call: &mut Call) {
+    let set = sets.get_mut(id);
+    let drive = set.member(member).drive();
+    let (from, only_marked) = set.begin_fill(slot, member);
+    let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
+    put_task(sets, id, (TaskKind::Rebuild, Some(slot)), (from, only_marked), call);
+    sets.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
+    sets.look();
+    let kind = NoticeKind::RebuildStarted(Fill::Rebuild);
+    call.notice(sets, (id, Some(slot)), Some(drive), kind);
+}
+
+/// Begin a task of a set, from this position, and only for what the bitmap marks or for everything.
+pub(crate) fn put_task(
+    sets: &mut Sets,
+    id: SetId,
+    (kind, slot): (TaskKind, Option<Slot>),
+    (from, only_marked): (Sectors, bool),
+    call: &Call,
+) {
+    let (now, interval) = (call.now(), call.limits().checkpoint_interval);
+    let set = sets.get_mut(id);
+    let (unit, total) = task_space(set, kind);
+    let position = from.get().min(total) / unit;
+    if let Some(slot) = slot {
+        arm_log(set, slot);
+    }
+    set.tasks.task = Some(Task {
+        id: set.tasks.next_id(),
+        kind,
+        slot,
+        unit,
+        total,
+        position,
+        next: position,
+        end: total.div_ceil(unit),
+        done: 0,
+        in_flight: 0,
+        only_marked,
+        generation: 0,
+        since: now,
+        done_at_start: Sectors((position * unit).min(total)),
+        next_unit_at: now,
+        next_checkpoint: now + interval,
+        flushed: position,
+        finishing: false,
+        complete: 0,
+        aborted: None,
+        sync: Comparing::default(),
+    });
+    sets.look();
+}
+
+/// Report tasks that have ended.
+pub(crate) fn notice_finished(sets: &mut Sets, id: SetId, call: &mut Call) {
+    let set = sets.get_mut(id);
+    let durable = set.durable_generation();
+    if let Some(task) = set.tasks.take_recorded_fill(durable) {
+        let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
+        call.notice(sets, (id, task.slot), None, kind);
+        call.notice(sets, (id, task.slot), None, NoticeKind::SpareActive);
+    }
+    let Some(task) = sets.get_mut(id).tasks.take_finished() else { return };
+    let kind = match (task.kind, task.finishing) {
+        (TaskKind::Check | TaskKind::Repair, _) => return notice_scrub_ended(sets, id, &task, call),
+        // The end of a rebuild is reported above, when it is recorded.
+        (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
+        (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
+        (TaskKind::Replace, false) => NoticeKind::RebuildAborted(Fill::Replacement),
+        (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
+        (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
+    };
+    call.notice(sets, (id, task.slot), None, kind);
+}
+
+/// Sectors of a unit and of the whole for a task of this kind.
+fn task_space(set: &Set, kind: TaskKind) -> (u64, u64) {
+    let most = set.tasks.unit_max;
+    match set.geometry() {
+        Geometry::Parity(parity) => (parity_unit(set, parity.chunk()), parity.member_extent().get()),
+        Geometry::Mirror(mirror) => {
+            // Both are powers of two, so that no unit crosses a region.
+            let unit = mirror.chunk().map_or(most, |c| c.get().min(most));
+            let of_member = matches!(kind, TaskKind::Rebuild | TaskKind::Replace);
+            (unit, if of_member { mirror.member_extent().get() } else { mirror.capacity().get() })
+        }
+        _ => unreachable!("tasks are of redundant sets"),
     }
 }
 
-impl Sets {
-    /// Begin the due task of a set: a rebuild first, even in place of a running resync or check.
-    pub(crate) fn start_task(&mut self, id: SetId, call: &mut Call) -> bool {
-        let set = self.get(id);
-        // A spare takes a slot when its partial parity log is empty.
-        let prepares = set.ppl.as_ref().is_some_and(|ppl| ppl.is_preparing());
-        // A slot that is not missing waits for a member that can take the place of a missing one.
-        let yields = set.tasks.task.as_ref().is_none_or(Task::yields);
-        if !yields || !set.is_redundant() || prepares || set.is_kept_by_journal() {
-            return false;
-        }
-        if let Some((slot, member)) = self.find_rebuild(call.channels(), id) {
-            self.get_mut(id).cancel_task(AbortReason::RebuildBegan);
-            self.notice_finished(id, call);
-            self.start_rebuild(id, (slot, member), call);
-            return true;
-        }
-        if set.tasks.task.is_some() {
-            return false;
-        }
-        if let Some(slot) = self.find_replacement(id) {
-            let set = self.get(id);
-            let replacement = set.place(slot).replacement().expect("it was found");
-            let MemberState::Rebuilding { to } = set.member(replacement).state() else { return false };
-            self.put_task(id, (TaskKind::Replace, Some(slot)), (to, false), call);
-            call.notice(self, (id, Some(slot)), None, NoticeKind::RebuildStarted(Fill::Replacement));
-            return true;
-        }
-        let set = self.get(id);
-        let Consistency::Below { to, only_marked } = set.consistency() else { return false };
-        if !set.can_resync() || set.is_durability_lost() {
-            return false;
-        }
-        self.put_task(id, (TaskKind::Resync, None), (to, only_marked), call);
-        call.notice(self, (id, None), None, NoticeKind::ResyncStarted);
-        true
-    }
-
-    /// A slot without a full member, and the member that can fill it: one whose rebuild has begun, or a spare.
-    fn find_rebuild(&self, channels: &Channels, id: SetId) -> Option<(Slot, u32)> {
-        let set = self.get(id);
-        let free = |m: &Member| m.state() == MemberState::Spare && channels.outstanding(m.drive()) == 0;
-        // A returning member goes to the slot where it has the least to restore.
-        let back = |m: &Member| m.returns_to().filter(|slot| !set.is_held(*slot));
-        if let Some(spare) = set.find_member(|m| free(m) && back(m).is_some()) {
-            return back(set.member(spare)).map(|slot| (slot, spare));
-        }
-        for slot in set.missing() {
-            if let Some(here) = set.place(slot).member() {
-                if matches!(set.member(here).state(), MemberState::Rebuilding { .. }) {
-                    return Some((slot, here));
-                }
-                // Failing: the failure is not recorded yet.
-                continue;
-            }
-            if let Some(spare) = set.find_member(free) {
-                return Some((slot, spare));
-            }
-        }
-        None
-    }
-
-    fn start_rebuild(&mut self, id: SetId, (slot, member): (Slot, u32), call: &mut Call) {
-        let set = self.get_mut(id);
-        let drive = set.member(member).drive();
-        let (from, only_marked) = set.begin_fill(slot, member);
-        let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
-        self.put_task(id, (TaskKind::Rebuild, Some(slot)), (from, only_marked), call);
-        self.get_mut(id).tasks.task.as_mut().expect("just put").generation = generation;
-        self.look();
-        let kind = NoticeKind::RebuildStarted(Fill::Rebuild);
-        call.notice(self, (id, Some(slot)), Some(drive), kind);
-    }
-
-    /// Begin a task of a set, from this position, and only for what the bitmap marks or for everything.
-    pub(crate) fn put_task(
-        &mut self,
-        id: SetId,
-        (kind, slot): (TaskKind, Option<Slot>),
-        (from, only_marked): (Sectors, bool),
-        call: &Call,
-    ) {
-        let (now, interval) = (call.now(), call.limits().checkpoint_interval);
-        let set = self.get_mut(id);
-        let (unit, total) = set.task_space(kind);
-        let position = from.get().min(total) / unit;
-        if let Some(slot) = slot {
-            set.arm_log(slot);
-        }
-        set.tasks.task = Some(Task {
-            id: set.tasks.next_id(),
-            kind,
-            slot,
-            unit,
-            total,
-            position,
-            next: position,
-            end: total.div_ceil(unit),
-            done: 0,
-            in_flight: 0,
-            only_marked,
-            generation: 0,
-            since: now,
-            done_at_start: Sectors((position * unit).min(total)),
-            next_unit_at: now,
-            next_checkpoint: now + interval,
-            flushed: position,
-            finishing: false,
-            complete: 0,
-            aborted: None,
-            sync: Comparing::default(),
-        });
-        self.look();
-    }
-
-    /// Report tasks that have ended.
-    pub(crate) fn notice_finished(&mut self, id: SetId, call: &mut Call) {
-        let set = self.get_mut(id);
-        let durable = set.durable_generation();
-        if let Some(task) = set.tasks.take_recorded_fill(durable) {
-            let kind = NoticeKind::RebuildFinished(Fill::Rebuild);
-            call.notice(self, (id, task.slot), None, kind);
-            call.notice(self, (id, task.slot), None, NoticeKind::SpareActive);
-        }
-        let Some(task) = self.get_mut(id).tasks.take_finished() else { return };
-        let kind = match (task.kind, task.finishing) {
-            (TaskKind::Check | TaskKind::Repair, _) => return self.notice_scrub_ended(id, &task, call),
-            // The end of a rebuild is reported above, when it is recorded.
-            (TaskKind::Rebuild, _) => NoticeKind::RebuildAborted(Fill::Rebuild),
-            (TaskKind::Replace, true) => NoticeKind::RebuildFinished(Fill::Replacement),
-            (TaskKind::Replace, false) => NoticeKind::RebuildAborted(Fill::Replacement),
-            (TaskKind::Resync, true) => NoticeKind::ResyncFinished,
-            (TaskKind::Resync, false) => NoticeKind::ResyncAborted,
-        };
-        call.notice(self, (id, task.slot), None, kind);
-    }
+/// Sectors of a unit of a parity set: a chunk, or the part of it that one operation reads at once. If an operation
+/// read a chunk in several parts, the drive would seek: several operations are in work, each at its first part,
+/// then each at its second. Chunks are powers of two, and so are units.
+fn parity_unit(set: &Set, chunk: Sectors) -> u64 {
+    let at_once = 1 << u64::from(set.rows_max()).ilog2();
+    chunk.get().min(PARITY_UNIT_SECTORS_MIN.min(set.tasks.unit_max).max(at_once))
 }
 
-impl Set {
-    /// Sectors of a unit and of the whole for a task of this kind.
-    fn task_space(&self, kind: TaskKind) -> (u64, u64) {
-        let most = self.tasks.unit_max;
-        match self.geometry() {
-            Geometry::Parity(parity) => (self.parity_unit(parity.chunk()), parity.member_extent().get()),
-            Geometry::Mirror(mirror) => {
-                // Both are powers of two, so that no unit crosses a region.
-                let unit = mirror.chunk().map_or(most, |c| c.get().min(most));
-                let of_member = matches!(kind, TaskKind::Rebuild | TaskKind::Replace);
-                (unit, if of_member { mirror.member_extent().get() } else { mirror.capacity().get() })
-            }
-            _ => unreachable!("tasks are of redundant sets"),
-        }
+/// The replacement is complete. Its superblock must say this before the old member is recorded as faulty. If the
+/// power fails between the two, one of them is a full member.
+pub(super) fn replacement_complete(set: &mut Set) {
+    let task = set.tasks.task.as_ref().expect("it was filled by a task");
+    let slot = task.slot.expect("it fills a slot");
+    if task.complete > 0 || !set.complete_replacement(slot) {
+        return;
     }
-
-    /// Sectors of a unit of a parity set: a chunk, or the part of it that one operation reads at once. If an operation
-    /// read a chunk in several parts, the drive would seek: several operations are in work, each at its first part,
-    /// then each at its second. Chunks are powers of two, and so are units.
-    fn parity_unit(&self, chunk: Sectors) -> u64 {
-        let at_once = 1 << u64::from(self.rows_max()).ilog2();
-        chunk.get().min(PARITY_UNIT_SECTORS_MIN.min(self.tasks.unit_max).max(at_once))
-    }
-
-    /// The replacement is complete. Its superblock must say this before the old member is recorded as faulty. If the
-    /// power fails between the two, one of them is a full member.
-    pub(super) fn replacement_complete(&mut self) {
-        let task = self.tasks.task.as_ref().expect("it was filled by a task");
-        let slot = task.slot.expect("it fills a slot");
-        if task.complete > 0 || !self.complete_replacement(slot) {
-            return;
-        }
-        let generation = self.metadata.as_mut().expect("redundant sets have metadata").request();
-        self.tasks.task.as_mut().expect("just seen").complete = generation;
-    }
-
-    /// Abort a task, and record why.
-    pub(crate) fn cancel_task(&mut self, why: AbortReason) {
-        if self.has_failed() {
-            return;
-        }
-        self.tasks.cancel(why);
-    }
+    let generation = set.metadata.as_mut().expect("redundant sets have metadata").request();
+    set.tasks.task.as_mut().expect("just seen").complete = generation;
 }

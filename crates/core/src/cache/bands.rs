@@ -4,11 +4,9 @@ use openraid_units::{Sectors, SetLba, Slot, StripeIndex};
 
 use super::units::DirtyUnit;
 use super::Cache;
-use crate::array::set::Set;
 use crate::cache::lines::Line;
 use crate::geometry::units::LINE_SECTORS;
-use crate::geometry::{Parity, StripeRole};
-use crate::io::state::op::Op;
+use crate::geometry::Parity;
 use crate::slab::NONE;
 use crate::slots::SlotSet;
 
@@ -31,18 +29,6 @@ impl StripeLines {
     fn place(self, line: &Line) -> (u16, u64) {
         let offset = line.number * LINE_SECTORS - self.start.get();
         (u16::try_from(offset >> self.chunk.trailing_zeros()).expect("few columns"), offset & (self.chunk - 1))
-    }
-}
-
-impl Op {
-    /// The sectors of the set that a slot of the band in work holds.
-    pub(crate) fn band_extent(&self, set: &Set, slot: Slot) -> (SetLba, Sectors) {
-        let parity = set.parity();
-        let rows = self.rows_of();
-        let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else {
-            unreachable!("bands are of data columns")
-        };
-        (parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from()))), Sectors(u64::from(rows.part.len())))
     }
 }
 

@@ -72,12 +72,10 @@ pub(crate) fn pace_of(sets: &Sets, set: SetId, places: DestagePlaces) -> Pace {
     }
 }
 
-impl Journal {
-    /// Lines no longer need these entries of the journal; 0 is none.
-    fn unpin_lines(&mut self, pins: [u64; 2]) {
-        for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
-            self.log_mut().unpin_if_held(sequence);
-        }
+/// Lines no longer need these entries of the journal; 0 is none.
+fn unpin_lines(journal: &mut Journal, pins: [u64; 2]) {
+    for sequence in pins.into_iter().filter(|sequence| *sequence != 0) {
+        journal.log_mut().unpin_if_held(sequence);
     }
 }
 
@@ -95,7 +93,7 @@ impl Cache {
         let hurries = waited | self.draining | (journal.presses() > 0);
         channels.set_destage_hurries(hurries);
         if core::mem::take(&mut self.awaited_changed) {
-            channels.note_awaited(sets);
+            note_awaited(channels, sets);
         }
     }
 
@@ -170,7 +168,7 @@ impl Cache {
             let Some(row) = self.dirty_row_from(unit, rows, u64::from(to)) else { return false };
             (first, columns) = (row, self.dirty_columns_at(unit, rows, row));
             let start = narrow(Sectors(row));
-            let block = sets.block_of(ops, index);
+            let block = ops.block_of(sets, index);
             let rows_max = ops[index].rows_of_mut().part.search_from(start, block, set.rows_max());
             (left, most) = (columns, start.saturating_add(rows_max));
         }
@@ -193,7 +191,7 @@ impl Cache {
         line.staged_whole = line.dirty.without(mask).is_empty();
         // Data that came since the last staging is staged now.
         let repin = core::mem::take(&mut line.repin);
-        journal.unpin_lines([repin, 0]);
+        unpin_lines(journal, [repin, 0]);
     }
 
     /// An extent of a dirty unit is on the members.
@@ -210,7 +208,7 @@ impl Cache {
         for (number, first, last) in lines_of(at, len) {
             if let Some(line) = self.line_in_unit(unit, set, number) {
                 let pins = self.mark_written(line, Mask::range(first, last));
-                journal.unpin_lines(pins);
+                unpin_lines(journal, pins);
             }
         }
         sets.get_mut(set).cached.0.destaged += self.counters.destaged - before;
@@ -291,7 +289,7 @@ impl Cache {
             let pins = line.release_pins();
             index = self.lines.next(index);
             self.held += 1;
-            journal.unpin_lines(pins);
+            unpin_lines(journal, pins);
         }
         let dirty = &mut sets.get_mut(entry.set).dirty;
         dirty.hold_unit(entry.epoch);
@@ -300,28 +298,24 @@ impl Cache {
     }
 }
 
-impl Channels {
-    /// A flush or a stop begins or ends to wait for the dirty data of one set. Meanwhile the drives of that set do not
-    /// give way to reads; other drives do.
-    #[inline(never)]
-    fn note_awaited(&mut self, sets: &Sets) {
-        self.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
-    }
-
-    /// Few units if nothing waits for them, so that reads find short queues.
-    pub(crate) fn destage_places(&self, limits: &Limits) -> DestagePlaces {
-        let most = limits.destage_units_max;
-        let plain = most.min(limits.destage_units_calm);
-        DestagePlaces { most, plain, hurries: self.destage_hurries() }
-    }
+/// A flush or a stop begins or ends to wait for the dirty data of one set. Meanwhile the drives of that set do not
+/// give way to reads; other drives do.
+#[inline(never)]
+fn note_awaited(channels: &mut Channels, sets: &Sets) {
+    channels.set_hurries_of_sets(|id| sets.find(id).is_some_and(|set| awaited_of(set) != Awaited::None));
 }
 
-impl Ops {
-    pub(crate) fn push_staging(&mut self, index: u32, columns: usize, call: &mut Call) {
-        if call.actions().columns.len() > columns {
-            let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
-            self.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
-        }
+/// Few units if nothing waits for them, so that reads find short queues.
+pub(crate) fn destage_places(channels: &Channels, limits: &Limits) -> DestagePlaces {
+    let most = limits.destage_units_max;
+    let plain = most.min(limits.destage_units_calm);
+    DestagePlaces { most, plain, hurries: channels.destage_hurries() }
+}
+
+pub(crate) fn push_staging(ops: &mut Ops, index: u32, columns: usize, call: &mut Call) {
+    if call.actions().columns.len() > columns {
+        let bytes = u32::try_from(FRAME_BYTES).expect("a line is small");
+        ops.push_job(index, Job::new(JobKind::Copy, bytes, columns), call);
     }
 }
 

@@ -31,13 +31,11 @@ pub const fn table_bytes(cache: Bytes) -> Bytes {
     Bytes(Lines::table_bytes(lines) + Units::table_bytes(lines))
 }
 
-impl Sets {
-    /// A write put `written` sectors into the cache; `merged` of them were dirty before.
-    pub(crate) fn note_cached(&mut self, set: openraid_units::SetId, written: Sectors, merged: u64) {
-        let figures = &mut self.get_mut(set).cached.0;
-        figures.written += written.get();
-        figures.merged += merged;
-    }
+/// A write put `written` sectors into the cache; `merged` of them were dirty before.
+pub(crate) fn note_cached(sets: &mut Sets, set: openraid_units::SetId, written: Sectors, merged: u64) {
+    let figures = &mut sets.get_mut(set).cached.0;
+    figures.written += written.get();
+    figures.merged += merged;
 }
 
 impl Cache {

@@ -7,6 +7,7 @@ use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::cache::callers::Callers;
 use crate::cache::lines::Mask;
+use crate::cache::write::push_piece_copy;
 use crate::cache::Cache;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::limits::FRAME_BYTES;
@@ -79,14 +80,12 @@ impl Cache {
     }
 }
 
-impl Requests {
-    /// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
-    fn push_line_copies(&mut self, piece: u32, columns: usize, actions: &mut Actions) -> usize {
-        if actions.columns.len() > columns {
-            self.push_piece_copy(piece, columns, FRAME_BYTES, actions);
-        }
-        actions.columns.len()
+/// Issue the copies of whole lines whose columns begin at `columns`. Returns where the next ones begin.
+fn push_line_copies(requests: &mut Requests, piece: u32, columns: usize, actions: &mut Actions) -> usize {
+    if actions.columns.len() > columns {
+        push_piece_copy(requests, piece, columns, FRAME_BYTES, actions);
     }
+    actions.columns.len()
 }
 
 impl Cache {
@@ -137,7 +136,7 @@ impl Cache {
                     break;
                 }
             }
-            with.requests.push_piece_copy(piece, columns, bytes, actions);
+            push_piece_copy(with.requests, piece, columns, bytes, actions);
         }
         with.requests.piece_mut(piece).split_off(run);
         let own = with.sets.get_mut(set);
@@ -224,7 +223,7 @@ impl Cache {
                     let target = self.lines.frame(index, 0);
                     actions.columns.push(JobColumn { index: 0, at: target, old: source(0) });
                 } else {
-                    columns = requests.push_line_copies(piece, columns, actions);
+                    columns = push_line_copies(requests, piece, columns, actions);
                     let mut sector = first;
                     while sector < last {
                         let (inside, to) = filling.run(sector);
@@ -232,7 +231,7 @@ impl Cache {
                         if inside {
                             let target = self.lines.frame(index, sector);
                             actions.columns.push(JobColumn { index: 0, at: target, old: source(sector) });
-                            requests.push_piece_copy(piece, columns, Sectors(to - sector).bytes().get(), actions);
+                            push_piece_copy(requests, piece, columns, Sectors(to - sector).bytes().get(), actions);
                             columns = actions.columns.len();
                         }
                         sector = to;
@@ -242,7 +241,7 @@ impl Cache {
             }
             self.release_unless_used(index);
         }
-        requests.push_line_copies(piece, columns, actions);
+        push_line_copies(requests, piece, columns, actions);
     }
 }
 

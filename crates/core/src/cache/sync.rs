@@ -13,11 +13,9 @@ use crate::cache::Cache;
 use crate::journal::Journal;
 use crate::requests::progress::Synced;
 
-impl Set {
-    /// Is all acknowledged data of a set durable already, because the journal has it?
-    pub(crate) fn is_promised(&self, journal: &Journal) -> bool {
-        journal.is_live() && self.journal.is_on()
-    }
+/// Is all acknowledged data of a set durable already, because the journal has it?
+pub(crate) fn is_promised(set: &Set, journal: &Journal) -> bool {
+    journal.is_live() && set.journal.is_on()
 }
 
 impl Cache {
@@ -32,7 +30,7 @@ impl Cache {
         waits: bool,
     ) -> Synced {
         if !waits {
-            if sets.get(set).is_promised(journal) {
+            if is_promised(sets.get(set), journal) {
                 return Synced::Done;
             }
             match sets.get_mut(set).dirty.begin_flush(number, last) {

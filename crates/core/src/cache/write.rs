@@ -24,6 +24,7 @@ use crate::io::state::lock::{LockMode, LockRange};
 use crate::io::state::op::Phase;
 use crate::io::state::ops::Ops;
 use crate::journal::log::Log;
+use crate::journal::session::{ask_for_session, is_session_ending};
 use crate::journal::Journal;
 use crate::limits::REGION_SECTORS;
 use crate::reason::Reason;
@@ -112,41 +113,35 @@ impl Cache {
     }
 }
 
-impl Ops {
-    /// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
-    /// soon as its rows are redone? It would revoke data that was acknowledged before it.
-    fn begins_direct_write(&self, range: LockRange) -> bool {
-        self.is_ready_or_awaits_journal(|op| {
-            op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
-        })
-    }
+/// Will a write past the cache request a range that meets this one as soon as there is room in the journal, or as
+/// soon as its rows are redone? It would revoke data that was acknowledged before it.
+fn begins_direct_write(ops: &Ops, range: LockRange) -> bool {
+    ops.is_ready_or_awaits_journal(|op| {
+        op.phase() == Phase::Start && op.is_direct_write() && op.lock_range().conflicts(&range)
+    })
 }
 
-impl Requests {
-    /// Issue copies for a piece: the columns of the arena from `columns` on.
-    pub(crate) fn push_piece_copy(&mut self, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
-        self.piece_mut(piece).begin_op();
-        actions.jobs.push(ParityJob {
-            tag: self.piece_tag(piece),
-            kind: JobKind::Copy,
-            len: u32::try_from(bytes).expect("at most a line"),
-            columns_start: u32::try_from(columns).expect("the arena is small"),
-            columns_len: u16::try_from(actions.columns.len() - columns).expect("few lines at once"),
-            p: None,
-            q: None,
-        });
-    }
+/// Issue copies for a piece: the columns of the arena from `columns` on.
+pub(crate) fn push_piece_copy(requests: &mut Requests, piece: u32, columns: usize, bytes: u64, actions: &mut Actions) {
+    requests.piece_mut(piece).begin_op();
+    actions.jobs.push(ParityJob {
+        tag: requests.piece_tag(piece),
+        kind: JobKind::Copy,
+        len: u32::try_from(bytes).expect("at most a line"),
+        columns_start: u32::try_from(columns).expect("the arena is small"),
+        columns_len: u16::try_from(actions.columns.len() - columns).expect("few lines at once"),
+        p: None,
+        q: None,
+    });
 }
 
-impl Sets {
-    /// The reason for which a write must wait for the journal session of its set, if any.
-    pub(crate) fn session_wait(&mut self, set: SetId, promises: bool) -> Option<Reason> {
-        if promises {
-            return (!self.ask_for_session(set)).then_some(Reason::WaitedForJournalStart);
-        }
-        // A session that is not wanted any more ends only if nothing is added to it.
-        self.get(set).is_session_ending().then_some(Reason::WaitedForJournalEnd)
+/// The reason for which a write must wait for the journal session of its set, if any.
+pub(crate) fn session_wait(sets: &mut Sets, set: SetId, promises: bool) -> Option<Reason> {
+    if promises {
+        return (!ask_for_session(sets, set)).then_some(Reason::WaitedForJournalStart);
     }
+    // A session that is not wanted any more ends only if nothing is added to it.
+    is_session_ending(sets.get(set)).then_some(Reason::WaitedForJournalEnd)
 }
 
 impl Cache {
@@ -303,26 +298,24 @@ impl Callers<'_> {
     }
 }
 
-impl Ops {
-    /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
-    /// this write, and the journal would take them for newer.
-    pub(crate) fn meets_direct_write(&self, sets: &Sets, id: SetId, number: u64) -> bool {
-        let set = sets.get(id);
-        if set.direct_writes() == 0 {
-            return false;
-        }
-        let at = SetLba(number * LINE_SECTORS);
-        let (unit, from) = match set.geometry() {
-            Geometry::Parity(parity) => {
-                let (stripe, _, row) = parity.locate(at);
-                (stripe.0, row.get())
-            }
-            _ => (at.get() / REGION_SECTORS, at.get() % REGION_SECTORS),
-        };
-        let lo = narrow(Sectors(from));
-        let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
-        self.locks().conflicting(range).any(|op| self[op].is_direct_write()) || self.begins_direct_write(range)
+/// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
+/// this write, and the journal would take them for newer.
+pub(crate) fn meets_direct_write(ops: &Ops, sets: &Sets, id: SetId, number: u64) -> bool {
+    let set = sets.get(id);
+    if set.direct_writes() == 0 {
+        return false;
     }
+    let at = SetLba(number * LINE_SECTORS);
+    let (unit, from) = match set.geometry() {
+        Geometry::Parity(parity) => {
+            let (stripe, _, row) = parity.locate(at);
+            (stripe.0, row.get())
+        }
+        _ => (at.get() / REGION_SECTORS, at.get() % REGION_SECTORS),
+    };
+    let lo = narrow(Sectors(from));
+    let range = LockRange { set: id, unit, lo, hi: lo + narrow(Sectors(LINE_SECTORS)), mode: LockMode::Exclusive };
+    ops.locks().conflicting(range).any(|op| ops[op].is_direct_write()) || begins_direct_write(ops, range)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use openraid_units::SetLba;
 use crate::actions::Actions;
 use crate::actions::JobColumn;
 use crate::actions::ReplyStatus;
+use crate::cache::figures::note_cached;
 use crate::cache::lines::Mask;
-use crate::cache::write::Promise;
 use crate::cache::write::LINES_AT_ONCE;
+use crate::cache::write::{meets_direct_write, push_piece_copy, session_wait, Promise};
 use crate::controller::Controller;
 use crate::geometry::units::lines_of;
 use crate::geometry::units::unit_at;
@@ -48,7 +49,7 @@ impl Controller {
                 return cache.wait_for_cache(&mut with, piece, set, reason, at);
             }
         }
-        if let Some(reason) = self.sets.session_wait(set, promises) {
+        if let Some(reason) = session_wait(&mut self.sets, set, promises) {
             let (cache, mut with) = self.cache_and_callers();
             return cache.wait_for_others(&mut with, piece, set, reason, at);
         }
@@ -109,7 +110,7 @@ impl Controller {
                 break;
             }
             let whole = last - first == LINE_SECTORS;
-            if promise == Promise::Journal && self.ops.meets_direct_write(&self.sets, set, line_number) {
+            if promise == Promise::Journal && meets_direct_write(&self.ops, &self.sets, set, line_number) {
                 break;
             }
             if count == LINES_AT_ONCE || (count > 0 && !whole) {
@@ -145,8 +146,8 @@ impl Controller {
             let (cache, mut with) = self.cache_and_callers();
             return cache.wait_for_cache(&mut with, piece, set, reason, at);
         }
-        self.sets.note_cached(set, taken, self.cache.counters.overwritten - merged);
-        self.requests.push_piece_copy(piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
+        note_cached(&mut self.sets, set, taken, self.cache.counters.overwritten - merged);
+        push_piece_copy(&mut self.requests, piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
         let own = self.requests.piece_mut(piece);
         own.split_off(taken);
         own.end_wait();

@@ -24,6 +24,8 @@ use crate::array::set::Member;
 use crate::array::set::Set;
 use crate::array::sets::Signal;
 use crate::array::volume::Volume;
+use crate::background::pump::store_checkpoint;
+use crate::background::scrub::{begin_scrub, stop_scrub};
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
@@ -61,7 +63,7 @@ impl Controller {
             AdminCommand::Replace { array, slot, with } => self.admin_replace(array, slot, with),
             AdminCommand::Scrub { array, mode } => {
                 let call = &mut Call::new(&mut self.base, actions);
-                self.arrays.set_of(&self.sets, array).and_then(|id| self.sets.begin_scrub(id, mode, call))
+                self.arrays.set_of(&self.sets, array).and_then(|id| begin_scrub(&mut self.sets, id, mode, call))
             }
             AdminCommand::Pause { array } => self.with_set(array, |set| set.tasks.pause(true)),
             AdminCommand::Resume { array } => {
@@ -73,7 +75,7 @@ impl Controller {
                     }
                 })
             }
-            AdminCommand::StopScrub { array } => self.sets.stop_scrub(&self.arrays, array),
+            AdminCommand::StopScrub { array } => stop_scrub(&mut self.sets, &self.arrays, array),
             AdminCommand::AttachJournal(found) => self.journal.attach(&found, &mut self.base, &mut self.sets),
             AdminCommand::DetachJournal => {
                 let begun = self.journal.begin_detach(&mut self.sets).map(|()| Waiting::DetachJournal);
@@ -233,7 +235,7 @@ impl Controller {
             return Some(Err(AdminError::NotPossible(why)));
         }
         match set.life() {
-            Life::Starting | Life::Stopping if set.is_replaying() => return None,
+            Life::Starting | Life::Stopping if set.journal.is_replaying() => return None,
             Life::Starting if set.ppl.as_ref().is_some_and(|ppl| !ppl.is_ready()) => return None,
             Life::Failed => return Some(Err(AdminError::Offline)),
             Life::Starting => {
@@ -290,8 +292,9 @@ impl Controller {
         let set = self.sets.get_mut(set_id);
         let failed = set.has_failed();
         // The replay of the set ends first.
-        let busy =
-            set.is_busy() || set.is_replaying() || (!failed && set.dirty.all() > 0 && !self.cache.is_all_tried(set_id));
+        let busy = set.is_busy()
+            || set.journal.is_replaying()
+            || (!failed && set.dirty.all() > 0 && !self.cache.is_all_tried(set_id));
         if busy {
             return None;
         }
@@ -333,7 +336,7 @@ impl Controller {
                     return false;
                 }
             }
-            self.sets.store_checkpoint(self.base.planted, id);
+            store_checkpoint(&mut self.sets, self.base.planted, id);
             self.sets.get_mut(id).tasks.forget_task();
             return false;
         }

@@ -8,7 +8,7 @@ use openraid_units::SetLba;
 use crate::actions::Actions;
 use crate::actions::JobColumn;
 use crate::actions::JobKind;
-use crate::cache::destage::pace_of;
+use crate::cache::destage::{destage_places, pace_of, push_staging};
 use crate::cache::lines::Mask;
 use crate::call::Call;
 use crate::controller::Controller;
@@ -23,7 +23,8 @@ use crate::io::state::op::OpKind;
 use crate::io::state::op::Payload;
 use crate::io::state::op::Phase;
 use crate::io::state::row_frames::RowFrames;
-use crate::io::steps::step::CacheStep;
+use crate::io::steps::step::{release_work, CacheStep};
+use crate::ppl::log::end_record;
 
 impl Controller {
     /// Begin to write dirty units, as many as may be in work; true if one began.
@@ -32,7 +33,7 @@ impl Controller {
         if self.journal.holds_destage() {
             return false;
         }
-        let (mut moved, places) = (false, self.base.channels.destage_places(&self.base.limits));
+        let (mut moved, places) = (false, destage_places(&self.base.channels, &self.base.limits));
         while self.cache.may_destage(&self.ops, &self.base.limits, places) && self.sets.has_signal_room(2) {
             let presses = self.journal.presses();
             let Self { cache, sets, .. } = self;
@@ -57,7 +58,7 @@ impl Controller {
 
     /// The time at which destage must be called again.
     pub(crate) fn destage_deadline(&self) -> Option<Instant> {
-        let places = self.base.channels.destage_places(&self.base.limits);
+        let places = destage_places(&self.base.channels, &self.base.limits);
         if !self.cache.may_destage(&self.ops, &self.base.limits, places) || self.journal.holds_destage() {
             return None;
         }
@@ -119,8 +120,8 @@ impl Controller {
             self.cache.extent_written(&mut self.sets, &mut self.journal, set, cache_unit, at, len);
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.sets.end_record(&mut self.ops[index], self.base.planted);
-        self.ops.release_work(&mut self.pool, index);
+        end_record(&mut self.sets, &mut self.ops[index], self.base.planted);
+        release_work(&mut self.ops, &mut self.pool, index);
         let op = &mut self.ops[index];
         op.rows_of_mut().end_band();
         op.plan_next_rows();
@@ -153,7 +154,7 @@ impl Controller {
         self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
         self.sets.end_write(&mut self.ops[index], self.base.now, self.base.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
-        self.ops.release_work(&mut self.pool, index);
+        release_work(&mut self.ops, &mut self.pool, index);
         let op = &mut self.ops[index];
         op.enter(Phase::Planning);
     }
@@ -170,7 +171,7 @@ impl Controller {
             let place = Sectors(number * LINE_SECTORS + first - at.get()).bytes();
             let column = JobColumn { index: 0, at: to + place, old: self.cache.lines.frame(line, first) };
             if last - first < LINE_SECTORS {
-                self.ops.push_staging(index, columns, &mut Call::new(&mut self.base, actions));
+                push_staging(&mut self.ops, index, columns, &mut Call::new(&mut self.base, actions));
                 let own = actions.columns.len();
                 actions.columns.push(column);
                 let bytes = u32::try_from(Sectors(last - first).bytes().get()).expect("less than a line");
@@ -180,6 +181,6 @@ impl Controller {
                 actions.columns.push(column);
             }
         }
-        self.ops.push_staging(index, columns, &mut Call::new(&mut self.base, actions));
+        push_staging(&mut self.ops, index, columns, &mut Call::new(&mut self.base, actions));
     }
 }

@@ -4,6 +4,7 @@ use openraid_units::Instant;
 use openraid_units::SetId;
 
 use crate::actions::Actions;
+use crate::background::pump::{count_collectors, deadline, pump_intent};
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::Wake;
@@ -11,9 +12,9 @@ use crate::events::Wake;
 impl Controller {
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
-        self.cache.count_collectors(&self.sets);
+        count_collectors(&mut self.cache, &self.sets);
         let due =
-            self.sets.values().filter_map(|set| set.deadline(&self.ops, &self.base.limits)).min_by_key(|(at, _)| *at);
+            self.sets.values().filter_map(|set| deadline(set, &self.ops, &self.base.limits)).min_by_key(|(at, _)| *at);
         self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
     }
 
@@ -22,7 +23,7 @@ impl Controller {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
-        let moved = self.sets.pump_intent(id, &mut Call::new(&mut self.base, actions));
+        let moved = pump_intent(&mut self.sets, id, &mut Call::new(&mut self.base, actions));
         let (journal, mut with) = self.journal_and_others(actions);
         moved | journal.pump_session(id, &mut with)
     }

@@ -21,6 +21,7 @@ use crate::array::sets::Signal;
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::DriveInfo;
+use crate::ppl::start::prepare_log;
 use crate::reason::FailReason;
 
 impl Controller {
@@ -124,7 +125,7 @@ impl Controller {
         let is_free = |own: &Member| own.is_removed() && !own.is_flushing() && channels.outstanding(own.drive()) == 0;
         let vacant = set.find_member(is_free);
         let index = self.sets.get_mut(id).add_member(member, vacant);
-        self.sets.prepare_log(id, index as usize, &mut Call::new(&mut self.base, actions));
+        prepare_log(&mut self.sets, id, index as usize, &mut Call::new(&mut self.base, actions));
         self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         Ok(AdminOutcome::Done)
     }

@@ -33,6 +33,7 @@ use crate::admin::AdminCommand;
 use crate::admin::AdminQueue;
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Arrays;
+use crate::background::pump::{pump_set, store_checkpoint};
 use crate::cache::Cache;
 use crate::call::{Base, Call};
 use crate::events::{BlockRequest, CommandError, Completion, DriveError, QueueFull, Verdict, Wake};
@@ -42,10 +43,14 @@ use crate::io::state::command::{Command, Owner};
 use crate::io::state::ended::{EndedFor, EndedOps, News};
 use crate::io::state::ops::Ops;
 use crate::io::steps::held::wake_for_room;
+use crate::io::steps::step::on_job;
 use crate::journal::attach::JournalStatus;
+use crate::journal::commit::entry_ended;
 use crate::journal::session::Unprotected;
 use crate::journal::{Journal, JournalState};
 use crate::limits::{Limits, LimitsError};
+use crate::ppl::log::{on_log_written, on_ppl_flushed, pump_logs};
+use crate::ppl::start::on_ppl_setup;
 use crate::reason::TraceEntry;
 use crate::requests::piece::PieceEntry;
 use crate::requests::Requests;
@@ -165,7 +170,7 @@ impl Controller {
             Completion::Transfer { tag, result } => self.on_transfer(tag, result, actions),
             Completion::Job { tag, verdict } => match tag.kind() {
                 Some(TagKind::Transfer) => self.on_transfer(tag, Ok(()), actions),
-                Some(TagKind::Job) => self.ops.on_job(&mut self.base.trace, tag, verdict),
+                Some(TagKind::Job) => on_job(&mut self.ops, &mut self.base.trace, tag, verdict),
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
                         let (journal, mut with) = self.journal_and_others(actions);
@@ -260,12 +265,12 @@ impl Controller {
         match command.owner() {
             Owner::CheckpointFlush => {
                 if self.sets.get_mut(command.set()).tasks.end_flush() {
-                    self.sets.store_checkpoint(self.base.planted, command.set());
+                    store_checkpoint(&mut self.sets, self.base.planted, command.set());
                 }
             }
-            Owner::PplLog => self.sets.on_log_written(command.set(), command.slot()),
-            Owner::PplFlush => self.sets.on_ppl_flushed(command.set()),
-            Owner::PplSetup => self.sets.on_ppl_setup(command.set()),
+            Owner::PplLog => on_log_written(&mut self.sets, command.set(), command.slot()),
+            Owner::PplFlush => on_ppl_flushed(&mut self.sets, command.set()),
+            Owner::PplSetup => on_ppl_setup(&mut self.sets, command.set()),
             _ => {
                 let call = &mut Call::new(&mut self.base, actions);
                 self.sets.on_metadata_written(command, result.is_ok(), call);
@@ -300,7 +305,7 @@ impl Controller {
     /// Advance the partial parity logs. The operations that they refuse end.
     fn pump_logs(&mut self, actions: &mut Actions) -> bool {
         let call = &mut Call::new(&mut self.base, actions);
-        let has_moved = self.sets.pump_logs(&mut self.ops, call);
+        let has_moved = pump_logs(&mut self.sets, &mut self.ops, call);
         while let Some(op) = self.ops.next_refused() {
             self.op_io(actions).fail_op(op, ReplyStatus::IoError);
         }
@@ -349,7 +354,7 @@ impl Controller {
         let Self { journal, cache, requests, ops, ended, base, .. } = self;
         match signal {
             Signal::EntriesEnded => {
-                journal.give_out_ended(|piece| ended.push_piece(piece), |op| ops.entry_ended(op, &mut base.trace));
+                journal.give_out_ended(|piece| ended.push_piece(piece), |op| entry_ended(ops, op, &mut base.trace));
             }
             Signal::Orphaned(piece) => {
                 if requests.wait_for_entry(piece, PieceEntry::Orphaned) {
@@ -578,7 +583,7 @@ impl Controller {
             if self.sets.find(id).is_some() {
                 moved |= self.pump_marks(id, actions);
                 self.hand_on(actions);
-                moved |= self.sets.pump_set(id, &mut self.ops, &mut Call::new(&mut self.base, actions));
+                moved |= pump_set(&mut self.sets, id, &mut self.ops, &mut Call::new(&mut self.base, actions));
             }
         }
         self.answer_admin(actions);

@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::controller::Controller;
 use crate::io::state::op::Op;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::step::start;
 use crate::journal::others::Others;
 use crate::journal::Journal;
 
@@ -42,6 +43,6 @@ impl Controller {
     /// a copy would be read before the processor has finished writing it.
     #[inline(always)]
     pub(crate) fn start_op(&mut self, op: Op) {
-        self.ops.start(&mut self.sets, &mut self.base.trace, (&self.requests, &self.cache), op);
+        start(&mut self.ops, &mut self.sets, &mut self.base.trace, (&self.requests, &self.cache), op);
     }
 }

@@ -3,11 +3,13 @@
 use openraid_units::Bytes;
 
 use crate::actions::Actions;
+use crate::cache::sync::is_promised;
 use crate::controller::Controller;
 use crate::events::RequestKind;
 use crate::io::state::ended::EndedFor;
 use crate::io::state::op::Op;
 use crate::reason::Reason;
+use crate::requests::plain::discard_op;
 use crate::requests::progress::Synced;
 use crate::steps::What;
 
@@ -57,7 +59,7 @@ impl Controller {
             return false;
         }
         let (skip, op) = if plain {
-            self.sets.discard_op(&self.base, index, set_id, set_lba, len)
+            discard_op(&self.sets, &self.base, index, set_id, set_lba, len)
         } else {
             // A discard is advisory, and the journal would have to record it.
             (len, None)
@@ -93,7 +95,7 @@ impl Controller {
         }
         self.requests.get_mut(index).pass_set();
         // A session of a set with a failed flush may have no mark on its members: then the journal is not replayed.
-        if self.sets.get(set).is_promised(&self.journal) && !self.sets.get(set).has_failed_flush() {
+        if is_promised(self.sets.get(set), &self.journal) && !self.sets.get(set).has_failed_flush() {
             return true;
         }
         self.requests.get_mut(index).begin_op();

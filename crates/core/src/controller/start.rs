@@ -11,18 +11,20 @@ use crate::admin::AdminError;
 use crate::admin::AdminOutcome;
 use crate::array::assemble::Assembly;
 use crate::array::set::Set;
+use crate::array::start::rows_max_of;
 use crate::array::volume::Volume;
 use crate::controller::Controller;
 use crate::geometry::Geometry;
 use crate::geometry::Level;
 use crate::geometry::SetSpec;
+use crate::ppl::start::{block_and_rows_of, start_ppl};
 
 impl Controller {
     pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
         let id = self.sets.free_set(&mut self.cache)?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
         self.base.channels.claim(&drives, id)?;
-        let (block, rows_max) = match self.base.channels.block_and_rows_of(&self.base.limits, assembly, &drives) {
+        let (block, rows_max) = match block_and_rows_of(&self.base.channels, &self.base.limits, assembly, &drives) {
             Ok(found) => found,
             Err(error) => {
                 self.base.channels.release(&drives);
@@ -44,7 +46,7 @@ impl Controller {
         };
         self.arrays.get_mut(array).set_gathers(matches!(assembly.geometry, Geometry::Parity(_)));
         let mut set = Set::of_assembly(array, (block, rows_max), assembly, &self.base);
-        set.start_ppl(assembly, self.base.limits.ops_max);
+        start_ppl(&mut set, assembly, self.base.limits.ops_max);
         set.plant(self.base.planted);
         if let Err(error) = self.journal.enlist_for_replay(id, &mut set) {
             self.base.channels.release(&drives);
@@ -78,7 +80,7 @@ impl Controller {
             member_sizes: &[],
         };
         let geometry = Geometry::new(&spec).map_err(|e| AdminError::Refused(e.to_string()))?;
-        let rows_max = self.base.limits.rows_max_of(&geometry, info.block, 0)?;
+        let rows_max = rows_max_of(&self.base.limits, &geometry, info.block, 0)?;
         self.base.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
         let array =

@@ -18,6 +18,7 @@ use crate::cache::figures::CacheStatus;
 use crate::cache::set_figures::CacheFigures;
 use crate::controller::Controller;
 use crate::io::state::channel::DriveLoad;
+use crate::journal::session::may_be_in_journal;
 use crate::limits::STEPS_MAX;
 use crate::occupancy::Occupied;
 use crate::planted::Flaw;
@@ -82,7 +83,7 @@ impl Controller {
             block: array.block(),
             policy: *sets[0].policy(),
             session: sets[0].journal.session(),
-            in_journal: sets.iter().any(|s| s.may_be_in_journal()),
+            in_journal: sets.iter().any(|s| may_be_in_journal(s)),
             adaptive: array.load().1.status(sets[0].policy().adaptive, *sets[0].mirror_reads.tuning()),
             stopping: sets.iter().any(|s| s.life() == Life::Stopping),
             last_scrub: direct.and_then(|s| s.tasks.scrub_status()),

@@ -14,10 +14,11 @@ use super::position::Positions;
 use super::{Journal, JournalCounters, JournalState};
 use crate::admin::{AdminError, AdminOutcome};
 use crate::array::changes::Change;
-use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::call::Base;
 use crate::geometry::units::lines_of;
+use crate::journal::reservation::keeps_entries;
+use crate::journal::session::{may_be_in_journal, uuid};
 use crate::limits::Limits;
 
 /// The error if no entries can be discarded now.
@@ -176,7 +177,7 @@ impl Journal {
     /// Release the table entries of running sets that have no data in a journal that comes back.
     fn release_unused_places(&mut self, sets: &Sets) {
         let superblock = self.superblock.as_mut().expect("just put");
-        for uuid in sets.values().filter(|set| !set.may_be_in_journal()).filter_map(Set::uuid) {
+        for uuid in sets.values().filter(|set| !may_be_in_journal(set)).filter_map(uuid) {
             if let Some(index) = superblock.index_of(uuid) {
                 superblock.arrays[usize::from(index)] = None;
                 self.log.end_array_entries(index);
@@ -186,7 +187,7 @@ impl Journal {
 
     /// Does it hold no data that a later journal would not know of?
     fn is_quiet(&self, sets: &Sets) -> bool {
-        sets.values().all(|set| !set.keeps_entries())
+        sets.values().all(|set| !keeps_entries(set))
             && !self.spill.is_active()
             && self.orphans.is_empty()
             && !self.flying.is_used()
@@ -242,7 +243,7 @@ impl Journal {
 
     /// Discard the entries of an array that is not running. Returns the generation of the superblocks that says so.
     pub(crate) fn begin_discard(&mut self, sets: &mut Sets, set_uuid: Uuid) -> Result<u64, AdminError> {
-        if sets.values().any(|set| set.uuid() == Some(set_uuid) && !set.has_failed()) {
+        if sets.values().any(|set| uuid(set) == Some(set_uuid) && !set.has_failed()) {
             return Err(AdminError::NotPossible("the array is running: there is nothing to discard"));
         }
         if matches!(self.state, JournalState::Lost(_)) {

@@ -22,6 +22,7 @@ use crate::io::state::command::Command;
 use crate::io::state::command::WindowUser;
 use crate::io::state::command::{JournalWork, JournalWrite};
 use crate::io::state::ops::Ops;
+use crate::journal::devices::has_room;
 use crate::steps::What;
 use crate::trace::Trace;
 
@@ -35,7 +36,7 @@ impl Journal {
     /// writes that found none.
     pub(crate) fn seal_group(&mut self, with: &mut Others<'_>) -> bool {
         let Others { sets, call, .. } = with;
-        if !call.has_room() {
+        if !has_room(call) {
             return false;
         }
         let Some(sectors) = self.seal() else { return false };
@@ -125,15 +126,13 @@ impl Journal {
     }
 }
 
-impl Ops {
-    /// The entry that an operation waits for is durable, or will never be.
-    pub(crate) fn entry_ended(&mut self, index: u32, trace: &mut Trace) {
-        trace.op(self, index, || What::Durable);
-        let op = &mut self[index];
-        op.set_entry(op.entry().end_wait());
-        if !op.has_pending() {
-            self.wake(index);
-        }
+/// The entry that an operation waits for is durable, or will never be.
+pub(crate) fn entry_ended(ops: &mut Ops, index: u32, trace: &mut Trace) {
+    trace.op(ops, index, || What::Durable);
+    let op = &mut ops[index];
+    op.set_entry(op.entry().end_wait());
+    if !op.has_pending() {
+        ops.wake(index);
     }
 }
 

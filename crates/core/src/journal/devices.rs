@@ -55,17 +55,15 @@ impl DeviceState {
     }
 }
 
-impl Call<'_> {
-    /// Has the table of commands room for a step of the journal?
-    pub(super) fn has_room(&self) -> bool {
-        self.channels().room() >= COMMANDS
-    }
+/// Has the table of commands room for a step of the journal?
+pub(super) fn has_room(call: &Call) -> bool {
+    call.channels().room() >= COMMANDS
+}
 
-    /// Leave a notice about the journal.
-    pub(super) fn notice_journal(&mut self, drive: Option<DriveId>, kind: NoticeKind) {
-        let at = self.now();
-        self.actions().notice(Notice { at, array: ArrayId(0), slot: None, drive, kind });
-    }
+/// Leave a notice about the journal.
+pub(super) fn notice_journal(call: &mut Call, drive: Option<DriveId>, kind: NoticeKind) {
+    let at = call.now();
+    call.actions().notice(Notice { at, array: ArrayId(0), slot: None, drive, kind });
 }
 
 impl Journal {

@@ -36,6 +36,7 @@ use crate::io::state::channel::Channels;
 use crate::io::state::command::Command;
 use crate::io::state::command::JournalWrite;
 use crate::io::state::command::WindowUser;
+use crate::journal::devices::{has_room, notice_journal};
 use crate::journal::found::JOURNAL_SET;
 use crate::journal::window::SILENT;
 use crate::planted::Flaw;
@@ -246,7 +247,7 @@ impl Journal {
 
     /// Advance the join; true if something has changed.
     pub(super) fn pump_join(&mut self, sets: &mut Sets, call: &mut Call) -> bool {
-        if !self.join.is_active() || self.join.is_out() || !call.has_room() {
+        if !self.join.is_active() || self.join.is_out() || !has_room(call) {
             return false;
         }
         if !self.is_live() {
@@ -266,7 +267,7 @@ impl Journal {
                 self.join.state = JoinState::Idle;
                 let device = &mut self.devices[self.join.device];
                 device.state = DeviceState::Works;
-                call.notice_journal(Some(device.drive), NoticeKind::JournalMirrored);
+                notice_journal(call, Some(device.drive), NoticeKind::JournalMirrored);
                 sets.look();
                 true
             }
@@ -378,7 +379,7 @@ impl Journal {
         self.join.pending -= 1;
         match result {
             Err(CommandError::Drive(_)) if self.join.is_copying() => {
-                call.notice_journal(Some(command.drive()), NoticeKind::JournalUnreadable);
+                notice_journal(call, Some(command.drive()), NoticeKind::JournalUnreadable);
                 self.leave_out();
             }
             Ok(()) if self.join.is_copying() => {

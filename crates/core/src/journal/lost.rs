@@ -10,6 +10,8 @@ use crate::array::changes::Change;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Volume;
+use crate::journal::devices::notice_journal;
+use crate::journal::session::{is_session_ending, uuid};
 use crate::journal::set_journal::Session;
 
 impl Journal {
@@ -18,7 +20,11 @@ impl Journal {
         let Others { sets, call, .. } = with;
         let Some((drive, continues)) = self.take_out(number) else { return };
         sets.look();
-        call.notice_journal(Some(drive), if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost });
+        notice_journal(
+            call,
+            Some(drive),
+            if continues { NoticeKind::JournalDegraded } else { NoticeKind::JournalLost },
+        );
         if !continues {
             self.lose(JournalLoss::Device, sets);
         }
@@ -58,7 +64,7 @@ impl Journal {
     /// A failed set is being forgotten: its entries stay in the journal until it is started again or they are discarded.
     /// False if there are none.
     pub(crate) fn preserve_entries(&mut self, set: &Set) -> bool {
-        let known = self.superblock.as_ref().zip(set.uuid()).and_then(|(superblock, uuid)| superblock.index_of(uuid));
+        let known = self.superblock.as_ref().zip(uuid(set)).and_then(|(superblock, uuid)| superblock.index_of(uuid));
         known.is_some_and(|index| self.log.waiting_for(index) > 0) || self.wait_for_set_to_return(set)
     }
 
@@ -69,27 +75,25 @@ impl Journal {
             matches!(set.journal.session(), Session::Marking | Session::On | Session::Leaving | Session::Unmarking);
         let Some(share) = set.journal.share().filter(|_| promised) else { return false };
         let table = self.superblock.as_ref().and_then(|s| s.arrays[usize::from(share.index)]);
-        let since = table.filter(|array| Some(array.set_uuid) == set.uuid() && array.state != ArrayState::Discarded);
+        let since = table.filter(|array| Some(array.set_uuid) == uuid(set) && array.state != ArrayState::Discarded);
         let (Some(array), true) = (since, self.is_live()) else { return false };
         self.log.wait_for_array(share.index, array.first_sequence);
         true
     }
 }
 
-impl Sets {
-    /// The result of pieces of an array whose entry never became durable, if it is known: when no data of the array is dirty
-    /// any more, and no session of it can still end. Until then a crash would replay older entries over what they wrote.
-    pub(crate) fn end_of_orphans(&self, volume: &Volume) -> Option<Option<ReplyStatus>> {
-        let mut sets = (0..volume.set_count()).map(|n| self.get(volume.set(n)));
-        let is_drained = |set: &Set| {
-            let written = set.dirty.all() == 0 || set.dirty.is_refused();
-            set.has_failed() || (written && !set.is_session_ending())
-        };
-        if !sets.clone().all(is_drained) {
-            return None;
-        }
-        // A session that stays is replayed at the next start.
-        let failed = sets.any(|set| set.has_failed() || set.dirty.has_failed() || set.journal.has_session());
-        Some(failed.then_some(ReplyStatus::IoError))
+/// The result of pieces of an array whose entry never became durable, if it is known: when no data of the array is dirty
+/// any more, and no session of it can still end. Until then a crash would replay older entries over what they wrote.
+pub(crate) fn end_of_orphans(sets: &Sets, volume: &Volume) -> Option<Option<ReplyStatus>> {
+    let mut sets = (0..volume.set_count()).map(|n| sets.get(volume.set(n)));
+    let is_drained = |set: &Set| {
+        let written = set.dirty.all() == 0 || set.dirty.is_refused();
+        set.has_failed() || (written && !is_session_ending(set))
+    };
+    if !sets.clone().all(is_drained) {
+        return None;
     }
+    // A session that stays is replayed at the next start.
+    let failed = sets.any(|set| set.has_failed() || set.dirty.has_failed() || set.journal.has_session());
+    Some(failed.then_some(ReplyStatus::IoError))
 }

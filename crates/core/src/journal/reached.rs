@@ -40,26 +40,22 @@ impl Journal {
     }
 }
 
-impl Set {
-    /// When superblocks are to be made again because of what was written since the last ones.
-    pub(crate) fn position_due(&self, interval: Nanos) -> Option<Instant> {
-        let made_at = self.journal.reached.at;
-        let is_written = || self.metadata.is_some() && self.mark.is_written_since(made_at);
-        let is_due = self.journal.is_ahead() || (!self.journal.is_on() && is_written());
-        // A time that never comes is no deadline: the driver would not rest.
-        is_due.then_some(made_at + interval).filter(|due| *due < Instant::NEVER)
-    }
+/// When superblocks are to be made again because of what was written since the last ones.
+pub(crate) fn position_due(set: &Set, interval: Nanos) -> Option<Instant> {
+    let made_at = set.journal.reached.at;
+    let is_written = || set.metadata.is_some() && set.mark.is_written_since(made_at);
+    let is_due = set.journal.is_ahead() || (!set.journal.is_on() && is_written());
+    // A time that never comes is no deadline: the driver would not rest.
+    is_due.then_some(made_at + interval).filter(|due| *due < Instant::NEVER)
 }
 
-impl Sets {
-    /// If the superblocks of a set were made long ago and hosts have written since, they are made again; true if they are.
-    pub(super) fn record_position(&mut self, id: SetId, now: Instant, interval: Nanos) -> bool {
-        let set = self.get_mut(id);
-        let is_due = set.is_running() && set.position_due(interval).is_some_and(|due| now >= due);
-        if is_due {
-            set.metadata.as_mut().expect("a set whose superblocks are due has some").request();
-            set.journal.reached.record(now);
-        }
-        is_due
+/// If the superblocks of a set were made long ago and hosts have written since, they are made again; true if they are.
+pub(super) fn record_position(sets: &mut Sets, id: SetId, now: Instant, interval: Nanos) -> bool {
+    let set = sets.get_mut(id);
+    let is_due = set.is_running() && position_due(set, interval).is_some_and(|due| now >= due);
+    if is_due {
+        set.metadata.as_mut().expect("a set whose superblocks are due has some").request();
+        set.journal.reached.record(now);
     }
+    is_due
 }

@@ -25,6 +25,7 @@ use crate::io::state::ops::Ops;
 use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
 use crate::io::state::wait::{Gate, Held};
+use crate::journal::session::ask_for_session;
 use crate::journal::set_journal::{Session, SetState};
 use crate::planted::{Flaw, Planted};
 use crate::reason::Reason;
@@ -81,7 +82,7 @@ impl Journal {
             return Ok(());
         }
         sets.end_write(op, now, delay);
-        sets.ask_for_session(op.set());
+        ask_for_session(sets, op.set());
         Err(Held::Waits(Wait::Session))
     }
 
@@ -207,11 +208,11 @@ impl Journal {
     /// Append the records of an extent of a set without parity, past the cache, if the open group has room for them.
     /// Returns where its bytes are to be copied, or the reason to wait for.
     fn append_extent(&mut self, set: &Set, own: Extent, now: Instant) -> Result<PoolOffset, Reason> {
-        self.group_takes(set.fragments(own).count() + 1, own.len.get(), 0)?;
+        self.group_takes(fragments(set, own).count() + 1, own.len.get(), 0)?;
         let array = set.journal.index();
         self.revoke(array, (own.at, own.len), now);
         let (start, to) = self.append_payload(own.len);
-        for (slot, member_lba, done, sectors) in set.fragments(own) {
+        for (slot, member_lba, done, sectors) in fragments(set, own) {
             let payload_at = start + done;
             self.append_record(JournalRecord::Redo { array, slot, member_lba, sectors, payload_at }, now);
         }
@@ -219,34 +220,32 @@ impl Journal {
     }
 }
 
-impl Sets {
-    /// Members have refused rows of which the log has records. Later records of these rows do not know them, so a replay of
-    /// both leaves parity that does not fit: the next start makes all rows consistent. True if the superblocks say so.
-    pub(crate) fn mark_refusal(&mut self, op: &Op, planted: Planted) -> bool {
-        let set = self.get(op.set());
-        let is_logged = matches!(op.entry(), EntryState::Through(_)) && set.journal.is_on();
-        if !is_logged || set.has_stale_metadata() || planted.has(Flaw::RefusalUnmarked) {
-            return true;
-        }
-        self.request_stale_mark(op.set(), planted)
+/// Members have refused rows of which the log has records. Later records of these rows do not know them, so a replay of
+/// both leaves parity that does not fit: the next start makes all rows consistent. True if the superblocks say so.
+pub(crate) fn mark_refusal(sets: &mut Sets, op: &Op, planted: Planted) -> bool {
+    let set = sets.get(op.set());
+    let is_logged = matches!(op.entry(), EntryState::Through(_)) && set.journal.is_on();
+    if !is_logged || set.has_stale_metadata() || planted.has(Flaw::RefusalUnmarked) {
+        return true;
     }
+    request_stale_mark(sets, op.set(), planted)
+}
 
-    /// Request that the superblocks record that the journal lacks later writes; true if they do. If a stale journal is
-    /// found again after a crash, it does not replace a resync.
-    fn request_stale_mark(&mut self, id: SetId, planted: Planted) -> bool {
-        let set = self.get_mut(id);
-        if planted.has(Flaw::StaleJournalUnmarked) || !set.needs_mark() {
-            return true;
-        }
-        let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
-        if let Some(generation) = set.journal.stale() {
-            return metadata.durable() >= generation;
-        }
-        let generation = metadata.request();
-        set.journal.set_stale(generation);
-        self.look();
-        false
+/// Request that the superblocks record that the journal lacks later writes; true if they do. If a stale journal is
+/// found again after a crash, it does not replace a resync.
+fn request_stale_mark(sets: &mut Sets, id: SetId, planted: Planted) -> bool {
+    let set = sets.get_mut(id);
+    if planted.has(Flaw::StaleJournalUnmarked) || !set.needs_mark() {
+        return true;
     }
+    let metadata = set.metadata.as_mut().expect("sets that are marked have metadata");
+    if let Some(generation) = set.journal.stale() {
+        return metadata.durable() >= generation;
+    }
+    let generation = metadata.request();
+    set.journal.set_stale(generation);
+    sets.look();
+    false
 }
 
 /// The rows that an operation writes, its set, and the cache with the lines that it destages.
@@ -350,50 +349,46 @@ impl Rows<'_> {
     }
 }
 
-impl Set {
-    /// The parts of an extent on the members, one for each copy: slot and address, the sectors of the extent before it, and
-    /// its length.
-    pub(super) fn fragments(&self, own: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
-        let mut to = Sectors::ZERO;
-        let parts = core::iter::from_fn(move || {
-            let from = to;
-            (from < own.len).then(|| {
-                let (places, len) = self.places_of(own.at + from, own.len - from);
-                to = from + len;
-                (places, from, len)
-            })
-        });
-        parts.flat_map(|(places, from, len)| places.into_iter().flatten().map(move |(slot, at)| (slot, at, from, len)))
-    }
-
-    /// The places of the first part of an extent on the members, one for each copy, and the length of that part.
-    fn places_of(&self, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
-        let mut places = [None; COPIES_MAX];
-        let one = match self.geometry() {
-            Geometry::Passthrough(g) => g.map(at),
-            Geometry::Linear(g) => g.map(at),
-            Geometry::Striped(g) => g.map(at),
-            Geometry::Mirror(g) => {
-                let mut len = left;
-                for (place, copy) in places.iter_mut().zip(g.copies(at)) {
-                    *place = Some((copy.slot, copy.lba));
-                    len = len.min(copy.len);
-                }
-                return (places, len);
-            }
-            Geometry::Parity(_) => unreachable!("parity sets are written by rows"),
-        };
-        places[0] = Some((one.slot, one.lba));
-        (places, one.len.min(left))
-    }
+/// The parts of an extent on the members, one for each copy: slot and address, the sectors of the extent before it, and
+/// its length.
+pub(super) fn fragments(set: &Set, own: Extent) -> impl Iterator<Item = (Slot, MemberLba, Sectors, Sectors)> + '_ {
+    let mut to = Sectors::ZERO;
+    let parts = core::iter::from_fn(move || {
+        let from = to;
+        (from < own.len).then(|| {
+            let (places, len) = places_of(set, own.at + from, own.len - from);
+            to = from + len;
+            (places, from, len)
+        })
+    });
+    parts.flat_map(|(places, from, len)| places.into_iter().flatten().map(move |(slot, at)| (slot, at, from, len)))
 }
 
-impl Set {
-    /// May rule 5 of the write gate hold an operation? Most sets have no session.
-    #[inline(always)]
-    pub(crate) fn logs(&self, op: &Op) -> bool {
-        !matches!((&self.journal.state, op.entry()), (SetState::Off(_), EntryState::None))
-    }
+/// The places of the first part of an extent on the members, one for each copy, and the length of that part.
+fn places_of(set: &Set, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)>; COPIES_MAX], Sectors) {
+    let mut places = [None; COPIES_MAX];
+    let one = match set.geometry() {
+        Geometry::Passthrough(g) => g.map(at),
+        Geometry::Linear(g) => g.map(at),
+        Geometry::Striped(g) => g.map(at),
+        Geometry::Mirror(g) => {
+            let mut len = left;
+            for (place, copy) in places.iter_mut().zip(g.copies(at)) {
+                *place = Some((copy.slot, copy.lba));
+                len = len.min(copy.len);
+            }
+            return (places, len);
+        }
+        Geometry::Parity(_) => unreachable!("parity sets are written by rows"),
+    };
+    places[0] = Some((one.slot, one.lba));
+    (places, one.len.min(left))
+}
+
+/// May rule 5 of the write gate hold an operation? Most sets have no session.
+#[inline(always)]
+pub(crate) fn logs(set: &Set, op: &Op) -> bool {
+    !matches!((&set.journal.state, op.entry()), (SetState::Off(_), EntryState::None))
 }
 
 impl Journal {
@@ -469,7 +464,7 @@ fn write_without(sets: &mut Sets, op: &Op, planted: Planted) -> Gate {
     if set.has_failed_flush() || set.is_lost() || matches!(op.works_for(), WorksFor::Gather(_)) {
         return Err(Held::Failed);
     }
-    if !sets.request_stale_mark(op.set(), planted) {
+    if !request_stale_mark(sets, op.set(), planted) {
         return Err(Held::Waits(Wait::StaleMark));
     }
     if let Some(piece) = op.piece() {

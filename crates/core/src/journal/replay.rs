@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector, JOURNAL_ALIGN};
-use openraid_units::{BlockSize, DriveLba, Instant, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
+use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::log::Log;
 use super::others::Others;
@@ -15,7 +15,7 @@ use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::{Journal, JournalState};
 use crate::actions::JobKind;
 use crate::array::metadata::Metadata;
-use crate::array::set::{Life, Set};
+use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::Mask;
 use crate::cache::Cache;
@@ -196,7 +196,7 @@ impl Journal {
             if !self.is_live() || self.replay.queue.is_empty() || !self.is_tail_at_rest() {
                 return false;
             }
-            let next = self.replay.queue.iter().position(|set| with.sets.may_be_loaded(*set));
+            let next = self.replay.queue.iter().position(|set| may_be_loaded(with.sets, *set));
             let Some(set) = next.map(|place| self.replay.queue.remove(place)) else { return false };
             let Some(entry) = with.sets.find(set) else { return true };
             let array = entry.journal.index();
@@ -306,7 +306,7 @@ impl Journal {
         self.window.give_back(WindowUser::Replay);
         let error = self.replay.error.take();
         if failed {
-            with.sets.refuse_start(set, error);
+            refuse_start(with.sets, set, error);
         } else if !self.note_backlog(with.sets.get_mut(set), (set, array), with.call.limits().rows_max) {
             self.begin_to_serve(with.sets, set, array, with.call.now());
         }
@@ -390,42 +390,20 @@ impl Journal {
     }
 }
 
-impl Sets {
-    /// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
-    /// without a session, and try again and again what members refuse.
-    pub(crate) fn refuse_start(&mut self, id: SetId, error: Option<&'static str>) {
-        let set = self.get_mut(id);
-        set.dirty.forget_all();
-        set.journal.refuse(error.unwrap_or("the array has failed while its journal was replayed"));
-        self.signal(Signal::NotStarted(id));
-    }
-
-    /// Is it durable on the members of a set which of them are missing? A missing member that comes back must not count
-    /// with the content from before the redos.
-    fn may_be_loaded(&self, set: SetId) -> bool {
-        let Some(set) = self.find(set) else { return true };
-        set.has_failed() || set.metadata.as_ref().is_none_or(Metadata::is_all_durable)
-    }
+/// The set is not started: data that was loaded for it stays in the journal alone. Otherwise destage would write it
+/// without a session, and try again and again what members refuse.
+pub(crate) fn refuse_start(sets: &mut Sets, id: SetId, error: Option<&'static str>) {
+    let set = sets.get_mut(id);
+    set.dirty.forget_all();
+    set.journal.refuse(error.unwrap_or("the array has failed while its journal was replayed"));
+    sets.signal(Signal::NotStarted(id));
 }
 
-impl Journal {
-    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
-    pub(crate) fn begin_to_serve(&mut self, sets: &mut Sets, id: SetId, array: u8, now: Instant) {
-        let set = sets.get_mut(id);
-        // The set may already be stopping.
-        if set.life() == Life::Starting {
-            set.enter(Life::Running);
-        }
-        self.log.end_array_entries(array);
-        sets.resume_session(id, now);
-    }
-}
-
-impl Set {
-    /// Does it wait for its part of the log?
-    pub(crate) fn is_replaying(&self) -> bool {
-        self.journal.is_replaying()
-    }
+/// Is it durable on the members of a set which of them are missing? A missing member that comes back must not count
+/// with the content from before the redos.
+fn may_be_loaded(sets: &Sets, set: SetId) -> bool {
+    let Some(set) = sets.find(set) else { return true };
+    set.has_failed() || set.metadata.as_ref().is_none_or(Metadata::is_all_durable)
 }
 
 #[cfg(test)]

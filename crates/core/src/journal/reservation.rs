@@ -131,77 +131,64 @@ impl Journal {
     }
 }
 
-impl Set {
-    /// The most room that a write past the cache needs: an entry for each turn, and perhaps one that fills the end of the ring.
-    fn logs_at_most(&self, op: &Op) -> LogRoom {
-        match op.footprint() {
-            Footprint::Rows(own) => {
-                let (lo, hi) = own.part.range();
-                let rows = u64::from(hi - lo);
-                let columns = u64::from(own.named().1) + u64::from(self.parity().parities());
-                let turns = rows.div_ceil(u64::from(self.rows_max())).max(1);
-                let sectors = rows * columns + turns * JOURNAL_ALIGN.get();
-                LogRoom { sectors: narrow(Sectors(sectors)), entries: count(turns + 1) }
-            }
-            _ => LogRoom { sectors: narrow(op.extent().len + JOURNAL_ALIGN), entries: 2 },
+/// The most room that a write past the cache needs: an entry for each turn, and perhaps one that fills the end of the ring.
+fn logs_at_most(set: &Set, op: &Op) -> LogRoom {
+    match op.footprint() {
+        Footprint::Rows(own) => {
+            let (lo, hi) = own.part.range();
+            let rows = u64::from(hi - lo);
+            let columns = u64::from(own.named().1) + u64::from(set.parity().parities());
+            let turns = rows.div_ceil(u64::from(set.rows_max())).max(1);
+            let sectors = rows * columns + turns * JOURNAL_ALIGN.get();
+            LogRoom { sectors: narrow(Sectors(sectors)), entries: count(turns + 1) }
         }
+        _ => LogRoom { sectors: narrow(op.extent().len + JOURNAL_ALIGN), entries: 2 },
     }
 }
 
-impl Set {
-    /// May its dirty data need entries of the log? Dirty data of other sets is not in the log.
-    pub(super) fn keeps_entries(&self) -> bool {
-        self.journal.has_session() && !self.has_failed()
-    }
+/// May its dirty data need entries of the log? Dirty data of other sets is not in the log.
+pub(super) fn keeps_entries(set: &Set) -> bool {
+    set.journal.has_session() && !set.has_failed()
 }
 
-impl Sets {
-    /// Sets whose dirty data may need entries of the log.
-    pub(super) fn in_session(&self) -> impl Iterator<Item = SetId> + '_ {
-        self.iter().filter(|(_, set)| set.keeps_entries()).map(|(id, _)| id)
-    }
+/// Sets whose dirty data may need entries of the log.
+pub(super) fn in_session(sets: &Sets) -> impl Iterator<Item = SetId> + '_ {
+    sets.iter().filter(|(_, set)| keeps_entries(set)).map(|(id, _)| id)
+}
 
-    /// Number of dirty lines that may need entries of the log.
-    fn dirty_in_session(&self, cache: &Cache) -> u64 {
-        let dirty: u32 = if cache.is_of_one_set() {
-            cache.dirty_lines()
-        } else {
-            self.in_session().map(|set| cache.dirty_of(set)).sum()
-        };
-        u64::from(dirty)
-    }
+/// Number of dirty lines that may need entries of the log.
+fn dirty_in_session(sets: &Sets, cache: &Cache) -> u64 {
+    let dirty: u32 =
+        if cache.is_of_one_set() { cache.dirty_lines() } else { in_session(sets).map(|set| cache.dirty_of(set)).sum() };
+    u64::from(dirty)
 }
 
 impl Journal {
     /// Number of sectors that must stay free after `lines` more lines of host data.
     pub(crate) fn room_behind_data(&self, sets: &Sets, cache: &Cache, lines: u64) -> u64 {
-        self.room_behind(sets.dirty_in_session(cache) + lines)
+        self.room_behind(dirty_in_session(sets, cache) + lines)
     }
 }
 
-impl Ops {
-    /// Will an operation that is under way, or about to begin, make room in the ring? One that waits for room itself makes
-    /// none.
-    pub(super) fn may_make_room(&self, sets: &Sets, cache: &Cache) -> bool {
-        let (mut destage, mut direct) = (0, 0);
-        for op in self.journal_waiters() {
-            destage += u32::from(self[op].is_destage());
-            direct += u32::from(self[op].is_direct_write());
-        }
-        // Nor does one that waits for the range of an operation that waits for room.
-        let is_locked_out = |op: &Op| {
-            op.phase() == Phase::Locking && op.is_direct_write() && sets.in_session().any(|set| set == op.set())
-        };
-        direct +=
-            u32::try_from(self.iter().filter(|(_, op)| is_locked_out(op)).count()).expect("operations have a limit");
-        let (mut writing, mut passing, mut promising) = (0, 0, false);
-        for set in sets.in_session() {
-            writing += cache.writing_of(set);
-            passing += sets.get(set).direct_writes();
-            promising |= cache.is_any_promising(set);
-        }
-        writing > destage || passing > direct || (promising && destage == 0)
+/// Will an operation that is under way, or about to begin, make room in the ring? One that waits for room itself makes
+/// none.
+pub(super) fn may_make_room(ops: &Ops, sets: &Sets, cache: &Cache) -> bool {
+    let (mut destage, mut direct) = (0, 0);
+    for op in ops.journal_waiters() {
+        destage += u32::from(ops[op].is_destage());
+        direct += u32::from(ops[op].is_direct_write());
     }
+    // Nor does one that waits for the range of an operation that waits for room.
+    let is_locked_out =
+        |op: &Op| op.phase() == Phase::Locking && op.is_direct_write() && in_session(sets).any(|set| set == op.set());
+    direct += u32::try_from(ops.iter().filter(|(_, op)| is_locked_out(op)).count()).expect("operations have a limit");
+    let (mut writing, mut passing, mut promising) = (0, 0, false);
+    for set in in_session(sets) {
+        writing += cache.writing_of(set);
+        passing += sets.get(set).direct_writes();
+        promising |= cache.is_any_promising(set);
+    }
+    writing > destage || passing > direct || (promising && destage == 0)
 }
 
 impl Journal {
@@ -217,7 +204,7 @@ impl Journal {
         if !logs {
             return true;
         }
-        let (need, dirty) = (set.logs_at_most(op), sets.dirty_in_session(cache));
+        let (need, dirty) = (logs_at_most(set, op), dirty_in_session(sets, cache));
         let Some(reserved) = self.reserve(need, dirty) else { return false };
         op.reserve(reserved);
         true

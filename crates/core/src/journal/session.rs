@@ -15,7 +15,7 @@
 //! data of the set: with the clean mark when the set is quiet, or because the journal is lost, switched off, or the set is
 //! stopped.
 
-use openraid_format::{ArrayState, JournalArray, JournalReached, JournalSuperblock, MinorVersion, Uuid};
+use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Instant, SetId};
 
 use super::others::Others;
@@ -26,11 +26,12 @@ use super::Journal;
 use crate::actions::NoticeKind;
 use crate::admin::WriteCache;
 use crate::array::changes::Change;
-use crate::array::set::Set;
+use crate::array::set::{Life, Set};
 use crate::array::sets::{Sets, Signal};
 use crate::call::Call;
 use crate::geometry::Geometry;
 use crate::io::state::command::Owner;
+use crate::journal::reached::record_position;
 use crate::journal::set_journal::Reached;
 use crate::planted::Flaw;
 
@@ -54,71 +55,43 @@ pub enum Unprotected {
     TableFull,
 }
 
-impl Set {
-    /// Its UUID. A set without metadata has none.
-    pub(super) fn uuid(&self) -> Option<Uuid> {
-        self.metadata.as_ref().map(|metadata| metadata.common().set_uuid)
-    }
-
-    /// May a journal hold data for it? A running set without the mark has none. A set whose start ended with the loss of
-    /// the journal has the mark.
-    pub(crate) fn may_be_in_journal(&self) -> bool {
-        self.has_failed() || self.is_in_journal()
-    }
-
-    /// Does it have a session, or superblocks that name a journal?
-    pub(crate) fn is_in_journal(&self) -> bool {
-        self.journal.has_session() || self.journal.marked().is_some()
-    }
-
-    /// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
-    /// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
-    /// writes without it.
-    pub(crate) fn is_session_ending(&self) -> bool {
-        // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
-        // data.
-        let stays = || self.dirty.is_refused() || self.has_failed_flush() || self.is_lost();
-        self.journal.has_session() && !stays()
-    }
-
-    /// Does the journal hold data of a set that its members do not have?
-    pub(crate) fn journal_holds(&self) -> bool {
-        self.journal.is_on() && (self.dirty.all() > 0 || self.journal.logged > 0)
-    }
-
-    /// Is no write under way, and no data dirty that the journal would need to have?
-    pub(crate) fn is_at_rest(&self) -> bool {
-        self.mark.is_at_rest() && self.dirty.all() == 0
-    }
-
-    /// The mark for the superblocks: the journal's UUID, how far it has come, and whether that journal is stale.
-    pub(crate) fn journal_mark(&self) -> (Option<(Uuid, JournalReached)>, bool) {
-        let own = self.journal.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
-        let reached = self.journal.reached.now();
-        (own.map(|own| (own.share.uuid, reached)), own.is_some_and(|own| own.stale.is_some()))
-    }
-
-    /// The clean mark will be written in this generation: the session ends with it.
-    pub(crate) fn unmark_with(&mut self, generation: u64) {
-        if self.journal.is_on() {
-            self.journal.set_stage(Stage::Unmarking(generation));
-        }
-    }
+/// Its UUID. A set without metadata has none.
+pub(super) fn uuid(set: &Set) -> Option<Uuid> {
+    set.metadata.as_ref().map(|metadata| metadata.common().set_uuid)
 }
 
-impl Sets {
-    /// Request a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
-    pub(crate) fn ask_for_session(&mut self, id: SetId) -> bool {
-        let set = self.get_mut(id);
-        if set.journal.is_on() {
-            set.mark.keep();
-            return true;
-        }
-        if set.journal.ask() {
-            self.look();
-        }
-        false
+/// May a journal hold data for it? A running set without the mark has none. A set whose start ended with the loss of
+/// the journal has the mark.
+pub(crate) fn may_be_in_journal(set: &Set) -> bool {
+    set.has_failed() || set.journal.is_in_use()
+}
+
+/// Is a session still on that the set should not have? Writes past the cache wait until it has ended: until then all
+/// writes must be in the journal, and after a crash a lost journal that is found again would replay older data over
+/// writes without it.
+pub(crate) fn is_session_ending(set: &Set) -> bool {
+    // A set with a failed flush keeps its session until it is started again. So may a set whose members refuse dirty
+    // data.
+    let stays = || set.dirty.is_refused() || set.has_failed_flush() || set.is_lost();
+    set.journal.has_session() && !stays()
+}
+
+/// Does the journal hold data of a set that its members do not have?
+pub(crate) fn journal_holds(set: &Set) -> bool {
+    set.journal.is_on() && (set.dirty.all() > 0 || set.journal.logged > 0)
+}
+
+/// Request a session of this set; true if it is on, so that the journal may acknowledge writes of the set.
+pub(crate) fn ask_for_session(sets: &mut Sets, id: SetId) -> bool {
+    let set = sets.get_mut(id);
+    if set.journal.is_on() {
+        set.mark.keep();
+        return true;
     }
+    if set.journal.ask() {
+        sets.look();
+    }
+    false
 }
 
 impl Journal {
@@ -165,21 +138,21 @@ impl Journal {
     pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
         let Others { sets, call, .. } = with;
         self.trace_position(sets, id);
-        let recorded = sets.record_position(id, call.now(), call.limits().position_interval);
+        let recorded = record_position(sets, id, call.now(), call.limits().position_interval);
         let set = sets.get(id);
         let own = match set.journal.state {
             _ if recorded => return true,
             _ if set.has_failed() => return false,
             SetState::Off(demand) => return self.begin_session(id, demand, with),
             SetState::Settling if set.journal.flushes == 0 => return self.enter_session(sets, id),
-            SetState::Entering(..) if !self.is_live() => return sets.set_session(id, SetState::Off(Demand::Asked)),
+            SetState::Entering(..) if !self.is_live() => return set_session(sets, id, SetState::Off(Demand::Asked)),
             // A table that is on one device alone counts only if the epoch says so.
             SetState::Entering(share, generation)
                 if self.writing.is_durable(generation) && !self.is_epoch_pending() =>
             {
                 sets.get_mut(id).journal.reached = Reached::from(self.position());
                 self.trace_position(sets, id);
-                return sets.mark_session(id, share, call.now());
+                return mark_session(sets, id, share, call.now());
             }
             SetState::Settling | SetState::Entering(..) => return false,
             SetState::Marked(own) => own,
@@ -189,16 +162,16 @@ impl Journal {
             Stage::Marking(generation) if durable >= generation || call.planted().has(Flaw::SessionMarkLate) => {
                 // Writes that have waited for the session come first: the set must not be quiet already.
                 sets.get_mut(id).mark.note_write(call.now());
-                sets.set_stage(id, Stage::On)
+                set_stage(sets, id, Stage::On)
             }
             Stage::On if !self.is_wanted_by(set) && !set.has_failed_flush() && !set.is_lost() => {
-                if set.journal_holds() {
-                    sets.hurry_destage(id)
+                if journal_holds(set) {
+                    hurry_destage(sets, id)
                 } else {
-                    sets.flush_session(id, call)
+                    flush_session(sets, id, call)
                 }
             }
-            Stage::Leaving { covers_all } if set.journal.flushes == 0 => sets.unmark_session(id, covers_all, call),
+            Stage::Leaving { covers_all } if set.journal.flushes == 0 => unmark_session(sets, id, covers_all, call),
             Stage::Unmarking(generation) if durable >= generation => self.end_session(sets, id),
             _ => false,
         }
@@ -210,23 +183,23 @@ impl Journal {
         let is_asked = demand != Demand::None;
         if !is_asked || !self.is_wanted_by(set) {
             self.notice_table_full(sets, id, call);
-            return if is_asked { sets.end_session(id) } else { false };
+            return if is_asked { end_session(sets, id) } else { false };
         }
         if !set.is_at_rest() {
             // Hosts wait for destage.
-            return if set.dirty.all() > 0 { sets.hurry_destage(id) } else { false };
+            return if set.dirty.all() > 0 { hurry_destage(sets, id) } else { false };
         }
-        sets.end_hurry(id);
-        sets.flush_for_session(id, call);
-        sets.set_session(id, SetState::Settling)
+        end_hurry(sets, id);
+        flush_for_session(sets, id, call);
+        set_session(sets, id, SetState::Settling)
     }
 
     fn enter_session(&mut self, sets: &mut Sets, id: SetId) -> bool {
         let set = sets.get(id);
         if !self.is_wanted_by(set) {
-            return sets.set_session(id, SetState::Off(Demand::Asked));
+            return set_session(sets, id, SetState::Off(Demand::Asked));
         }
-        let uuid = set.uuid().expect("sets in the journal have metadata");
+        let uuid = uuid(set).expect("sets in the journal have metadata");
         let first = self.first_open();
         let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
         let superblock = self.superblock.as_mut().expect("it is live");
@@ -235,13 +208,13 @@ impl Journal {
         }
         let Ok(index) = superblock.enter(array) else {
             // Another set took the last place of the table. This one is not protected.
-            return sets.set_session(id, SetState::Off(Demand::Asked));
+            return set_session(sets, id, SetState::Off(Demand::Asked));
         };
         superblock.arrays[usize::from(index)] = Some(array);
         let share = Share { uuid: superblock.journal, index, since: first };
         let generation = self.request_superblock();
         sets.get_mut(id).journal.full_noticed = false;
-        sets.set_session(id, SetState::Entering(share, generation))
+        set_session(sets, id, SetState::Entering(share, generation))
     }
 
     /// The policy asks for the journal, and its table is full: one notice each time that it becomes full.
@@ -258,116 +231,127 @@ impl Journal {
         let set = sets.get(id);
         if set.has_stale_metadata() {
             // The superblock of some member still has the mark.
-            return sets.set_stage(id, Stage::On);
+            return set_stage(sets, id, Stage::On);
         }
         // No entry of the log counts for the set any more. If that is not durable before a crash, the superblocks of the
         // members say the same.
         let index = usize::from(set.journal.index());
         if let Some(place) = self.superblock.as_mut().map(|superblock| &mut superblock.arrays[index]) {
-            place.take_if(|array| Some(array.set_uuid) == set.uuid());
+            place.take_if(|array| Some(array.set_uuid) == uuid(set));
         }
-        sets.end_session(id)
+        end_session(sets, id)
     }
 }
 
-impl Sets {
-    /// The session has changed: pieces and operations that wait for it or for the journal are called. Always true.
-    fn set_session(&mut self, id: SetId, state: SetState) -> bool {
-        self.get_mut(id).journal.state = state;
-        self.changed(id, Change::Session);
-        self.signal(Signal::Changed);
-        true
-    }
+/// The session has changed: pieces and operations that wait for it or for the journal are called. Always true.
+fn set_session(sets: &mut Sets, id: SetId, state: SetState) -> bool {
+    sets.get_mut(id).journal.state = state;
+    sets.changed(id, Change::Session);
+    sets.signal(Signal::Changed);
+    true
+}
 
-    /// Destage waits for the age of dirty data again.
-    fn end_hurry(&mut self, id: SetId) {
-        if self.get_mut(id).journal.end_hurry() {
-            self.signal(Signal::PaceChanged);
+/// Destage waits for the age of dirty data again.
+fn end_hurry(sets: &mut Sets, id: SetId) {
+    if sets.get_mut(id).journal.end_hurry() {
+        sets.signal(Signal::PaceChanged);
+    }
+}
+
+fn set_stage(sets: &mut Sets, id: SetId, stage: Stage) -> bool {
+    let own = &mut sets.get_mut(id).journal;
+    own.set_stage(stage);
+    let state = own.state;
+    set_session(sets, id, state)
+}
+
+/// The set has no session, and no write waits for one.
+fn end_session(sets: &mut Sets, id: SetId) -> bool {
+    end_hurry(sets, id);
+    set_session(sets, id, SetState::Off(Demand::None))
+}
+
+/// Put the mark into the superblocks of a set, unless the clean mark is being written.
+fn mark_session(sets: &mut Sets, id: SetId, share: Share, now: Instant) -> bool {
+    let set = sets.get_mut(id);
+    if set.mark.is_unmarking() {
+        return false;
+    }
+    let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
+    if set.mark.is_clean() && set.needs_mark() {
+        set.mark.mark_with(generation);
+    }
+    set.mark.note_write(now);
+    let stage = Stage::Marking(generation);
+    let (stale, asked) = (set.journal.stale(), set.journal.is_asked());
+    set_session(sets, id, SetState::Marked(Marked { share, stage, stale, asked, hurries: false }))
+}
+
+impl Journal {
+    /// The set takes requests from now on. Its lines and redos pin the entries that it still needs.
+    pub(crate) fn begin_to_serve(&mut self, sets: &mut Sets, id: SetId, array: u8, now: Instant) {
+        let set = sets.get_mut(id);
+        // The set may already be stopping.
+        if set.life() == Life::Starting {
+            set.enter(Life::Running);
         }
+        self.log.end_array_entries(array);
+        resume_session(sets, id, now);
     }
+}
 
-    fn set_stage(&mut self, id: SetId, stage: Stage) -> bool {
-        let own = &mut self.get_mut(id).journal;
-        own.set_stage(stage);
-        let state = own.state;
-        self.set_session(id, state)
-    }
+/// A set whose part of the log was loaded takes requests from now on: its session goes on.
+fn resume_session(sets: &mut Sets, id: SetId, now: Instant) {
+    let share = sets.get(id).journal.share().expect("a set that is replayed has a part in the journal");
+    let begins = mark_session(sets, id, share, now);
+    assert!(begins, "a set that did not serve yet writes no clean mark");
+}
 
-    /// The set has no session, and no write waits for one.
-    fn end_session(&mut self, id: SetId) -> bool {
-        self.end_hurry(id);
-        self.set_session(id, SetState::Off(Demand::None))
-    }
+fn flush_for_session(sets: &mut Sets, id: SetId, call: &mut Call) {
+    let issued = sets.flush_members(id, Owner::SessionFlush, call);
+    sets.get_mut(id).journal.flushes = issued;
+}
 
-    /// Put the mark into the superblocks of a set, unless the clean mark is being written.
-    fn mark_session(&mut self, id: SetId, share: Share, now: Instant) -> bool {
-        let set = self.get_mut(id);
-        if set.mark.is_unmarking() {
-            return false;
-        }
-        let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
-        if set.mark.is_clean() && set.needs_mark() {
-            set.mark.mark_with(generation);
-        }
-        set.mark.note_write(now);
-        let stage = Stage::Marking(generation);
-        let (stale, asked) = (set.journal.stale(), set.journal.is_asked());
-        self.set_session(id, SetState::Marked(Marked { share, stage, stale, asked, hurries: false }))
-    }
+/// Flush the members before the session ends.
+fn flush_session(sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
+    // Writes that continue without a lost journal may still be under way.
+    let covers_all = !sets.get(id).mark.has_writers();
+    flush_for_session(sets, id, call);
+    set_stage(sets, id, Stage::Leaving { covers_all })
+}
 
-    /// A set whose part of the log was loaded takes requests from now on: its session goes on.
-    pub(super) fn resume_session(&mut self, id: SetId, now: Instant) {
-        let share = self.get(id).journal.share().expect("a set that is replayed has a part in the journal");
-        let begins = self.mark_session(id, share, now);
-        assert!(begins, "a set that did not serve yet writes no clean mark");
+/// Destage dirty data whatever its age, because a session is to end or to begin.
+pub(super) fn hurry_destage(sets: &mut Sets, id: SetId) -> bool {
+    let own = &mut sets.get_mut(id).journal;
+    let begins = !own.hurries();
+    own.set_hurries(true);
+    if begins {
+        sets.signal(Signal::PaceChanged);
     }
+    begins
+}
 
-    fn flush_for_session(&mut self, id: SetId, call: &mut Call) {
-        let issued = self.flush_members(id, Owner::SessionFlush, call);
-        self.get_mut(id).journal.flushes = issued;
+fn unmark_session(sets: &mut Sets, id: SetId, covers_all: bool, call: &mut Call) -> bool {
+    let set = sets.get_mut(id);
+    // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
+    if set.has_failed_flush() || set.is_lost() {
+        return set_stage(sets, id, Stage::On);
     }
-
-    /// Flush the members before the session ends.
-    fn flush_session(&mut self, id: SetId, call: &mut Call) -> bool {
-        // Writes that continue without a lost journal may still be under way.
-        let covers_all = !self.get(id).mark.has_writers();
-        self.flush_for_session(id, call);
-        self.set_stage(id, Stage::Leaving { covers_all })
+    // Writes past the cache wait until the session has ended and all earlier writes are flushed, so the set is
+    // clean as well. Otherwise a crash would require a resync, or force if a member is missing, although the
+    // journal had everything. A clean mark that is being written comes first.
+    if set.mark.is_flushing() {
+        return false;
     }
-
-    /// Destage dirty data whatever its age, because a session is to end or to begin.
-    pub(super) fn hurry_destage(&mut self, id: SetId) -> bool {
-        let own = &mut self.get_mut(id).journal;
-        let begins = !own.hurries();
-        own.set_hurries(true);
-        if begins {
-            self.signal(Signal::PaceChanged);
-        }
-        begins
+    let is_clean = set.mark.is_idle();
+    if is_clean && !covers_all {
+        return flush_session(sets, id, call);
     }
-
-    fn unmark_session(&mut self, id: SetId, covers_all: bool, call: &mut Call) -> bool {
-        let set = self.get_mut(id);
-        // It is unknown what the members have, or one is lost with unflushed data: the journal keeps it.
-        if set.has_failed_flush() || set.is_lost() {
-            return self.set_stage(id, Stage::On);
-        }
-        // Writes past the cache wait until the session has ended and all earlier writes are flushed, so the set is
-        // clean as well. Otherwise a crash would require a resync, or force if a member is missing, although the
-        // journal had everything. A clean mark that is being written comes first.
-        if set.mark.is_flushing() {
-            return false;
-        }
-        let is_clean = set.mark.is_idle();
-        if is_clean && !covers_all {
-            return self.flush_session(id, call);
-        }
-        let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
-        if is_clean {
-            set.mark.unmark_with(generation);
-        }
-        self.set_stage(id, Stage::Unmarking(generation))
+    let generation = set.metadata.as_mut().expect("sets in the journal have metadata").request();
+    if is_clean {
+        set.mark.unmark_with(generation);
     }
+    set_stage(sets, id, Stage::Unmarking(generation))
 }
 
 /// Free the place in the table of the array that was discarded first. Its entries do not count for the new array, whose

@@ -245,6 +245,25 @@ impl SetJournal {
         matches!(self.state, SetState::Marked(Marked { stage: Stage::Replaying, .. }))
     }
 
+    /// Does it have a session, or superblocks that name a journal?
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.has_session() || self.marked().is_some()
+    }
+
+    /// The mark for the superblocks: the journal's UUID, how far it has come, and whether that journal is stale.
+    pub(crate) fn mark(&self) -> (Option<(Uuid, JournalReached)>, bool) {
+        let own = self.marked().filter(|own| !matches!(own.stage, Stage::Unmarking(_)));
+        let reached = self.reached.now();
+        (own.map(|own| (own.share.uuid, reached)), own.is_some_and(|own| own.stale.is_some()))
+    }
+
+    /// The clean mark will be written in this generation: the session ends with it.
+    pub(crate) fn unmark_with(&mut self, generation: u64) {
+        if self.is_on() {
+            self.set_stage(Stage::Unmarking(generation));
+        }
+    }
+
     /// The set cannot be started.
     pub(super) fn refuse(&mut self, why: &'static str) {
         self.set_stage(Stage::Refused(why));

@@ -28,6 +28,7 @@ use crate::events::CommandError;
 use crate::io::state::command::Command;
 use crate::io::state::command::JournalWrite;
 use crate::io::state::command::WindowUser;
+use crate::journal::devices::has_room;
 
 /// The most entries that are copied before the tail moves.
 const BATCH_MAX: u32 = 64;
@@ -167,7 +168,7 @@ impl Journal {
 
     /// Copy the first entry that only absent arrays need, if room is short; true if a copy began. The cache has `lines`.
     fn pump_spill(&mut self, lines: u32, call: &mut Call) -> bool {
-        if !call.has_room() {
+        if !has_room(call) {
             return false;
         }
         let Some(sequence) = self.next_to_spill(lines / LINES_SHARE) else { return false };

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::io::state::command::JournalWrite;
-use crate::journal::devices::DeviceState;
+use crate::journal::devices::{has_room, DeviceState};
 use crate::journal::superblocks::{encoded, Written};
 use crate::journal::{Journal, JournalState};
 use openraid_format::SuperblockCopy;
@@ -11,7 +11,7 @@ impl Journal {
     /// Write the superblocks if something has changed; true if that began.
     pub(super) fn pump_superblock(&mut self, call: &mut Call) -> bool {
         let is_attached = !matches!(self.state, JournalState::Lost(_) | JournalState::None);
-        if !is_attached || !self.writing.is_due() || !call.has_room() {
+        if !is_attached || !self.writing.is_due() || !has_room(call) {
             return false;
         }
         self.writing.begin();

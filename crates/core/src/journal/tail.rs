@@ -12,6 +12,8 @@ use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
+use crate::journal::devices::notice_journal;
+use crate::journal::reservation::{in_session, keeps_entries, may_make_room};
 use crate::journal::round::{Round, RoundPlan};
 use crate::planted::{Flaw, Planted};
 
@@ -130,7 +132,7 @@ impl Journal {
     fn held_tail(&self, sets: &Sets) -> u64 {
         let counts = |index, sequence| self.superblock.as_ref().is_some_and(|s| s.counts(index, sequence));
         let held = |set: &Set| {
-            let own = set.journal.share().filter(|_| set.keeps_entries() && !set.takes_flush())?;
+            let own = set.journal.share().filter(|_| keeps_entries(set) && !takes_flush(set))?;
             counts(own.index, own.since.max(self.log.first)).then_some(own.since)
         };
         sets.values().filter_map(held).min().unwrap_or(u64::MAX).min(self.join.holds_tail())
@@ -163,7 +165,7 @@ impl Journal {
             && self.is_tail_at_rest()
             && !self.log.is_kept_pinned()
             && (self.may_pass_something(|| self.held_tail(sets)) || self.log.may_empty_kept())
-            && sets.leave_ops_for_round(ops);
+            && leave_ops_for_round(sets, ops);
         idle.then(|| self.idle_round_at(delay))
     }
 
@@ -175,7 +177,7 @@ impl Journal {
             return 0;
         }
         // A write can get room in no other way; but destage that is under way may be enough.
-        if self.is_short() && !sets.in_session().any(|id| cache.is_writing(id)) {
+        if self.is_short() && !in_session(sets).any(|id| cache.is_writing(id)) {
             return u64::MAX;
         }
         self.pressed(cache.line_count())
@@ -185,7 +187,7 @@ impl Journal {
     fn begin_round(&mut self, plan: RoundPlan, sets: &mut Sets, ops: &mut Ops, planted: Planted) {
         self.round = Round::Flushing { plan, pending: 0, failed: false };
         for id in sets.numbers() {
-            let takes = |set: &Set| set.journal.has_session() && set.takes_flush();
+            let takes = |set: &Set| set.journal.has_session() && takes_flush(set);
             let unflushed = planted.has(Flaw::TailUnflushed) || planted.has(Flaw::RoundOfOneSet) && id.0 > 0;
             if sets.find(id).is_some_and(takes) && !unflushed {
                 let key = ops.put(Op::flush(id));
@@ -213,21 +215,17 @@ impl Journal {
     }
 }
 
-impl Set {
-    /// Does it flush its members for a round of the journal?
-    fn takes_flush(&self) -> bool {
-        !self.is_lost() && !self.has_failed_flush()
-    }
+/// Does it flush its members for a round of the journal?
+fn takes_flush(set: &Set) -> bool {
+    !set.is_lost() && !set.has_failed_flush()
 }
 
-impl Sets {
-    /// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
-    /// ended.
-    fn leave_ops_for_round(&self, ops: &Ops) -> bool {
-        let room = ops.room() as usize;
-        // At the most all sets are flushed.
-        room > self.numbers_len() || room > self.values().filter(|set| set.journal.has_session()).count()
-    }
+/// A round flushes every set in session. If the table of operations is full, the round begins after one of them has
+/// ended.
+fn leave_ops_for_round(sets: &Sets, ops: &Ops) -> bool {
+    let room = ops.room() as usize;
+    // At the most all sets are flushed.
+    room > sets.numbers_len() || room > sets.values().filter(|set| set.journal.has_session()).count()
 }
 
 impl Journal {
@@ -262,7 +260,7 @@ impl Journal {
         }
         let held = self.held_tail(with.sets);
         let Some(plan) = self.plan_round(held) else { return self.check_full(with) };
-        let begins = with.sets.leave_ops_for_round(with.ops);
+        let begins = leave_ops_for_round(with.sets, with.ops);
         if begins {
             self.begin_round(plan, with.sets, with.ops, with.call.planted());
         }
@@ -273,19 +271,19 @@ impl Journal {
     fn is_short_for_good(&self, with: &Others<'_>) -> bool {
         let Others { sets, cache, .. } = with;
         let written = |id| cache.is_writing(id) || cache.is_any_promising(id);
-        if !self.is_short() || sets.in_session().any(written) {
+        if !self.is_short() || in_session(sets).any(written) {
             return false;
         }
-        with.is_piece_waiting || sets.in_session().any(|id| sets.get(id).dirty.is_refused())
+        with.is_piece_waiting || in_session(sets).any(|id| sets.get(id).dirty.is_refused())
     }
 
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
     /// other arrays continue without it.
     fn check_full(&mut self, with: &mut Others<'_>) -> bool {
         let waited = with.ops.is_journal_awaited() || self.is_short_for_good(with);
-        let is_full = waited && !with.ops.may_make_room(with.sets, with.cache) && !self.may_room_come(with.sets);
+        let is_full = waited && !may_make_room(with.ops, with.sets, with.cache) && !self.may_room_come(with.sets);
         if is_full {
-            with.call.notice_journal(None, NoticeKind::JournalFull);
+            notice_journal(&mut with.call, None, NoticeKind::JournalFull);
             self.lose(JournalLoss::Full, with.sets);
         }
         is_full

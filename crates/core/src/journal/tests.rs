@@ -22,6 +22,9 @@ use crate::events::DriveInfo;
 use crate::geometry::{Geometry, Level, SetSpec};
 use crate::io::state::command::JournalWrite;
 use crate::io::state::footprint::Extent;
+use crate::journal::lost::end_of_orphans;
+use crate::journal::redo::fragments;
+use crate::journal::session::hurry_destage;
 use crate::journal::set_journal::{Demand, SetState, Share, Stage};
 use crate::limits::Limits;
 
@@ -305,7 +308,7 @@ fn a_write_without_its_entry_ends_after_the_session_and_the_dirty_data_of_its_ar
     let end = |set: Set| {
         let mut sets = Sets::new();
         sets.put(SET, set);
-        sets.end_of_orphans(&Volume::Direct(SET))
+        end_of_orphans(&sets, &Volume::Direct(SET))
     };
     assert_eq!(end(mirror()), open);
     let mut set = mirror();
@@ -326,7 +329,7 @@ fn a_session_ends_with_its_place_in_the_table_and_a_mark_that_is_being_cleared_i
     let mut sets = Sets::new();
     let set = in_session(&mut journal);
     sets.put(SET, set);
-    assert!(sets.hurry_destage(SET) && !sets.hurry_destage(SET));
+    assert!(hurry_destage(&mut sets, SET) && !hurry_destage(&mut sets, SET));
     assert!(journal.end_session(&mut sets, SET));
     // Destage hurries, waits for the age of dirty data again, and the session has changed.
     let signals = [Some(Signal::PaceChanged), Some(Signal::PaceChanged), Some(Signal::Changed), None];
@@ -348,8 +351,7 @@ fn each_sector_of_an_extent_is_logged_for_each_of_its_copies() {
     for set in &sets {
         for (at, len) in [(0, 1), (3, 60), (8, 8), (15, 129)] {
             let own = Extent { at: SetLba(at), len: Sectors(len) };
-            let mut logged: Vec<_> = set
-                .fragments(own)
+            let mut logged: Vec<_> = fragments(set, own)
                 .flat_map(|(slot, lba, done, sectors)| {
                     (0..sectors.get()).map(move |n| (done.get() + n, slot, lba.get() + n))
                 })

@@ -23,11 +23,11 @@
 //! Format and placement are md's (`openraid_format::PplHeader`). A header of generation 0 says that the set was not yet
 //! consistent when it was written, so it does not replace a resync.
 
-mod area;
-mod log;
+pub(crate) mod area;
+pub(crate) mod log;
 pub mod plan;
 mod slot_log;
-mod start;
+pub(crate) mod start;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -202,7 +202,7 @@ impl SetPpl {
     }
 
     /// Is work of the logs under way that no operation waits for?
-    pub(in crate::ppl) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.setups + self.flushes > 0 || self.logs.iter().any(SlotLog::is_writing)
     }
 

@@ -10,7 +10,7 @@
 
 use alloc::boxed::Box;
 use openraid_format::{PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
-use openraid_units::{BlockSize, Bytes, PoolOffset, Sectors, SetId};
+use openraid_units::{BlockSize, Bytes, DriveId, PoolOffset, Sectors, SetId};
 
 use super::area::room_of;
 use super::plan::PplRedo;
@@ -19,132 +19,144 @@ use crate::admin::AdminError;
 use crate::array::assemble::Assembly;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
+use crate::array::start::{check_chunk, rows_max_of};
 use crate::call::Call;
+use crate::io::state::channel::Channels;
 use crate::io::state::command::Owner;
 use crate::io::state::footprint::{Columns, StripeRows};
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
 use crate::io::state::search::Part;
 use crate::limits::{Limits, ZERO_REGION_BYTES};
+use crate::ppl::area::write_area;
+use crate::ppl::log::next_log_generation;
 
-impl Assembly {
-    /// Number of rows that one operation of the planned set may cover: its record must fit into the logs.
-    ///
-    /// # Errors
-    /// The work frames are too few, or the area of a log does not fit the blocks of the drives.
-    pub(crate) fn rows_max(&self, limits: &Limits, block: BlockSize) -> Result<u32, AdminError> {
-        if self.ppl.is_none() {
-            return limits.rows_max_of(&self.geometry, block, 0);
-        }
-        let room = room_of_all(self, block).ok_or(AdminError::NotPossible(
-            "the area of a member's partial parity log does not fit the blocks of the drives; use Linux md for this array",
-        ))?;
-        // Partial parity has a buffer of its own.
-        let rows = limits.rows_max_of(&self.geometry, block, 1)?;
-        Ok(rows.min(u32::try_from(room.get()).expect("at most 128 KiB")))
-    }
+/// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
+/// its members' blocks and of the block in its superblock (Linux 6.19 and later).
+pub(crate) fn block_and_rows_of(
+    channels: &Channels,
+    limits: &Limits,
+    assembly: &Assembly,
+    drives: &[DriveId],
+) -> Result<(BlockSize, u32), AdminError> {
+    let claimed = drives.iter().filter_map(|d| channels.get(*d));
+    let largest = claimed.map(|channel| channel.info().block).max();
+    let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
+    let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
+    check_chunk(&assembly.common, block)?;
+    Ok((block, rows_max(assembly, limits, block)?))
 }
 
-impl Set {
-    /// Give a set that is being started its logs. It takes requests when the logs are applied and empty.
-    pub(crate) fn start_ppl(&mut self, assembly: &Assembly, ops_max: u32) {
-        let Some(planned) = &assembly.ppl else { return };
-        let room = room_of_all(assembly, self.block()).expect("its rows fit into it");
-        self.enter(Life::Starting);
-        self.ppl = Some(Box::new(SetPpl::new(planned, self.slots(), room, ops_max)));
+/// Number of rows that one operation of the planned set may cover: its record must fit into the logs.
+///
+/// # Errors
+/// The work frames are too few, or the area of a log does not fit the blocks of the drives.
+fn rows_max(assembly: &Assembly, limits: &Limits, block: BlockSize) -> Result<u32, AdminError> {
+    if assembly.ppl.is_none() {
+        return rows_max_of(limits, &assembly.geometry, block, 0);
     }
+    let room = room_of_all(assembly, block).ok_or(AdminError::NotPossible(
+        "the area of a member's partial parity log does not fit the blocks of the drives; use Linux md for this array",
+    ))?;
+    // Partial parity has a buffer of its own.
+    let rows = rows_max_of(limits, &assembly.geometry, block, 1)?;
+    Ok(rows.min(u32::try_from(room.get()).expect("at most 128 KiB")))
 }
 
-impl Sets {
-    /// Advance a set that does not take requests yet; true if something changed.
-    pub(crate) fn pump_ppl_start(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
-        let set = self.get(id);
-        let Some(ppl) = &set.ppl else { return false };
-        let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
-        if ppl.stage == StartStage::Ready || busy || set.has_failed() {
-            return false;
-        }
-        if !call.channels().may_issue() || ops.room() == 0 || !call.actions().has_room() {
-            ops.wait_in_background();
-            return false;
-        }
-        match ppl.stage {
-            StartStage::Redo => self.redo_next(id, ops, call),
-            StartStage::Flush if set.has_failed_flush() => {
-                self.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
-                    "a member failed a flush, or a record of one, while the partial parity logs were applied; the logs \
-                     are unchanged; check that drive, and start the array again",
-                );
-            }
-            // In a power cut now, a member that has failed meanwhile would come back as good, and lack data that parity
-            // was computed from.
-            StartStage::Flush if !set.is_failure_durable() => return false,
-            StartStage::Flush => {
-                self.enter_stage(id, StartStage::Clear);
-                self.clear_areas(id, call);
-            }
-            StartStage::Clear => {
-                self.enter_stage(id, StartStage::Header);
-                self.write_empty_headers(id, call);
-            }
-            StartStage::Header => {
-                let set = self.get_mut(id);
-                let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
-                if dirty {
-                    // The superblocks no longer say that it was not stopped cleanly.
-                    set.metadata.as_mut().expect("sets with logs have metadata").request();
-                }
-                self.enter_stage(id, StartStage::Ready);
-            }
-            StartStage::Ready => unreachable!("just seen"),
-        }
-        self.look();
-        true
-    }
+/// Give a set that is being started its logs. It takes requests when the logs are applied and empty.
+pub(crate) fn start_ppl(set: &mut Set, assembly: &Assembly, ops_max: u32) {
+    let Some(planned) = &assembly.ppl else { return };
+    let room = room_of_all(assembly, set.block()).expect("its rows fit into it");
+    set.enter(Life::Starting);
+    set.ppl = Some(Box::new(SetPpl::new(planned, set.slots(), room, ops_max)));
+}
 
-    /// Apply the next entry; after the last one the members are flushed.
-    fn redo_next(&mut self, id: SetId, ops: &mut Ops, call: &mut Call) {
-        if let Some(entry) = self.get_mut(id).next_entry() {
-            let ppl = self.get_mut(id).ppl.as_mut().expect("it has logs");
-            ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
-            let rows_max = self.get(id).rows_max();
-            let rows = StripeRows {
-                stripe: entry.stripe,
-                part: Part::first(entry.lo, entry.hi, rows_max),
-                columns: Columns::Named { first: entry.first, count: entry.columns },
-            };
-            let op = Op::reparity(id, rows, entry.slot);
-            let key = ops.put(op);
-            self.get_mut(id).begin_op();
-            ops.wake(key.index);
-            return;
-        }
-        let set = self.get_mut(id);
-        let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
-        let whole = set.is_whole();
-        if unread && whole {
-            set.distrust();
-        } else if unread && !force {
-            set.ppl.as_mut().expect("it has logs").error = Some(
-                "the partial parity log of a member cannot be read, and the array is degraded: stripes that were being \
-                 written may be wrong in the missing slots; bring the missing members back, or use --force to start with \
-                 that risk",
+/// Advance a set that does not take requests yet; true if something changed.
+pub(crate) fn pump_ppl_start(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) -> bool {
+    let set = sets.get(id);
+    let Some(ppl) = &set.ppl else { return false };
+    let busy = ppl.redoing.is_some() || ppl.flushes + ppl.setups > 0 || ppl.error.is_some();
+    if ppl.stage == StartStage::Ready || busy || set.has_failed() {
+        return false;
+    }
+    if !call.channels().may_issue() || ops.room() == 0 || !call.actions().has_room() {
+        ops.wait_in_background();
+        return false;
+    }
+    match ppl.stage {
+        StartStage::Redo => redo_next(sets, id, ops, call),
+        StartStage::Flush if set.has_failed_flush() => {
+            sets.get_mut(id).ppl.as_mut().expect("it has logs").error = Some(
+                "a member failed a flush, or a record of one, while the partial parity logs were applied; the logs \
+                 are unchanged; check that drive, and start the array again",
             );
-            return;
         }
-        self.enter_stage(id, StartStage::Flush);
-        let issued = self.flush_members(id, Owner::PplFlush, call);
-        self.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
+        // In a power cut now, a member that has failed meanwhile would come back as good, and lack data that parity
+        // was computed from.
+        StartStage::Flush if !set.is_failure_durable() => return false,
+        StartStage::Flush => {
+            enter_stage(sets, id, StartStage::Clear);
+            clear_areas(sets, id, call);
+        }
+        StartStage::Clear => {
+            enter_stage(sets, id, StartStage::Header);
+            write_empty_headers(sets, id, call);
+        }
+        StartStage::Header => {
+            let set = sets.get_mut(id);
+            let dirty = set.ppl.as_ref().is_some_and(|ppl| ppl.dirty);
+            if dirty {
+                // The superblocks no longer say that it was not stopped cleanly.
+                set.metadata.as_mut().expect("sets with logs have metadata").request();
+            }
+            enter_stage(sets, id, StartStage::Ready);
+        }
+        StartStage::Ready => unreachable!("just seen"),
     }
+    sets.look();
+    true
 }
 
-impl Set {
-    /// The next entry that can be applied. Rows that were written while a member with larger blocks was missing may not
-    /// be whole blocks of it.
-    fn next_entry(&mut self) -> Option<PplRedo> {
-        let block = u32::try_from(self.block().sectors().get()).expect("a block is small");
-        self.ppl.as_mut().expect("it has logs").next_entry(block)
+/// Apply the next entry; after the last one the members are flushed.
+fn redo_next(sets: &mut Sets, id: SetId, ops: &mut Ops, call: &mut Call) {
+    if let Some(entry) = next_entry(sets.get_mut(id)) {
+        let ppl = sets.get_mut(id).ppl.as_mut().expect("it has logs");
+        ppl.redoing = Some(Redoing { entry, crc: 0, sound: entry.at.is_none() });
+        let rows_max = sets.get(id).rows_max();
+        let rows = StripeRows {
+            stripe: entry.stripe,
+            part: Part::first(entry.lo, entry.hi, rows_max),
+            columns: Columns::Named { first: entry.first, count: entry.columns },
+        };
+        let op = Op::reparity(id, rows, entry.slot);
+        let key = ops.put(op);
+        sets.get_mut(id).begin_op();
+        ops.wake(key.index);
+        return;
     }
+    let set = sets.get_mut(id);
+    let (unread, force) = set.ppl.as_ref().map(|ppl| (ppl.unread, ppl.force)).expect("it has logs");
+    let whole = set.is_whole();
+    if unread && whole {
+        set.distrust();
+    } else if unread && !force {
+        set.ppl.as_mut().expect("it has logs").error = Some(
+            "the partial parity log of a member cannot be read, and the array is degraded: stripes that were being \
+             written may be wrong in the missing slots; bring the missing members back, or use --force to start with \
+             that risk",
+        );
+        return;
+    }
+    enter_stage(sets, id, StartStage::Flush);
+    let issued = sets.flush_members(id, Owner::PplFlush, call);
+    sets.get_mut(id).ppl.as_mut().expect("it has logs").flushes = issued;
+}
+
+/// The next entry that can be applied. Rows that were written while a member with larger blocks was missing may not
+/// be whole blocks of it.
+fn next_entry(set: &mut Set) -> Option<PplRedo> {
+    let block = u32::try_from(set.block().sectors().get()).expect("a block is small");
+    set.ppl.as_mut().expect("it has logs").next_entry(block)
 }
 
 impl SetPpl {
@@ -160,78 +172,76 @@ impl SetPpl {
     }
 }
 
-impl Sets {
-    fn enter_stage(&mut self, id: SetId, stage: StartStage) {
-        self.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
-    }
+fn enter_stage(sets: &mut Sets, id: SetId, stage: StartStage) {
+    sets.get_mut(id).ppl.as_mut().expect("it has logs").stage = stage;
+}
 
-    /// Zero the space after the next header, so that logs of an earlier time cannot be taken for newer ones.
-    fn clear_areas(&mut self, id: SetId, call: &mut Call) {
-        for index in 0..self.get(id).members().len() {
-            self.zero_area(id, index, call);
-        }
+/// Zero the space after the next header, so that logs of an earlier time cannot be taken for newer ones.
+fn clear_areas(sets: &mut Sets, id: SetId, call: &mut Call) {
+    for index in 0..sets.get(id).members().len() {
+        zero_area(sets, id, index, call);
     }
+}
 
-    fn zero_area(&mut self, id: SetId, index: usize, call: &mut Call) {
-        let member = &self.get(id).members()[index];
-        let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
-        let mut at = PPL_HEADER_SECTORS;
-        while at < size {
-            let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
-            self.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
-            let owner = Owner::PplSetup;
-            self.write_area((id, index), owner, (at, len), PoolOffset::ZERO, None, call);
-            at += len;
-        }
+fn zero_area(sets: &mut Sets, id: SetId, index: usize, call: &mut Call) {
+    let member = &sets.get(id).members()[index];
+    let Some((_, size)) = member.ppl_area().filter(|_| member.has_metadata()) else { return };
+    let mut at = PPL_HEADER_SECTORS;
+    while at < size {
+        let len = (size - at).min(Bytes(ZERO_REGION_BYTES).sectors_floor());
+        sets.get_mut(id).ppl.as_mut().expect("it has logs").setups += 1;
+        let owner = Owner::PplSetup;
+        write_area(sets, (id, index), owner, (at, len), PoolOffset::ZERO, None, call);
+        at += len;
     }
+}
 
-    fn write_empty_headers(&mut self, id: SetId, call: &mut Call) {
-        let generation = self.get_mut(id).next_log_generation();
-        for index in 0..self.get(id).members().len() {
-            self.write_empty_header(id, index, generation, call);
-        }
+fn write_empty_headers(sets: &mut Sets, id: SetId, call: &mut Call) {
+    let generation = next_log_generation(sets.get_mut(id));
+    for index in 0..sets.get(id).members().len() {
+        write_empty_header(sets, id, index, generation, call);
     }
+}
 
-    fn write_empty_header(&mut self, id: SetId, index: usize, generation: u64, call: &mut Call) {
-        let set = self.get_mut(id);
-        let member = &set.members()[index];
-        if !member.has_metadata() || member.ppl_area().is_none() {
-            return;
-        }
-        set.ppl.as_mut().expect("it has logs").setups += 1;
-        let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
-        let mut bytes = [0; PPL_HEADER_BYTES];
-        PplHeader::new(uuid, generation).encode(&mut bytes);
-        self.write_log_header((id, index), Owner::PplSetup, &bytes, call);
+fn write_empty_header(sets: &mut Sets, id: SetId, index: usize, generation: u64, call: &mut Call) {
+    let set = sets.get_mut(id);
+    let member = &set.members()[index];
+    if !member.has_metadata() || member.ppl_area().is_none() {
+        return;
     }
+    set.ppl.as_mut().expect("it has logs").setups += 1;
+    let uuid = set.metadata.as_ref().expect("sets with logs have metadata").common().set_uuid;
+    let mut bytes = [0; PPL_HEADER_BYTES];
+    PplHeader::new(uuid, generation).encode(&mut bytes);
+    write_log_header(sets, (id, index), Owner::PplSetup, &bytes, call);
+}
 
-    pub(super) fn write_log_header(
-        &mut self,
-        (id, index): (SetId, usize),
-        owner: Owner,
-        bytes: &[u8; PPL_HEADER_BYTES],
-        call: &mut Call,
-    ) {
-        let member = self.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
-        member.count_write(PPL_HEADER_SECTORS);
-        let (lba, _) = member.ppl_area().expect("it was chosen for its log");
-        self.write_metadata((id, index), owner, lba, (bytes, PPL_HEADER_BYTES), call);
-    }
+pub(super) fn write_log_header(
+    sets: &mut Sets,
+    (id, index): (SetId, usize),
+    owner: Owner,
+    bytes: &[u8; PPL_HEADER_BYTES],
+    call: &mut Call,
+) {
+    let member = sets.get_mut(id).member_mut(u32::try_from(index).expect("few members"));
+    member.count_write(PPL_HEADER_SECTORS);
+    let (lba, _) = member.ppl_area().expect("it was chosen for its log");
+    sets.write_metadata((id, index), owner, lba, (bytes, PPL_HEADER_BYTES), call);
+}
 
-    /// A member joins: the content of its area does not belong to its new slot. Its header states, as the others' do,
-    /// whether parity is consistent: when the member has been filled, it may be the only one that is left.
-    pub(crate) fn prepare_log(&mut self, id: SetId, index: usize, call: &mut Call) {
-        if self.get(id).ppl.is_some() {
-            let generation = self.get_mut(id).next_log_generation();
-            self.zero_area(id, index, call);
-            self.write_empty_header(id, index, generation, call);
-        }
+/// A member joins: the content of its area does not belong to its new slot. Its header states, as the others' do,
+/// whether parity is consistent: when the member has been filled, it may be the only one that is left.
+pub(crate) fn prepare_log(sets: &mut Sets, id: SetId, index: usize, call: &mut Call) {
+    if sets.get(id).ppl.is_some() {
+        let generation = next_log_generation(sets.get_mut(id));
+        zero_area(sets, id, index, call);
+        write_empty_header(sets, id, index, generation, call);
     }
+}
 
-    /// A write to an area that is being prepared ended.
-    pub(crate) fn on_ppl_setup(&mut self, id: SetId) {
-        self.get_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
-    }
+/// A write to an area that is being prepared ended.
+pub(crate) fn on_ppl_setup(sets: &mut Sets, id: SetId) {
+    sets.get_mut(id).ppl.as_mut().expect("its logs were prepared").setups -= 1;
 }
 
 /// Size of the partial parity that a log takes on every member.

@@ -7,7 +7,7 @@
 
 pub(crate) mod gather;
 pub(crate) mod piece;
-mod plain;
+pub(crate) mod plain;
 pub(crate) mod progress;
 mod queues;
 pub(crate) mod request;

@@ -38,35 +38,33 @@ impl Requests {
     }
 }
 
-impl Sets {
-    /// The operation that discards the first part of an extent, and the length of that part. There is no operation if
-    /// the members cannot keep parity right.
-    pub(crate) fn discard_op(
-        &self,
-        base: &Base,
-        request: u32,
-        set_id: SetId,
-        at: SetLba,
-        len: Sectors,
-    ) -> (Sectors, Option<Op>) {
-        let (set, channels) = (self.get(set_id), &base.channels);
-        let op = |range| Op::discard(set_id, range).for_request(request);
-        let info = |m: &Member| channels.get(m.drive()).map(|c| c.info());
-        if let Geometry::Parity(parity) = set.geometry() {
-            let trusted = base.planted.has(Flaw::DiscardTrusted)
-                && set.members().iter().filter(|m| m.is_active()).all(|m| info(m).is_some_and(|i| i.discard));
-            let safe = trusted || self.discards_to_zeroes(channels, set_id);
-            let (stripe, column, within) = parity.locate(at);
-            let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
-            if !safe || column != 0 || !within.is_zero() || len < to_end {
-                return (len.min(to_end), None);
-            }
-            let part = Part::whole(0, narrow(parity.chunk()));
-            return (to_end, Some(op(HostRange::Rows(StripeRows { stripe, part, columns: Columns::All }))));
+/// The operation that discards the first part of an extent, and the length of that part. There is no operation if
+/// the members cannot keep parity right.
+pub(crate) fn discard_op(
+    sets: &Sets,
+    base: &Base,
+    request: u32,
+    set_id: SetId,
+    at: SetLba,
+    len: Sectors,
+) -> (Sectors, Option<Op>) {
+    let (set, channels) = (sets.get(set_id), &base.channels);
+    let op = |range| Op::discard(set_id, range).for_request(request);
+    let info = |m: &Member| channels.get(m.drive()).map(|c| c.info());
+    if let Geometry::Parity(parity) = set.geometry() {
+        let trusted = base.planted.has(Flaw::DiscardTrusted)
+            && set.members().iter().filter(|m| m.is_active()).all(|m| info(m).is_some_and(|i| i.discard));
+        let safe = trusted || channels.discards_to_zeroes(set);
+        let (stripe, column, within) = parity.locate(at);
+        let to_end = parity.full_stripe() - (parity.chunk() * u64::from(column) + within);
+        if !safe || column != 0 || !within.is_zero() || len < to_end {
+            return (len.min(to_end), None);
         }
-        let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-        let len = len.min(in_region);
-        let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
-        (len, any.then(|| op(HostRange::Extent(Extent { at, len }))))
+        let part = Part::whole(0, narrow(parity.chunk()));
+        return (to_end, Some(op(HostRange::Rows(StripeRows { stripe, part, columns: Columns::All }))));
     }
+    let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
+    let len = len.min(in_region);
+    let any = set.members().iter().any(|m| m.is_active() && info(m).is_some_and(|i| i.discard));
+    (len, any.then(|| op(HostRange::Extent(Extent { at, len }))))
 }

@@ -8,6 +8,7 @@ use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::io::state::ended::EndedOps;
+use crate::journal::lost::end_of_orphans;
 use crate::journal::Journal;
 use crate::slab::NONE;
 
@@ -170,7 +171,7 @@ impl Requests {
             let array = self.of_piece(piece).array();
             let end = match last {
                 Some((same, end)) if same == array => end,
-                _ => sets.end_of_orphans(arrays.find(array).expect("requests belong to arrays").volume()),
+                _ => end_of_orphans(sets, arrays.find(array).expect("requests belong to arrays").volume()),
             };
             last = Some((array, end));
             if let Some(end) = end {

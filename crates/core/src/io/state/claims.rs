@@ -1,26 +1,15 @@
-//! Drives are claimed for a set, and released.
+//! What the drives of a set can do.
 
-use crate::admin::AdminError;
-use crate::array::assemble::Assembly;
-use crate::array::start::check_chunk;
+use crate::array::set::Set;
 use crate::io::state::channel::Channels;
-use crate::limits::Limits;
-use openraid_units::{BlockSize, DriveId};
 
 impl Channels {
-    /// The logical block of a set, and the maximum number of rows of one of its operations. The block is the largest of
-    /// its members' blocks and of the block in its superblock (Linux 6.19 and later).
-    pub(crate) fn block_and_rows_of(
-        &self,
-        limits: &Limits,
-        assembly: &Assembly,
-        drives: &[DriveId],
-    ) -> Result<(BlockSize, u32), AdminError> {
-        let channels = drives.iter().filter_map(|d| self.get(*d));
-        let largest = channels.map(|channel| channel.info().block).max();
-        let largest = largest.ok_or(AdminError::NotPossible("the array has no member"))?;
-        let block = assembly.common.logical_block().map_or(largest, |asked| asked.max(largest));
-        check_chunk(&assembly.common, block)?;
-        Ok((block, assembly.rows_max(limits, block)?))
+    /// Does every active member of a set support discards, and read zeroes after one? Then redundancy still matches after
+    /// a discard.
+    pub(crate) fn discards_to_zeroes(&self, set: &Set) -> bool {
+        let mut active = set.members().iter().filter(|member| member.is_active());
+        active.all(|member| {
+            self.get(member.drive()).is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
+        })
     }
 }

@@ -5,7 +5,7 @@
 use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot, StripeIndex};
 
 use crate::array::set::Set;
-use crate::geometry::{Parity, Row};
+use crate::geometry::{Parity, Row, StripeRole};
 use crate::io::state::lock::{LockMode, LockRange};
 use crate::io::state::op::{Op, OpKind, Payload};
 use crate::io::state::plan::StripeView;
@@ -136,6 +136,16 @@ pub(crate) fn stripe_slots(parity: &Parity, row: Row<'_>) -> (SlotSet, Slot, Opt
 }
 
 impl Op {
+    /// The sectors of the set that a slot of the band in work holds.
+    pub(crate) fn band_extent(&self, set: &Set, slot: Slot) -> (SetLba, Sectors) {
+        let parity = set.parity();
+        let rows = self.rows_of();
+        let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else {
+            unreachable!("bands are of data columns")
+        };
+        (parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from()))), Sectors(u64::from(rows.part.len())))
+    }
+
     /// Does the operation work on rows of a stripe, not on an extent?
     #[inline(always)]
     pub(crate) const fn is_by_rows(&self) -> bool {

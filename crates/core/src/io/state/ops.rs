@@ -66,6 +66,12 @@ impl Ops {
         }
     }
 
+    /// The logical block of an operation's set, in sectors.
+    pub(crate) fn block_of(&self, sets: &Sets, index: u32) -> u32 {
+        let block = sets.get(self[index].set()).block().sectors();
+        u32::try_from(block.get()).expect("a block is small")
+    }
+
     /// The operation can continue.
     #[inline(always)]
     pub(crate) fn wake(&mut self, index: u32) {

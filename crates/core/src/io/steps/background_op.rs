@@ -8,47 +8,52 @@ use openraid_units::{Bytes, Sectors, SetLba, Slot};
 use crate::actions::{JobColumn, JobKind, NoticeKind};
 use crate::admin::MemberState;
 use crate::array::sets::Sets;
+use crate::background::scrub::{note_mismatch, note_repaired, note_uncompared, scrub_mode};
 use crate::events::Verdict;
 use crate::geometry::{Geometry, StripeRole};
 use crate::io::state::ended::{EndedOps, News, Past};
 use crate::io::state::job::Job;
 use crate::io::state::op::{Computation, Op, OpKind, Phase};
+use crate::io::steps::background_plan::{
+    check_columns, checked_sector, copies_of_data, culprit, is_obsolete, member_place, plan_of_background, rows_at,
+    written_from,
+};
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::row::weight;
+use crate::io::steps::step::hold_for_commands;
 use crate::planted::Flaw;
 use crate::reason::FailReason;
 use crate::scrub::{MismatchRange, Remedy, ScrubMode};
 use crate::slots::SlotSet;
 
-impl EndedOps {
-    /// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
-    /// may have been another one then, and a command that met a bad sector was read again as a whole from the next
-    /// copy. Data that is about to disappear from all copies is dropped from the cache.
-    fn forget_copies(&mut self, sets: &Sets, op: &Op) {
-        if matches!(sets.get(op.set).geometry(), Geometry::Mirror(_)) {
-            self.report_stale(op, sets.rows_at(op));
-        }
+/// Copies may have differed, and the cache may have data of any of them: hosts read the first readable copy, which
+/// may have been another one then, and a command that met a bad sector was read again as a whole from the next
+/// copy. Data that is about to disappear from all copies is dropped from the cache.
+fn forget_copies(ended: &mut EndedOps, sets: &Sets, op: &Op) {
+    if matches!(sets.get(op.set).geometry(), Geometry::Mirror(_)) {
+        report_stale(ended, op, rows_at(op));
     }
+}
 
-    fn report_stale(&mut self, op: &Op, at: SetLba) {
-        self.report(News::Stale(op.set, Past { at, len: Sectors(u64::from(op.rows())), columns: 1 }));
+fn report_stale(ended: &mut EndedOps, op: &Op, at: SetLba) {
+    ended.report(News::Stale(op.set, Past { at, len: Sectors(u64::from(op.rows())), columns: 1 }));
+}
+
+/// Drop from the cache data that a repair has corrected, because the cache may have read it before.
+fn forget_corrected(ended: &mut EndedOps, sets: &Sets, op: &Op) {
+    if op.plan.write.is_empty() {
+        return;
     }
-
-    /// Drop from the cache data that a repair has corrected, because the cache may have read it before.
-    fn forget_corrected(&mut self, sets: &Sets, op: &Op) {
-        if op.plan.write.is_empty() {
-            return;
-        }
-        if !op.is_by_rows() {
-            return self.forget_copies(sets, op);
-        }
-        for slot in op.plan.write {
-            let parity = sets.get(op.set).parity();
-            let rows = op.rows_of();
-            let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
-            let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
-            self.report_stale(op, at);
-        }
+    if !op.is_by_rows() {
+        return forget_copies(ended, sets, op);
+    }
+    for slot in op.plan.write {
+        let parity = sets.get(op.set).parity();
+        let rows = op.rows_of();
+        let StripeRole::Data(column) = parity.role_of(rows.stripe, slot) else { continue };
+        let at = parity.set_lba(rows.stripe, column, Sectors(u64::from(rows.part.from())));
+        report_stale(ended, op, at);
     }
 }
 
@@ -57,12 +62,12 @@ impl OpIo<'_> {
     fn rows_lost(&mut self, index: u32) {
         let op = self.ops[index];
         if op.kind == OpKind::Scrub {
-            return self.sets.note_uncompared(&op);
+            return note_uncompared(self.sets, &op);
         }
         let len = Sectors(u64::from(op.rows()));
         // Members whose reads failed would be asked again each time, and fail again.
         for slot in op.excluded.minus(op.background().remade) {
-            let (at, set) = (self.sets.member_place(&op, slot), self.sets.get(op.set));
+            let (at, set) = (member_place(self.sets, &op, slot), self.sets.get(op.set));
             let member = set.place(slot).member();
             if let Some(member) = member.filter(|member| set.member(*member).state() == MemberState::InSync) {
                 // Without a log it is as on any array without one.
@@ -73,7 +78,7 @@ impl OpIo<'_> {
             return;
         }
         for slot in op.background().remade {
-            let at = self.sets.member_place(&op, slot);
+            let at = member_place(self.sets, &op, slot);
             let place = self.sets.get(op.set).place(slot);
             let Some(member) = place.of(op.background().replace) else { continue };
             let recorded = self.sets.record_lost(op.set, member, at, len, &mut self.call);
@@ -90,14 +95,14 @@ impl OpIo<'_> {
         let op = self.ops[index];
         let from = Bytes(u64::from(from));
         let columns = self.call.actions().columns.len();
-        let (p, q) = self.sets.check_columns(&op, from, op.plan.read | op.plan.lost, self.call.actions());
+        let (p, q) = check_columns(self.sets, &op, from, op.plan.read | op.plan.lost, self.call.actions());
         let kind = if op.is_by_rows() { JobKind::Check } else { JobKind::Compare };
         self.push_job(index, Job::new(kind, len, columns).with_parity(p, q));
     }
 
     fn push_correction(&mut self, index: u32, slot: Slot) {
         let op = self.ops[index];
-        let from = Bytes(u64::from(Sets::checked_sector(&op)) * 512);
+        let from = Bytes(u64::from(checked_sector(&op)) * 512);
         let wrong = op.buffer(slot) + from;
         if !op.is_by_rows() {
             let good = op.plan.read.without(slot).first().expect("a majority is against it");
@@ -105,12 +110,12 @@ impl OpIo<'_> {
         }
         let view = op.stripe_view(self.sets.get(op.set));
         let columns = self.call.actions().columns.len();
-        let (p, _) = self.sets.check_columns(&op, from, op.plan.read.without(slot), self.call.actions());
+        let (p, _) = check_columns(self.sets, &op, from, op.plan.read.without(slot), self.call.actions());
         if slot == view.p || Some(slot) == view.q {
             let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
             return self.push_job(index, Job::new(JobKind::Generate, 512, columns).with_parity(p, q));
         }
-        self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at: wrong, old: wrong });
+        self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at: wrong, old: wrong });
         self.push_job(index, Job::new(JobKind::Recover { lost: 1 }, 512, columns).with_parity(p, None));
     }
 
@@ -150,14 +155,14 @@ impl OpIo<'_> {
 
     fn plan_background(&mut self, index: u32) {
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         self.narrow_unfit_rows(index);
         let op = self.ops[index];
-        if self.sets.is_obsolete(&op) {
+        if is_obsolete(self.sets, &op) {
             return self.finish_op(index);
         }
-        let Some(plan) = self.sets.plan_of_background(&op) else {
+        let Some(plan) = plan_of_background(self.sets, &op) else {
             if self.narrow_rows(index) {
                 return self.plan_background(index);
             }
@@ -174,7 +179,7 @@ impl OpIo<'_> {
         (op.plan, op.phase) = (plan, Phase::ReadingOld);
         let op = *op;
         for slot in plan.read {
-            let (lba, at) = (self.sets.member_place(&op, slot), op.buffer(slot));
+            let (lba, at) = (member_place(self.sets, &op, slot), op.buffer(slot));
             let range = MemberRange { slot, lba, len: Sectors(u64::from(op.rows())), at };
             self.issue_read(index, range, SlotSet::EMPTY);
         }
@@ -191,7 +196,7 @@ impl OpIo<'_> {
             return self.push_recover_by(index, SlotSet::one(p));
         }
         if op.kind == OpKind::Resync {
-            self.ended.forget_copies(self.sets, &op);
+            forget_copies(self.ended, self.sets, &op);
             if op.plan.lost.is_empty() && op.plan.read.intersects(op.plan.write) {
                 self.ops[index].phase = Phase::Computing(Computation::Check);
                 return self.push_check(index, 0, op.row_bytes());
@@ -217,7 +222,7 @@ impl OpIo<'_> {
         let columns = self.call.actions().columns.len();
         for slot in view.data {
             let at = op.buffer(slot);
-            self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+            self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old: at });
         }
         let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));
@@ -232,10 +237,10 @@ impl OpIo<'_> {
         self.ops[index].phase = Phase::Writing;
         let op = self.ops[index];
         for slot in op.plan.write {
-            let from = self.sets.written_from(&op, slot);
+            let from = written_from(self.sets, &op, slot);
             let range = MemberRange {
                 slot,
-                lba: self.sets.member_place(&op, slot),
+                lba: member_place(self.sets, &op, slot),
                 len: Sectors(u64::from(op.rows())),
                 at: op.buffer(from),
             };
@@ -256,11 +261,11 @@ impl OpIo<'_> {
         let op = self.ops[index];
         match op.kind {
             // Reads continued while this operation waited for the write gate.
-            OpKind::Resync => self.ended.forget_copies(self.sets, &op),
+            OpKind::Resync => forget_copies(self.ended, self.sets, &op),
             OpKind::Scrub => {
-                self.ended.forget_corrected(self.sets, &op);
+                forget_corrected(self.ended, self.sets, &op);
                 if !op.has_failed() {
-                    self.sets.note_repaired(&op);
+                    note_repaired(self.sets, &op);
                 }
             }
             _ => {}
@@ -270,7 +275,7 @@ impl OpIo<'_> {
                 let set = self.sets.get(op.set);
                 if let Some(place) = set.place(slot).member() {
                     let member = set.member(place);
-                    let at = self.sets.member_place(&op, slot);
+                    let at = member_place(self.sets, &op, slot);
                     let (lba, drive) = (member.on_drive(at), member.drive());
                     self.sets.get_mut(op.set).member_mut(place).rewritten(at, Sectors(u64::from(op.rows())));
                     self.call.trace().note(
@@ -302,7 +307,7 @@ impl OpIo<'_> {
         let enough = enough && !blind;
         // Degraded rows have no redundancy to compare with. That they could be read is the whole result.
         if !enough {
-            self.sets.note_uncompared(&op);
+            note_uncompared(self.sets, &op);
             return self.background_rows_done(index);
         }
         let op = &mut self.ops[index];
@@ -355,23 +360,19 @@ impl OpIo<'_> {
     /// A sector does not match: count it, and correct it if that was requested and is possible.
     fn on_mismatch(&mut self, index: u32) {
         let op = self.ops[index];
-        let culprit = self.sets.culprit(&op);
-        let at = if op.is_by_rows() {
-            op.member_rows(self.sets.get(op.set)).0.offset()
-        } else {
-            self.sets.rows_at(&op).offset()
-        };
-        let mode = self.sets.scrub_mode(&op);
+        let culprit = culprit(self.sets, &op);
+        let at = if op.is_by_rows() { op.member_rows(self.sets.get(op.set)).0.offset() } else { rows_at(&op).offset() };
+        let mode = scrub_mode(self.sets, &op);
         let slot = culprit.filter(|_| mode != Some(ScrubMode::TrustData));
         let rewritten = match mode {
-            Some(ScrubMode::TrustData) => self.sets.copies_of_data(&op),
+            Some(ScrubMode::TrustData) => copies_of_data(self.sets, &op),
             Some(ScrubMode::Repair) if slot.is_none() && self.call.planted().has(Flaw::RepairGuesses) => {
-                self.sets.copies_of_data(&op)
+                copies_of_data(self.sets, &op)
             }
             Some(ScrubMode::Repair) => slot.map_or(SlotSet::EMPTY, SlotSet::one),
             Some(ScrubMode::Check) | None => SlotSet::EMPTY,
         };
-        let from = at + Sectors(u64::from(Sets::checked_sector(&op)));
+        let from = at + Sectors(u64::from(checked_sector(&op)));
         let has_parity = op.is_by_rows();
         let remedy = match (rewritten.is_empty(), slot) {
             (true, None) if !has_parity => Remedy::CopiesLeft,
@@ -381,7 +382,7 @@ impl OpIo<'_> {
             (false, None) => Remedy::Copies,
         };
         let range = MismatchRange::sector(from, slot, remedy);
-        self.sets.note_mismatch(&op, range, &mut self.call);
+        note_mismatch(self.sets, &op, range, &mut self.call);
         let own = &mut self.ops[index];
         own.plan.write |= rewritten;
         own.background_mut().corrected += u32::from(!rewritten.is_empty());
@@ -397,7 +398,7 @@ impl OpIo<'_> {
     fn probe_next(&mut self, index: u32) {
         let row = self.ops[index].is_by_rows();
         let op = &mut self.ops[index];
-        let next = Sets::checked_sector(op) + 1;
+        let next = checked_sector(op) + 1;
         op.background_mut().sector = Some(next);
         if next < op.rows() {
             let from = next * 512;

@@ -8,240 +8,235 @@ use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::state::op::{Op, OpKind, Plan};
 use crate::io::state::plan::plan_recovery;
+use crate::io::steps::row::weight;
 use crate::slots::SlotSet;
 
-impl Sets {
-    /// A plan for the rows in work that avoids the parts that are known to be unreadable.
-    pub(crate) fn plan_of_background(&self, op: &Op) -> Option<Plan> {
-        if op.background().is_rewrite {
-            let remade = op.background().remade.minus(op.excluded);
-            return Some(Plan { read: remade, write: remade, ..Plan::default() });
-        }
-        // A failed large read does not show where the defect is: only the parts that fail again, and the parts that are
-        // recorded as bad, are rewritten.
-        let (lo, hi) = op.part().range();
-        let is_large = hi - lo > self.get(op.set).rows_max() && !self.is_recorded_bad(op);
-        if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
-            return Some(Plan { read: op.background().remade, ..Plan::default() });
-        }
-        let plan = if op.is_by_rows() { self.plan_rows(op) } else { self.plan_copies(op) };
-        plan.or_else(|| {
-            // No other member has the data. Perhaps only some of it is bad: try what the member itself returns.
-            let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
-            untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
-        })
+/// A plan for the rows in work that avoids the parts that are known to be unreadable.
+pub(crate) fn plan_of_background(sets: &Sets, op: &Op) -> Option<Plan> {
+    if op.background().is_rewrite {
+        let remade = op.background().remade.minus(op.excluded);
+        return Some(Plan { read: remade, write: remade, ..Plan::default() });
     }
-
-    /// Is a part of the rows in work recorded as bad on a member that is restored?
-    fn is_recorded_bad(&self, op: &Op) -> bool {
-        let (set, len) = (self.get(op.set), Sectors(u64::from(op.rows())));
-        let is_bad = |slot| set.member_of(slot).is_some_and(|m| m.is_bad(self.member_place(op, slot), len));
-        set.has_bad() && op.background().remade.iter().any(is_bad)
+    // A failed large read does not show where the defect is: only the parts that fail again, and the parts that are
+    // recorded as bad, are rewritten.
+    let (lo, hi) = op.part().range();
+    let is_large = hi - lo > sets.get(op.set).rows_max() && !is_recorded_bad(sets, op);
+    if op.is_repair() && is_large && !op.background().remade.intersects(op.excluded) {
+        return Some(Plan { read: op.background().remade, ..Plan::default() });
     }
+    let plan = if op.is_by_rows() { plan_rows(sets, op) } else { plan_copies(sets, op) };
+    plan.or_else(|| {
+        // No other member has the data. Perhaps only some of it is bad: try what the member itself returns.
+        let untried = op.is_repair() && !op.background().remade.intersects(op.excluded);
+        untried.then_some(Plan { read: op.background().remade, ..Plan::default() })
+    })
+}
 
-    /// The members to be restored are gone, or the set is stopping or has failed.
-    pub(super) fn is_obsolete(&self, op: &Op) -> bool {
-        let set = self.get(op.set);
-        if set.life() != crate::array::set::Life::Running {
-            return true;
+/// Is a part of the rows in work recorded as bad on a member that is restored?
+fn is_recorded_bad(sets: &Sets, op: &Op) -> bool {
+    let (set, len) = (sets.get(op.set), Sectors(u64::from(op.rows())));
+    let is_bad = |slot| set.member_of(slot).is_some_and(|m| m.is_bad(member_place(sets, op, slot), len));
+    set.has_bad() && op.background().remade.iter().any(is_bad)
+}
+
+/// The members to be restored are gone, or the set is stopping or has failed.
+pub(super) fn is_obsolete(sets: &Sets, op: &Op) -> bool {
+    let set = sets.get(op.set);
+    if set.life() != crate::array::set::Life::Running {
+        return true;
+    }
+    let gone = |slot: Slot| {
+        let place = set.place(slot);
+        place.of(op.background().replace).is_none_or(|member| !set.member(member).is_active())
+    };
+    op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
+}
+
+/// The place of the rows in work on the member in a slot.
+pub(crate) fn member_place(sets: &Sets, op: &Op, slot: Slot) -> MemberLba {
+    match sets.get(op.set).geometry() {
+        Geometry::Parity(_) => op.member_rows(sets.get(op.set)).0,
+        Geometry::Mirror(mirror) => {
+            let at = rows_at(op);
+            mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
         }
-        let gone = |slot: Slot| {
-            let place = set.place(slot);
-            place.of(op.background().replace).is_none_or(|member| !set.member(member).is_active())
-        };
-        op.kind == OpKind::Rebuild && op.background().remade.iter().any(gone)
+        _ => unreachable!("background work is on redundant sets"),
     }
+}
 
-    /// The place of the rows in work on the member in a slot.
-    pub(crate) fn member_place(&self, op: &Op, slot: Slot) -> MemberLba {
-        match self.get(op.set).geometry() {
-            Geometry::Parity(_) => op.member_rows(self.get(op.set)).0,
-            Geometry::Mirror(mirror) => {
-                let at = self.rows_at(op);
-                mirror.copies(at).find(|c| c.slot == slot).expect("the slot has a copy").lba
+/// The place of the rows in work in a mirrored set.
+pub(super) fn rows_at(op: &Op) -> SetLba {
+    op.extent().at
+}
+
+fn plan_rows(sets: &Sets, op: &Op) -> Option<Plan> {
+    let mut view = op.stripe_view(sets.get(op.set));
+    let all = view.data | view.parities();
+    match op.kind {
+        OpKind::Rebuild => {
+            if op.background().replace && op.background().remade.minus(view.readable).is_empty() {
+                return Some(Plan { read: op.background().remade, write: op.background().remade, ..Plan::default() });
             }
-            _ => unreachable!("background work is on redundant sets"),
-        }
-    }
-
-    /// The place of the rows in work in a mirrored set.
-    pub(super) fn rows_at(&self, op: &Op) -> SetLba {
-        op.extent().at
-    }
-
-    fn plan_rows(&self, op: &Op) -> Option<Plan> {
-        let mut view = op.stripe_view(self.get(op.set));
-        let all = view.data | view.parities();
-        match op.kind {
-            OpKind::Rebuild => {
-                if op.background().replace && op.background().remade.minus(view.readable).is_empty() {
-                    return Some(Plan {
-                        read: op.background().remade,
-                        write: op.background().remade,
-                        ..Plan::default()
-                    });
-                }
-                if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
-                    // Parity may not match, so only the unreadable rows are recovered from it.
-                    return Some(Plan { read: op.background().remade, ..Plan::default() });
-                }
-                view.readable = view.readable.minus(op.background().remade);
-                let recovery = plan_recovery(&view).ok()?;
-                let parity = op.background().remade & view.parities();
-                // Computing parity needs all data; a lost column is recovered from the other reads.
-                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.background().remade })
+            if op.is_repair() && !view.trusted && !op.background().remade.intersects(op.excluded) {
+                // Parity may not match, so only the unreadable rows are recovered from it.
+                return Some(Plan { read: op.background().remade, ..Plan::default() });
             }
-            OpKind::Resync => {
-                let parity = view.parities() & view.writable;
-                if view.data.minus(view.readable).is_empty() {
-                    // Parity that matches already is not written.
-                    let compares = self.compares(op) && parity.minus(view.readable).is_empty();
-                    let read = if compares { view.data | parity } else { view.data };
-                    return Some(Plan { read, lost: SlotSet::EMPTY, parity, write: parity });
-                }
-                // One parity defines the unreadable data, and the other parity is made to match.
-                let recovery = plan_recovery(&view).ok()?;
-                let lost = recovery.lost & view.data & view.writable;
-                Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
+            view.readable = view.readable.minus(op.background().remade);
+            let recovery = plan_recovery(&view).ok()?;
+            let parity = op.background().remade & view.parities();
+            // Computing parity needs all data; a lost column is recovered from the other reads.
+            Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: op.background().remade })
+        }
+        OpKind::Resync => {
+            let parity = view.parities() & view.writable;
+            if view.data.minus(view.readable).is_empty() {
+                // Parity that matches already is not written.
+                let compares = compares(sets, op) && parity.minus(view.readable).is_empty();
+                let read = if compares { view.data | parity } else { view.data };
+                return Some(Plan { read, lost: SlotSet::EMPTY, parity, write: parity });
             }
-            _ => {
-                let unread = all.minus(view.readable);
-                // With one column missing on a double parity, that column is recovered from P and compared with Q.
-                let lost = if view.q.is_some() && unread.len() == 1 { unread & view.data } else { SlotSet::EMPTY };
-                Some(Plan { read: all.minus(unread), lost, ..Plan::default() })
-            }
+            // One parity defines the unreadable data, and the other parity is made to match.
+            let recovery = plan_recovery(&view).ok()?;
+            let lost = recovery.lost & view.data & view.writable;
+            Some(Plan { read: recovery.read, lost: recovery.lost, parity, write: lost | parity })
+        }
+        _ => {
+            let unread = all.minus(view.readable);
+            // With one column missing on a double parity, that column is recovered from P and compared with Q.
+            let lost = if view.q.is_some() && unread.len() == 1 { unread & view.data } else { SlotSet::EMPTY };
+            Some(Plan { read: all.minus(unread), lost, ..Plan::default() })
         }
     }
+}
 
-    fn plan_copies(&self, op: &Op) -> Option<Plan> {
-        let set = self.get(op.set);
-        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
-        let at = self.rows_at(op);
-        let rows = Sectors(u64::from(op.rows()));
-        let mut all = SlotSet::EMPTY;
-        let mut readable = SlotSet::EMPTY;
-        let mut first = None;
-        for copy in mirror.copies(at) {
-            all.insert(copy.slot);
-            let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
-            let is_remade =
-                op.kind == OpKind::Rebuild && !op.background().replace && op.background().remade.contains(copy.slot);
-            if good && !is_remade && !op.excluded.contains(copy.slot) {
-                readable.insert(copy.slot);
-                first = first.or(Some(copy.slot));
-            }
-        }
-        match op.kind {
-            OpKind::Rebuild => {
-                let write = op.background().remade & all;
-                let source = if op.background().replace && write.minus(readable).is_empty() {
-                    write.first()
-                } else if set.is_consistent(at.get(), (at + rows).get()) {
-                    // The copy of a member that is not write-mostly, if copies are equal.
-                    let preferred = mirror.copies(at).map(|copy| copy.slot);
-                    let mut preferred = preferred.filter(|slot| readable.minus(set.write_mostly()).contains(*slot));
-                    preferred.next().or(first)
-                } else {
-                    first
-                };
-                Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
-            }
-            OpKind::Resync => {
-                let source = first?;
-                let write = (all & set.writable()).without(source);
-                // Copies that are equal already are not written.
-                let compares = self.compares(op) && write.minus(readable).is_empty();
-                let read = if compares { write.with(source) } else { SlotSet::one(source) };
-                Some(Plan { read, write, ..Plan::default() })
-            }
-            _ => Some(Plan { read: readable, ..Plan::default() }),
+fn plan_copies(sets: &Sets, op: &Op) -> Option<Plan> {
+    let set = sets.get(op.set);
+    let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
+    let at = rows_at(op);
+    let rows = Sectors(u64::from(op.rows()));
+    let mut all = SlotSet::EMPTY;
+    let mut readable = SlotSet::EMPTY;
+    let mut first = None;
+    for copy in mirror.copies(at) {
+        all.insert(copy.slot);
+        let good = set.readable(copy.lba, copy.lba + rows).contains(copy.slot);
+        let is_remade =
+            op.kind == OpKind::Rebuild && !op.background().replace && op.background().remade.contains(copy.slot);
+        if good && !is_remade && !op.excluded.contains(copy.slot) {
+            readable.insert(copy.slot);
+            first = first.or(Some(copy.slot));
         }
     }
-
-    /// Does this unit of a resync compare before it writes?
-    fn compares(&self, op: &Op) -> bool {
-        let task = self.get(op.set).tasks.current();
-        task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
-    }
-
-    /// The source of the bytes for a slot: its own buffer if they are computed, otherwise the copy that counts.
-    pub(super) fn written_from(&self, op: &Op, slot: Slot) -> Slot {
-        if op.is_by_rows() {
-            return slot;
-        }
-        let computed = op.kind == OpKind::Scrub && !op.background().remade.contains(slot);
-        if computed {
-            slot
-        } else {
-            self.first_copy(op)
-        }
-    }
-
-    /// The first of the copies that were read, in the order in which hosts read them.
-    fn first_copy(&self, op: &Op) -> Slot {
-        let Geometry::Mirror(mirror) = self.get(op.set).geometry() else { unreachable!("asked for a mirror") };
-        let mut copies = mirror.copies(self.rows_at(op));
-        copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
-    }
-
-    /// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
-    pub(super) fn check_columns(
-        &self,
-        op: &Op,
-        from: Bytes,
-        slots: SlotSet,
-        actions: &mut Actions,
-    ) -> (Option<PoolOffset>, Option<PoolOffset>) {
-        if !op.is_by_rows() {
-            for (number, slot) in (0..).zip(slots) {
-                let at = op.buffer(slot) + from;
-                actions.columns.push(JobColumn { index: number, at, old: at });
-            }
-            return (None, None);
-        }
-        let view = op.stripe_view(self.get(op.set));
-        for slot in view.data & slots {
-            let at = op.buffer(slot) + from;
-            actions.columns.push(JobColumn { index: self.weight(op, slot), at, old: at });
-        }
-        let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
-        (parity(view.p), view.q.and_then(parity))
-    }
-
-    /// The slots with redundant data: parity, or all copies but the first.
-    pub(super) fn copies_of_data(&self, op: &Op) -> SlotSet {
-        if op.is_by_rows() {
-            return op.stripe_view(self.get(op.set)).parities() & op.plan.read;
-        }
-        op.plan.read.without(self.first_copy(op))
-    }
-
-    /// The slot that disagrees, by the last verdict.
-    pub(super) fn culprit(&self, op: &Op) -> Option<Slot> {
-        if !op.plan.lost.is_empty() {
-            // Recovered data always matches one parity by itself, so any column could be wrong.
-            return None;
-        }
-        if !op.is_by_rows() {
-            return match op.verdict {
-                Verdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
-                _ => None,
+    match op.kind {
+        OpKind::Rebuild => {
+            let write = op.background().remade & all;
+            let source = if op.background().replace && write.minus(readable).is_empty() {
+                write.first()
+            } else if set.is_consistent(at.get(), (at + rows).get()) {
+                // The copy of a member that is not write-mostly, if copies are equal.
+                let preferred = mirror.copies(at).map(|copy| copy.slot);
+                let mut preferred = preferred.filter(|slot| readable.minus(set.write_mostly()).contains(*slot));
+                preferred.next().or(first)
+            } else {
+                first
             };
+            Some(Plan { read: SlotSet::one(source?), write, ..Plan::default() })
         }
-        let view = op.stripe_view(self.get(op.set));
-        match op.verdict {
-            Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
-            // With P alone no slot can be named: any column could be wrong.
-            Verdict::PWrong => view.q.map(|_| view.p),
-            Verdict::QWrong => view.q,
-            Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
+        OpKind::Resync => {
+            let source = first?;
+            let write = (all & set.writable()).without(source);
+            // Copies that are equal already are not written.
+            let compares = compares(sets, op) && write.minus(readable).is_empty();
+            let read = if compares { write.with(source) } else { SlotSet::one(source) };
+            Some(Plan { read, write, ..Plan::default() })
         }
+        _ => Some(Plan { read: readable, ..Plan::default() }),
     }
+}
 
-    /// The sector of the rows in work that is checked by itself.
-    pub(super) fn checked_sector(op: &Op) -> u32 {
-        op.background().sector.expect("the rows are checked sector by sector")
+/// Does this unit of a resync compare before it writes?
+fn compares(sets: &Sets, op: &Op) -> bool {
+    let task = sets.get(op.set).tasks.current();
+    task.is_some_and(|task| op.background().unit_of(task.id()).is_some_and(|unit| task.is_compared(unit)))
+}
+
+/// The source of the bytes for a slot: its own buffer if they are computed, otherwise the copy that counts.
+pub(super) fn written_from(sets: &Sets, op: &Op, slot: Slot) -> Slot {
+    if op.is_by_rows() {
+        return slot;
     }
+    let computed = op.kind == OpKind::Scrub && !op.background().remade.contains(slot);
+    if computed {
+        slot
+    } else {
+        first_copy(sets, op)
+    }
+}
+
+/// The first of the copies that were read, in the order in which hosts read them.
+fn first_copy(sets: &Sets, op: &Op) -> Slot {
+    let Geometry::Mirror(mirror) = sets.get(op.set).geometry() else { unreachable!("asked for a mirror") };
+    let mut copies = mirror.copies(rows_at(op));
+    copies.find(|copy| op.plan.read.contains(copy.slot)).expect("a copy was read").slot
+}
+
+/// Add the data columns (or copies) among `slots`, in their buffers from `from` on, to the job. Returns P and Q.
+pub(super) fn check_columns(
+    sets: &Sets,
+    op: &Op,
+    from: Bytes,
+    slots: SlotSet,
+    actions: &mut Actions,
+) -> (Option<PoolOffset>, Option<PoolOffset>) {
+    if !op.is_by_rows() {
+        for (number, slot) in (0..).zip(slots) {
+            let at = op.buffer(slot) + from;
+            actions.columns.push(JobColumn { index: number, at, old: at });
+        }
+        return (None, None);
+    }
+    let view = op.stripe_view(sets.get(op.set));
+    for slot in view.data & slots {
+        let at = op.buffer(slot) + from;
+        actions.columns.push(JobColumn { index: weight(sets, op, slot), at, old: at });
+    }
+    let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
+    (parity(view.p), view.q.and_then(parity))
+}
+
+/// The slots with redundant data: parity, or all copies but the first.
+pub(super) fn copies_of_data(sets: &Sets, op: &Op) -> SlotSet {
+    if op.is_by_rows() {
+        return op.stripe_view(sets.get(op.set)).parities() & op.plan.read;
+    }
+    op.plan.read.without(first_copy(sets, op))
+}
+
+/// The slot that disagrees, by the last verdict.
+pub(super) fn culprit(sets: &Sets, op: &Op) -> Option<Slot> {
+    if !op.plan.lost.is_empty() {
+        // Recovered data always matches one parity by itself, so any column could be wrong.
+        return None;
+    }
+    if !op.is_by_rows() {
+        return match op.verdict {
+            Verdict::ColumnWrong(number) => op.plan.read.iter().nth(usize::from(number)),
+            _ => None,
+        };
+    }
+    let view = op.stripe_view(sets.get(op.set));
+    match op.verdict {
+        Verdict::ColumnWrong(number) => view.data.iter().nth(usize::from(number)),
+        // With P alone no slot can be named: any column could be wrong.
+        Verdict::PWrong => view.q.map(|_| view.p),
+        Verdict::QWrong => view.q,
+        Verdict::Match | Verdict::Unknown | Verdict::Done | Verdict::Checksum(_) => None,
+    }
+}
+
+/// The sector of the rows in work that is checked by itself.
+pub(super) fn checked_sector(op: &Op) -> u32 {
+    op.background().sector.expect("the rows are checked sector by sector")
 }
 
 #[cfg(test)]
@@ -285,7 +280,7 @@ mod tests {
 
     /// The slots that a plan reads, recovers, computes and writes.
     fn planned(sets: &Sets, op: &Op) -> Option<[SlotSet; 4]> {
-        sets.plan_of_background(op).map(|plan| [plan.read, plan.lost, plan.parity, plan.write])
+        plan_of_background(sets, op).map(|plan| [plan.read, plan.lost, plan.parity, plan.write])
     }
 
     // In stripe 0 of a left-symmetric RAID 5 of four, slot 3 has parity. In stripe 0 of a RAID 6 of five, slot 4 has P and
@@ -348,32 +343,32 @@ mod tests {
         let replace = op(&sets1, BackgroundKind::Rebuild, &[2], true);
         assert_eq!(planned(&sets1, &replace), Some([slots(&[2]), none, none, slots(&[2])]));
         let mut check = op(&sets1, BackgroundKind::Scrub, &[], false);
-        check.plan = sets1.plan_of_background(&check).unwrap();
-        assert_eq!((check.plan.read, sets1.first_copy(&check)), (slots(&[0, 1, 2]), Slot(0)));
-        assert_eq!(sets1.copies_of_data(&check), slots(&[1, 2]));
+        check.plan = plan_of_background(&sets1, &check).unwrap();
+        assert_eq!((check.plan.read, first_copy(&sets1, &check)), (slots(&[0, 1, 2]), Slot(0)));
+        assert_eq!(copies_of_data(&sets1, &check), slots(&[1, 2]));
     }
 
     #[test]
     fn a_verdict_names_a_slot_only_if_no_other_one_could_be_wrong() {
         let (sets5, sets6, sets1) = (sets(Level::Raid5, 4), sets(Level::Raid6, 5), sets(Level::Raid1, 3));
-        let culprit = |sets: &Sets, verdict| {
+        let named = |sets: &Sets, verdict| {
             let mut check = op(sets, BackgroundKind::Scrub, &[], false);
-            check.plan = sets.plan_of_background(&check).unwrap();
+            check.plan = plan_of_background(sets, &check).unwrap();
             check.verdict = verdict;
-            sets.culprit(&check).map(|slot| slot.0)
+            culprit(sets, &check).map(|slot| slot.0)
         };
         // With P alone any column could be wrong.
-        assert_eq!(culprit(&sets5, Verdict::PWrong), None);
+        assert_eq!(named(&sets5, Verdict::PWrong), None);
         let of_double = [Verdict::PWrong, Verdict::QWrong, Verdict::ColumnWrong(0), Verdict::ColumnWrong(2)];
-        assert_eq!(of_double.map(|verdict| culprit(&sets6, verdict)), [Some(4), Some(0), Some(1), Some(3)]);
-        assert_eq!([Verdict::Match, Verdict::Unknown].map(|verdict| culprit(&sets6, verdict)), [None; 2]);
-        assert_eq!(culprit(&sets1, Verdict::ColumnWrong(1)), Some(1));
+        assert_eq!(of_double.map(|verdict| named(&sets6, verdict)), [Some(4), Some(0), Some(1), Some(3)]);
+        assert_eq!([Verdict::Match, Verdict::Unknown].map(|verdict| named(&sets6, verdict)), [None; 2]);
+        assert_eq!(named(&sets1, Verdict::ColumnWrong(1)), Some(1));
         // Recovered data matches one parity by itself.
         let mut check = op(&sets6, BackgroundKind::Scrub, &[], false);
         check.excluded = slots(&[2]);
-        check.plan = sets6.plan_of_background(&check).unwrap();
+        check.plan = plan_of_background(&sets6, &check).unwrap();
         check.verdict = Verdict::PWrong;
-        assert_eq!(sets6.culprit(&check), None);
+        assert_eq!(culprit(&sets6, &check), None);
     }
 
     #[test]
@@ -381,13 +376,13 @@ mod tests {
         let mut sets5 = sets(Level::Raid5, 4);
         let (rebuild, replace) =
             (op(&sets5, BackgroundKind::Rebuild, &[1], false), op(&sets5, BackgroundKind::Rebuild, &[1], true));
-        assert_eq!([&rebuild, &replace].map(|op| sets5.is_obsolete(op)), [false, true], "there is no replacement");
+        assert_eq!([&rebuild, &replace].map(|op| is_obsolete(&sets5, op)), [false, true], "there is no replacement");
         sets5.get_mut(SET).fail_slot(Slot(1), FailReason::Gone);
-        assert!(sets5.is_obsolete(&rebuild));
+        assert!(is_obsolete(&sets5, &rebuild));
         let check = op(&sets5, BackgroundKind::Scrub, &[], false);
-        assert!(!sets5.is_obsolete(&check), "it needs no certain member");
+        assert!(!is_obsolete(&sets5, &check), "it needs no certain member");
         sets5.get_mut(SET).fail();
-        assert!(sets5.is_obsolete(&check));
+        assert!(is_obsolete(&sets5, &check));
     }
 
     #[test]

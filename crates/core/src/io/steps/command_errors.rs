@@ -33,6 +33,7 @@ use crate::io::state::command::{Command, Hold, Owner, Tried};
 use crate::io::state::ended::News;
 use crate::io::state::op::OpKind;
 use crate::io::state::ops::Ops;
+use crate::io::steps::issue::plain_command;
 use crate::io::steps::op_io::OpIo;
 use crate::journal::Journal;
 use crate::limits::{SEARCH_WAYS, ZERO_SECTORS};
@@ -60,51 +61,47 @@ pub(crate) enum Failure {
     Unflushed,
 }
 
-impl Sets {
-    /// A range that could not be read must be rewritten, or recorded as lost.
-    fn want_repair_of(&mut self, command: &Command) {
-        let at = self.member_lba_of(command);
-        self.want_repair(command.set, command.slot, at, command.len);
-    }
-
-    /// The address of a command in the data area of its member.
-    fn member_lba_of(&self, command: &Command) -> MemberLba {
-        let member = self.get(command.set).member(command.member());
-        member.in_data(command.lba)
-    }
-
-    /// The sectors of a command in the data area of its member.
-    fn range_of(&self, command: &Command) -> BadRange {
-        BadRange { at: self.member_lba_of(command), len: command.len }
-    }
-
-    /// Is the member of this command still in its slot?
-    fn is_in_slot(&self, command: &Command) -> bool {
-        self.get(command.set).place(command.slot).member() == Some(command.member())
-    }
-
-    /// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
-    fn other_copy(&self, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
-        let set = self.get(command.set);
-        let Geometry::Mirror(mirror) = set.geometry() else { return None };
-        let (place, run) = mirror.inverse(command.slot, at)?;
-        let len = left.min(run);
-        let reads =
-            |copy: Fragment| copy.slot != command.slot && set.readable(copy.lba, copy.lba + len).contains(copy.slot);
-        Some((len, mirror.copies(place).any(reads)))
-    }
+/// A range that could not be read must be rewritten, or recorded as lost.
+fn want_repair_of(sets: &mut Sets, command: &Command) {
+    let at = member_lba_of(sets, command);
+    sets.want_repair(command.set, command.slot, at, command.len);
 }
 
-impl Pool {
-    fn keep_frames(&mut self, ops: &mut Ops, journal: &mut Journal, command: &Command) {
-        match command.hold {
-            Some(Hold::Host(run)) => _ = self.host_mut().give_up(run),
-            Some(Hold::Work(run)) if self.work_mut().give_up(run) => ops.wake_for_frames(),
-            Some(Hold::Work(_)) => {}
-            Some(Hold::Journal(buffer)) => journal.give_up_buffer(buffer),
-            Some(Hold::Window) => journal.give_up_window(),
-            None => {}
-        }
+/// The address of a command in the data area of its member.
+fn member_lba_of(sets: &Sets, command: &Command) -> MemberLba {
+    let member = sets.get(command.set).member(command.member());
+    member.in_data(command.lba)
+}
+
+/// The sectors of a command in the data area of its member.
+fn range_of(sets: &Sets, command: &Command) -> BadRange {
+    BadRange { at: member_lba_of(sets, command), len: command.len }
+}
+
+/// Is the member of this command still in its slot?
+fn is_in_slot(sets: &Sets, command: &Command) -> bool {
+    sets.get(command.set).place(command.slot).member() == Some(command.member())
+}
+
+/// Can another copy of a place of this member be read? Returns also the length for which the answer holds.
+fn other_copy(sets: &Sets, command: &Command, at: MemberLba, left: Sectors) -> Option<(Sectors, bool)> {
+    let set = sets.get(command.set);
+    let Geometry::Mirror(mirror) = set.geometry() else { return None };
+    let (place, run) = mirror.inverse(command.slot, at)?;
+    let len = left.min(run);
+    let reads =
+        |copy: Fragment| copy.slot != command.slot && set.readable(copy.lba, copy.lba + len).contains(copy.slot);
+    Some((len, mirror.copies(place).any(reads)))
+}
+
+fn keep_frames(pool: &mut Pool, ops: &mut Ops, journal: &mut Journal, command: &Command) {
+    match command.hold {
+        Some(Hold::Host(run)) => _ = pool.host_mut().give_up(run),
+        Some(Hold::Work(run)) if pool.work_mut().give_up(run) => ops.wake_for_frames(),
+        Some(Hold::Work(_)) => {}
+        Some(Hold::Journal(buffer)) => journal.give_up_buffer(buffer),
+        Some(Hold::Window) => journal.give_up_window(),
+        None => {}
     }
 }
 
@@ -114,7 +111,7 @@ impl OpIo<'_> {
         let (set, member) = (command.set, command.member());
         match error {
             CommandError::Drive(DriveError::Media { .. } | DriveError::NoSpace | DriveError::Unsupported) => {
-                let (budget, at) = (self.call.limits().media_errors_max, self.sets.member_lba_of(command));
+                let (budget, at) = (self.call.limits().media_errors_max, member_lba_of(self.sets, command));
                 let entry = self.sets.get_mut(set).member_mut(member);
                 if entry.meet_defect(at, command.len).is_some_and(|defects| defects > budget) {
                     self.fail_member((set, member), FailReason::ErrorBudget);
@@ -143,7 +140,7 @@ impl OpIo<'_> {
         let at = set.member(command.member()).in_data(command.lba);
         let mut done = Sectors::ZERO;
         while done < command.len {
-            let Some((len, other)) = self.sets.other_copy(command, at + done, command.len - done) else { return };
+            let Some((len, other)) = other_copy(self.sets, command, at + done, command.len - done) else { return };
             let (set, member) = (command.set, command.member());
             let unrecorded = other && !self.sets.record_bad(set, member, at + done, len);
             // If the array needs it, nothing is recorded, as on any array without a log.
@@ -189,7 +186,7 @@ impl OpIo<'_> {
             let (slot, drive) = (Some(command.slot), Some(command.drive));
             self.call.notice(self.sets, (command.set, slot), drive, NoticeKind::Timeout);
         }
-        self.pool.keep_frames(self.ops, self.journal, &command);
+        keep_frames(self.pool, self.ops, self.journal, &command);
         Some(command)
     }
 
@@ -222,7 +219,7 @@ impl OpIo<'_> {
         lba: MemberLba,
         len: Sectors,
     ) {
-        let command = self.sets.plain_command(self.ops, index, member_index);
+        let command = plain_command(self.sets, self.ops, index, member_index);
         let member = self.sets.get(command.set).member(member_index);
         let lba = if drive_op == DriveOp::Flush { openraid_units::DriveLba::ZERO } else { member.on_drive(lba) };
         self.push_op_command(index, Command { op: drive_op, lba, len, ..command });
@@ -336,7 +333,7 @@ impl OpIo<'_> {
     /// data that is written next, so its member fails.
     fn discard_failed(&mut self, index: u32, command: &Command, error: CommandError) -> Option<Failure> {
         let set = self.sets.get(command.set);
-        let must_fit = set.is_redundant() && self.sets.discards_to_zeroes(self.call.channels(), command.set);
+        let must_fit = set.is_redundant() && self.call.channels().discards_to_zeroes(set);
         let zeroes = self.call.channels().get(command.drive).is_some_and(|channel| channel.info().write_zeroes);
         match error {
             CommandError::Timeout if !must_fit => {
@@ -373,7 +370,7 @@ impl OpIo<'_> {
             OpKind::RowRead | OpKind::RowWrite | OpKind::RowDestage => {}
             OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => {}
             OpKind::Write | OpKind::Discard | OpKind::Flush | OpKind::Destage | OpKind::Redo | OpKind::Reparity => {
-                self.sets.want_repair_of(command);
+                want_repair_of(self.sets, command);
             }
         }
     }
@@ -405,13 +402,13 @@ impl OpIo<'_> {
         let set_lba = op.extent().at + Bytes((at - base).get()).sectors_floor();
         // Its replacement may have taken the slot meanwhile, and was not tried.
         let tried = command.tried.copies();
-        let tried = if self.sets.is_in_slot(command) { tried.with(command.slot) } else { tried };
+        let tried = if is_in_slot(self.sets, command) { tried.with(command.slot) } else { tried };
         let other = mirror.copies(set_lba).find(|copy| {
             let end = MemberLba(copy.lba.get() + command.len.get());
             !tried.contains(copy.slot) && set.readable(copy.lba, end).contains(copy.slot)
         });
         if let Some(copy) = other {
-            self.sets.want_repair_of(command);
+            want_repair_of(self.sets, command);
             self.note(index, Reason::ReadRetried, copy.lba.get(), u32::from(copy.slot.0));
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len: command.len, at };
             self.issue_read(index, range, tried);
@@ -421,7 +418,7 @@ impl OpIo<'_> {
             while from < command.len {
                 let len = part.min(command.len - from);
                 let at = at + from.bytes();
-                match self.sets.get(op.set).first_readable_copy(set_lba + from, len) {
+                match first_readable_copy(self.sets.get(op.set), set_lba + from, len) {
                     Some((slot, lba)) => {
                         let range = MemberRange { slot, lba, len, at };
                         self.issue_read(index, range, SlotSet::EMPTY);
@@ -431,7 +428,7 @@ impl OpIo<'_> {
                 from += len;
             }
         } else {
-            self.sets.want_repair_of(command);
+            want_repair_of(self.sets, command);
             self.ops[index].fail(ReplyStatus::IoError);
         }
     }
@@ -497,7 +494,7 @@ impl OpIo<'_> {
             OpKind::Read | OpKind::RowRead | OpKind::Flush => false,
         };
         if stays {
-            let range = self.sets.range_of(command);
+            let range = range_of(self.sets, command);
             self.sets.note_no_room((command.set, command.member()), range, &mut self.call);
         }
         stays
@@ -506,7 +503,7 @@ impl OpIo<'_> {
     /// A write has succeeded: there may be room again.
     fn note_room(&mut self, command: &Command) {
         if self.sets.get(command.set).is_short_of_room() {
-            let range = self.sets.range_of(command);
+            let range = range_of(self.sets, command);
             self.sets.note_room((command.set, command.member()), range, &mut self.call);
         }
     }
@@ -524,13 +521,11 @@ impl OpIo<'_> {
     }
 }
 
-impl Set {
-    /// The first copy of an extent that can be read.
-    fn first_readable_copy(&self, at: SetLba, len: Sectors) -> Option<(Slot, MemberLba)> {
-        let Geometry::Mirror(mirror) = self.geometry() else { return None };
-        let is_readable = |copy: &Fragment| self.readable(copy.lba, copy.lba + len).contains(copy.slot);
-        mirror.copies(at).find(is_readable).map(|copy| (copy.slot, copy.lba))
-    }
+/// The first copy of an extent that can be read.
+fn first_readable_copy(set: &Set, at: SetLba, len: Sectors) -> Option<(Slot, MemberLba)> {
+    let Geometry::Mirror(mirror) = set.geometry() else { return None };
+    let is_readable = |copy: &Fragment| set.readable(copy.lba, copy.lba + len).contains(copy.slot);
+    mirror.copies(at).find(is_readable).map(|copy| (copy.slot, copy.lba))
 }
 
 #[cfg(test)]

@@ -4,62 +4,46 @@ use openraid_units::{MemberLba, PoolOffset, Sectors, SetLba, Slot};
 
 use crate::actions::{DriveOp, ReplyStatus};
 use crate::array::set::Set;
-use crate::array::sets::Sets;
 use crate::geometry::{Fragment, Geometry, Mirror};
-use crate::io::state::channel::Channels;
 use crate::io::state::ended::News;
 use crate::io::state::footprint::Extent;
 use crate::io::state::op::{Payload, Phase};
 use crate::io::steps::command_errors::MemberRange;
+use crate::io::steps::mirror_read::copy_chosen;
 use crate::io::steps::op_io::OpIo;
-use crate::io::steps::step::CacheStep;
+use crate::io::steps::step::{hold_for_commands, CacheStep};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
 
-impl Sets {
-    /// Does every active member support discards, and read zeroes after one? Then redundancy still matches after a
-    /// discard.
-    pub(crate) fn discards_to_zeroes(&self, channels: &Channels, set_id: openraid_units::SetId) -> bool {
-        let mut active = self.get(set_id).members().iter().filter(|member| member.is_active());
-        active.all(|member| {
-            channels.get(member.drive()).is_some_and(|channel| channel.info().discard && channel.info().discard_zeroes)
-        })
-    }
+/// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
+#[cold]
+pub(super) fn copies_alike(set: &Set, mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
+    mirror.copies(at).fold(left, |len, copy| {
+        let len = len.min(copy.len);
+        set.member_of(copy.slot).map_or(len, |member| member.sectors_alike(copy.lba, len))
+    })
 }
 
-impl Set {
-    /// The part of a mirror from `at` on, of which each copy can be read as a whole or not at all.
-    #[cold]
-    pub(super) fn copies_alike(&self, mirror: &Mirror, at: SetLba, left: Sectors) -> Sectors {
-        mirror.copies(at).fold(left, |len, copy| {
-            let len = len.min(copy.len);
-            self.member_of(copy.slot).map_or(len, |member| member.sectors_alike(copy.lba, len))
-        })
-    }
-
-    /// The place of the first part of the data at `at`; `None` for a mirror, which has several.
-    #[inline(always)]
-    fn fragment_at(&self, at: SetLba) -> Option<Fragment> {
-        match self.geometry() {
-            Geometry::Passthrough(g) => Some(g.map(at)),
-            Geometry::Linear(g) => Some(g.map(at)),
-            Geometry::Striped(g) => Some(g.map(at)),
-            Geometry::Mirror(_) => None,
-            Geometry::Parity(parity) => {
-                let (stripe, column, within) = parity.locate(at);
-                let (slot, lba) = (parity.slot_of(stripe, column), parity.member_lba(stripe, within));
-                Some(Fragment { slot, lba, len: parity.chunk() - within })
-            }
+/// The place of the first part of the data at `at`; `None` for a mirror, which has several.
+#[inline(always)]
+fn fragment_at(set: &Set, at: SetLba) -> Option<Fragment> {
+    match set.geometry() {
+        Geometry::Passthrough(g) => Some(g.map(at)),
+        Geometry::Linear(g) => Some(g.map(at)),
+        Geometry::Striped(g) => Some(g.map(at)),
+        Geometry::Mirror(_) => None,
+        Geometry::Parity(parity) => {
+            let (stripe, column, within) = parity.locate(at);
+            let (slot, lba) = (parity.slot_of(stripe, column), parity.member_lba(stripe, within));
+            Some(Fragment { slot, lba, len: parity.chunk() - within })
         }
     }
 }
 
-impl Fragment {
-    /// Does its member have its first `left` sectors?
-    fn is_readable(&self, set: &Set, left: Sectors) -> bool {
-        set.readable(self.lba, self.lba + self.len.min(left)).contains(self.slot)
-    }
+/// Does its member have its first `left` sectors?
+fn is_readable(fragment: &Fragment, set: &Set, left: Sectors) -> bool {
+    set.readable(fragment.lba, fragment.lba + fragment.len.min(left)).contains(fragment.slot)
 }
 
 impl OpIo<'_> {
@@ -72,7 +56,7 @@ impl OpIo<'_> {
                     return;
                 }
                 if !self.call.channels().may_issue() {
-                    return self.ops.hold_for_commands(index);
+                    return hold_for_commands(self.ops, index);
                 }
                 self.ops[index].phase = Phase::ReadingOld;
                 self.issue_extent_reads(index);
@@ -100,7 +84,7 @@ impl OpIo<'_> {
             if reason == Reason::ReadDirect {
                 self.sets.get_mut(set).reasons.count(reason);
             } else {
-                self.sets.copy_chosen(self.call.trace(), set, at, &fragment, len, reason);
+                copy_chosen(self.sets, self.call.trace(), set, at, &fragment, len, reason);
             }
             self.trace_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
@@ -127,13 +111,13 @@ impl OpIo<'_> {
         let set = self.sets.get(op.set);
         if let Geometry::Mirror(mirror) = set.geometry() {
             return self.choose_copy(op, mirror, at, left).or_else(|| {
-                let part = set.copies_alike(mirror, at, left);
+                let part = copies_alike(set, mirror, at, left);
                 let (copy, reason) = self.choose_copy(op, mirror, at, part)?;
                 Some((Fragment { len: copy.len.min(part), ..copy }, reason))
             });
         }
-        let fragment = set.fragment_at(at).expect("it is no mirror");
-        fragment.is_readable(set, left).then_some((fragment, Reason::ReadDirect))
+        let fragment = fragment_at(set, at).expect("it is no mirror");
+        is_readable(&fragment, set, left).then_some((fragment, Reason::ReadDirect))
     }
 
     // ---- writing
@@ -215,7 +199,7 @@ impl OpIo<'_> {
         let pending = self.ops[index].pending;
         let set = self.sets.get(set_id);
         debug_assert!(!matches!(set.geometry(), Geometry::Parity(_)), "parity sets are written by rows");
-        let one = set.fragment_at(at);
+        let one = fragment_at(set, at);
         let len = if let Some(fragment) = one {
             let len = fragment.len.min(left);
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: payload };
@@ -308,7 +292,7 @@ impl OpIo<'_> {
             let (one, copies) = match set.geometry() {
                 Geometry::Mirror(g) => (g.copies(at).next().expect("a copy"), usize::from(g.copy_count())),
                 Geometry::Parity(_) => unreachable!("parity sets discard by rows"),
-                _ => (set.fragment_at(at).expect("it is no mirror"), 1),
+                _ => (fragment_at(set, at).expect("it is no mirror"), 1),
             };
             let len = one.len.min(whole - done);
             for number in 0..copies {
@@ -339,7 +323,9 @@ impl OpIo<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::sets::Sets;
     use crate::geometry::{Level, SetSpec};
+    use crate::io::state::channel::Channels;
     use crate::io::steps::gate::tests::drive_of;
     use crate::limits::Limits;
     use crate::reason::FailReason;
@@ -357,7 +343,7 @@ mod tests {
     /// The slot and the sector of a member that have each sector of a set, one sector at a time.
     fn check(set: &Set, place: impl Fn(u64) -> (u64, u64)) {
         for at in 0..set.geometry().capacity().get() {
-            let one = set.fragment_at(SetLba(at)).unwrap();
+            let one = fragment_at(set, SetLba(at)).unwrap();
             assert_eq!((u64::from(one.slot.0), one.lba.get()), place(at), "sector {at}");
             // A part goes to the end of its chunk, and not beyond.
             assert_eq!(one.len, Sectors(CHUNK - at % CHUNK), "sector {at}");
@@ -376,19 +362,19 @@ mod tests {
             let parity = 3 - stripe % 4;
             ((parity + 1 + column) % 4, stripe * CHUNK + at % CHUNK)
         });
-        assert!(set(Level::Raid1, 2, 0).fragment_at(SetLba(0)).is_none(), "several members have it");
+        assert!(fragment_at(&set(Level::Raid1, 2, 0), SetLba(0)).is_none(), "several members have it");
     }
 
     #[test]
     fn a_part_is_readable_while_its_member_is_in_sync_and_has_no_bad_block_there() {
         let mut sets = Sets::new();
         sets.put(SetId(0), set(Level::Raid5, 4, 2));
-        let one = sets.get(SetId(0)).fragment_at(SetLba(3)).unwrap();
-        assert!(one.is_readable(sets.get(SetId(0)), Sectors(8)));
-        let other = sets.get(SetId(0)).fragment_at(SetLba(CHUNK)).unwrap();
+        let one = fragment_at(sets.get(SetId(0)), SetLba(3)).unwrap();
+        assert!(is_readable(&one, sets.get(SetId(0)), Sectors(8)));
+        let other = fragment_at(sets.get(SetId(0)), SetLba(CHUNK)).unwrap();
         assert_ne!(one.slot, other.slot);
         sets.get_mut(SetId(0)).fail_slot(one.slot, FailReason::Gone);
-        let readable = |one: &Fragment| one.is_readable(sets.get(SetId(0)), Sectors(8));
+        let readable = |one: &Fragment| is_readable(one, sets.get(SetId(0)), Sectors(8));
         assert_eq!([readable(&one), readable(&other)], [false, true]);
     }
 
@@ -405,7 +391,7 @@ mod tests {
                 }
                 assert!(channels.attach(DriveId(number), info));
             }
-            sets.discards_to_zeroes(&channels, SetId(0))
+            channels.discards_to_zeroes(sets.get(SetId(0)))
         };
         assert!(zeroes(None, &sets));
         assert!(!zeroes(Some((2, true, false)), &sets), "its content is not certain");

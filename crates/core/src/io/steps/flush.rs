@@ -6,13 +6,14 @@ use crate::actions::{DriveOp, ReplyStatus};
 use crate::admin::Health;
 use crate::io::state::op::Phase;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::step::hold_for_commands;
 use crate::reason::Reason;
 
 impl OpIo<'_> {
     pub(crate) fn step_flush(&mut self, index: u32) {
         if self.ops[index].phase == Phase::Start {
             if !self.call.channels().may_issue() {
-                return self.ops.hold_for_commands(index);
+                return hold_for_commands(self.ops, index);
             }
             self.ops[index].phase = Phase::Writing;
             let set = self.ops[index].set;

@@ -20,7 +20,9 @@ use crate::io::state::op::{Op, OpKind, Phase};
 use crate::io::state::wait::Wait;
 use crate::io::state::wait::{Gate, Held};
 use crate::io::steps::op_io::OpIo;
+use crate::journal::redo::logs;
 use crate::planted::Flaw;
+use crate::ppl::log::record_write;
 use crate::reason::Reason;
 
 /// Open, or held by this wait.
@@ -101,11 +103,11 @@ impl OpIo<'_> {
         if is_host {
             self.sets.await_failure_marks(set, self.call.planted())?;
         }
-        if is_data && self.sets.get(set).logs(&self.ops[index]) {
+        if is_data && logs(self.sets.get(set), &self.ops[index]) {
             self.journal.log_write(index, self.ops, self.sets, self.cache, &mut self.call)?;
         }
         if is_host {
-            self.sets.record_write(index, self.ops, self.call.trace())?;
+            record_write(self.sets, index, self.ops, self.call.trace())?;
         }
         open_if(self.call.channels().may_issue(), Wait::Commands)
     }

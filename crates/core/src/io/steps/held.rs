@@ -6,6 +6,7 @@ use crate::io::state::op::Partial;
 use crate::io::state::ops::Ops;
 use crate::io::state::wait::Wait;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::redo_op::is_held_by_redo;
 use crate::journal::Journal;
 use crate::reason::Reason;
 
@@ -62,7 +63,7 @@ impl OpIo<'_> {
             Wait::Range => self.ops.locks().is_granted(index),
             // Any other operation calls one that waits for frames or commands when it ends.
             Wait::Frames(bytes) => self.pool.work().has_run(bytes) && self.ops.is_none_at_work(),
-            Wait::Redo => !self.sets.is_held_by_redo(self.journal, op),
+            Wait::Redo => !is_held_by_redo(self.sets, self.journal, op),
             // The state of the ring decides more than this.
             Wait::JournalRoom(_) => !self.journal.is_live(),
             Wait::Entry => op.pending == 0 && !op.entry.waits(),

@@ -38,93 +38,89 @@ const SPINS: u8 = 1;
 /// Maximum distance that counts, in sectors: a pebibyte.
 const WAY_MAX: u64 = (1 << 41) - 1;
 
-impl Sets {
-    /// The part up to the end of its section, from the copy whose turn it is.
-    fn section(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
-        let set = self.get(op.set);
-        let readable = set.copies_to_read(mirror, at, left);
-        let section = set.policy().split_section.get();
-        let count = mirror.copies(at).filter(&readable).count() as u64;
-        let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
-        let mut copy = mirror.copies(at).filter(&readable).nth(turn)?;
-        copy.len = copy.len.min(Sectors(section - at.get() % section));
-        Some((copy, Reason::ReadSection))
+/// The part up to the end of its section, from the copy whose turn it is.
+fn section(sets: &Sets, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+    let set = sets.get(op.set);
+    let readable = copies_to_read(set, mirror, at, left);
+    let section = set.policy().split_section.get();
+    let count = mirror.copies(at).filter(&readable).count() as u64;
+    let turn = usize::try_from(at.get() / section % count.max(1)).expect("less than the copies");
+    let mut copy = mirror.copies(at).filter(&readable).nth(turn)?;
+    copy.len = copy.len.min(Sectors(section - at.get() % section));
+    Some((copy, Reason::ReadSection))
+}
+
+/// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
+/// copy is idle (with `alone`: and had no stream recently).
+fn stay_with_run(
+    sets: &Sets,
+    channels: &Channels,
+    op: &Op,
+    mirror: &Mirror,
+    (at, left): (SetLba, Sectors),
+    alone: bool,
+) -> Option<(Fragment, Reason)> {
+    let set = sets.get(op.set);
+    let readable = copies_to_read(set, mirror, at, left);
+    let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
+    let disturbed =
+        set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && pending_of(sets, channels, op, &copy) > 0;
+    let idle = |other: &Fragment| readable(other) && pending_of(sets, channels, op, other) == 0;
+    let other = (0..)
+        .zip(mirror.copies(at))
+        .find(|(which, other)| disturbed && idle(other) && !(alone && set.mirror_reads.has_run(*which)));
+    match other {
+        Some((_, other)) => Some((other, Reason::ReadLeastPending)),
+        None => readable(&copy).then_some((copy, Reason::ReadSequential)),
     }
 }
 
-impl Sets {
-    /// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
-    /// copy is idle (with `alone`: and had no stream recently).
-    fn stay_with_run(
-        &self,
-        channels: &Channels,
-        op: &Op,
-        mirror: &Mirror,
-        (at, left): (SetLba, Sectors),
-        alone: bool,
-    ) -> Option<(Fragment, Reason)> {
-        let set = self.get(op.set);
-        let readable = set.copies_to_read(mirror, at, left);
-        let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
-        let disturbed =
-            set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && self.pending_of(channels, op, &copy) > 0;
-        let idle = |other: &Fragment| readable(other) && self.pending_of(channels, op, other) == 0;
-        let other = (0..)
-            .zip(mirror.copies(at))
-            .find(|(which, other)| disturbed && idle(other) && !(alone && set.mirror_reads.has_run(*which)));
-        match other {
-            Some((_, other)) => Some((other, Reason::ReadLeastPending)),
-            None => readable(&copy).then_some((copy, Reason::ReadSequential)),
-        }
+/// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
+/// have requested at once, in one request or in the unfinished requests of the stream.
+fn wanted_at_once(sets: &Sets, arrays: &Arrays, requests: &Requests, op: &Op, at: SetLba, left: Sectors) -> u64 {
+    let set = sets.get(op.set);
+    if set.policy().split_streams {
+        return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
     }
+    let Some(piece) = op.piece() else { return left.get() };
+    let request = requests.of_piece(piece).asked();
+    let array = arrays.get(request.array);
+    array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
+}
 
-    /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
-    /// have requested at once, in one request or in the unfinished requests of the stream.
-    fn wanted_at_once(&self, arrays: &Arrays, requests: &Requests, op: &Op, at: SetLba, left: Sectors) -> u64 {
-        let set = self.get(op.set);
-        if set.policy().split_streams {
-            return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
-        }
-        let Some(piece) = op.piece() else { return left.get() };
-        let request = requests.of_piece(piece).asked();
-        let array = arrays.get(request.array);
-        array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
-    }
+/// Number of pending commands of the member with this copy.
+fn pending_of(sets: &Sets, channels: &Channels, op: &Op, copy: &Fragment) -> u32 {
+    let member = sets.get(op.set).member_of(copy.slot);
+    member.and_then(|member| channels.get(member.drive())).map_or(0, |channel| channel.pending())
+}
 
-    /// Number of pending commands of the member with this copy.
-    fn pending_of(&self, channels: &Channels, op: &Op, copy: &Fragment) -> u32 {
-        let member = self.get(op.set).member_of(copy.slot);
-        member.and_then(|member| channels.get(member.drive())).map_or(0, |channel| channel.pending())
-    }
-
-    /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
-    /// recorded.
-    pub(crate) fn copy_chosen(
-        &mut self,
-        trace: &mut Trace,
-        id: openraid_units::SetId,
-        at: SetLba,
-        copy: &Fragment,
-        len: Sectors,
-        reason: Reason,
-    ) {
-        trace.note(self, id, reason, copy.lba.get(), u32::from(copy.slot.0));
-        let set = self.get_mut(id);
-        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
-        match set.mirror_reads.tuning.mirror_read {
-            MirrorRead::RoundRobin => {
-                set.mirror_reads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
-            }
-            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
-                let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
-                let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
-                set.mirror_reads.went_on(at, len, which.map_or(0, |(which, _)| which));
-                set.mirror_reads.parts[copy.slot.index()].take(copy.lba.get());
-            }
-            MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
+/// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
+/// recorded.
+pub(crate) fn copy_chosen(
+    sets: &mut Sets,
+    trace: &mut Trace,
+    id: openraid_units::SetId,
+    at: SetLba,
+    copy: &Fragment,
+    len: Sectors,
+    reason: Reason,
+) {
+    trace.note(sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
+    let set = sets.get_mut(id);
+    let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
+    match set.mirror_reads.tuning.mirror_read {
+        MirrorRead::RoundRobin => {
+            set.mirror_reads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
         }
-        set.mirror_reads.moved(copy.slot, (copy.lba + len).get());
+        MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
+            let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
+            let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
+            set.mirror_reads.went_on(at, len, which.map_or(0, |(which, _)| which));
+            set.mirror_reads.parts[copy.slot.index()].take(copy.lba.get());
+        }
+        MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
     }
+    set.mirror_reads.moved(copy.slot, (copy.lba + len).get());
 }
 
 impl OpIo<'_> {
@@ -145,7 +141,7 @@ impl OpIo<'_> {
         let rule = set.mirror_reads.tuning.mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
         let is_long = parts
-            && self.sets.wanted_at_once(self.arrays, self.requests, op, at, left) > set.policy().split_above.get();
+            && wanted_at_once(self.sets, self.arrays, self.requests, op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.call.channels().get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -153,7 +149,7 @@ impl OpIo<'_> {
         let spins = rule == MirrorRead::LeastPending && mirror.copies(at).all(rotates);
         let mut deep = None;
         let mut best: Option<(Rank, Fragment, Reason)> = None;
-        for copy in mirror.copies(at).filter(set.copies_to_read(mirror, at, len)) {
+        for copy in mirror.copies(at).filter(copies_to_read(set, mirror, at, len)) {
             if rule == MirrorRead::Primary {
                 return Some((copy, Reason::ReadPrimary));
             }
@@ -175,9 +171,9 @@ impl OpIo<'_> {
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
-                MirrorRead::LeastPending if is_long => self.sets.section(op, mirror, at, left),
+                MirrorRead::LeastPending if is_long => section(self.sets, op, mirror, at, left),
                 MirrorRead::LeastPending if spins => {
-                    self.sets.stay_with_run(self.call.channels(), op, mirror, (at, left), true)
+                    stay_with_run(self.sets, self.call.channels(), op, mirror, (at, left), true)
                 }
                 _ => None,
             };
@@ -192,11 +188,11 @@ impl OpIo<'_> {
         // A single read of at most one section is not split: the nearer head is better than taking turns.
         let is_single = left <= set.policy().split_section && set.mirror_reads.run_at(at).is_none();
         if is_single
-            || self.sets.wanted_at_once(self.arrays, self.requests, op, at, left) <= set.policy().split_above.get()
+            || wanted_at_once(self.sets, self.arrays, self.requests, op, at, left) <= set.policy().split_above.get()
         {
-            return self.sets.stay_with_run(self.call.channels(), op, mirror, (at, left), false);
+            return stay_with_run(self.sets, self.call.channels(), op, mirror, (at, left), false);
         }
-        self.sets.section(op, mirror, at, left)
+        section(self.sets, op, mirror, at, left)
     }
 }
 
@@ -227,16 +223,14 @@ fn rank_of(rule: MirrorRead, heads: &MirrorReads, channel: &Channel, copy: &Frag
     }
 }
 
-impl Set {
-    /// May this copy of an extent be read? One on a write-mostly member only if no other copy can be.
-    #[inline]
-    fn copies_to_read(&self, mirror: &Mirror, at: SetLba, len: Sectors) -> impl Fn(&Fragment) -> bool + '_ {
-        let readable = move |copy: &Fragment| self.readable(copy.lba, copy.lba + copy.len.min(len)).contains(copy.slot);
-        let flagged = self.write_mostly();
-        let other = |copy: Fragment| !flagged.contains(copy.slot) && readable(&copy);
-        let avoided = if !flagged.is_empty() && mirror.copies(at).any(other) { flagged } else { SlotSet::EMPTY };
-        move |copy| !avoided.contains(copy.slot) && readable(copy)
-    }
+/// May this copy of an extent be read? One on a write-mostly member only if no other copy can be.
+#[inline]
+fn copies_to_read<'a>(set: &'a Set, mirror: &Mirror, at: SetLba, len: Sectors) -> impl Fn(&Fragment) -> bool + 'a {
+    let readable = move |copy: &Fragment| set.readable(copy.lba, copy.lba + copy.len.min(len)).contains(copy.slot);
+    let flagged = set.write_mostly();
+    let other = |copy: Fragment| !flagged.contains(copy.slot) && readable(&copy);
+    let avoided = if !flagged.is_empty() && mirror.copies(at).any(other) { flagged } else { SlotSet::EMPTY };
+    move |copy| !avoided.contains(copy.slot) && readable(copy)
 }
 
 /// The copy for all reads while copies may differ: the first readable one.

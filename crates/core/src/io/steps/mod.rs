@@ -13,23 +13,23 @@
 //! Two functions are of the controller (`controller/parts.rs`). `op_io` makes the value that operations use, and `start_op`
 //! begins an operation.
 
-mod background_op;
-mod background_plan;
+pub(crate) mod background_op;
+pub(crate) mod background_plan;
 #[cfg(test)]
 pub(in crate::io) mod bench;
 pub(crate) mod command_errors;
-mod extent;
+pub(crate) mod extent;
 mod flush;
 pub(crate) mod gate;
 mod gathered;
 pub(crate) mod held;
-mod issue;
+pub(crate) mod issue;
 pub(crate) mod mirror_read;
-mod next_rows;
+pub(crate) mod next_rows;
 pub(crate) mod op_io;
 pub(crate) mod redo_op;
 pub(crate) mod refit;
-mod refit_copies;
-mod reparity_op;
+pub(crate) mod refit_copies;
+pub(crate) mod reparity_op;
 pub(crate) mod row;
 pub(crate) mod step;

@@ -5,15 +5,18 @@ use crate::io::state::op::OpKind;
 use crate::io::state::op::Phase;
 use crate::io::state::ops::Ops;
 use crate::io::state::plan::{plan_recovery, plan_write};
+use crate::io::steps::background_plan::{member_place, plan_of_background};
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::step::release_work;
+use crate::ppl::log::end_record;
 use crate::slots::SlotSet;
 use openraid_units::Sectors;
 
 impl OpIo<'_> {
     /// The rows in work cannot be read as a whole: try parts of them. False if they are one block, which is lost.
     pub(crate) fn narrow_rows(&mut self, index: u32) -> bool {
-        let block = self.sets.block_of(self.ops, index);
-        self.ops.release_work(self.pool, index);
+        let block = self.ops.block_of(self.sets, index);
+        release_work(self.ops, self.pool, index);
         let op = &mut self.ops[index];
         let is_narrowed = op.part_mut().narrow(block);
         if is_narrowed {
@@ -26,16 +29,16 @@ impl OpIo<'_> {
     /// sectors of the command are unknown, not bad: they are read in parts. If redundancy has the missing data, or the
     /// bad block is found, its member is repaired there. Otherwise the next plan narrows the rows.
     pub(crate) fn rows_unread(&mut self, index: u32) {
-        self.ops.release_work(self.pool, index);
+        release_work(self.ops, self.pool, index);
         let op = &self.ops[index];
         let failed = op.plan.read & op.excluded;
-        if self.sets.is_unfit(self.ops, index) && self.narrow_rows(index) {
+        if is_unfit(self.sets, self.ops, index) && self.narrow_rows(index) {
             return;
         }
-        if !self.sets.is_replaced(self.ops, index) {
+        if !is_replaced(self.sets, self.ops, index) {
             let op = &self.ops[index];
             // Background work records lost blocks at once, without a repair.
-            if op.is_background() || op.rows() > self.sets.block_of(self.ops, index) {
+            if op.is_background() || op.rows() > self.ops.block_of(self.sets, index) {
                 return;
             }
         }
@@ -43,7 +46,7 @@ impl OpIo<'_> {
         // A repair already knows its member.
         let known = if op.is_repair() { op.background().remade } else { SlotSet::EMPTY };
         for slot in failed.minus(known) {
-            self.sets.want_repair(op.set, slot, self.sets.member_place(&op, slot), Sectors(u64::from(op.rows())));
+            self.sets.want_repair(op.set, slot, member_place(self.sets, &op, slot), Sectors(u64::from(op.rows())));
         }
     }
 
@@ -52,8 +55,8 @@ impl OpIo<'_> {
         if !self.sets.get(self.ops[index].set).has_bad() {
             return;
         }
-        while self.sets.is_unfit(self.ops, index) && self.sets.meets_bad_block(self.ops, index) {
-            if self.ops[index].rows() <= self.sets.block_of(self.ops, index) || !self.narrow_rows(index) {
+        while is_unfit(self.sets, self.ops, index) && meets_bad_block(self.sets, self.ops, index) {
+            if self.ops[index].rows() <= self.ops.block_of(self.sets, index) || !self.narrow_rows(index) {
                 return;
             }
         }
@@ -64,9 +67,9 @@ impl OpIo<'_> {
     /// The rows in work are done: take the next ones, if any.
     pub(crate) fn next_rows(&mut self, index: u32) -> bool {
         self.journal.unlog(self.sets, &mut self.ops[index]);
-        self.sets.end_record(&mut self.ops[index], self.call.planted());
-        self.ops.release_work(self.pool, index);
-        let (block, rows_max) = (self.sets.block_of(self.ops, index), self.sets.get(self.ops[index].set).rows_max());
+        end_record(self.sets, &mut self.ops[index], self.call.planted());
+        release_work(self.ops, self.pool, index);
+        let (block, rows_max) = (self.ops.block_of(self.sets, index), self.sets.get(self.ops[index].set).rows_max());
         let op = &mut self.ops[index];
         op.excluded = SlotSet::EMPTY;
         op.phase = Phase::Planning;
@@ -74,40 +77,31 @@ impl OpIo<'_> {
     }
 }
 
-impl Sets {
-    pub(crate) fn block_of(&self, ops: &Ops, index: u32) -> u32 {
-        let block = self.get(ops[index].set).block().sectors();
-        u32::try_from(block.get()).expect("a block is small")
+/// Can the operation do without the members whose reads failed?
+pub(crate) fn is_replaced(sets: &Sets, ops: &Ops, index: u32) -> bool {
+    let op = &ops[index];
+    match op.kind {
+        OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => plan_of_background(sets, op).is_some(),
+        OpKind::RowRead => plan_recovery(&op.stripe_view(sets.get(op.set))).is_ok(),
+        _ => {
+            let policy = sets.get(op.set).policy().partial_write;
+            plan_write(&op.stripe_view(sets.get(op.set)), op.named_slots(sets.get(op.set)), policy).is_ok()
+        }
     }
 }
 
-impl Sets {
-    /// Can the operation do without the members whose reads failed?
-    pub(crate) fn is_replaced(&self, ops: &Ops, index: u32) -> bool {
-        let op = &ops[index];
-        match op.kind {
-            OpKind::Rebuild | OpKind::Resync | OpKind::Scrub => self.plan_of_background(op).is_some(),
-            OpKind::RowRead => plan_recovery(&op.stripe_view(self.get(op.set))).is_ok(),
-            _ => {
-                let policy = self.get(op.set).policy().partial_write;
-                plan_write(&op.stripe_view(self.get(op.set)), op.named_slots(self.get(op.set)), policy).is_ok()
-            }
-        }
-    }
+pub(crate) fn meets_bad_block(sets: &Sets, ops: &Ops, index: u32) -> bool {
+    let op = &ops[index];
+    let (set, (from, to)) = (sets.get(op.set), op.member_rows(sets.get(op.set)));
+    set.good(set.in_sync(), from, to) != set.in_sync()
+}
 
-    pub(crate) fn meets_bad_block(&self, ops: &Ops, index: u32) -> bool {
-        let op = &ops[index];
-        let (set, (from, to)) = (self.get(op.set), op.member_rows(self.get(op.set)));
-        set.good(set.in_sync(), from, to) != set.in_sync()
+/// May the parity of the rows in work not match?
+pub(crate) fn is_unfit(sets: &Sets, ops: &Ops, index: u32) -> bool {
+    let op = &ops[index];
+    if !op.is_by_rows() {
+        return false;
     }
-
-    /// May the parity of the rows in work not match?
-    pub(crate) fn is_unfit(&self, ops: &Ops, index: u32) -> bool {
-        let op = &ops[index];
-        if !op.is_by_rows() {
-            return false;
-        }
-        let (from, to) = op.member_rows(self.get(op.set));
-        !self.get(op.set).is_consistent(from.get(), to.get())
-    }
+    let (from, to) = op.member_rows(sets.get(op.set));
+    !sets.get(op.set).is_consistent(from.get(), to.get())
 }

@@ -5,6 +5,7 @@ use openraid_units::{Bytes, DriveLba, PoolOffset, Sectors, SetId};
 
 use crate::actions::{Data, DriveOp, ReplyStatus};
 use crate::array::sets::Sets;
+use crate::background::start::start_task;
 use crate::events::CommandError;
 use crate::geometry::Geometry;
 use crate::io::state::channel::Channels;
@@ -15,7 +16,10 @@ use crate::io::state::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::state::ops::Ops;
 use crate::io::state::wait::Wait;
 use crate::io::steps::command_errors::MemberRange;
+use crate::io::steps::issue::class;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::step::hold_for_commands;
+use crate::journal::replay::refuse_start;
 use crate::journal::window::SILENT;
 use crate::journal::Journal;
 use crate::limits::Limits;
@@ -31,96 +35,88 @@ const NOT_TAKEN: &str = "a member refuses the writes that the journal holds for 
 const NO_ROOM: &str =
     "a member has no room for the writes that the journal holds for it: make room, then start the array again";
 
-impl Sets {
-    /// The rows of a parity set's members that an operation touches.
-    fn member_rows_of(&self, op: &Op) -> Option<(u64, u64)> {
-        let Geometry::Parity(parity) = self.get(op.set).geometry() else { return None };
-        let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
-        if let Footprint::Rows(rows) = &op.footprint {
-            let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
-            return Some((first + u64::from(lo), first + u64::from(hi)));
-        }
-        let Extent { at, len } = op.extent();
-        let (first, _, within) = parity.locate(at);
-        let from = start(first) + within.get();
-        if within + len <= parity.chunk() {
-            return Some((from, from + len.get()));
-        }
-        let (last, ..) = parity.locate(at + (len - Sectors(1)));
-        Some((start(first), start(last) + parity.chunk().get()))
+/// The rows of a parity set's members that an operation touches.
+fn member_rows_of(sets: &Sets, op: &Op) -> Option<(u64, u64)> {
+    let Geometry::Parity(parity) = sets.get(op.set).geometry() else { return None };
+    let start = |stripe| parity.member_lba(stripe, Sectors::ZERO).get();
+    if let Footprint::Rows(rows) = &op.footprint {
+        let (first, (lo, hi)) = (start(rows.stripe), rows.part.range());
+        return Some((first + u64::from(lo), first + u64::from(hi)));
+    }
+    let Extent { at, len } = op.extent();
+    let (first, _, within) = parity.locate(at);
+    let from = start(first) + within.get();
+    if within + len <= parity.chunk() {
+        return Some((from, from + len.get()));
+    }
+    let (last, ..) = parity.locate(at + (len - Sectors(1)));
+    Some((start(first), start(last) + parity.chunk().get()))
+}
+
+/// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
+/// go first, but one redo is always at work.
+fn may_begin_redo(ops: &Ops, limits: &Limits, out: u32) -> bool {
+    let most = REDOS_MAX.min(limits.ops_max / OPS_SHARE);
+    match out {
+        0 => ops.may_make_awaited_op(),
+        _ => out < most && ops.may_make_op() && !ops.are_frames_awaited(),
     }
 }
 
-impl Ops {
-    /// May one more redo begin that no operation waits for, with `out` at work? Operations that wait for places or frames
-    /// go first, but one redo is always at work.
-    fn may_begin_redo(&self, limits: &Limits, out: u32) -> bool {
-        let most = REDOS_MAX.min(limits.ops_max / OPS_SHARE);
-        match out {
-            0 => self.may_make_awaited_op(),
-            _ => out < most && self.may_make_op() && !self.are_frames_awaited(),
-        }
-    }
+/// The device to try next. Each device may fail once for an operation before the operation ends.
+fn next_redo_device(ops: &mut Ops, journal: &Journal, channels: &Channels, index: u32, tried: usize) -> Option<usize> {
+    let op = &mut ops[index];
+    let again = op.count_failed_read() <= op.redo().count;
+    redo_device(journal, channels, Some(tried)).filter(|_| again)
+}
 
-    /// The device to try next. Each device may fail once for an operation before the operation ends.
-    fn next_redo_device(&mut self, journal: &Journal, channels: &Channels, index: u32, tried: usize) -> Option<usize> {
-        let op = &mut self[index];
-        let again = op.count_failed_read() <= op.redo().count;
-        journal.redo_device(channels, Some(tried)).filter(|_| again)
-    }
+pub(crate) fn wake_redo_waiters(ops: &mut Ops, sets: &mut Sets) {
+    sets.look();
+    ops.wake_for_redos();
+}
 
-    pub(crate) fn wake_redo_waiters(&mut self, sets: &mut Sets) {
+fn may_redo(sets: &Sets, journal: &Journal, number: usize) -> bool {
+    let backlog = journal.replay().backlog(number);
+    backlog.error().is_none() && !sets.get(backlog.owner().0).has_failed()
+}
+
+/// Is a redo of its rows pending, in a backlog that is not over?
+pub(super) fn is_held_by_redo(sets: &Sets, journal: &Journal, op: &Op) -> bool {
+    let replay = journal.replay();
+    let (Some(number), Some((from, to))) = (replay.number_of(op.set), member_rows_of(sets, op)) else {
+        return false;
+    };
+    let backlog = replay.backlog(number);
+    !backlog.is_over() && backlog.pending(from, to).next().is_some()
+}
+
+/// The device of the journal to read from, other than the one that was tried.
+fn redo_device(journal: &Journal, channels: &Channels, tried: Option<usize>) -> Option<usize> {
+    journal.device_to_read(tried, |drive| channels.is_silent(drive))
+}
+
+fn redos_done(journal: &mut Journal, sets: &mut Sets, set: SetId, first: usize, count: usize) {
+    if journal.end_redos(set, first, count) {
         sets.look();
-        self.wake_for_redos();
     }
 }
 
-impl Sets {
-    fn may_redo(&self, journal: &Journal, number: usize) -> bool {
-        let backlog = journal.replay().backlog(number);
-        backlog.error().is_none() && !self.get(backlog.owner().0).has_failed()
-    }
-
-    /// Is a redo of its rows pending, in a backlog that is not over?
-    pub(super) fn is_held_by_redo(&self, journal: &Journal, op: &Op) -> bool {
-        let replay = journal.replay();
-        let (Some(number), Some((from, to))) = (replay.number_of(op.set), self.member_rows_of(op)) else {
-            return false;
-        };
-        let backlog = replay.backlog(number);
-        !backlog.is_over() && backlog.pending(from, to).next().is_some()
-    }
-}
-
-impl Journal {
-    /// The device of the journal to read from, other than the one that was tried.
-    fn redo_device(&self, channels: &Channels, tried: Option<usize>) -> Option<usize> {
-        self.device_to_read(tried, |drive| channels.is_silent(drive))
-    }
-
-    fn redos_done(&mut self, sets: &mut Sets, set: SetId, first: usize, count: usize) {
-        if self.end_redos(set, first, count) {
-            sets.look();
+pub(crate) fn on_redone(journal: &mut Journal, ops: &mut Ops, sets: &mut Sets, op: &Op) {
+    let RedoData { first, count, .. } = *op.redo();
+    let count = count as usize;
+    let backlog = journal.replay_mut().backlog_of(op.set).expect("it is kept while redos are out");
+    let failed = op.is_redo_lost() || op.has_failed();
+    backlog.end_work(first, count, failed);
+    if failed {
+        match op.error() {
+            Some(ReplyStatus::NoSpace) => backlog.fail(NO_ROOM),
+            Some(_) => backlog.fail(NOT_TAKEN),
+            None => {}
         }
+    } else {
+        redos_done(journal, sets, op.set, first, count);
     }
-
-    pub(crate) fn on_redone(&mut self, ops: &mut Ops, sets: &mut Sets, op: &Op) {
-        let RedoData { first, count, .. } = *op.redo();
-        let count = count as usize;
-        let backlog = self.replay_mut().backlog_of(op.set).expect("it is kept while redos are out");
-        let failed = op.is_redo_lost() || op.has_failed();
-        backlog.end_work(first, count, failed);
-        if failed {
-            match op.error() {
-                Some(ReplyStatus::NoSpace) => backlog.fail(NO_ROOM),
-                Some(_) => backlog.fail(NOT_TAKEN),
-                None => {}
-            }
-        } else {
-            self.redos_done(sets, op.set, first, count);
-        }
-        ops.wake_redo_waiters(sets);
-    }
+    wake_redo_waiters(ops, sets);
 }
 
 impl OpIo<'_> {
@@ -141,13 +137,13 @@ impl OpIo<'_> {
         if self.journal.replay().backlog(number).is_over() {
             return false;
         }
-        let can_be_read = self.journal.redo_device(self.call.channels(), None).is_some();
+        let can_be_read = redo_device(self.journal, self.call.channels(), None).is_some();
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let (left, out) = backlog.progress();
         if left > 0 && !can_be_read {
             backlog.fail(SILENT);
         }
-        if !self.sets.may_redo(self.journal, number) || left == 0 {
+        if !may_redo(self.sets, self.journal, number) || left == 0 {
             return out == 0 && self.end_redos(number);
         }
         if !self.prepare_redo(number) {
@@ -155,7 +151,7 @@ impl OpIo<'_> {
         }
         let mut moved = false;
         while self.call.actions().has_room()
-            && self.ops.may_begin_redo(self.call.limits(), self.journal.replay().backlog(number).progress().1)
+            && may_begin_redo(self.ops, self.call.limits(), self.journal.replay().backlog(number).progress().1)
         {
             let Some(index) = self.journal.replay_mut().backlog_mut(number).next() else { break };
             if !self.begin_redo(number, index, false) {
@@ -184,7 +180,7 @@ impl OpIo<'_> {
 
     /// The backlog of a set is empty, or no more of it can be done.
     fn end_redos(&mut self, number: usize) -> bool {
-        let may = self.sets.may_redo(self.journal, number);
+        let may = may_redo(self.sets, self.journal, number);
         let backlog = self.journal.replay_mut().backlog_mut(number);
         let ((id, array), error) = (backlog.owner(), backlog.error());
         backlog.end();
@@ -202,10 +198,10 @@ impl OpIo<'_> {
         }
         match (may, starts) {
             (true, true) => self.journal.begin_to_serve(self.sets, id, array, self.call.now()),
-            (false, true) => self.sets.refuse_start(id, error),
+            (false, true) => refuse_start(self.sets, id, error),
             // A rebuild continues where it was before hosts write again.
             (true, false) if self.sets.get(id).is_running() => {
-                _ = self.sets.start_task(id, &mut self.call);
+                _ = start_task(self.sets, id, &mut self.call);
             }
             (true, false) => {}
             (false, false) => {
@@ -214,7 +210,7 @@ impl OpIo<'_> {
                 }
             }
         }
-        self.ops.wake_redo_waiters(self.sets);
+        wake_redo_waiters(self.ops, self.sets);
         true
     }
 
@@ -225,10 +221,10 @@ impl OpIo<'_> {
         for _ in 0..self.ops.redo_waiters() {
             // All are called at once after a redo for a slot without a member.
             let Some(waiting) = self.ops.next_redo_waiter() else { break };
-            let (set, rows) = (self.ops[waiting].set, self.sets.member_rows_of(&self.ops[waiting]));
+            let (set, rows) = (self.ops[waiting].set, member_rows_of(self.sets, &self.ops[waiting]));
             let number = self.journal.replay().number_of(set);
             let (Some(number), Some((from, to))) = (number, rows) else { continue };
-            while self.sets.may_redo(self.journal, number) {
+            while may_redo(self.sets, self.journal, number) {
                 let backlog = self.journal.replay().backlog(number);
                 let Some(index) = backlog.next_of(from, to) else { break };
                 let room = self.call.actions().has_room() && self.ops.may_make_awaited_op();
@@ -252,12 +248,12 @@ impl OpIo<'_> {
         let (slot, at, _) = own.place();
         if slot.0 >= set.slots() || !set.writable().contains(slot) {
             // The slot has no member. A later one is filled by a rebuild.
-            self.journal.redos_done(self.sets, id, index, count);
-            self.ops.wake_redo_waiters(self.sets);
+            redos_done(self.journal, self.sets, id, index, count);
+            wake_redo_waiters(self.ops, self.sets);
             return true;
         }
         let (Some(device), true) =
-            (self.journal.redo_device(self.call.channels(), None), self.call.channels().may_issue())
+            (redo_device(self.journal, self.call.channels(), None), self.call.channels().may_issue())
         else {
             return false;
         };
@@ -304,7 +300,7 @@ impl OpIo<'_> {
             // Its parent has waited.
             return false;
         }
-        let Some((from, to)) = self.sets.member_rows_of(op) else { return false };
+        let Some((from, to)) = member_rows_of(self.sets, op) else { return false };
         let (set, stripe) = (op.set, op.stripe().map_or(0, |stripe| stripe.0));
         let Some(backlog) = self.journal.replay_mut().backlog_of(set) else { return false };
         if backlog.pending(from, to).next().is_none() {
@@ -327,7 +323,7 @@ impl OpIo<'_> {
             lba,
             len,
             data: Data::Frames(to),
-            class: op.class(),
+            class: class(op),
             hold: op.work().map(Hold::Work),
             ..self.journal.command_to(device, JournalWork::Redo(index))
         };
@@ -351,7 +347,7 @@ impl OpIo<'_> {
                 (!works).then_some(SILENT)
             }
             Err(CommandError::Drive(_)) => {
-                match self.ops.next_redo_device(self.journal, self.call.channels(), index, number) {
+                match next_redo_device(self.ops, self.journal, self.call.channels(), index, number) {
                     Some(other) => {
                         let Data::Frames(to) = command.data else { unreachable!("it is read into frames") };
                         self.read_for_redo(index, other, (command.lba, command.len), to);
@@ -375,7 +371,7 @@ impl OpIo<'_> {
             Phase::ReadingOld if op.is_redo_lost() => self.finish_redo(index),
             Phase::ReadingOld => {
                 if !self.call.channels().may_issue() {
-                    return self.ops.hold_for_commands(index);
+                    return hold_for_commands(self.ops, index);
                 }
                 self.ops[index].phase = Phase::Writing;
                 let Footprint::Member(own) = op.footprint else { unreachable!("a redo is for a member") };

@@ -36,18 +36,19 @@ use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::row::weight;
+use crate::io::steps::step::hold_for_commands;
+use crate::journal::redo::mark_refusal;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
 
-impl Op {
-    /// The slots that need buffers only for refitting: zeroes have no frames over which their columns could be read.
-    #[inline(always)]
-    pub(super) fn spare_buffers(&self, written: SlotSet) -> SlotSet {
-        if matches!(self.payload, Payload::Zero { .. }) {
-            written
-        } else {
-            SlotSet::EMPTY
-        }
+/// The slots that need buffers only for refitting: zeroes have no frames over which their columns could be read.
+#[inline(always)]
+pub(super) fn spare_buffers(op: &Op, written: SlotSet) -> SlotSet {
+    if matches!(op.payload, Payload::Zero { .. }) {
+        written
+    } else {
+        SlotSet::EMPTY
     }
 }
 
@@ -112,11 +113,11 @@ impl OpIo<'_> {
         if op.plan.parity.is_empty() {
             return self.finish_op(index);
         }
-        if !self.sets.mark_refusal(&op, self.call.planted()) {
+        if !mark_refusal(self.sets, &op, self.call.planted()) {
             return self.ops.hold_op(index, Wait::StaleMark);
         }
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         let set = self.sets.get(op.set);
         let view = op.stripe_view(set);
@@ -187,7 +188,7 @@ impl OpIo<'_> {
             }
             Refitting::Computing => {
                 if !self.call.channels().may_issue() {
-                    return self.ops.hold_for_commands(index);
+                    return hold_for_commands(self.ops, index);
                 }
                 self.ops[index].enter(Phase::Refitting(Refitting::Writing));
                 self.write_rows(index, op.plan.write & op.plan.parity);
@@ -229,7 +230,7 @@ impl OpIo<'_> {
             // In its buffer is the parity with the new data of all columns.
             for slot in op.plan.read {
                 let (at, old) = (frames.buffer(slot), frames.named(geometry, slot));
-                self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old });
+                self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old });
             }
             JobKind::Update
         } else {
@@ -239,7 +240,7 @@ impl OpIo<'_> {
                     (false, true) => frames.named(geometry, slot),
                     (false, false) => frames.buffer(slot),
                 };
-                self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+                self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old: at });
             }
             JobKind::Generate
         };
@@ -259,7 +260,7 @@ impl OpIo<'_> {
             return self.compared_back(index, slot, false);
         };
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         self.ops[index].enter(Phase::Refitting(Refitting::ReadingBack));
         let (lba, to) = op.member_rows(set);

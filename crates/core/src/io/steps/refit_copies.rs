@@ -31,7 +31,9 @@ use crate::io::state::footprint::Extent;
 use crate::io::state::job::Job;
 use crate::io::state::op::{Op, Outcome, PartialParity, Payload, Phase, Refitting};
 use crate::io::steps::command_errors::MemberRange;
+use crate::io::steps::extent::copies_alike;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::step::hold_for_commands;
 use crate::limits::MEMBERS_MAX;
 use crate::reason::{FailReason, Reason};
 use crate::slots::SlotSet;
@@ -73,10 +75,8 @@ impl Copies {
     }
 }
 
-impl Op {
-    fn forget_refused(&mut self) {
-        self.outcome = Outcome::Unwritten(self.error().unwrap_or(ReplyStatus::IoError), SlotSet::EMPTY);
-    }
+fn forget_refused(op: &mut Op) {
+    op.outcome = Outcome::Unwritten(op.error().unwrap_or(ReplyStatus::IoError), SlotSet::EMPTY);
 }
 
 impl OpIo<'_> {
@@ -93,14 +93,14 @@ impl OpIo<'_> {
             return self.finish_op(index);
         }
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         self.note(index, Reason::CopiesFitted, op.extent().at.get(), op.refused().len());
         match op.payload {
             Payload::Zero { may_discard: false } => self.make_holes(index),
             Payload::Host(_) if !op.frames_abandoned => {
                 self.ops[index].plan.lost = op.refused();
-                self.ops[index].forget_refused();
+                forget_refused(&mut self.ops[index]);
                 self.fit_next_copy(index);
             }
             // A given-up command may still use the payload.
@@ -146,7 +146,7 @@ impl OpIo<'_> {
     /// Read the next copy that counts, over the payload.
     fn fit_next_copy(&mut self, index: u32) {
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         let op = &mut self.ops[index];
         let Some(source) = op.plan.lost.first() else { return self.compare_copies(index) };
@@ -166,7 +166,7 @@ impl OpIo<'_> {
     /// Write what was read to the other copies.
     fn write_back(&mut self, index: u32) {
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         self.ops[index].enter(Phase::Refitting(Refitting::Writing));
         let source = self.ops[index].plan.read.first().expect("it was read");
@@ -213,7 +213,7 @@ impl OpIo<'_> {
     /// The checksum of the copies with this number is known. The first ones count.
     fn copy_summed(&mut self, index: u32, number: u16) {
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         let op = &mut self.ops[index];
         let counts = op.partial_parity;
@@ -242,7 +242,7 @@ impl OpIo<'_> {
     /// The copies that refused zeroes become holes.
     fn make_holes(&mut self, index: u32) {
         let refused = self.ops[index].refused();
-        self.ops[index].forget_refused();
+        forget_refused(&mut self.ops[index]);
         self.ops[index].bring(Payload::Zero { may_discard: true });
         self.ops[index].enter(Phase::Refitting(Refitting::Writing));
         self.each_part(index, |this, copies| {
@@ -299,7 +299,7 @@ impl OpIo<'_> {
         while done < whole {
             let set = self.sets.get(self.ops[index].set);
             let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("asked for a mirror") };
-            let alike = set.copies_alike(mirror, start + done, whole - done);
+            let alike = copies_alike(set, mirror, start + done, whole - done);
             let (agrees, run) = set.consistent_run((start + done).get(), alike.get());
             let mut copies = Copies {
                 all: [none; MEMBERS_MAX as usize],

@@ -25,21 +25,20 @@ use crate::io::state::job::Job;
 use crate::io::state::op::{Computation, Op, Outcome, PartialParity, Phase};
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::step::{hold_for_commands, release_work};
 use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
 
-impl Sets {
-    fn redoing(&self, op: &Op) -> &Redoing {
-        let ppl = self.get(op.set).ppl.as_ref().expect("it has logs");
-        ppl.redoing()
-    }
+fn redoing<'a>(sets: &'a Sets, op: &Op) -> &'a Redoing {
+    let ppl = sets.get(op.set).ppl.as_ref().expect("it has logs");
+    ppl.redoing()
+}
 
-    /// An entry was applied, or skipped.
-    pub(crate) fn on_reparity_done(&mut self, op: &Op) {
-        self.get_mut(op.set).ppl.as_mut().expect("it has logs").end_entry();
-        self.look();
-    }
+/// An entry was applied, or skipped.
+pub(crate) fn on_reparity_done(sets: &mut Sets, op: &Op) {
+    sets.get_mut(op.set).ppl.as_mut().expect("it has logs").end_entry();
+    sets.look();
 }
 
 impl OpIo<'_> {
@@ -97,7 +96,7 @@ impl OpIo<'_> {
 
     fn plan_reparity(&mut self, index: u32) {
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         let op = self.ops[index];
         let slot = op.parity_slot();
@@ -105,7 +104,7 @@ impl OpIo<'_> {
         if self.sets.get(op.set).has_failed() || !keeper {
             return self.finish_op(index);
         }
-        let redoing = *self.sets.redoing(&op);
+        let redoing = *redoing(self.sets, &op);
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
@@ -144,7 +143,7 @@ impl OpIo<'_> {
     /// Read the partial parity of the rows in work.
     fn read_partial(&mut self, index: u32) {
         let op = self.ops[index];
-        let redoing = self.sets.redoing(&op);
+        let redoing = redoing(self.sets, &op);
         let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
         let at = redoing.entry().at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
         let place = self.sets.get(op.set).place(slot).member().expect("its log was read");
@@ -194,9 +193,9 @@ impl OpIo<'_> {
         if op.excluded.contains(op.parity_slot()) {
             return self.finish_op(index);
         }
-        let sound = self.sets.redoing(&op).is_sound();
+        let sound = redoing(self.sets, &op).is_sound();
         if sound && op.plan.read.intersects(op.excluded) {
-            self.ops.release_work(self.pool, index);
+            release_work(self.ops, self.pool, index);
             self.ops[index].phase = Phase::Planning;
             return self.plan_reparity(index);
         }

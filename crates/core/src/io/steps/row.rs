@@ -14,7 +14,10 @@ use crate::io::state::plan::{plan_recovery, plan_write, StripeView, WriteMethod}
 use crate::io::state::row_frames::RowFrames;
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
-use crate::io::steps::step::CacheStep;
+use crate::io::steps::refit::spare_buffers;
+use crate::io::steps::step::{hold_for_commands, CacheStep};
+use crate::ppl::area::record_for;
+use crate::ppl::log::{push_partial, push_partial_sum};
 use crate::reason::Reason;
 use crate::slots::SlotSet;
 use crate::steps::What;
@@ -42,17 +45,15 @@ impl Rows {
     }
 }
 
-impl Sets {
-    /// The exponent of a data slot in Q.
-    pub(crate) fn weight(&self, op: &Op, slot: Slot) -> u8 {
-        Self::weight_in(self.get(op.set).parity().row(op.rows_of().stripe), slot)
-    }
+/// The exponent of a data slot in Q.
+pub(crate) fn weight(sets: &Sets, op: &Op, slot: Slot) -> u8 {
+    weight_in(sets.get(op.set).parity().row(op.rows_of().stripe), slot)
+}
 
-    fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
-        match row.role_of(slot) {
-            StripeRole::Data(column) => row.coefficient(column),
-            _ => unreachable!("only data columns have a weight"),
-        }
+fn weight_in(row: crate::geometry::Row<'_>, slot: Slot) -> u8 {
+    match row.role_of(slot) {
+        StripeRole::Data(column) => row.coefficient(column),
+        _ => unreachable!("only data columns have a weight"),
     }
 }
 
@@ -87,7 +88,7 @@ impl OpIo<'_> {
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
-                self.call.actions().columns.push(JobColumn { index: self.sets.weight(&op, slot), at, old: at });
+                self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old: at });
             }
         }
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));
@@ -185,7 +186,7 @@ impl OpIo<'_> {
 
     fn plan_row_read(&mut self, index: u32) {
         if !self.call.channels().may_issue() {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         self.narrow_unfit_rows(index);
         let op = &self.ops[index];
@@ -258,11 +259,11 @@ impl OpIo<'_> {
             }
             Phase::Computing(Computation::Parity) if self.ops[index].partial_parity.is_there() => {
                 let set = self.sets.get(self.ops[index].set);
-                self.ops.push_partial(set, index, &mut self.call);
+                push_partial(self.ops, set, index, &mut self.call);
                 Rows::Held
             }
             Phase::Computing(Computation::Partial) => {
-                self.ops.push_partial_sum(index, &mut self.call);
+                push_partial_sum(self.ops, index, &mut self.call);
                 Rows::Held
             }
             Phase::Computing(Computation::PartialSum) => {
@@ -281,7 +282,7 @@ impl OpIo<'_> {
 
     fn plan_row_write(&mut self, index: u32) -> Rows {
         if !self.call.channels().may_issue() {
-            self.ops.hold_for_commands(index);
+            hold_for_commands(self.ops, index);
             return Rows::Held;
         }
         self.narrow_unfit_rows(index);
@@ -305,9 +306,9 @@ impl OpIo<'_> {
             self.fail_op(index, ReplyStatus::IoError);
             return Rows::Held;
         }
-        let (partial, partial_parity) = self.ops[index].record_for(self.sets.get(set), named, plan.parity);
+        let (partial, partial_parity) = record_for(&self.ops[index], self.sets.get(set), named, plan.parity);
         (self.ops[index].partial, self.ops[index].partial_parity) = (partial, partial_parity);
-        let spare = self.ops[index].spare_buffers(plan.write);
+        let spare = spare_buffers(&self.ops[index], plan.write);
         if !self.take_buffers(index, plan.read | plan.lost | plan.parity | spare) {
             return Rows::Held;
         }
@@ -400,7 +401,7 @@ impl OpIo<'_> {
             WriteMethod::ReadModifyWrite => {
                 for slot in named {
                     let (at, old) = (frames.named(geometry, slot), frames.buffer(slot));
-                    self.call.actions().columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old });
+                    self.call.actions().columns.push(JobColumn { index: weight_in(row, slot), at, old });
                 }
                 JobKind::Update
             }
@@ -410,7 +411,7 @@ impl OpIo<'_> {
             | WriteMethod::DataOnly => {
                 for slot in data {
                     let at = if named.contains(slot) { frames.named(geometry, slot) } else { frames.buffer(slot) };
-                    self.call.actions().columns.push(JobColumn { index: Sets::weight_in(row, slot), at, old: at });
+                    self.call.actions().columns.push(JobColumn { index: weight_in(row, slot), at, old: at });
                 }
                 JobKind::Generate
             }

@@ -4,6 +4,7 @@ use openraid_units::{Bytes, Sectors, Tag};
 
 use crate::actions::ReplyStatus;
 use crate::array::sets::Sets;
+use crate::background::pump::on_background_done;
 use crate::cache::Cache;
 use crate::events::Verdict;
 use crate::frames::Pool;
@@ -18,75 +19,72 @@ use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
 use crate::io::steps::held::wake_for_room;
 use crate::io::steps::op_io::OpIo;
+use crate::io::steps::redo_op::on_redone;
+use crate::io::steps::reparity_op::on_reparity_done;
 use crate::limits::FRAME_BYTES;
+use crate::ppl::log::end_record;
 use crate::reason::Reason;
 use crate::requests::Requests;
 use crate::steps::{For, Place, What, Who};
 use crate::trace::Trace;
 
-impl Sets {
-    fn is_one_block(&self, op: &Op) -> bool {
-        let block = self.get(op.set).block().sectors();
-        match &op.footprint {
-            Footprint::Rows(rows) => {
-                let (lo, hi) = rows.part.range();
-                rows.named().1 == 1 && Sectors(u64::from(hi - lo)) == block
-            }
-            _ => op.extent().len == block,
+fn is_one_block(sets: &Sets, op: &Op) -> bool {
+    let block = sets.get(op.set).block().sectors();
+    match &op.footprint {
+        Footprint::Rows(rows) => {
+            let (lo, hi) = rows.part.range();
+            rows.named().1 == 1 && Sectors(u64::from(hi - lo)) == block
         }
+        _ => op.extent().len == block,
     }
 }
 
-impl Ops {
-    fn on_child_done(&mut self, index: u32, child: &Op) {
-        let parent = &mut self[index];
-        if let Some(error) = child.error().filter(|_| !parent.has_failed()) {
-            parent.fail(error);
-        }
-        parent.frames_abandoned |= child.frames_abandoned && child.has_failed();
-        parent.pending -= 1;
-        if parent.pending == 0 {
-            self.wake(index);
-        }
+fn on_child_done(ops: &mut Ops, index: u32, child: &Op) {
+    let parent = &mut ops[index];
+    if let Some(error) = child.error().filter(|_| !parent.has_failed()) {
+        parent.fail(error);
+    }
+    parent.frames_abandoned |= child.frames_abandoned && child.has_failed();
+    parent.pending -= 1;
+    if parent.pending == 0 {
+        ops.wake(index);
     }
 }
 
-impl Ops {
-    /// Record the step of a new operation.
-    #[inline(always)]
-    fn trace_made(&mut self, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
-        if trace.steps().is_on() && is_traced(self, index) {
-            self.trace_op_made((requests, cache), trace, index);
-        }
+/// Record the step of a new operation.
+#[inline(always)]
+fn trace_made(ops: &mut Ops, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
+    if trace.steps().is_on() && is_traced(ops, index) {
+        trace_op_made(ops, (requests, cache), trace, index);
     }
+}
 
-    #[cold]
-    fn trace_op_made(&mut self, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
-        let op = self[index];
-        let owner = match op.works_for {
-            WorksFor::Op(parent) => For::Op(op_name(self, parent)),
-            WorksFor::Set => {
-                let data = op.destage();
-                For::Unit(cache.number_of_unit(data.unit), data.why)
-            }
-            WorksFor::Request(request) => For::Request(requests.get(request).number()),
-            WorksFor::Gather(gather) => For::Request(requests.first_of_gather(gather)),
-            WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
-        };
-        let Some(work) = work_of(&op) else { return };
-        let place = match &op.footprint {
-            Footprint::Set => Place::Whole,
-            Footprint::Rows(rows) => {
-                let (lo, hi) = rows.part.range();
-                Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
-            }
-            Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
-            Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
-            Footprint::Member(_) => return,
-        };
-        let name = op_name(self, index);
-        trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
-    }
+#[cold]
+fn trace_op_made(ops: &mut Ops, (requests, cache): (&Requests, &Cache), trace: &mut Trace, index: u32) {
+    let op = ops[index];
+    let owner = match op.works_for {
+        WorksFor::Op(parent) => For::Op(op_name(ops, parent)),
+        WorksFor::Set => {
+            let data = op.destage();
+            For::Unit(cache.number_of_unit(data.unit), data.why)
+        }
+        WorksFor::Request(request) => For::Request(requests.get(request).number()),
+        WorksFor::Gather(gather) => For::Request(requests.first_of_gather(gather)),
+        WorksFor::Piece(piece) | WorksFor::Ahead(piece) => For::Request(requests.of_piece(piece).number()),
+    };
+    let Some(work) = work_of(&op) else { return };
+    let place = match &op.footprint {
+        Footprint::Set => Place::Whole,
+        Footprint::Rows(rows) => {
+            let (lo, hi) = rows.part.range();
+            Place::Rows { stripe: rows.stripe, lo, hi, columns: rows.named() }
+        }
+        Footprint::Extent(extent) => Place::Extent { at: extent.at, len: extent.len },
+        Footprint::Stretch(stretch) => Place::Extent { at: stretch.at, len: stretch.whole().len },
+        Footprint::Member(_) => return,
+    };
+    let name = op_name(ops, index);
+    trace.step(Who::Op(name), What::Made { owner, set: op.set, work, place });
 }
 
 impl OpIo<'_> {
@@ -116,30 +114,28 @@ impl OpIo<'_> {
     }
 }
 
-impl Ops {
-    /// A job ended.
-    pub(crate) fn on_job(&mut self, trace: &mut Trace, tag: Tag, verdict: Verdict) {
-        let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
-        assert!(self.holds(key), "a completion names a job that is out: {tag:?}");
-        let op = &mut self[key.index];
-        op.verdict = verdict;
-        op.pending -= 1;
-        let computing = matches!(op.phase, Phase::Computing(_));
-        // An operation that also waits for the journal continues after that.
-        let through = op.pending == 0;
-        if through && !op.entry.waits() {
-            self.wake(key.index);
-        }
-        if through && computing {
-            trace.op(self, key.index, || What::Computed);
-        }
+/// A job ended.
+pub(crate) fn on_job(ops: &mut Ops, trace: &mut Trace, tag: Tag, verdict: Verdict) {
+    let key = crate::slab::Key { index: tag.index(), generation: tag.generation() };
+    assert!(ops.holds(key), "a completion names a job that is out: {tag:?}");
+    let op = &mut ops[key.index];
+    op.verdict = verdict;
+    op.pending -= 1;
+    let computing = matches!(op.phase, Phase::Computing(_));
+    // An operation that also waits for the journal continues after that.
+    let through = op.pending == 0;
+    if through && !op.entry.waits() {
+        ops.wake(key.index);
     }
+    if through && computing {
+        trace.op(ops, key.index, || What::Computed);
+    }
+}
 
-    pub(crate) fn release_work(&mut self, pool: &mut Pool, index: u32) {
-        if let Some(run) = self[index].give_back_work() {
-            pool.work_mut().release(run);
-            self.wake_for_frames();
-        }
+pub(crate) fn release_work(ops: &mut Ops, pool: &mut Pool, index: u32) {
+    if let Some(run) = ops[index].give_back_work() {
+        pool.work_mut().release(run);
+        ops.wake_for_frames();
     }
 }
 
@@ -167,21 +163,17 @@ impl OpIo<'_> {
     }
 }
 
-impl Ops {
-    pub(crate) fn hold_for_commands(&mut self, index: u32) {
-        self.hold_op(index, Wait::Commands);
-    }
+pub(crate) fn hold_for_commands(ops: &mut Ops, index: u32) {
+    ops.hold_op(index, Wait::Commands);
 }
 
-impl Ops {
-    /// As [`Controller::start_op`].
-    #[inline(always)]
-    pub(crate) fn start(&mut self, sets: &mut Sets, trace: &mut Trace, (requests, cache): (&Requests, &Cache), op: Op) {
-        sets.get_mut(op.set).begin_op();
-        let key = self.put(op);
-        self.trace_made((requests, cache), trace, key.index);
-        self.wake(key.index);
-    }
+/// As [`Controller::start_op`].
+#[inline(always)]
+pub(crate) fn start(ops: &mut Ops, sets: &mut Sets, trace: &mut Trace, (requests, cache): (&Requests, &Cache), op: Op) {
+    sets.get_mut(op.set).begin_op();
+    let key = ops.put(op);
+    trace_made(ops, (requests, cache), trace, key.index);
+    ops.wake(key.index);
 }
 
 /// The step of a destage operation that changes the cache.
@@ -294,7 +286,7 @@ impl OpIo<'_> {
             return;
         }
         if self.ops.room() < 2 {
-            return self.ops.hold_for_commands(index);
+            return hold_for_commands(self.ops, index);
         }
         let at = match &op.footprint {
             Footprint::Rows(rows) => rows.set_lba(self.sets.get(op.set).parity()),
@@ -302,7 +294,7 @@ impl OpIo<'_> {
         };
         let missing = u32::from(edges.head) + u32::from(edges.tail);
         self.note(index, Reason::EdgeRead, at.get(), missing);
-        let in_one = edges.head > 0 && self.sets.is_one_block(&op);
+        let in_one = edges.head > 0 && is_one_block(self.sets, &op);
         let reads = if in_one { EdgeReads::OneBlock } else { EdgeReads::OwnBlocks };
         self.ops[index].set_edges(Some(Edges { reads, ..edges }));
         if edges.head > 0 {
@@ -338,7 +330,7 @@ impl OpIo<'_> {
         };
         let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;
-        self.ops.start(self.sets, self.call.trace(), (self.requests, self.cache), child);
+        start(self.ops, self.sets, self.call.trace(), (self.requests, self.cache), child);
     }
 
     /// The edges are read, or are being merged: continue. True if the payload has them now.
@@ -346,7 +338,7 @@ impl OpIo<'_> {
         let op = self.ops[index];
         if op.frames_abandoned {
             // The frames belong to a given-up command.
-            self.ops.release_work(self.pool, index);
+            release_work(self.ops, self.pool, index);
             self.ops[index].frames_abandoned = false;
             self.ops[index].outcome = Outcome::Fine;
             self.ops[index].set_edges(Some(Edges { reads: EdgeReads::Due, ..Self::edges_of(&op) }));
@@ -360,7 +352,7 @@ impl OpIo<'_> {
                 Some(Edges { reads: EdgeReads::Due, .. }) => self.read_edges(index),
                 Some(edges) => self.merge_edge(index, edges),
                 None => {
-                    self.ops.release_work(self.pool, index);
+                    release_work(self.ops, self.pool, index);
                     self.ops[index].phase = Phase::Planning;
                     return true;
                 }
@@ -424,7 +416,7 @@ impl OpIo<'_> {
         self.sets.end_write(op, self.call.now(), self.call.limits().clean_delay);
         self.journal.unlog(self.sets, op);
         let frees_room = self.journal.release_room(op);
-        self.sets.end_record(op, self.call.planted());
+        end_record(self.sets, op, self.call.planted());
         let work = op.give_back_work();
         if frees_room && self.ops.is_journal_awaited() {
             wake_for_room(self.ops, self.journal, self.sets);
@@ -446,16 +438,16 @@ impl OpIo<'_> {
             }
         }
         match op.works_for {
-            WorksFor::Op(parent) => self.ops.on_child_done(parent, op),
+            WorksFor::Op(parent) => on_child_done(self.ops, parent, op),
             WorksFor::Piece(piece) | WorksFor::Ahead(piece) => self.ended.end_part(piece, op.error()),
             WorksFor::Request(request) => self.ended.push(EndedFor::Request(request), op.error()),
             WorksFor::Gather(gather) => self.ended.push(EndedFor::Gather(gather), op.error()),
             WorksFor::Set => match op.kind {
-                OpKind::Redo => self.journal.on_redone(self.ops, self.sets, op),
-                OpKind::Reparity => self.sets.on_reparity_done(op),
+                OpKind::Redo => on_redone(self.journal, self.ops, self.sets, op),
+                OpKind::Reparity => on_reparity_done(self.sets, op),
                 OpKind::Flush => self.journal.round_flush_ended(op),
                 _ => {
-                    self.sets.on_background_done(op, &mut self.call);
+                    on_background_done(self.sets, op, &mut self.call);
                 }
             },
         }

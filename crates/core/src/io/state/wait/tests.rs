@@ -15,6 +15,8 @@ use crate::io::state::op::Phase;
 use crate::io::state::op::{EntryState, Op, OpKind};
 use crate::io::state::search::Part;
 use crate::io::steps::bench::Drives;
+use crate::io::steps::redo_op::wake_redo_waiters;
+use crate::journal::commit::entry_ended;
 use crate::limits::Limits;
 
 /// The changes of its set that end a wait. The other waits end when another operation, the journal or a log releases
@@ -91,11 +93,11 @@ fn room_entries_and_redos_of_the_journal_call_the_operations_that_wait_for_them(
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(room), None));
     let entry = hold(&mut controller, Wait::Entry);
     controller.ops[entry].entry = EntryState::InGroup(4);
-    controller.ops.entry_ended(entry, &mut controller.base.trace);
+    entry_ended(&mut controller.ops, entry, &mut controller.base.trace);
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(entry), None));
     assert_eq!(controller.ops[entry].entry, EntryState::Through(4));
     let redo = hold(&mut controller, Wait::Redo);
-    controller.ops.wake_redo_waiters(&mut controller.sets);
+    wake_redo_waiters(&mut controller.ops, &mut controller.sets);
     assert_eq!((controller.ops.next_ready(), controller.ops.next_ready()), (Some(redo), None));
 }
 

@@ -24,6 +24,7 @@ use crate::io::state::op::{HostRange, Op, Payload};
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
 use crate::io::steps::gate::tests::drive_of;
+use crate::io::steps::step::on_job;
 use crate::limits::Limits;
 
 const SET: SetId = SetId(0);
@@ -81,7 +82,7 @@ impl Desk {
         while let Some(index) = self.controller.ops.next_ready() {
             assert_eq!(self.io().step_from(index), None);
             for job in core::mem::take(&mut self.actions.jobs) {
-                self.controller.ops.on_job(&mut self.controller.base.trace, job.tag, Verdict::Done);
+                on_job(&mut self.controller.ops, &mut self.controller.base.trace, job.tag, Verdict::Done);
             }
         }
         core::mem::take(&mut self.actions.drive)
@@ -177,7 +178,7 @@ fn a_column_that_cannot_be_read_is_computed_from_the_others() {
     desk.io().step_from(index);
     let jobs = core::mem::take(&mut desk.actions.jobs);
     assert_eq!(jobs.iter().map(|job| job.kind).collect::<Vec<_>>(), [JobKind::Recover { lost: 1 }]);
-    desk.controller.ops.on_job(&mut desk.controller.base.trace, jobs[0].tag, Verdict::Done);
+    on_job(&mut desk.controller.ops, &mut desk.controller.base.trace, jobs[0].tag, Verdict::Done);
     assert!(desk.step().is_empty());
     assert_eq!(desk.end(), Some(None));
 }
