@@ -265,7 +265,7 @@ pub(crate) fn on_background_done(sets: &mut Sets, op: &Op, call: &mut Call) {
 }
 
 /// The time at which a set must be examined.
-pub(crate) fn deadline(set: &Set, ops: &Ops, limits: &Limits) -> Option<(Instant, Wake)> {
+pub(crate) fn deadline_of(set: &Set, ops: &Ops, limits: &Limits) -> Option<(Instant, Wake)> {
     set.metadata.as_ref()?;
     if !set.is_running() || set.journal.is_redoing() {
         return None;

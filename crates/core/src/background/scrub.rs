@@ -97,7 +97,7 @@ pub(crate) fn begin_scrub(
     if let Some(why) = not_comparable(set) {
         // The result of an earlier check must not stand for this one.
         set.tasks.next_id();
-        let gap = gap(set);
+        let gap = gap_of(set);
         set.tasks.begin_scrub(mode, gap);
         let events = set.events();
         set.tasks.record_scrub(ScrubOutcome::NotComparable(why), (Sectors::ZERO, Sectors::ZERO), (events, call.now()));
@@ -105,7 +105,7 @@ pub(crate) fn begin_scrub(
     }
     put_task(sets, id, (mode.kind(), None), (Sectors::ZERO, false), call);
     let set = sets.get_mut(id);
-    let gap = gap(set);
+    let gap = gap_of(set);
     set.tasks.begin_scrub(mode, gap);
     call.notice(sets, (id, None), None, NoticeKind::CheckStarted(mode));
     Ok(AdminOutcome::Done)
@@ -120,7 +120,7 @@ fn not_comparable(set: &Set) -> Option<NotComparable> {
 }
 
 /// The gaps that a range of mismatches may have.
-fn gap(set: &Set) -> Gap {
+fn gap_of(set: &Set) -> Gap {
     match set.geometry() {
         Geometry::Mirror(mirror) => mirror.chunk().map_or(Gap::NONE, |chunk| Gap::of_chunks(chunk, mirror.members())),
         _ => Gap::NONE,

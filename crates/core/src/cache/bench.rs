@@ -2,12 +2,12 @@
 
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Sectors, SetId, SetLba, Token};
 
-use super::callers::Callers;
 use crate::actions::Actions;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::cache::lines::Mask;
 use crate::cache::Cache;
+use crate::call::{Base, Call};
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Frames;
 use crate::geometry::units::lines_of;
@@ -16,7 +16,6 @@ use crate::geometry::{Level, SetSpec};
 use crate::journal::Journal;
 use crate::limits::Limits;
 use crate::requests::Requests;
-use crate::trace::Trace;
 
 pub(super) const SET: SetId = SetId(0);
 pub(super) const WRITE: RequestKind = RequestKind::Write { fua: false };
@@ -26,7 +25,7 @@ pub(super) struct Bench {
     pub(super) cache: Cache,
     pub(super) requests: Requests,
     pub(super) sets: Sets,
-    pub(super) trace: Trace,
+    pub(super) base: Base,
     pub(super) journal: Journal,
     pub(super) actions: Actions,
     frames: Frames,
@@ -49,7 +48,7 @@ impl Bench {
             cache,
             requests: Requests::new(&limits),
             sets,
-            trace: Trace::new(8),
+            base: Base::new(limits.clone()),
             journal: Journal::new(&limits),
             actions: Actions::new(&limits),
             frames: Frames::new(0, 1 << 20),
@@ -57,9 +56,9 @@ impl Bench {
         }
     }
 
-    pub(super) fn parts(&mut self) -> (&mut Cache, Callers<'_>, &mut Actions) {
-        let Self { cache, requests, sets, trace, actions, .. } = self;
-        (cache, Callers { requests, sets, trace }, actions)
+    pub(super) fn parts(&mut self) -> (&mut Cache, (&mut Requests, &mut Sets), Call<'_>) {
+        let Self { cache, requests, sets, base, actions, .. } = self;
+        (cache, (requests, sets), Call::new(base, actions))
     }
 
     /// Hand on what the cache has left for the pieces.

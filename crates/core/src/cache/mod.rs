@@ -12,7 +12,6 @@
 mod bands;
 #[cfg(test)]
 mod bench;
-pub(crate) mod callers;
 pub(crate) mod destage;
 pub(crate) mod dirty_count;
 pub mod figures;

@@ -5,10 +5,10 @@ use openraid_units::{Sectors, SetId, SetLba};
 use crate::actions::{Actions, JobColumn};
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
-use crate::cache::callers::Callers;
 use crate::cache::lines::Mask;
-use crate::cache::write::push_piece_copy;
+use crate::cache::write::{note_piece, push_piece_copy};
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::limits::FRAME_BYTES;
 use crate::reason::Reason;
@@ -16,6 +16,7 @@ use crate::requests::piece::Cached;
 use crate::requests::Requests;
 use crate::slab::NONE;
 use crate::steps::What;
+use crate::trace::Trace;
 
 /// Maximum number of lines that one call considers, so that the actions have room.
 const LINES_AT_ONCE: usize = 64;
@@ -93,32 +94,30 @@ impl Cache {
     /// being filled, or return the number of sectors to read from the members.
     pub(crate) fn read_from_cache(
         &mut self,
-        with: &mut Callers<'_>,
+        (requests, sets): (&mut Requests, &mut Sets),
         piece: u32,
-        set: SetId,
-        at: SetLba,
-        len: Sectors,
-        actions: &mut Actions,
+        (set, at, len): (SetId, SetLba, Sectors),
+        call: &mut Call,
     ) -> Cached {
         let (place, run) = self.place_of(piece, set, at, len);
         match place {
             Found::There => {
                 self.counters.read_misses += run.get();
-                with.sets.get_mut(set).cached.0.read_misses += run.get();
-                self.begin_fill(with.requests, with.sets, piece, set, at, run);
+                sets.get_mut(set).cached.0.read_misses += run.get();
+                self.begin_fill(requests, sets, piece, set, at, run);
                 return Cached::Past(run);
             }
             Found::Coming(ahead) => {
-                with.wait_for_ahead(piece, ahead, set, at);
+                wait_for_ahead((requests, sets), piece, ahead, (set, at), call.trace());
                 return Cached::Waits;
             }
             Found::Here => self.counters.read_hits += run.get(),
         }
-        let own = with.requests.piece(piece);
+        let own = requests.piece(piece);
         let (from, base) = (own.split(), own.frames_at());
         let mut done = Sectors::ZERO;
         while done < run {
-            let columns = actions.columns.len();
+            let columns = call.actions().columns.len();
             let mut bytes = 0;
             for (number, first, last) in lines_of(at + done, run - done) {
                 let len = Sectors(last - first);
@@ -129,20 +128,20 @@ impl Cache {
                 let line = self.lines.find(set, number).expect("it was found before");
                 self.line_used(line);
                 let old = self.lines.frame(line, first);
-                actions.columns.push(JobColumn { index: 0, at: base + (from + done).bytes(), old });
+                call.actions().columns.push(JobColumn { index: 0, at: base + (from + done).bytes(), old });
                 done += len;
                 bytes = len.bytes().get().min(FRAME_BYTES);
                 if !whole {
                     break;
                 }
             }
-            push_piece_copy(with.requests, piece, columns, bytes, actions);
+            push_piece_copy(requests, piece, columns, bytes, call.actions());
         }
-        with.requests.piece_mut(piece).split_off(run);
-        let own = with.sets.get_mut(set);
+        requests.piece_mut(piece).split_off(run);
+        let own = sets.get_mut(set);
         own.reasons.count(Reason::ReadCached);
         own.cached.0.read_hits += run.get();
-        with.trace.piece(with.requests, piece, || What::Found { len: run });
+        call.trace().piece(requests, piece, || What::Found { len: run });
         Cached::Taken
     }
 
@@ -245,6 +244,18 @@ impl Cache {
     }
 }
 
+/// A read waits until a read-ahead request has ended.
+fn wait_for_ahead(
+    (requests, sets): (&mut Requests, &mut Sets),
+    piece: u32,
+    ahead: u32,
+    place: (SetId, SetLba),
+    trace: &mut Trace,
+) {
+    requests.wait_for_ahead(piece, ahead);
+    note_piece((requests, sets), piece, place, (Reason::WaitedForReadAhead, 0), trace);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,8 +265,8 @@ mod tests {
 
     fn read(bench: &mut Bench, at: u64, len: u64) -> (u32, Cached) {
         let piece = bench.piece(RequestKind::Read, at, len);
-        let (cache, mut with, actions) = bench.parts();
-        (piece, cache.read_from_cache(&mut with, piece, SET, SetLba(at), Sectors(len), actions))
+        let (cache, requests, mut call) = bench.parts();
+        (piece, cache.read_from_cache(requests, piece, (SET, SetLba(at), Sectors(len)), &mut call))
     }
 
     fn fill(bench: &mut Bench, piece: u32, at: u64, len: u64, keep: bool) {

@@ -16,7 +16,6 @@ use crate::admin::ReadAhead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
-use crate::cache::callers::Callers;
 use crate::cache::lines::Mask;
 use crate::events::{BlockRequest, RequestKind};
 use crate::frames::Pool;
@@ -285,14 +284,6 @@ impl Arrays {
             let (first, last) = covered(request, array.block().bytes());
             array.streams_mut().ended(first, last);
         }
-    }
-}
-
-impl Callers<'_> {
-    /// A read waits until a read-ahead request has ended.
-    pub(crate) fn wait_for_ahead(&mut self, piece: u32, ahead: u32, set: SetId, at: SetLba) {
-        self.requests.wait_for_ahead(piece, ahead);
-        self.note_piece(piece, set, Reason::WaitedForReadAhead, at.get(), 0);
     }
 }
 

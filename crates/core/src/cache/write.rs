@@ -10,8 +10,8 @@ use super::units::UnitState;
 use super::Cache;
 use crate::actions::{Actions, JobKind, ParityJob};
 use crate::admin::WriteCache;
+use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::cache::callers::Callers;
 use crate::cache::lines::Mask;
 use crate::cache::zone_at;
 use crate::events::RequestKind;
@@ -148,22 +148,21 @@ impl Cache {
     /// Let a write go past the cache when it meets no dirty data any more.
     pub(crate) fn pass_cache(
         &mut self,
-        with: &mut Callers<'_>,
+        (requests, sets): (&mut Requests, &mut Sets),
         piece: u32,
-        set: SetId,
-        at: SetLba,
-        len: Sectors,
+        (set, at, len): (SetId, SetLba, Sectors),
+        trace: &mut Trace,
     ) -> Cached {
-        match self.dirty_unit_below(with.sets, with.trace, set, at, len) {
+        match self.dirty_unit_below(sets, trace, set, at, len) {
             Some(unit) => {
-                with.trace.piece(with.requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
+                trace.piece(requests, piece, || What::Reason { reason: Reason::WaitedForDestage, figure: 0 });
                 let waiters = &mut self.units.get_mut(unit).waiters;
-                *waiters = with.requests.wait_in_chain(piece, *waiters);
-                with.requests.count_turn(piece);
+                *waiters = requests.wait_in_chain(piece, *waiters);
+                requests.count_turn(piece);
                 Cached::Waits
             }
             None => {
-                with.requests.end_turns(piece);
+                requests.end_turns(piece);
                 Cached::Past(len)
             }
         }
@@ -227,40 +226,47 @@ impl Cache {
 
     /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
     /// one wait.
-    fn note_wait(&self, with: &mut Callers<'_>, piece: u32, set: SetId, reason: Reason, at: SetLba) {
-        if with.requests.piece_mut(piece).begin_wait(reason) {
-            with.note_piece(piece, set, reason, at.get(), self.dirty);
+    fn note_wait(
+        &self,
+        (requests, sets): (&mut Requests, &mut Sets),
+        piece: u32,
+        place: (SetId, SetLba),
+        reason: Reason,
+        trace: &mut Trace,
+    ) {
+        if requests.piece_mut(piece).begin_wait(reason) {
+            note_piece((requests, sets), piece, place, (reason, self.dirty), trace);
         }
     }
 
     /// A piece waits for this reason until something other than lines changes.
     pub(crate) fn wait_for_others(
         &self,
-        with: &mut Callers<'_>,
+        (requests, sets): (&mut Requests, &mut Sets),
         piece: u32,
-        set: SetId,
+        place: (SetId, SetLba),
         reason: Reason,
-        at: SetLba,
+        trace: &mut Trace,
     ) -> Cached {
-        self.note_wait(with, piece, set, reason, at);
-        with.requests.wait_for_others(piece);
+        self.note_wait((requests, sets), piece, place, reason, trace);
+        requests.wait_for_others(piece);
         Cached::Waits
     }
 
     /// A piece waits for room.
     pub(crate) fn wait_for_cache(
         &mut self,
-        with: &mut Callers<'_>,
+        (requests, sets): (&mut Requests, &mut Sets),
         piece: u32,
-        set: SetId,
+        place: (SetId, SetLba),
         reason: Reason,
-        at: SetLba,
+        trace: &mut Trace,
     ) -> Cached {
-        self.note_wait(with, piece, set, reason, at);
+        self.note_wait((requests, sets), piece, place, reason, trace);
         self.draining = true;
         match reason {
-            Reason::WaitedForCache => with.requests.wait_for_lines(piece, self.has_room()),
-            _ => with.requests.wait_for_others(piece),
+            Reason::WaitedForCache => requests.wait_for_lines(piece, self.has_room()),
+            _ => requests.wait_for_others(piece),
         }
         Cached::Waits
     }
@@ -276,26 +282,29 @@ impl Cache {
     }
 }
 
-impl Callers<'_> {
-    /// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
-    /// `promises` says whether the journal is to protect writes of the set.
-    pub(crate) fn promise_of(&self, piece: u32, id: SetId, promises: bool) -> Promise {
-        let entry = self.requests.piece(piece);
-        let RequestKind::Write { fua } = self.requests.get(entry.request()).kind() else { return Promise::Through };
-        let set = self.sets.get(id);
-        let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
-        match set.policy().write_cache {
-            WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
-            WriteCache::Journal if cached && promises => Promise::Journal,
-            _ => Promise::Through,
-        }
+/// The place in which this piece of a write is kept until the members have it. The cache takes only whole blocks;
+/// `promises` says whether the journal is to protect writes of the set.
+pub(crate) fn promise_of(requests: &Requests, set: &Set, piece: u32, promises: bool) -> Promise {
+    let entry = requests.piece(piece);
+    let RequestKind::Write { fua } = requests.get(entry.request()).kind() else { return Promise::Through };
+    let cached = set.is_running() && set.is_cacheable() && entry.is_whole_blocks();
+    match set.policy().write_cache {
+        WriteCache::Volatile if cached && !fua && !set.journal.has_session() => Promise::Volatile,
+        WriteCache::Journal if cached && promises => Promise::Journal,
+        _ => Promise::Through,
     }
+}
 
-    /// Note the reason for which a piece waits.
-    pub(crate) fn note_piece(&mut self, piece: u32, set: SetId, reason: Reason, unit: u64, figure: u32) {
-        self.trace.note(self.sets, set, reason, unit, figure);
-        self.trace.piece(self.requests, piece, || What::Reason { reason, figure });
-    }
+/// Note the reason for which a piece waits at this place, with a figure.
+pub(super) fn note_piece(
+    (requests, sets): (&Requests, &mut Sets),
+    piece: u32,
+    (set, at): (SetId, SetLba),
+    (reason, figure): (Reason, u32),
+    trace: &mut Trace,
+) {
+    trace.note(sets, set, reason, at.get(), figure);
+    trace.piece(requests, piece, || What::Reason { reason, figure });
 }
 
 /// Is a write past the cache under way on this line? The sectors next to its own that it writes may be older than
@@ -327,8 +336,8 @@ mod tests {
     use crate::io::state::op::DestageData;
 
     fn pass(bench: &mut Bench, piece: u32, at: u64) -> Cached {
-        let (cache, mut with, _) = bench.parts();
-        cache.pass_cache(&mut with, piece, SET, SetLba(at), Sectors(8))
+        let (cache, requests, mut call) = bench.parts();
+        cache.pass_cache(requests, piece, (SET, SetLba(at), Sectors(8)), call.trace())
     }
 
     #[test]
@@ -375,8 +384,9 @@ mod tests {
         let mut bench = Bench::new(Level::Raid5);
         let piece = bench.piece(WRITE, 0, 8);
         for reason in [Reason::WaitedForCache, Reason::WaitedForCache, Reason::WaitedForDestage] {
-            let (cache, mut with, _) = bench.parts();
-            assert!(matches!(cache.wait_for_cache(&mut with, piece, SET, reason, SetLba(0)), Cached::Waits));
+            let (cache, requests, mut call) = bench.parts();
+            let waits = cache.wait_for_cache(requests, piece, (SET, SetLba(0)), reason, call.trace());
+            assert!(matches!(waits, Cached::Waits));
         }
         let reasons = &bench.sets.get(SET).reasons;
         assert_eq!([Reason::WaitedForCache, Reason::WaitedForDestage].map(|reason| reasons.get(reason)), [1, 1]);
@@ -390,7 +400,7 @@ mod tests {
         let [plain, durable] = [WRITE, fua].map(|kind| bench.piece(kind, 0, 8));
         let mut of = |write_cache, piece, journal| {
             bench.sets.get_mut(SET).set_policy(Policy { write_cache, ..Policy::default() });
-            bench.parts().1.promise_of(piece, SET, journal)
+            promise_of(&bench.requests, bench.sets.get(SET), piece, journal)
         };
         assert_eq!(of(WriteCache::Through, plain, true), Promise::Through);
         assert_eq!(
@@ -402,6 +412,7 @@ mod tests {
             [Promise::Journal, Promise::Through]
         );
         bench.sets.get_mut(SET).fail();
-        assert_eq!(bench.parts().1.promise_of(plain, SET, true), Promise::Through, "a failed set takes nothing");
+        let of_failed = promise_of(&bench.requests, bench.sets.get(SET), plain, true);
+        assert_eq!(of_failed, Promise::Through, "a failed set takes nothing");
     }
 }

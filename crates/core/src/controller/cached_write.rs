@@ -10,7 +10,8 @@ use crate::actions::ReplyStatus;
 use crate::cache::figures::note_cached;
 use crate::cache::lines::Mask;
 use crate::cache::write::LINES_AT_ONCE;
-use crate::cache::write::{meets_direct_write, push_piece_copy, session_wait, Promise};
+use crate::cache::write::{meets_direct_write, promise_of, push_piece_copy, session_wait, Promise};
+use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::units::lines_of;
 use crate::geometry::units::unit_at;
@@ -38,20 +39,19 @@ impl Controller {
             if self.requests.of_piece(piece).is_ahead() {
                 return self.cache.reserve_ahead(&mut self.requests, &self.sets, piece, set, at, len);
             }
-            let (cache, mut with) = self.cache_and_callers();
-            return cache.read_from_cache(&mut with, piece, set, at, len, actions);
+            let Self { cache, requests, sets, base, .. } = self;
+            let call = &mut Call::new(base, actions);
+            return cache.read_from_cache((requests, sets), piece, (set, at, len), call);
         }
         let promises = self.journal.is_wanted_by(self.sets.get(set));
-        let promise = self.cache_and_callers().1.promise_of(piece, set, promises);
+        let promise = promise_of(&self.requests, self.sets.get(set), piece, promises);
         if promise == Promise::Journal {
             if let Some(reason) = self.would_wait_in_session(set) {
-                let (cache, mut with) = self.cache_and_callers();
-                return cache.wait_for_cache(&mut with, piece, set, reason, at);
+                return self.wait_for_cache(piece, (set, at), reason);
             }
         }
         if let Some(reason) = session_wait(&mut self.sets, set, promises) {
-            let (cache, mut with) = self.cache_and_callers();
-            return cache.wait_for_others(&mut with, piece, set, reason, at);
+            return self.wait_for_others(piece, (set, at), reason);
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
             // It will not end. A crash would replay the journal over the data that is written now.
@@ -60,15 +60,26 @@ impl Controller {
         }
         match promise {
             Promise::Volatile | Promise::Journal if self.requests.is_behind_starved(piece) => {
-                let (cache, mut with) = self.cache_and_callers();
-                cache.wait_for_others(&mut with, piece, set, Reason::WaitedForDestage, at)
+                self.wait_for_others(piece, (set, at), Reason::WaitedForDestage)
             }
             Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
-            Promise::Through => {
-                let (cache, mut with) = self.cache_and_callers();
-                cache.pass_cache(&mut with, piece, set, at, len)
-            }
+            Promise::Through => self.pass_cache(piece, (set, at, len)),
         }
+    }
+
+    /// See [`Cache::pass_cache`](crate::cache::Cache::pass_cache).
+    fn pass_cache(&mut self, piece: u32, place: (SetId, SetLba, Sectors)) -> Cached {
+        self.cache.pass_cache((&mut self.requests, &mut self.sets), piece, place, &mut self.base.trace)
+    }
+
+    /// The piece waits for room in the cache.
+    fn wait_for_cache(&mut self, piece: u32, place: (SetId, SetLba), reason: Reason) -> Cached {
+        self.cache.wait_for_cache((&mut self.requests, &mut self.sets), piece, place, reason, &mut self.base.trace)
+    }
+
+    /// The piece waits until something other than lines changes.
+    fn wait_for_others(&mut self, piece: u32, place: (SetId, SetLba), reason: Reason) -> Cached {
+        self.cache.wait_for_others((&mut self.requests, &mut self.sets), piece, place, reason, &mut self.base.trace)
     }
 
     /// The reason for which a write would wait in a session that begins for it. While other sets fill the cache, the
@@ -139,12 +150,10 @@ impl Controller {
         }
         if taken.is_zero() {
             if is_full && self.cache.is_held() {
-                let (cache, mut with) = self.cache_and_callers();
-                return cache.pass_cache(&mut with, piece, set, at, len);
+                return self.pass_cache(piece, (set, at, len));
             }
             let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
-            let (cache, mut with) = self.cache_and_callers();
-            return cache.wait_for_cache(&mut with, piece, set, reason, at);
+            return self.wait_for_cache(piece, (set, at), reason);
         }
         note_cached(&mut self.sets, set, taken, self.cache.counters.overwritten - merged);
         push_piece_copy(&mut self.requests, piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);

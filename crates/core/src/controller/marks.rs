@@ -4,7 +4,7 @@ use openraid_units::Instant;
 use openraid_units::SetId;
 
 use crate::actions::Actions;
-use crate::background::pump::{count_collectors, deadline, pump_intent};
+use crate::background::pump::{count_collectors, deadline_of, pump_intent};
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::Wake;
@@ -13,8 +13,11 @@ impl Controller {
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
         count_collectors(&mut self.cache, &self.sets);
-        let due =
-            self.sets.values().filter_map(|set| deadline(set, &self.ops, &self.base.limits)).min_by_key(|(at, _)| *at);
+        let due = self
+            .sets
+            .values()
+            .filter_map(|set| deadline_of(set, &self.ops, &self.base.limits))
+            .min_by_key(|(at, _)| *at);
         self.sets.set_due(due.unwrap_or((Instant::NEVER, Wake::CleanMark)));
     }
 
@@ -23,8 +26,7 @@ impl Controller {
         if self.sets.get(id).metadata.is_none() {
             return false;
         }
-        let moved = pump_intent(&mut self.sets, id, &mut Call::new(&mut self.base, actions));
-        let (journal, mut with) = self.journal_and_others(actions);
-        moved | journal.pump_session(id, &mut with)
+        let call = &mut Call::new(&mut self.base, actions);
+        pump_intent(&mut self.sets, id, call) | self.journal.pump_session(&mut self.sets, id, call)
     }
 }

@@ -173,8 +173,8 @@ impl Controller {
                 Some(TagKind::Job) => on_job(&mut self.ops, &mut self.base.trace, tag, verdict),
                 Some(TagKind::Journal) => {
                     if let Verdict::Checksum(crc) = verdict {
-                        let (journal, mut with) = self.journal_and_others(actions);
-                        journal.checksum_known(crc, &mut with);
+                        let call = &mut Call::new(&mut self.base, actions);
+                        self.journal.checksum_known(crc, &mut self.sets, call);
                         self.hand_on(actions);
                         self.hand_on_ended(actions);
                     } else {
@@ -244,16 +244,15 @@ impl Controller {
         if result.is_err() && work.is_write() {
             self.drop_journal_device(number, actions);
         }
-        let (journal, mut with) = self.journal_and_others(actions);
-        if journal.command_ended(work, command, result, &mut with) {
-            journal.drop_device(number, &mut with);
+        let (sets, call) = (&mut self.sets, &mut Call::new(&mut self.base, actions));
+        if self.journal.command_ended(work, command, result, sets, call) {
+            self.journal.drop_device(number, sets, call);
         }
     }
 
     /// A device of the journal has failed, and its commands end.
     fn drop_journal_device(&mut self, number: usize, actions: &mut Actions) {
-        let (journal, mut with) = self.journal_and_others(actions);
-        journal.drop_device(number, &mut with);
+        self.journal.drop_device(number, &mut self.sets, &mut Call::new(&mut self.base, actions));
         self.hand_on(actions);
     }
 
@@ -282,10 +281,13 @@ impl Controller {
     /// than it has work.
     #[inline(never)]
     fn pump_journal(&mut self, actions: &mut Actions) -> bool {
-        let (journal, mut with) = self.journal_and_others(actions);
-        let mut moved = journal.pump_copies(&mut with) || journal.pump_tail(&mut with);
+        let is_piece_waiting = !self.requests.is_none_waiting();
+        let Self { journal, sets, ops, cache, base, .. } = self;
+        let call = &mut Call::new(base, actions);
+        let mut moved = journal.pump_copies(sets, cache.line_count(), call)
+            || journal.pump_tail((sets, ops), (cache, is_piece_waiting), call);
         if !moved && journal.is_plain() {
-            moved = journal.pump_replay(&mut with) || journal.seal_group(&mut with);
+            moved = journal.pump_replay(sets, cache, call) || journal.seal_group(sets, call);
         } else if !moved {
             moved = self.requests.answer_orphans(&mut self.journal, &self.arrays, &self.sets, &mut self.ended)
                 || self.pump_backlogs(actions);
@@ -298,8 +300,9 @@ impl Controller {
     /// Advance the redo backlogs and the loading of sets, and begin to write the next group.
     fn pump_backlogs(&mut self, actions: &mut Actions) -> bool {
         let moved = self.op_io(actions).pump_redos();
-        let (journal, mut with) = self.journal_and_others(actions);
-        moved | journal.pump_replay(&mut with) || journal.seal_group(&mut with)
+        let call = &mut Call::new(&mut self.base, actions);
+        moved | self.journal.pump_replay(&mut self.sets, &mut self.cache, call)
+            || self.journal.seal_group(&mut self.sets, call)
     }
 
     /// Advance the partial parity logs. The operations that they refuse end.

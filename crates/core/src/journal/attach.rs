@@ -18,7 +18,7 @@ use crate::array::sets::{Sets, Signal};
 use crate::call::Base;
 use crate::geometry::units::lines_of;
 use crate::journal::reservation::keeps_entries;
-use crate::journal::session::{may_be_in_journal, uuid};
+use crate::journal::session::{may_be_in_journal, uuid_of};
 use crate::limits::Limits;
 
 /// The error if no entries can be discarded now.
@@ -177,7 +177,7 @@ impl Journal {
     /// Release the table entries of running sets that have no data in a journal that comes back.
     fn release_unused_places(&mut self, sets: &Sets) {
         let superblock = self.superblock.as_mut().expect("just put");
-        for uuid in sets.values().filter(|set| !may_be_in_journal(set)).filter_map(uuid) {
+        for uuid in sets.values().filter(|set| !may_be_in_journal(set)).filter_map(uuid_of) {
             if let Some(index) = superblock.index_of(uuid) {
                 superblock.arrays[usize::from(index)] = None;
                 self.log.end_array_entries(index);
@@ -243,7 +243,7 @@ impl Journal {
 
     /// Discard the entries of an array that is not running. Returns the generation of the superblocks that says so.
     pub(crate) fn begin_discard(&mut self, sets: &mut Sets, set_uuid: Uuid) -> Result<u64, AdminError> {
-        if sets.values().any(|set| uuid(set) == Some(set_uuid) && !set.has_failed()) {
+        if sets.values().any(|set| uuid_of(set) == Some(set_uuid) && !set.has_failed()) {
             return Err(AdminError::NotPossible("the array is running: there is nothing to discard"));
         }
         if matches!(self.state, JournalState::Lost(_)) {

@@ -11,7 +11,6 @@
 use openraid_format::{EntryHeader, EntryKind, RingSector, JOURNAL_ALIGN};
 use openraid_units::{Sectors, Tag, TagKind};
 
-use super::others::Others;
 use super::Journal;
 use crate::actions::{Actions, Data, JobKind};
 use crate::array::changes::Change;
@@ -34,8 +33,7 @@ impl Journal {
 
     /// Begin to write the open group, if the group before it is durable; true if it began. The next group has room for
     /// writes that found none.
-    pub(crate) fn seal_group(&mut self, with: &mut Others<'_>) -> bool {
-        let Others { sets, call, .. } = with;
+    pub(crate) fn seal_group(&mut self, sets: &mut Sets, call: &mut Call) -> bool {
         if !has_room(call) {
             return false;
         }
@@ -138,9 +136,9 @@ pub(crate) fn entry_ended(ops: &mut Ops, index: u32, trace: &mut Trace) {
 
 impl Journal {
     /// The checksum of the payload of the group that is being written is known.
-    pub(crate) fn checksum_known(&mut self, crc: u32, with: &mut Others<'_>) {
-        self.write_group(crc, &mut with.call);
-        self.land_group(with.sets, with.call.trace());
+    pub(crate) fn checksum_known(&mut self, crc: u32, sets: &mut Sets, call: &mut Call) {
+        self.write_group(crc, call);
+        self.land_group(sets, call.trace());
     }
 
     /// A command of the journal has ended. True if its device is to be dropped, because it did not answer in time.
@@ -149,26 +147,26 @@ impl Journal {
         work: JournalWork,
         command: &Command,
         result: Result<(), CommandError>,
-        with: &mut Others<'_>,
+        sets: &mut Sets,
+        call: &mut Call,
     ) -> bool {
         let user = match work {
             JournalWork::Redo(_) => unreachable!("an operation reads for a redo"),
             JournalWork::Window(user) => user,
             JournalWork::Write(write) => {
-                self.write_ended(write, command, result.is_ok(), with);
+                self.write_ended(write, command, result.is_ok(), sets, call);
                 return false;
             }
         };
-        with.sets.look();
+        sets.look();
         match user {
-            WindowUser::Replay => self.replay_read_ended(command, result, &mut with.call),
-            WindowUser::Spill => self.spill_read_ended(command, result, &mut with.call),
-            WindowUser::Join => self.join_read_ended(command, result, &mut with.call),
+            WindowUser::Replay => self.replay_read_ended(command, result, call),
+            WindowUser::Spill => self.spill_read_ended(command, result, call),
+            WindowUser::Join => self.join_read_ended(command, result, call),
         }
     }
 
-    fn write_ended(&mut self, write: JournalWrite, command: &Command, is_ok: bool, with: &mut Others<'_>) {
-        let Others { sets, call, .. } = with;
+    fn write_ended(&mut self, write: JournalWrite, command: &Command, is_ok: bool, sets: &mut Sets, call: &mut Call) {
         match write {
             JournalWrite::Group => {
                 let timeout = call.limits().command_timeout;

@@ -3,21 +3,20 @@
 
 use openraid_format::ArrayState;
 
-use super::others::Others;
 use super::{Journal, JournalLoss, JournalState};
 use crate::actions::{NoticeKind, ReplyStatus};
 use crate::array::changes::Change;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Volume;
+use crate::call::Call;
 use crate::journal::devices::notice_journal;
-use crate::journal::session::{is_session_ending, uuid};
+use crate::journal::session::{is_session_ending, uuid_of};
 use crate::journal::set_journal::Session;
 
 impl Journal {
     /// A device of the journal has failed.
-    pub(crate) fn drop_device(&mut self, number: usize, with: &mut Others<'_>) {
-        let Others { sets, call, .. } = with;
+    pub(crate) fn drop_device(&mut self, number: usize, sets: &mut Sets, call: &mut Call) {
         let Some((drive, continues)) = self.take_out(number) else { return };
         sets.look();
         notice_journal(
@@ -64,7 +63,7 @@ impl Journal {
     /// A failed set is being forgotten: its entries stay in the journal until it is started again or they are discarded.
     /// False if there are none.
     pub(crate) fn preserve_entries(&mut self, set: &Set) -> bool {
-        let known = self.superblock.as_ref().zip(uuid(set)).and_then(|(superblock, uuid)| superblock.index_of(uuid));
+        let known = self.superblock.as_ref().zip(uuid_of(set)).and_then(|(superblock, uuid)| superblock.index_of(uuid));
         known.is_some_and(|index| self.log.waiting_for(index) > 0) || self.wait_for_set_to_return(set)
     }
 
@@ -75,7 +74,7 @@ impl Journal {
             matches!(set.journal.session(), Session::Marking | Session::On | Session::Leaving | Session::Unmarking);
         let Some(share) = set.journal.share().filter(|_| promised) else { return false };
         let table = self.superblock.as_ref().and_then(|s| s.arrays[usize::from(share.index)]);
-        let since = table.filter(|array| Some(array.set_uuid) == uuid(set) && array.state != ArrayState::Discarded);
+        let since = table.filter(|array| Some(array.set_uuid) == uuid_of(set) && array.state != ArrayState::Discarded);
         let (Some(array), true) = (since, self.is_live()) else { return false };
         self.log.wait_for_array(share.index, array.first_sequence);
         true

@@ -44,7 +44,6 @@ pub(crate) mod log;
 pub(crate) mod log_room;
 pub(crate) mod lost;
 pub mod mirror_resync;
-pub(crate) mod others;
 pub mod position;
 pub(crate) mod reached;
 pub(crate) mod redo;

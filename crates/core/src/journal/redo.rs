@@ -387,7 +387,7 @@ fn places_of(set: &Set, at: SetLba, left: Sectors) -> ([Option<(Slot, MemberLba)
 
 /// May rule 5 of the write gate hold an operation? Most sets have no session.
 #[inline(always)]
-pub(crate) fn logs(set: &Set, op: &Op) -> bool {
+pub(crate) fn logs_writes_of(set: &Set, op: &Op) -> bool {
     !matches!((&set.journal.state, op.entry()), (SetState::Off(_), EntryState::None))
 }
 

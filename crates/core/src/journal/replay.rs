@@ -10,7 +10,6 @@ use openraid_format::{JournalRecord, JournalRing, JournalSuperblock, RingSector,
 use openraid_units::{BlockSize, DriveLba, PoolOffset, Sectors, SetId, SetLba, Tag, TagKind};
 
 use super::log::Log;
-use super::others::Others;
 use super::redo_backlog::{Newest, RedoBacklog, Source};
 use super::{Journal, JournalState};
 use crate::actions::JobKind;
@@ -187,38 +186,38 @@ impl Journal {
     }
 
     /// Load the set that is being loaded, or the next one, as far as possible; true if something has changed.
-    pub(crate) fn pump_replay(&mut self, with: &mut Others<'_>) -> bool {
+    pub(crate) fn pump_replay(&mut self, sets: &mut Sets, cache: &mut Cache, call: &mut Call) -> bool {
         if matches!(self.state, JournalState::Lost(_)) {
-            self.give_replay_up(with.sets);
+            self.give_replay_up(sets);
         }
         if self.replay.current.is_none() {
             // The tail must not move while a replay begins, because it might pass entries that the replay needs.
             if !self.is_live() || self.replay.queue.is_empty() || !self.is_tail_at_rest() {
                 return false;
             }
-            let next = self.replay.queue.iter().position(|set| may_be_loaded(with.sets, *set));
+            let next = self.replay.queue.iter().position(|set| may_be_loaded(sets, *set));
             let Some(set) = next.map(|place| self.replay.queue.remove(place)) else { return false };
-            let Some(entry) = with.sets.find(set) else { return true };
+            let Some(entry) = sets.find(set) else { return true };
             let array = entry.journal.index();
             self.replay.current = Some(Current { set, array, entry: 0, record: 0, done: Sectors::ZERO });
             self.replay.error = None;
         }
         let mut moved = false;
-        while self.replay.reading.is_none() && with.call.actions().has_room() && self.load_next(with) {
+        while self.replay.reading.is_none() && call.actions().has_room() && self.load_next(sets, cache, call) {
             moved = true;
         }
         moved
     }
 
     /// One step for the set that is being loaded; false if it waits, or if none is being loaded.
-    fn load_next(&mut self, with: &mut Others<'_>) -> bool {
+    fn load_next(&mut self, sets: &mut Sets, cache: &mut Cache, call: &mut Call) -> bool {
         let Some(mut current) = self.replay.current else { return false };
-        let failed = with.sets.get(current.set).has_failed() || self.replay.error.is_some();
+        let failed = sets.get(current.set).has_failed() || self.replay.error.is_some();
         let Some(entry) = self.replay.entries.get(current.entry).filter(|_| !failed) else {
             // Copies from the window into lines may be under way.
             let ends = self.replay.copies == 0;
             if ends {
-                self.end_load(current, failed, with);
+                self.end_load(sets, current, failed, call);
             }
             return ends;
         };
@@ -238,12 +237,12 @@ impl Journal {
                 let piece = left.min(Sectors(LINE_SECTORS));
                 let Some(from) = self.window_holds(at, piece) else {
                     if self.replay.copies == 0 {
-                        self.read_window(at, piece, left, &mut with.call);
+                        self.read_window(at, piece, left, call);
                     }
                     return false;
                 };
                 let part = lines_of(set_lba + current.done, piece).next().expect("not empty");
-                if !self.load_line(current.set, part, (sequence, from), with) {
+                if !self.load_line((sets, cache), current.set, part, (sequence, from), call) {
                     self.replay.error = Some(TOO_MUCH);
                     return false;
                 }
@@ -254,7 +253,7 @@ impl Journal {
             Some(record) => {
                 if let JournalRecord::Revoke { array, set_lba, sectors } = record {
                     if counts(array) {
-                        self.revoke_lines(with.sets.get_mut(current.set), with.cache, current.set, (set_lba, sectors));
+                        self.revoke_lines(sets.get_mut(current.set), cache, current.set, (set_lba, sectors));
                     }
                 }
                 (current.record, current.done) = (current.record + 1, Sectors::ZERO);
@@ -280,12 +279,12 @@ impl Journal {
     /// Load a line, or a part of one, like a write of a host; false if the cache has no line.
     fn load_line(
         &mut self,
+        (sets, cache): (&mut Sets, &mut Cache),
         set: SetId,
         (number, first, last): (u64, u64, u64),
         (sequence, from): (u64, PoolOffset),
-        with: &mut Others<'_>,
+        call: &mut Call,
     ) -> bool {
-        let Others { sets, cache, call, .. } = with;
         let Some(line) = cache.line_for(set, number) else { return false };
         let geometry = sets.get(set).geometry();
         let (unit_number, _) = unit_at(geometry, SetLba(number * LINE_SECTORS + first));
@@ -301,16 +300,16 @@ impl Journal {
     }
 
     /// The set is loaded, or cannot be started.
-    fn end_load(&mut self, Current { set, array, .. }: Current, failed: bool, with: &mut Others<'_>) {
+    fn end_load(&mut self, sets: &mut Sets, Current { set, array, .. }: Current, failed: bool, call: &Call) {
         self.replay.current = None;
         self.window.give_back(WindowUser::Replay);
         let error = self.replay.error.take();
         if failed {
-            refuse_start(with.sets, set, error);
-        } else if !self.note_backlog(with.sets.get_mut(set), (set, array), with.call.limits().rows_max) {
-            self.begin_to_serve(with.sets, set, array, with.call.now());
+            refuse_start(sets, set, error);
+        } else if !self.note_backlog(sets.get_mut(set), (set, array), call.limits().rows_max) {
+            self.begin_to_serve(sets, set, array, call.now());
         }
-        with.sets.look();
+        sets.look();
     }
 
     /// Without a device of the journal its entries cannot be read.

@@ -18,7 +18,6 @@
 use openraid_format::{ArrayState, JournalArray, JournalSuperblock, MinorVersion, Uuid};
 use openraid_units::{Instant, SetId};
 
-use super::others::Others;
 use super::redo::is_protectable;
 pub use super::set_journal::Session;
 use super::set_journal::{Demand, Marked, SetState, Share, Stage};
@@ -56,7 +55,7 @@ pub enum Unprotected {
 }
 
 /// Its UUID. A set without metadata has none.
-pub(super) fn uuid(set: &Set) -> Option<Uuid> {
+pub(super) fn uuid_of(set: &Set) -> Option<Uuid> {
     set.metadata.as_ref().map(|metadata| metadata.common().set_uuid)
 }
 
@@ -135,15 +134,14 @@ impl Journal {
     }
 
     /// Advance the session of a set; true if something has changed.
-    pub(crate) fn pump_session(&mut self, id: SetId, with: &mut Others<'_>) -> bool {
-        let Others { sets, call, .. } = with;
+    pub(crate) fn pump_session(&mut self, sets: &mut Sets, id: SetId, call: &mut Call) -> bool {
         self.trace_position(sets, id);
         let recorded = record_position(sets, id, call.now(), call.limits().position_interval);
         let set = sets.get(id);
         let own = match set.journal.state {
             _ if recorded => return true,
             _ if set.has_failed() => return false,
-            SetState::Off(demand) => return self.begin_session(id, demand, with),
+            SetState::Off(demand) => return self.begin_session(sets, id, demand, call),
             SetState::Settling if set.journal.flushes == 0 => return self.enter_session(sets, id),
             SetState::Entering(..) if !self.is_live() => return set_session(sets, id, SetState::Off(Demand::Asked)),
             // A table that is on one device alone counts only if the epoch says so.
@@ -177,8 +175,7 @@ impl Journal {
         }
     }
 
-    fn begin_session(&mut self, id: SetId, demand: Demand, with: &mut Others<'_>) -> bool {
-        let Others { sets, call, .. } = with;
+    fn begin_session(&mut self, sets: &mut Sets, id: SetId, demand: Demand, call: &mut Call) -> bool {
         let set = sets.get(id);
         let is_asked = demand != Demand::None;
         if !is_asked || !self.is_wanted_by(set) {
@@ -199,7 +196,7 @@ impl Journal {
         if !self.is_wanted_by(set) {
             return set_session(sets, id, SetState::Off(Demand::Asked));
         }
-        let uuid = uuid(set).expect("sets in the journal have metadata");
+        let uuid = uuid_of(set).expect("sets in the journal have metadata");
         let first = self.first_open();
         let array = JournalArray { set_uuid: uuid, state: ArrayState::Live, first_sequence: first };
         let superblock = self.superblock.as_mut().expect("it is live");
@@ -237,7 +234,7 @@ impl Journal {
         // members say the same.
         let index = usize::from(set.journal.index());
         if let Some(place) = self.superblock.as_mut().map(|superblock| &mut superblock.arrays[index]) {
-            place.take_if(|array| Some(array.set_uuid) == uuid(set));
+            place.take_if(|array| Some(array.set_uuid) == uuid_of(set));
         }
         end_session(sets, id)
     }

@@ -20,9 +20,9 @@
 use openraid_format::{RingSector, JOURNAL_ALIGN};
 use openraid_units::{DriveLba, Sectors};
 
-use super::others::Others;
 use super::Journal;
 use crate::actions::Data;
+use crate::array::sets::Sets;
 use crate::call::Call;
 use crate::events::CommandError;
 use crate::io::state::command::Command;
@@ -161,9 +161,9 @@ impl Journal {
 }
 
 impl Journal {
-    /// Copy the log to a device that joins, and entries out of the ring; true if that advanced.
-    pub(crate) fn pump_copies(&mut self, with: &mut Others<'_>) -> bool {
-        self.pump_join(with.sets, &mut with.call) || self.pump_spill(with.cache.line_count(), &mut with.call)
+    /// Copy the log to a device that joins, and entries out of the ring; true if that advanced. The cache has `lines`.
+    pub(crate) fn pump_copies(&mut self, sets: &mut Sets, lines: u32, call: &mut Call) -> bool {
+        self.pump_join(sets, call) || self.pump_spill(lines, call)
     }
 
     /// Copy the first entry that only absent arrays need, if room is short; true if a copy began. The cache has `lines`.

@@ -4,12 +4,12 @@
 use openraid_format::{LogPlace, RingSector};
 use openraid_units::{Instant, Nanos, Sectors};
 
-use super::others::Others;
 use super::{Journal, JournalLoss};
 use crate::actions::NoticeKind;
 use crate::array::set::Set;
 use crate::array::sets::{Sets, Signal};
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::io::state::op::Op;
 use crate::io::state::ops::Ops;
 use crate::journal::devices::notice_journal;
@@ -229,62 +229,78 @@ fn leave_ops_for_round(sets: &Sets, ops: &Ops) -> bool {
 }
 
 impl Journal {
-    /// Advance a round; true if something has changed.
-    pub(crate) fn pump_tail(&mut self, with: &mut Others<'_>) -> bool {
-        let mut moved = self.pump_superblock(&mut with.call);
+    /// Advance a round; true if something has changed. `is_piece_waiting`: a piece of a request waits for the cache or the
+    /// journal.
+    pub(crate) fn pump_tail(
+        &mut self,
+        (sets, ops): (&mut Sets, &mut Ops),
+        (cache, is_piece_waiting): (&Cache, bool),
+        call: &mut Call,
+    ) -> bool {
+        let mut moved = self.pump_superblock(call);
         moved |= match self.round {
-            Round::Idle(_) => self.is_live() && self.pump_idle_round(with),
-            Round::Flushing { .. } => self.end_flushing(with.call.now()),
+            Round::Idle(_) => self.is_live() && self.pump_idle_round((sets, ops), (cache, is_piece_waiting), call),
+            Round::Flushing { .. } => self.end_flushing(call.now()),
             Round::Writing(..) => {
                 let ended = self.end_round();
                 if ended {
-                    with.sets.look();
-                    with.sets.signal(Signal::JournalRoom);
+                    sets.look();
+                    sets.signal(Signal::JournalRoom);
                 }
                 ended
             }
         };
-        let presses = self.pressed_entry(with.sets, with.cache);
+        let presses = self.pressed_entry(sets, cache);
         let before = core::mem::replace(&mut self.presses, presses);
         moved | (presses > before)
     }
 
     /// Begin a round if it is worth it. If it would not move the tail, the journal may be full for good.
-    fn pump_idle_round(&mut self, with: &mut Others<'_>) -> bool {
+    fn pump_idle_round(
+        &mut self,
+        (sets, ops): (&mut Sets, &mut Ops),
+        (cache, is_piece_waiting): (&Cache, bool),
+        call: &mut Call,
+    ) -> bool {
         // Kept entries may take all lines that a replay could load. Then a round makes no room.
-        let is_full =
-            self.is_short() && with.is_piece_waiting && with.cache.replay_lines(self.logged_lines()).is_none();
-        let (lines, time) = ((with.cache.line_count(), is_full), (with.call.now(), with.call.limits().clean_delay));
-        if !self.weigh_round(with.sets, lines, time) {
+        let is_full = self.is_short() && is_piece_waiting && cache.replay_lines(self.logged_lines()).is_none();
+        let (lines, time) = ((cache.line_count(), is_full), (call.now(), call.limits().clean_delay));
+        if !self.weigh_round(sets, lines, time) {
             return false;
         }
-        let held = self.held_tail(with.sets);
-        let Some(plan) = self.plan_round(held) else { return self.check_full(with) };
-        let begins = leave_ops_for_round(with.sets, with.ops);
+        let held = self.held_tail(sets);
+        let Some(plan) = self.plan_round(held) else {
+            return self.check_full((sets, ops), (cache, is_piece_waiting), call);
+        };
+        let begins = leave_ops_for_round(sets, ops);
         if begins {
-            self.begin_round(plan, with.sets, with.ops, with.call.planted());
+            self.begin_round(plan, sets, ops, call.planted());
         }
         begins
     }
 
     /// A write found no room, and destage of dirty data will make none: members refused the data, or none is dirty.
-    fn is_short_for_good(&self, with: &Others<'_>) -> bool {
-        let Others { sets, cache, .. } = with;
+    fn is_short_for_good(&self, sets: &Sets, cache: &Cache, is_piece_waiting: bool) -> bool {
         let written = |id| cache.is_writing(id) || cache.is_any_promising(id);
         if !self.is_short() || in_session(sets).any(written) {
             return false;
         }
-        with.is_piece_waiting || in_session(sets).any(|id| sets.get(id).dirty.is_refused())
+        is_piece_waiting || in_session(sets).any(|id| sets.get(id).dirty.is_refused())
     }
 
     /// A write waits for room, and nothing under way will make any: the journal is full of entries of a failed array. The
     /// other arrays continue without it.
-    fn check_full(&mut self, with: &mut Others<'_>) -> bool {
-        let waited = with.ops.is_journal_awaited() || self.is_short_for_good(with);
-        let is_full = waited && !may_make_room(with.ops, with.sets, with.cache) && !self.may_room_come(with.sets);
+    fn check_full(
+        &mut self,
+        (sets, ops): (&mut Sets, &mut Ops),
+        (cache, is_piece_waiting): (&Cache, bool),
+        call: &mut Call,
+    ) -> bool {
+        let waited = ops.is_journal_awaited() || self.is_short_for_good(sets, cache, is_piece_waiting);
+        let is_full = waited && !may_make_room(ops, sets, cache) && !self.may_room_come(sets);
         if is_full {
-            notice_journal(&mut with.call, None, NoticeKind::JournalFull);
-            self.lose(JournalLoss::Full, with.sets);
+            notice_journal(call, None, NoticeKind::JournalFull);
+            self.lose(JournalLoss::Full, sets);
         }
         is_full
     }

@@ -20,7 +20,7 @@ use crate::io::steps::background_plan::{
 };
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
-use crate::io::steps::row::weight;
+use crate::io::steps::row::weight_of;
 use crate::io::steps::step::hold_for_commands;
 use crate::planted::Flaw;
 use crate::reason::FailReason;
@@ -115,7 +115,7 @@ impl OpIo<'_> {
             let (p, q) = if slot == view.p { (Some(wrong), None) } else { (None, Some(wrong)) };
             return self.push_job(index, Job::new(JobKind::Generate, 512, columns).with_parity(p, q));
         }
-        self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at: wrong, old: wrong });
+        self.call.actions().columns.push(JobColumn { index: weight_of(self.sets, &op, slot), at: wrong, old: wrong });
         self.push_job(index, Job::new(JobKind::Recover { lost: 1 }, 512, columns).with_parity(p, None));
     }
 
@@ -222,7 +222,7 @@ impl OpIo<'_> {
         let columns = self.call.actions().columns.len();
         for slot in view.data {
             let at = op.buffer(slot);
-            self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old: at });
+            self.call.actions().columns.push(JobColumn { index: weight_of(self.sets, &op, slot), at, old: at });
         }
         let p = op.plan.parity.contains(view.p).then(|| op.buffer(view.p));
         let q = view.q.filter(|q| op.plan.parity.contains(*q)).map(|q| op.buffer(q));

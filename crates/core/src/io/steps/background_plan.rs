@@ -8,7 +8,7 @@ use crate::events::Verdict;
 use crate::geometry::Geometry;
 use crate::io::state::op::{Op, OpKind, Plan};
 use crate::io::state::plan::plan_recovery;
-use crate::io::steps::row::weight;
+use crate::io::steps::row::weight_of;
 use crate::slots::SlotSet;
 
 /// A plan for the rows in work that avoids the parts that are known to be unreadable.
@@ -198,7 +198,7 @@ pub(super) fn check_columns(
     let view = op.stripe_view(sets.get(op.set));
     for slot in view.data & slots {
         let at = op.buffer(slot) + from;
-        actions.columns.push(JobColumn { index: weight(sets, op, slot), at, old: at });
+        actions.columns.push(JobColumn { index: weight_of(sets, op, slot), at, old: at });
     }
     let parity = |slot: Slot| slots.contains(slot).then(|| op.buffer(slot) + from);
     (parity(view.p), view.q.and_then(parity))

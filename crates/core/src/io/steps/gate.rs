@@ -20,7 +20,7 @@ use crate::io::state::op::{Op, OpKind, Phase};
 use crate::io::state::wait::Wait;
 use crate::io::state::wait::{Gate, Held};
 use crate::io::steps::op_io::OpIo;
-use crate::journal::redo::logs;
+use crate::journal::redo::logs_writes_of;
 use crate::planted::Flaw;
 use crate::ppl::log::record_write;
 use crate::reason::Reason;
@@ -103,7 +103,7 @@ impl OpIo<'_> {
         if is_host {
             self.sets.await_failure_marks(set, self.call.planted())?;
         }
-        if is_data && logs(self.sets.get(set), &self.ops[index]) {
+        if is_data && logs_writes_of(self.sets.get(set), &self.ops[index]) {
             self.journal.log_write(index, self.ops, self.sets, self.cache, &mut self.call)?;
         }
         if is_host {

@@ -92,7 +92,7 @@ impl Issuer {
 }
 
 /// The class of its commands.
-pub(super) fn class(op: &Op) -> IoClass {
+pub(super) fn class_of(op: &Op) -> IoClass {
     match op.kind {
         OpKind::Redo if op.redo().is_awaited => IoClass::Foreground,
         OpKind::Redo => IoClass::Destage,
@@ -107,12 +107,12 @@ pub(super) fn class(op: &Op) -> IoClass {
 }
 
 #[inline(always)]
-pub(super) fn issuer(ops: &Ops, pool: &Pool, requests: &Requests, index: u32) -> Issuer {
+pub(super) fn issuer_of(ops: &Ops, pool: &Pool, requests: &Requests, index: u32) -> Issuer {
     let op = &ops[index];
     let work = op.parent().map_or(op.work(), |parent| op.work().or(ops[parent].work()));
     let host = op.piece().and_then(|piece| requests.piece(piece).run());
     let may_discard = op.payload == Payload::Zero { may_discard: true };
-    let (set, class, fua) = (op.set, class(op), op.is_fua());
+    let (set, class, fua) = (op.set, class_of(op), op.is_fua());
     Issuer { index, set, class, fua, may_discard, work, host, work_from: pool.work_from() }
 }
 
@@ -139,7 +139,7 @@ impl OpIo<'_> {
 pub(super) fn plain_command(sets: &Sets, ops: &Ops, index: u32, member_index: u32) -> Command {
     let op = &ops[index];
     let member = sets.get(op.set).member(member_index);
-    let (slot, class) = (member.slot().unwrap_or_default(), class(op));
+    let (slot, class) = (member.slot().unwrap_or_default(), class_of(op));
     Command { class, ..Command::new(Owner::Op(index), op.set, member_index, slot, member.drive()) }
 }
 
@@ -158,7 +158,7 @@ impl OpIo<'_> {
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
         tried: SlotSet,
     ) {
-        let by = issuer(self.ops, self.pool, self.requests, index);
+        let by = issuer_of(self.ops, self.pool, self.requests, index);
         if self.call.keeps_steps() {
             return self.issue_reads_traced(&by, &mut slots, &range_of, tried);
         }
@@ -202,7 +202,7 @@ impl OpIo<'_> {
         mut slots: impl Iterator<Item = Slot>,
         range_of: impl Fn(&Geometry, Slot) -> MemberRange,
     ) {
-        let by = issuer(self.ops, self.pool, self.requests, index);
+        let by = issuer_of(self.ops, self.pool, self.requests, index);
         if self.call.keeps_steps() {
             return self.issue_writes_traced(&by, &mut slots, &range_of);
         }
@@ -240,7 +240,7 @@ impl OpIo<'_> {
 
     /// Write to one member of a slot, unless it takes no writes.
     pub(crate) fn issue_write_to(&mut self, index: u32, member_index: u32, range: MemberRange) {
-        let by = issuer(self.ops, self.pool, self.requests, index);
+        let by = issuer_of(self.ops, self.pool, self.requests, index);
         let set = self.sets.get_mut(by.set);
         if let Some(command) = by.write(set, self.call.channels(), member_index, range) {
             self.push_op_command(index, command);
@@ -258,14 +258,14 @@ mod tests {
 
     #[test]
     fn work_for_hosts_goes_before_destage_and_destage_before_rebuild() {
-        let of_kind = |kind| class(&Op::new(kind, SetId(0), Footprint::Set));
+        let of_kind = |kind| class_of(&Op::new(kind, SetId(0), Footprint::Set));
         let kinds = [OpKind::Read, OpKind::RowWrite, OpKind::Flush, OpKind::RowDestage, OpKind::Rebuild, OpKind::Scrub];
         let (host, destage) = (IoClass::Foreground, IoClass::Destage);
         assert_eq!(kinds.map(of_kind), [host, host, host, destage, IoClass::Rebuild, IoClass::Scrub]);
         // A redo goes with destage until an operation waits for it.
         for (is_awaited, wanted) in [(false, destage), (true, host)] {
             let data = KindData::Redo(RedoData { first: 0, count: 1, reads: RedoReads::Going(0), is_awaited });
-            assert_eq!(class(&Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }), wanted);
+            assert_eq!(class_of(&Op { data, ..Op::new(OpKind::Redo, SetId(0), Footprint::Set) }), wanted);
         }
     }
 }

@@ -39,7 +39,7 @@ const SPINS: u8 = 1;
 const WAY_MAX: u64 = (1 << 41) - 1;
 
 /// The part up to the end of its section, from the copy whose turn it is.
-fn section(sets: &Sets, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
+fn section_of(sets: &Sets, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
     let set = sets.get(op.set);
     let readable = copies_to_read(set, mirror, at, left);
     let section = set.policy().split_section.get();
@@ -171,7 +171,7 @@ impl OpIo<'_> {
         if rank.0 == SPINS && !mirror.has_far_copies() {
             let run = match rule {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
-                MirrorRead::LeastPending if is_long => section(self.sets, op, mirror, at, left),
+                MirrorRead::LeastPending if is_long => section_of(self.sets, op, mirror, at, left),
                 MirrorRead::LeastPending if spins => {
                     stay_with_run(self.sets, self.call.channels(), op, mirror, (at, left), true)
                 }
@@ -192,7 +192,7 @@ impl OpIo<'_> {
         {
             return stay_with_run(self.sets, self.call.channels(), op, mirror, (at, left), false);
         }
-        section(self.sets, op, mirror, at, left)
+        section_of(self.sets, op, mirror, at, left)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::io::state::op::{Op, Payload, Phase, RedoData, RedoReads, WorkFrames};
 use crate::io::state::ops::Ops;
 use crate::io::state::wait::Wait;
 use crate::io::steps::command_errors::MemberRange;
-use crate::io::steps::issue::class;
+use crate::io::steps::issue::class_of;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::hold_for_commands;
 use crate::journal::replay::refuse_start;
@@ -323,7 +323,7 @@ impl OpIo<'_> {
             lba,
             len,
             data: Data::Frames(to),
-            class: class(op),
+            class: class_of(op),
             hold: op.work().map(Hold::Work),
             ..self.journal.command_to(device, JournalWork::Redo(index))
         };

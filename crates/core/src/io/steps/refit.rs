@@ -36,7 +36,7 @@ use crate::io::state::row_frames::RowFrames;
 use crate::io::state::wait::Wait;
 use crate::io::steps::command_errors::MemberRange;
 use crate::io::steps::op_io::OpIo;
-use crate::io::steps::row::weight;
+use crate::io::steps::row::weight_of;
 use crate::io::steps::step::hold_for_commands;
 use crate::journal::redo::mark_refusal;
 use crate::reason::{FailReason, Reason};
@@ -230,7 +230,7 @@ impl OpIo<'_> {
             // In its buffer is the parity with the new data of all columns.
             for slot in op.plan.read {
                 let (at, old) = (frames.buffer(slot), frames.named(geometry, slot));
-                self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old });
+                self.call.actions().columns.push(JobColumn { index: weight_of(self.sets, &op, slot), at, old });
             }
             JobKind::Update
         } else {
@@ -240,7 +240,7 @@ impl OpIo<'_> {
                     (false, true) => frames.named(geometry, slot),
                     (false, false) => frames.buffer(slot),
                 };
-                self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old: at });
+                self.call.actions().columns.push(JobColumn { index: weight_of(self.sets, &op, slot), at, old: at });
             }
             JobKind::Generate
         };

@@ -30,7 +30,7 @@ use crate::ppl::Redoing;
 use crate::reason::FailReason;
 use crate::slots::SlotSet;
 
-fn redoing<'a>(sets: &'a Sets, op: &Op) -> &'a Redoing {
+fn redoing_of<'a>(sets: &'a Sets, op: &Op) -> &'a Redoing {
     let ppl = sets.get(op.set).ppl.as_ref().expect("it has logs");
     ppl.redoing()
 }
@@ -104,7 +104,7 @@ impl OpIo<'_> {
         if self.sets.get(op.set).has_failed() || !keeper {
             return self.finish_op(index);
         }
-        let redoing = *redoing(self.sets, &op);
+        let redoing = *redoing_of(self.sets, &op);
         self.ops[index].phase = Phase::ReadingOld;
         if !redoing.is_sound() {
             self.ops[index].partial_parity = PartialParity::Buffered;
@@ -143,7 +143,7 @@ impl OpIo<'_> {
     /// Read the partial parity of the rows in work.
     fn read_partial(&mut self, index: u32) {
         let op = self.ops[index];
-        let redoing = redoing(self.sets, &op);
+        let redoing = redoing_of(self.sets, &op);
         let (slot, lo) = (redoing.entry().slot, redoing.entry().lo);
         let at = redoing.entry().at.expect("it has partial parity") + Sectors(u64::from(op.part().from() - lo));
         let place = self.sets.get(op.set).place(slot).member().expect("its log was read");
@@ -193,7 +193,7 @@ impl OpIo<'_> {
         if op.excluded.contains(op.parity_slot()) {
             return self.finish_op(index);
         }
-        let sound = redoing(self.sets, &op).is_sound();
+        let sound = redoing_of(self.sets, &op).is_sound();
         if sound && op.plan.read.intersects(op.excluded) {
             release_work(self.ops, self.pool, index);
             self.ops[index].phase = Phase::Planning;

@@ -46,7 +46,7 @@ impl Rows {
 }
 
 /// The exponent of a data slot in Q.
-pub(crate) fn weight(sets: &Sets, op: &Op, slot: Slot) -> u8 {
+pub(crate) fn weight_of(sets: &Sets, op: &Op, slot: Slot) -> u8 {
     weight_in(sets.get(op.set).parity().row(op.rows_of().stripe), slot)
 }
 
@@ -88,7 +88,7 @@ impl OpIo<'_> {
         for slots in [op.plan.read & view.data, op.plan.lost] {
             for slot in slots {
                 let at = frames.read_at(geometry, slot);
-                self.call.actions().columns.push(JobColumn { index: weight(self.sets, &op, slot), at, old: at });
+                self.call.actions().columns.push(JobColumn { index: weight_of(self.sets, &op, slot), at, old: at });
             }
         }
         let p = by.contains(view.p).then(|| frames.read_at(geometry, view.p));

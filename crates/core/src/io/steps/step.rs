@@ -169,7 +169,13 @@ pub(crate) fn hold_for_commands(ops: &mut Ops, index: u32) {
 
 /// As [`Controller::start_op`].
 #[inline(always)]
-pub(crate) fn start(ops: &mut Ops, sets: &mut Sets, trace: &mut Trace, (requests, cache): (&Requests, &Cache), op: Op) {
+pub(crate) fn start_op(
+    ops: &mut Ops,
+    sets: &mut Sets,
+    trace: &mut Trace,
+    (requests, cache): (&Requests, &Cache),
+    op: Op,
+) {
     sets.get_mut(op.set).begin_op();
     let key = ops.put(op);
     trace_made(ops, (requests, cache), trace, key.index);
@@ -330,7 +336,7 @@ impl OpIo<'_> {
         };
         let child = Op::read_for(index, op.set, range, payload);
         self.ops[index].pending += 1;
-        start(self.ops, self.sets, self.call.trace(), (self.requests, self.cache), child);
+        start_op(self.ops, self.sets, self.call.trace(), (self.requests, self.cache), child);
     }
 
     /// The edges are read, or are being merged: continue. True if the payload has them now.
