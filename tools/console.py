@@ -262,6 +262,12 @@ def the_array(service, name="made"):
     return json.loads(service.run("show", name, "--json"))["array"]
 
 
+def no_holes(page):
+    """No part of the page is the word for something that is not there."""
+    words = {"null", "undefined", "NaN", "[object Object]"} & set(page.locator("body").inner_text().splitlines())
+    assert not words, (page.url, words)
+
+
 def settings(page, hand, name, value):
     hand.press(page.get_by_role("button", name="Change settings"))
     field = page.get_by_label(name, exact=True)
@@ -293,6 +299,7 @@ def create(page, hand, service):
     expect(page.locator("#stands-for")).to_contain_text("openraid-lab plan --effort quick --drives 4")
     # Until every level is computed, the table is built again each second.
     expect(page.get_by_text("is computed")).to_have_count(0, timeout=SLOW)
+    no_holes(page)
     if service.out:
         service.out.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=service.out / "wizard-1280-light.png", full_page=True)
@@ -536,6 +543,7 @@ def look(browser, link, width, scheme, axe, out):
         assert not hidden, f"{what}: parts of the tables {hidden} are outside of the window"
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, f"{what} is {wide} pixels wide"
+        no_holes(page)
         judge(page, axe, what)
         if out:
             out.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 // Lines over the last two minutes, with their scales; the figures are given in words too, for users who cannot see the picture.
 // The samples are kept while the console is open, whichever page shows them.
 
-import { h, bytes } from "./ui.js";
+import { h, bytes, fill } from "./ui.js";
 
 const SECONDS = 120;
 const SVG = "http://www.w3.org/2000/svg";
@@ -74,7 +74,7 @@ export class Chart {
     this.lines.forEach((line, nth) => line.setAttribute("points", all.map((own, at) => `${(SECONDS - (last.at - own.at) / 1000).toFixed(1)},${(100 - (100 * values[at][nth]) / end).toFixed(1)}`).join(" ")));
     const now = values[values.length - 1];
     const words = now.map((value, nth) => (this.names.length > 1 ? `${this.names[nth]} ${this.format(value)}` : this.format(value)));
-    this.now.replaceChildren(...words.flatMap((text, nth) => [nth ? ", " : "", this.names.length > 1 ? h("i", { className: nth ? "key b" : "key a" }) : "", text]), `${more} (highest ${this.format(most)})`);
+    fill(this.now, ...words.flatMap((text, nth) => [nth ? ", " : "", this.names.length > 1 ? h("i", { className: nth ? "key b" : "key a" }) : "", text]), `${more} (highest ${this.format(most)})`);
     this.svg.setAttribute("aria-label", `${this.title}: ${words.join(", ")}${more}; the scale ends at ${this.format(end)}`);
   }
 }

@@ -1,6 +1,6 @@
 // The wizard: drives, level, what it would be and do, and then the array.
 
-import { h, bytes, facts, field, part, say, select, table, tag } from "./ui.js";
+import { h, bytes, facts, field, part, say, select, table, tag, fill } from "./ui.js";
 import { call, get, may, state } from "./api.js";
 import { freeDrives } from "./drives.js";
 import { className, command, count, hours, speed } from "./words.js";
@@ -30,7 +30,7 @@ export function page(main) {
   const beside = h("section", { className: "card", hidden: true });
   const lines = (own) => own.value.split("\n").map((line) => line.trim()).filter(Boolean);
   const creation = (of = level.value) => ({ name: name.value.trim(), level: of, members: lines(drives), spares: lines(spares), chunk: chunk.value.trim() || null, spans: spans.value.trim() ? Number(spans.value) : null, overwrite: overwrite.checked });
-  const error = (problem) => out.replaceChildren(h("h2", {}, "This cannot be made"), h("p", { className: "error" }, problem.message));
+  const error = (problem) => fill(out, h("h2", {}, "This cannot be made"), h("p", { className: "error" }, problem.message));
   let asked = 0;
   const preview = async (event) => {
     event?.preventDefault();
@@ -56,7 +56,7 @@ export function page(main) {
       try { const made = (await call("POST", "/arrays", creation())).value; say(made.text); if (suit.checked) await call("PATCH", `/arrays/${encodeURIComponent(made.array.name)}/settings`, { settings: wanted }); location.hash = `#/array/${encodeURIComponent(made.array.name)}/disk`; } catch (problem) { error(problem); }
     } }, "Create");
     typed.oninput = () => { go.disabled = risky && !(overwrite.checked && typed.value === own.name); };
-    out.replaceChildren(h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of ${survives(value.survives)}` : "no loss of a member"], ["Level", value.level], ["Drives", className(value.class, true)], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"], ["Spares", count(own.spares.length, "spare")]]),
+    fill(out, h("h2", {}, "What it would be"), facts([["Capacity", bytes(value.size_bytes)], ["Survives", value.survives ? `the loss of ${survives(value.survives)}` : "no loss of a member"], ["Level", value.level], ["Drives", className(value.class, true)], ["Chunk", value.chunk_bytes ? bytes(value.chunk_bytes) : "none"], ["Spares", count(own.spares.length, "spare")]]),
       h("p", { className: "hint" }, "This was a dry run: nothing is written. The same on the command line (", h("code", {}, "--dry-run"), " shows it there):"), h("pre", { id: "cli" }, value.command),
       risky ? [h("p", { className: "error" }, "These drives hold something that would be overwritten:"), h("ul", {}, value.holds.map((line) => h("li", {}, line))), overwrite.checked ? null : h("p", {}, "Tick \u201cThe content of the drives may be lost\u201d and press Preview again."), field(`Type ${own.name} to confirm`, typed)] : "",
       value.offers.length ? [h("ul", {}, value.offers.map((offer) => h("li", {}, h("code", {}, command("set", [own.name, `${offer.setting}=${offer.value}`])), ` ${offer.why}`))), h("label", { className: "check", htmlFor: "suit-class" }, suit, `Set these values for ${className(value.class, true)} too`)] : "", go);
@@ -76,7 +76,7 @@ export function page(main) {
         return [key, bytes(plan.size_bytes), survives(plan.survives), healthy, cell((l) => speed(l.degraded)), cell((l) => (l.rebuild_hours === null ? "\u2013" : `${hours(l.rebuild_hours)}, under the load ${hours(l.rebuild_loaded_hours)}`)), h("td", { className: "act" }, choose)];
       });
       beside.hidden = false;
-      beside.replaceChildren(h("h2", {}, "Levels side by side"),
+      fill(beside, h("h2", {}, "Levels side by side"),
         h("div", { className: "row" }, field("Load", work), field("Drives answer as", profile)),
         predicted?.waits ? h("progress", { max: predicted.total || 1, value: predicted.total ? predicted.done : null, "aria-label": predicted.total ? `${predicted.done} of ${predicted.total} runs of the simulator are done` : "The simulator begins" }) : null,
         predicted ? h("p", { className: "hint", id: "stands-for" }, predicted.error ? `There is no prediction: ${predicted.error}` : `Predicted for ${predicted.drive_title}: ${predicted.why}. Times of a rebuild are for the size of your drives. `, h("code", {}, predicted.command)) : h("p", { className: "hint" }, "Waiting for the simulator \u2026"),
@@ -106,7 +106,7 @@ export function page(main) {
   drives.addEventListener("change", suit);
   freeDrives().then((all) => {
     if (!all.length) {
-      free.replaceChildren(h("h2", {}, "Drives that nothing uses"), h("p", {}, "There is none: each drive of this machine is in use. Files and remote exports can be typed here, and an array takes another drive as soon as it is there."));
+      fill(free, h("h2", {}, "Drives that nothing uses"), h("p", {}, "There is none: each drive of this machine is in use. Files and remote exports can be typed here, and an array takes another drive as soon as it is there."));
       return;
     }
     const put = (path, use) => {
@@ -118,7 +118,7 @@ export function page(main) {
       return [own, h("td", { className: "path" }, path), text];
     };
     const every = h("button", { type: "button", id: "use-all", onclick: () => all.forEach(([path], nth) => { /** @type {HTMLSelectElement} */ (part(`free-${nth}`)).value = "member"; put(path, "member"); }) }, "Use all of them");
-    free.replaceChildren(h("h2", {}, "Drives that nothing uses"), table("Drives that nothing uses", ["Use", "Drive", "Size, model, serial, content"], all.map(row)), every);
+    fill(free, h("h2", {}, "Drives that nothing uses"), table("Drives that nothing uses", ["Use", "Drive", "Size, model, serial, content"], all.map(row)), every);
     typedPaths.open = lines(drives).length + lines(spares).length > 0;
   }, () => {});
   main.append(h("h1", {}, "Create an array"), h("form", { className: "card", onsubmit: preview },

@@ -1,4 +1,4 @@
-import { h, keyed, bytes, say, table, tag } from "./ui.js";
+import { h, keyed, bytes, say, table, tag, fill } from "./ui.js";
 import { get, state } from "./api.js";
 import { arrayLink, className, count, errors, members, millis, named, stateKind } from "./words.js";
 
@@ -40,7 +40,7 @@ export function driveChoice(empty, chosen = "") {
   const path = h("input", { placeholder: "/dev/disk/by-id/\u2026", spellcheck: false, hidden: true, value: chosen, "aria-label": "Path of the drive" });
   choice.addEventListener("change", () => { path.hidden = choice.value !== "path"; });
   freeDrives().catch(() => []).then((all) => {
-    choice.replaceChildren(...(empty ? [h("option", { value: "" }, empty)] : []), ...all.map(([own, text]) => h("option", { value: own }, `${own} (${text})`)), h("option", { value: "path" }, "another path"));
+    fill(choice, ...(empty ? [h("option", { value: "" }, empty)] : []), ...all.map(([own, text]) => h("option", { value: own }, `${own} (${text})`)), h("option", { value: "path" }, "another path"));
     if (chosen) choice.value = all.some(([own]) => own === chosen) ? chosen : "path";
     path.hidden = choice.value !== "path";
   });
@@ -53,7 +53,7 @@ export function page(main) {
   main.append(h("h1", {}, "Drives"), list, free);
   freeDrives().then((all) => {
     free.hidden = !all.length;
-    free.replaceChildren(h("h2", {}, "Free drives"), h("p", {}, "Nothing uses them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), table("Free drives", ["Drive", "Size, model, serial, content"], all));
+    fill(free, h("h2", {}, "Free drives"), h("p", {}, "Nothing uses them. ", h("a", { href: "#/create" }, "Create an array"), " takes them; the page of an array adds one as a spare."), table("Free drives", ["Drive", "Size, model, serial, content"], all));
   }, (problem) => say(problem.message));
   /** Mean times of the last seconds, by drive. @type {Record<string, { own: number, others: number[] }>} */
   let times = {};

@@ -1,4 +1,4 @@
-import { h, field, keyed, operate, say, select, table, tag, time } from "./ui.js";
+import { h, field, keyed, operate, say, select, table, tag, time, fill } from "./ui.js";
 import { call, get, readAlarms, state } from "./api.js";
 import { nextStep } from "./steps.js";
 
@@ -48,7 +48,7 @@ export function page(main) {
     const events = found.events.reverse();
     const rows = events.map((event) => [String(event.number), time(event.at_seconds), tag(event.level, event.level), event.event, event.text,
       h("td", { className: "act" }, event.acknowledged ? "acknowledged" : event.level === "info" ? null : operate({ id: `ack-${event.number}`, "aria-label": `Acknowledge event ${event.number}`, onclick: async () => { await call("POST", "/events/acknowledge", { from: event.number }); say(`Event ${event.number} is acknowledged.`); load(); } }, "Acknowledge"))]);
-    list.replaceChildren(rows.length ? table("Events", ["Number", "Time", "Level", "Event", "What happened", "Acknowledged"], rows) : h("p", {}, words.value.trim() ? "No event has these words." : "No events."),
+    fill(list, rows.length ? table("Events", ["Number", "Time", "Level", "Event", "What happened", "Acknowledged"], rows) : h("p", {}, words.value.trim() ? "No event has these words." : "No events."),
       h("p", {}, found.more ? h("button", { onclick: () => load(true) }, "Older") : null, events.some((event) => !event.acknowledged) ? operate({ onclick: async () => { await call("POST", "/events/acknowledge", { from: events.at(-1).number, to: events[0].number }); load(); } }, "Acknowledge all of these") : null));
   };
   [level, array, open].forEach((input) => input.addEventListener("change", () => load()));

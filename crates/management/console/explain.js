@@ -1,6 +1,6 @@
 // What limits an array, what the engine decided and why, and the stories of its slowest requests.
 
-import { h, bytes, keyed, table } from "./ui.js";
+import { h, bytes, keyed, table, fill } from "./ui.js";
 import { get } from "./api.js";
 import { command, count, millis, sentenceCase } from "./words.js";
 
@@ -49,7 +49,7 @@ export function storyPanel(name) {
       const found = await get(`${at(name)}/stories?slowest=${STORIES}`);
       if (list.querySelector("details[open]")) return; // It is being read.
       keyed(list, found.stories.map((own) => [own.request, own.took_ns]), () => found.stories.length ? found.stories.map(story) : h("p", {}, "No request has ended since then."));
-    } catch (problem) { list.replaceChildren(h("p", { className: "error" }, problem.message)); }
+    } catch (problem) { fill(list, h("p", { className: "error" }, problem.message)); }
   };
   return { element: h("section", { className: "card" }, h("h2", {}, "Stories of slow requests"), h("p", {}, button, " ", h("code", {}, command("explain", [name], `--slowest ${STORIES}`))), list), read: () => (watches ? read() : null) };
 }

@@ -1,6 +1,6 @@
 // The past checks, repairs and patrol reads of an array, with the findings of each member. Read when it is opened.
 
-import { h, bytes, table, time } from "./ui.js";
+import { h, bytes, table, time, fill } from "./ui.js";
 import { get } from "./api.js";
 import { command, count } from "./words.js";
 
@@ -11,10 +11,10 @@ export function historyPanel(name) {
     try {
       const found = await get(`/arrays/${encodeURIComponent(name)}/checks`);
       const checks = found.sets.flatMap((set) => set.checks.map((own) => ({ set: set.name, ...own }))).sort((a, b) => b.at_seconds - a.at_seconds);
-      list.replaceChildren(checks.length ? table("Checks", ["Ended", "Of", "Kind", "Outcome", "Members with findings"], checks.map((own) => [time(own.at_seconds), own.set, own.kind, outcome(own), findings(own)])) : h("p", {}, "No check or repair has ended yet."),
+      fill(list, checks.length ? table("Checks", ["Ended", "Of", "Kind", "Outcome", "Members with findings"], checks.map((own) => [time(own.at_seconds), own.set, own.kind, outcome(own), findings(own)])) : h("p", {}, "No check or repair has ended yet."),
         found.patrols.length ? table("Patrol reads", ["Begun", "Ended", "Schedule", "Drives"], [...found.patrols].reverse().map((own) => [time(own.at_seconds), own.ended_seconds ? time(own.ended_seconds) : "not ended", own.schedule, own.members.map((drive) => h("span", { className: "line" }, patrolled(drive)))])) : h("p", {}, "No patrol read is known."),
         h("p", {}, h("code", {}, command("check", [name], "--history"))));
-    } catch (problem) { list.replaceChildren(h("p", { className: "error" }, problem.message)); }
+    } catch (problem) { fill(list, h("p", { className: "error" }, problem.message)); }
   };
   return element;
 }

@@ -1,4 +1,4 @@
-import { h, bytes, facts, table, tag } from "./ui.js";
+import { h, bytes, facts, table, tag, fill } from "./ui.js";
 import { get, state } from "./api.js";
 import { CACHES, count } from "./words.js";
 
@@ -10,8 +10,8 @@ export function page(main) {
   return () => {
     if (ticks++ % 3) return;
     get("/journal").then((journal) => {
-      own.replaceChildren(h("h2", {}, "Protection unit"), ...(journal ? present(journal) : [h("p", {}, "This server has no journal: it works as a controller without a battery. Writes are acknowledged when they are on the members, and a profile with a write cache would lose data in a power cut."), h("p", {}, "Make one with ", h("code", {}, "openraid journal create DEVICE"), " and start the server with ", h("code", {}, "--journal DEVICE"), ".")]));
-      use.replaceChildren(h("h2", {}, "Its effect for the arrays"), table("Arrays", ["Array", "Write cache", "Protected", "Why not"], state.arrays.map((array) => [array.name, CACHES[array.settings.write_cache] || array.settings.write_cache || "\u2013", array.journal?.protected ? "yes" : "no", array.journal?.reason || (array.journal ? "\u2013" : "its policy uses no journal")])));
+      fill(own, h("h2", {}, "Protection unit"), ...(journal ? present(journal) : [h("p", {}, "This server has no journal: it works as a controller without a battery. Writes are acknowledged when they are on the members, and a profile with a write cache would lose data in a power cut."), h("p", {}, "Make one with ", h("code", {}, "openraid journal create DEVICE"), " and start the server with ", h("code", {}, "--journal DEVICE"), ".")]));
+      fill(use, h("h2", {}, "Its effect for the arrays"), table("Arrays", ["Array", "Write cache", "Protected", "Why not"], state.arrays.map((array) => [array.name, CACHES[array.settings.write_cache] || array.settings.write_cache || "\u2013", array.journal?.protected ? "yes" : "no", array.journal?.reason || (array.journal ? "\u2013" : "its policy uses no journal")])));
     }, () => {});
   };
 }

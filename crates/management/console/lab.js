@@ -1,6 +1,6 @@
 // The laboratory: jobs that the server runs beside its work, and their reports.
 
-import { h, ask, bytes, facts, field, keyed, operate, say, select, table, tag, time } from "./ui.js";
+import { h, ask, bytes, facts, field, keyed, operate, say, select, table, tag, time, fill } from "./ui.js";
 import { call, get, may } from "./api.js";
 import { command, count, hours, percentText, speed, STATES } from "./words.js";
 
@@ -23,7 +23,7 @@ export function page(main, name) {
     return lab;
   };
   form.hidden = !may("Operator");
-  if (!form.hidden) get("/lab/choices").then((choices) => form.replaceChildren(...forms(choices, load)), (problem) => say(problem.message));
+  if (!form.hidden) get("/lab/choices").then((choices) => fill(form, ...forms(choices, load)), (problem) => say(problem.message));
   load().catch((problem) => say(problem.message));
   let ticks = 0;
   return () => { if ((ticks += 1) % 2) load().catch(() => {}); };
@@ -105,8 +105,8 @@ function planPage(main, name) {
   fetch(file(name, "plan.json")).then(async (answer) => {
     if (!answer.ok) throw new Error((await answer.json()).detail);
     const plan = await answer.json();
-    out.replaceChildren(...[plan, ...plan.more].map(machine), plan.across.length ? h("section", { className: "card" }, h("h2", {}, "Across machines"), h("ul", {}, plan.across.map((line) => h("li", {}, line)))) : "");
-  }).catch((problem) => out.replaceChildren(h("p", { className: "error" }, problem.message)));
+    fill(out, ...[plan, ...plan.more].map(machine), plan.across.length ? h("section", { className: "card" }, h("h2", {}, "Across machines"), h("ul", {}, plan.across.map((line) => h("li", {}, line)))) : "");
+  }).catch((problem) => fill(out, h("p", { className: "error" }, problem.message)));
   return () => {};
 }
 

@@ -1,6 +1,6 @@
 // The shell: signing in, the way to a page, one sentence of health on every page.
 
-import { closeDialogs, h, keyed, field, part, say } from "./ui.js";
+import { closeDialogs, h, keyed, field, part, say, fill } from "./ui.js";
 import { call, close, get, listen, may, open, readAlarms, state } from "./api.js";
 import { count } from "./words.js";
 import { sample } from "./chart.js";
@@ -30,7 +30,7 @@ const health = h("div", {});
 
 function shell(current) {
   const leave = async () => { await call("DELETE", "/session"); state.session = null; close(); signIn(); };
-  top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid"), h("span", { className: "machine" }, state.session.host),
+  fill(top, h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid"), h("span", { className: "machine" }, state.session.host),
     h("nav", { "aria-label": "Pages" }, h("ul", {}, PAGES.filter(([path]) => path !== "create" || may("Administrator")).map(([path, title]) => h("li", {}, h("a", { href: `#/${path}`, "aria-current": path === current ? "page" : null }, title))))),
     h("div", { className: "right" }, h("span", {}, state.session.user === state.session.role ? state.session.role : `${state.session.user} (${state.session.role})`), h("button", { onclick: leave }, "Sign out"))), health);
   showHealth();
@@ -57,7 +57,7 @@ function route() {
   const [name = "", ...action] = rest.map(decodeURIComponent);
   shell(path);
   closeDialogs();
-  main.replaceChildren();
+  fill(main);
   document.title = `${known ? known[1] : name} \u2013 ${state.session.host} \u2013 openraid`;
   update = path === "array" ? array(main, name, action) : (known || PAGES[0])[2](main, name);
   update();
@@ -65,11 +65,11 @@ function route() {
 
 function signIn(message) {
   update = () => {};
-  top.replaceChildren(h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid")));
+  fill(top, h("div", { className: "bar" }, h("span", { className: "brand" }, "openraid")));
   const name = h("input", { autocomplete: "username", required: true });
   const password = h("input", { type: "password", autocomplete: "current-password", required: true });
   const error = h("p", { className: "error", role: "alert" }, message || "");
-  main.replaceChildren(h("form", { className: "card", onsubmit: async (event) => {
+  fill(main, h("form", { className: "card", onsubmit: async (event) => {
     event.preventDefault();
     try { await call("POST", "/session", { name: name.value, password: password.value }); begin(); } catch (problem) { error.textContent = problem.message; }
   } }, h("h1", {}, "Sign in"), field("Name", name), field("Password", password), error, h("p", {}, h("button", { className: "main" }, "Sign in")),

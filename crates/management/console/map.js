@@ -1,6 +1,6 @@
 // The stripe map: a byte of the array, and the members that hold it.
 
-import { h, bytes, field } from "./ui.js";
+import { h, bytes, field, fill } from "./ui.js";
 import { array as find, get } from "./api.js";
 
 const SHOWN = 8;
@@ -26,14 +26,14 @@ export function stripeMap(name) {
       slider.value = String(Math.floor(place.offset_bytes / chunk));
       slider.setAttribute("aria-valuetext", `byte ${place.offset_bytes}`);
       buttons(place.offset_bytes);
-      out.replaceChildren(h("p", {}, sentence(place)), h("div", { className: "stripe" }, place.members.map(cell)));
-    } catch (problem) { if (own === asked) out.replaceChildren(h("p", { className: "error" }, problem.message)); }
+      fill(out, h("p", {}, sentence(place)), h("div", { className: "stripe" }, place.members.map(cell)));
+    } catch (problem) { if (own === asked) fill(out, h("p", { className: "error" }, problem.message)); }
   };
   const buttons = (byte) => {
     const first = Math.floor(byte / chunk);
     const from = first - (first % SHOWN);
     const focused = chunks.contains(document.activeElement) ? /** @type {HTMLElement} */ (document.activeElement).dataset.nth : null;
-    chunks.replaceChildren(...Array.from({ length: SHOWN }, (_, nth) => from + nth).filter((nth) => nth * chunk <= last).map((nth) => {
+    fill(chunks, ...Array.from({ length: SHOWN }, (_, nth) => from + nth).filter((nth) => nth * chunk <= last).map((nth) => {
       const own = h("button", { type: "button", "aria-pressed": String(nth === first), "aria-label": `Chunk ${nth}, byte ${nth * chunk}`, onclick: () => look(nth * chunk) }, String(nth));
       own.dataset.nth = String(nth);
       return own;

@@ -1,4 +1,4 @@
-import { h, keyed, bytes, facts, rate, tag } from "./ui.js";
+import { h, keyed, bytes, facts, rate, tag, fill } from "./ui.js";
 import { may, state, get } from "./api.js";
 import { loadChart, noteLatency, samples } from "./chart.js";
 import { nextStep } from "./steps.js";
@@ -12,7 +12,7 @@ export function page(main) {
   Promise.all([get("/server"), get("/journal")]).then(([own, journal]) => {
     const cache = state.arrays.map((array) => array.cache?.size_bytes || 0).reduce((a, b) => Math.max(a, b), 0);
     const drives = state.arrays.flatMap(members).filter((member) => member.member).length;
-    server.replaceChildren(h("h2", {}, "Controller"), facts([
+    fill(server, h("h2", {}, "Controller"), facts([
       ["Model", "openraid, a controller in user space"], ["Firmware", `version ${own.version}, process ${own.pid}`], ["Cache", cache ? bytes(cache) : "none"], ["Battery", journal ? h("a", { href: "#/journal" }, journal.state === "live" ? "journal, ready" : `journal, ${journal.state}`) : "no journal"],
       ["Ports in use", count(drives, "drive")], ["Engine", own.engine], ["Parity", own.kernels],
       ["Clients", String(own.clients)], ["Listens at", own.listens.join(" ")], own.notes.length ? ["Notes", own.notes.join("; ")] : null]));

@@ -1,4 +1,4 @@
-import { h, ask, facts, field, rate, say, select, table, time } from "./ui.js";
+import { h, ask, facts, field, rate, say, select, table, time, fill } from "./ui.js";
 import { call, get, may, state } from "./api.js";
 import { count, FROM, keyWords } from "./words.js";
 import { addSink, dropSink, serverParts, spareParts } from "./kept.js";
@@ -19,25 +19,25 @@ export function page(main) {
     const own = await get("/settings");
     const [{ sinks }, { schedules }] = await Promise.all([get("/sinks"), get("/schedules")]);
     const kept = may("Administrator") ? await get("/kept") : null;
-    whole.replaceChildren(h("h2", {}, "Server"), ...(kept ? serverParts(own, kept, load) : []), ...spareParts(own, kept, load).filter(Boolean));
-    care.replaceChildren(h("h2", {}, "Alarms and schedules"), h("h3", {}, "Sinks"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
+    fill(whole, h("h2", {}, "Server"), ...(kept ? serverParts(own, kept, load) : []), ...spareParts(own, kept, load).filter(Boolean));
+    fill(care, h("h2", {}, "Alarms and schedules"), h("h3", {}, "Sinks"), sinks.length ? table("Sinks", ["Sink", "Kind", "To", "From level", "State", "Actions"], sinks.map((sink) => [sink.name, sink.kind, sink.target, sink.level, sink.error || "works",
       h("td", { className: "act" }, h("button", { id: `test-${sink.name}`, "aria-label": `Test ${sink.name}`, onclick: () => test(sink.name) }, "Test"), kept && !sink.line ? h("button", { "aria-label": `Remove sink ${sink.name}`, onclick: () => dropSink(kept, sink.name, load) }, "Remove") : null)])) : h("p", {}, "No alarms are sent."), kept ? h("button", { id: "add-sink", onclick: () => addSink(kept, load) }, "Add a sink") : "",
       h("h3", {}, "Schedules"), schedules.length ? table("Schedules", ["Schedule", "Task", "Arrays", "Every", "Window (UTC)", "Rate", "From", "Actions"], schedules.map((plan) => [plan.name, plan.task, plan.arrays.join(", ") || "all", every(plan.every_seconds), plan.window || "any time", plan.rate ? rate(plan.rate) : "as the array has it", plan.line ? `line ${plan.line}` : "kept by the server",
       h("td", { className: "act" }, plan.line || !operates ? null : h("button", { "aria-label": `Remove schedule ${plan.name}`, onclick: () => drop(plan.name, load) }, "Remove"))])) : h("p", {}, "Nothing is scheduled."),
       operates ? h("button", { id: "add-schedule", onclick: () => addSchedule(load) }, "Add a schedule") : "");
     const values = (list) => list.map((value) => [keyWords(value.key), value.value, value.line ? `line ${value.line}` : FROM[value.from] || value.from]);
-    config.replaceChildren(h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
+    fill(config, h("h2", {}, "Desired state"), h("div", {}, facts([["Configuration file", own.path || "none"]]),
       own.server.length ? table("Server", ["Key", "Value", "From"], values(own.server)) : h("p", {}, "Every setting has its default."),
       own.arrays.map((array) => [h("h3", {}, array.name), array.values.length ? table(array.name, ["Key", "Value", "From"], values(array.values)) : h("p", {}, "All settings have their defaults. They are changed on the page of the array.")])));
-    if (!may("Administrator")) { users.replaceChildren(h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
+    if (!may("Administrator")) { fill(users, h("h2", {}, "Users"), h("p", {}, "Only administrators see users.")); return; }
     const all = (await get("/users")).users;
     const change = async (name, body) => { try { await call("PATCH", `/users/${encodeURIComponent(name)}`, body); load(); } catch (problem) { say(problem.message); } };
-    users.replaceChildren(h("h2", {}, "Users"), all.length ? table("Users", ["Name", "Role", "State", "Actions"], all.map((user) => [user.name, user.role, user.locked ? "locked" : "may sign in", h("td", { className: "act" },
+    fill(users, h("h2", {}, "Users"), all.length ? table("Users", ["Name", "Role", "State", "Actions"], all.map((user) => [user.name, user.role, user.locked ? "locked" : "may sign in", h("td", { className: "act" },
       h("button", { onclick: () => newPassword(user.name, change) }, "New password"), h("button", { onclick: () => change(user.name, { locked: !user.locked }) }, user.locked ? "Unlock" : "Lock"),
       h("button", { className: "risk", onclick: () => ask({ title: `Remove ${user.name}`, risk: true, name: user.name, button: "Remove", act: async () => { await call("DELETE", `/users/${encodeURIComponent(user.name)}`); load(); } }) }, "Remove"))]))
       : h("p", {}, "No user has a password yet. Add an administrator: the link that you came by works only once."), h("button", { className: "main", id: "add-user", onclick: () => addUser(load, all.length === 0) }, "Add a user"));
     const lasting = (await get("/tokens")).tokens;
-    tokens.replaceChildren(h("h2", {}, "Tokens"), lasting.length ? table("Tokens", ["Name", "Role", "Since", "Actions"], lasting.map((token) => [token.name, token.role, time(token.since_seconds), h("td", { className: "act" },
+    fill(tokens, h("h2", {}, "Tokens"), lasting.length ? table("Tokens", ["Name", "Role", "Since", "Actions"], lasting.map((token) => [token.name, token.role, time(token.since_seconds), h("td", { className: "act" },
       h("button", { className: "risk", "aria-label": `Revoke ${token.name}`, onclick: () => ask({ title: `Revoke ${token.name}`, risk: true, text: "Programs that use it are refused at once.", button: "Revoke", act: async () => { await call("DELETE", `/tokens/${encodeURIComponent(token.name)}`); load(); } }) }, "Revoke"))]))
       : h("p", {}, "No program has a token: scripts and a Prometheus on another machine need one."), h("button", { id: "add-token", onclick: () => addToken(load) }, "Make a token"));
   };

@@ -2,6 +2,8 @@
 
 import { may } from "./api.js";
 
+/** Children without those that are absent: a browser would write the word null. @param {any[]} children */
+const there = (children) => children.flat(3).filter((child) => child !== null && child !== undefined && child !== false);
 /**
  * Make an element: properties, `on...` listeners, attributes; children are nodes, texts or lists of both.
  * @param {string} kind of element
@@ -17,9 +19,11 @@ export function h(kind, properties = {}, ...children) {
     else if (key in element && !["list", "form"].includes(key)) element[key] = value;
     else element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...there(children));
   return element;
 }
+/** Give an element these children and no others. @param {Element} element @param {...any} children */
+export const fill = (element, ...children) => element.replaceChildren(...there(children));
 
 /** A button for operators; others do not see it. @param {Record<string, any>} properties @param {...any} children */
 export const operate = (properties, ...children) => (may("Operator") ? h("button", properties, ...children) : null);
@@ -49,7 +53,7 @@ export function keyed(element, key, build) {
   const controls = () => /** @type {HTMLElement[]} */ ([...element.querySelectorAll("a, button, input, select, summary, textarea")]);
   const nth = element.contains(document.activeElement) ? controls().findIndex((control) => control === document.activeElement) : -1;
   const focused = nth < 0 ? null : controls()[nth];
-  element.replaceChildren(...[build()].flat(3).filter(Boolean));
+  fill(element, build());
   if (!focused) return;
   // A control without an id is the one with the same text, at the same place if there are several.
   const same = controls().filter((control) => (focused.id ? control.id === focused.id : control.textContent === focused.textContent));
