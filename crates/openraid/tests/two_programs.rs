@@ -138,3 +138,43 @@ fn a_server_asks_the_laboratory_that_is_installed_now() {
     web.get("/api/v1/lab/choices").refused(409, &absent);
     server.stop();
 }
+
+#[test]
+fn a_prediction_that_failed_is_computed_when_it_is_asked_for_again_and_questions_do_not_give_way() {
+    let lab = Lab::new("again");
+    lab.line("create data --level 1 --assume-clean --file-size 16M d0 d1").expect(0);
+    lab.drives(&["m0", "m1", "m2"], 16);
+    let mut command = lab.command_of(&alone(&lab), &["serve", "data", "--json", "--http", "127.0.0.1:0"]);
+    let server = support::Server::started(command.env("PATH", "/usr/bin:/bin")).expect("ready");
+    let mut web = Web::at(&server.ready["console"]);
+    web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
+    let choices = json!({"systems": [], "drives": [], "methods": [], "loads": [{"name": "database", "title": ""}]});
+    let catalogue = json!({"choices": choices, "systems": [], "drives": []});
+    let profile = json!({"drive": "one", "title": "One", "why": "it is the only one"});
+    let plan = json!({"drive_bytes": 1, "levels": [{"impossible": {"array": "raid5x3", "reason": "no room"}}]});
+    let own = String::from_utf8(Command::new("nice").output().expect("coreutils").stdout).expect("a number");
+    let (own, fault) = (own.trim(), lab.path("fault").display().to_string());
+    fs::write(&fault, "").expect("room");
+    script(
+        &lab,
+        "alone",
+        &format!(
+            "case \"$1 $2 $(nice)\" in\n'console choices {own}') echo '{catalogue}' ;;\n'console profile {own}') echo '{profile}' ;;\n\
+             plan*19) [ ! -e {fault} ] || {{ echo 'out of luck' >&2; exit 1; }}; echo '{plan}' ;;\n*) exit 9 ;;\nesac"
+        ),
+    );
+    let members: Vec<String> = ["m0", "m1", "m2"].map(|name| lab.path(name).display().to_string()).into();
+    let asked = json!({"creation": {"name": "more", "level": "5", "members": members}}).to_string();
+    let answer = || loop {
+        let answer = web.post("/api/v1/predictions", &asked).expect(200).json();
+        if answer["waits"] == false {
+            return answer;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    };
+    assert_eq!(answer()["error"], "out of luck");
+    fs::remove_file(&fault).expect("it is there");
+    let found = answer();
+    assert_eq!((&found["error"], &found["levels"][0]["impossible"]), (&Value::Null, &"no room".into()), "{found}");
+    server.stop();
+}

@@ -1,5 +1,6 @@
-//! A job is the laboratory's program as a child process, with the lowest priority and limits on output and time. When the
-//! server ends, for any reason, the child's standard input closes and it ends as well.
+//! A job is the laboratory's program as a child process, with the lowest priority and limits on output and time. A question
+//! that needs no simulation has the server's priority: on a busy machine a user waits for it. When the server ends, for any
+//! reason, the child's standard input closes and it ends as well.
 
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -90,26 +91,24 @@ pub fn ask<T: DeserializeOwned>(arguments: &[String]) -> Result<T, Failure> {
     if find().is_none() {
         return Err(Failure::refused(ABSENT));
     }
-    // The thread of the request keeps its priority.
-    let answer = thread::scope(|scope| {
-        scope
-            .spawn(|| run(arguments, &Watch::default(), ANSWER_TIME_MAX))
-            .join()
-            .unwrap_or_else(|_| Err("it ended".into()))
-    });
+    let answer = run(arguments, &Watch::default(), ANSWER_TIME_MAX);
     let answer = answer.map_err(Failure::failed)?;
     serde_json::from_slice(&answer)
         .map_err(|error| Failure::failed(format!("{PROGRAM} gave an unknown answer: {error}")))
 }
 
-/// Run the laboratory's program with these arguments.
+/// Run a job in a thread of its own: it lowers its priority, which the child inherits.
 ///
 /// # Errors
 /// Why it has no result, in words.
-pub fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
-    let program = find().ok_or(ABSENT)?;
-    // This thread only waits: it lowers its priority, which the child inherits.
+pub fn run_job(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
     openraid_sys::give_way();
+    run(arguments, watch, time_max)
+}
+
+/// Run the laboratory's program with these arguments.
+fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
+    let program = find().ok_or(ABSENT)?;
     let mut command = Command::new(program);
     command.arg0(PROGRAM).args(arguments).env(MARK, "1").env_remove("NOTIFY_SOCKET");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

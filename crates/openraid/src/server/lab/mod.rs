@@ -150,7 +150,7 @@ impl Laboratory {
     /// Run a job to its end.
     fn work(&self, job: &JobModel, mut arguments: Vec<String>, watch: &Watch) {
         arguments.push("--json".into());
-        let came = child::run(&arguments, watch, JOB_TIME_MAX).and_then(|output| self.keep(job, &output));
+        let came = child::run_job(&arguments, watch, JOB_TIME_MAX).and_then(|output| self.keep(job, &output));
         let mut jobs = self.jobs();
         let Some(own) = jobs.iter_mut().find(|own| own.model.number == job.number) else { return };
         own.model.ended_seconds = Some(now());

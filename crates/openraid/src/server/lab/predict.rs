@@ -17,8 +17,8 @@ use crate::exit::Failure;
 use crate::laboratory::ProfileChoice;
 use crate::members::{lasting_spec, open_every, options, spins};
 
-/// Maximum time of a prediction.
-const TIME_MAX: Duration = Duration::from_secs(120);
+/// Maximum time of a prediction: on a busy machine the lowest priority makes minutes of seconds.
+const TIME_MAX: Duration = Duration::from_secs(30 * 60);
 /// Maximum number of stored predictions: the last ones.
 const KEPT_MAX: usize = 16;
 /// Maximum number of drives of a predicted array.
@@ -67,8 +67,13 @@ impl Predictions {
     fn get(&self, arguments: &[String]) -> Result<State, Failure> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let result = |own: &Kept| own.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(own) = kept.iter().find(|own| own.arguments == arguments) {
-            return Ok(result(own).map_or_else(|| State::Computes(own.watch.progress()), State::Done));
+        if let Some(nth) = kept.iter().position(|own| own.arguments == arguments) {
+            let Some(came) = result(&kept[nth]) else { return Ok(State::Computes(kept[nth].watch.progress())) };
+            // A failure is told once: the next question is computed again.
+            if came.is_err() {
+                kept.remove(nth);
+            }
+            return Ok(State::Done(came));
         }
         if kept.iter().any(|own| result(own).is_none()) {
             return Ok(State::Waits);
@@ -76,7 +81,7 @@ impl Predictions {
         let (place, watch) = (Arc::new(Mutex::new(None)), Arc::new(Watch::default()));
         let (own, words, watched) = (Arc::clone(&place), arguments.to_vec(), Arc::clone(&watch));
         let work = thread::Builder::new().name("prediction".into()).spawn(move || {
-            let came = child::run(&words, &watched, TIME_MAX);
+            let came = child::run_job(&words, &watched, TIME_MAX);
             let came = came.and_then(|output| {
                 serde_json::from_slice(&output).map_err(|error| format!("the prediction cannot be read: {error}"))
             });
