@@ -18,9 +18,10 @@ DAY_SECONDS = 25 * 3600
 BOOT_SECONDS_MAX = 1200
 COMMAND_SECONDS_MAX = 1800
 PACKAGES = ("linux-image-amd64 systemd-sysv udev mdadm nbd-client e2fsprogs kmod curl iproute2 "
-            "smartmontools procps initramfs-tools zstd qemu-utils python3")
+            "smartmontools procps initramfs-tools dracut-core zstd qemu-utils python3")
 # Drivers of the guest's devices, for a small initramfs.
 MODULES = "virtio_pci virtio_blk virtio_scsi sd_mod ext4 md_mod raid456"
+DRACUT_MODULES = "base bash udev-rules rootfs-block fs-lib kernel-modules mdraid openraid"
 NO_INITRAMFS = "/etc/initramfs-tools/update-initramfs.conf"
 # What only costs time here. The initramfs is made outside.
 MASKED = ("apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer "
@@ -105,6 +106,7 @@ def build_disk(folder, root, package, before):
         "/etc/hostname": "judge\n",
         "/etc/fstab": "/dev/vda / ext4 defaults 0 0\n",
         "/etc/systemd/system/serial-getty@ttyS0.service.d/shell.conf": GETTY,
+        "/etc/systemd/system.conf.d/slow.conf": "[Manager]\nDefaultTimeoutStartSec=20min\nDefaultDeviceTimeoutSec=20min\n",
         "/etc/systemd/system/openraid.service.d/slow.conf": f"[Service]\nEnvironment={PATIENT}\nWatchdogSec=0\n",
         "/etc/initramfs-tools/modules": "\n".join(MODULES.split()) + "\n",
         "/etc/initramfs-tools/conf.d/small": "MODULES=list\nCOMPRESS=gzip\n",
@@ -143,6 +145,16 @@ def renew_initramfs(folder):
         if "ID_FS_UUID" not in rules.read():
             sys.exit("the rules of the initramfs name no array")
     keep_kernel(folder, "own")
+
+
+def make_dracut(folder, left_out):
+    """An initramfs of dracut for every machine, in which md takes what it finds; one module of those is left out."""
+    system = folder + "/system"
+    modules = [own for own in DRACUT_MODULES.split() if own != left_out]
+    kernel = os.path.basename(glob.glob(system + "/boot/vmlinuz-*")[0]).removeprefix("vmlinuz-")
+    inside(system, "dracut", "--force", "--no-hostonly", "--gzip", "--modules", " ".join(modules), "--drivers", MODULES, "--kernel-cmdline",
+           "rd.auto=1", "/boot/initrd-dracut", kernel)
+    shutil.copy(system + "/boot/initrd-dracut", folder + "/initrd-dracut")
 
 
 class Machine:

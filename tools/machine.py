@@ -6,11 +6,12 @@
 As root. Builds the guest once (debootstrap), installs the package before in it (BEFORE=FILE names it; otherwise it is PACKAGE with a
 lower version), makes an array, upgrades under the running server, and goes through boots: with mdadm installed, with md's rules
 alone in the initramfs, with the drives in other order, with one and two drives missing, with all of them late, with a clock that was
-set back. After each boot either the array is served, or every face says that it is not (tools/faces.py). Then each drive is pulled
-and put in again, idle and under load, the server is killed under a mounted file system, drives do what they should not, and the
-package is removed and purged. Prints a table, and ends with 1 if a row failed. Needs debootstrap, e2fsprogs and qemu-system-x86; a
-boot takes one to three minutes, all of it two hours. The parts are first, boots, pulls, kills, odd, removal;
-PARTS="boots pulls" takes some of them, and without "first" it goes on with the guest of an earlier run.
+set back, and with an initramfs of dracut. After each boot either the array is served, or every face says that it is not
+(tools/faces.py). Then each drive is pulled and put in again, idle and under load, the server is killed under a mounted file system,
+drives and events do what they should not, and the package is removed and purged. Prints a table, and ends with 1 if a row failed.
+Needs debootstrap, e2fsprogs and qemu-system-x86; a boot takes one to three minutes, all of it two hours. The parts are first, boots,
+dracut, pulls, kills, odd, removal; PARTS="boots pulls" takes some of them, and without "first" it goes on with the guest of an
+earlier run.
 
 The initramfs is made in the root on this machine, by the package's own program: in the guest that takes many minutes.
 """
@@ -24,7 +25,7 @@ import signal
 import sys
 import time
 
-from guest import DRIVES, Machine, build_disk, build_root, renew_initramfs, shell
+from guest import DRIVES, Machine, build_disk, build_root, make_dracut, renew_initramfs, shell
 
 KILLS = 20
 EVERY = list(range(DRIVES))
@@ -66,18 +67,28 @@ def surviving(machine, count):
     return wait_for(machine, f'"survives":{count},', '"task":null') is not None
 
 
-def first(machine):
-    """The array is made as an administrator makes it, by the version before. Then the package is upgraded."""
-    machine.start(EVERY, "md")
-    _, names = machine.run("ls /dev/disk/by-id")
-    members = " ".join("/dev/disk/by-id/" + next(name for name in names.split() if name.endswith(f"SER{number}"))
-                       for number in EVERY)
+def member(number):
+    """The name of a drive in the guest."""
+    return f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_SER{number}"
+
+
+def create(machine):
+    """The array `data` of all drives, served."""
+    members = " ".join(member(number) for number in EVERY)
     code, text = machine.run(f"openraid create data --level 6 --bitmap internal --assume-clean {members}")
     if code:
         sys.exit(f"create ended with {code}: {text}")
     machine.run("openraid assemble data")
+
+
+def first(machine):
+    """The array is made as an administrator makes it, by the version before. Then the package is upgraded."""
+    machine.start(EVERY, "md")
+    create(machine)
     yield "the array is made by the version before", True, optimal(machine)
-    yield from upgrade(machine)
+    has_disk = machine.run("[ -e '/usr/lib/systemd/system/openraid-disk@.service' ]")[0] == 0
+    yield from upgrade(machine) if has_disk else upgrade_without_disk(machine)
+    yield "upgrade: every face", FINE, faces(machine)
     # What an administrator sees on a machine without trouble: no alarm, and a service that is not confined too much.
     _, log = machine.run("journalctl -b -u openraid -p warning --no-pager -q")
     print(log, flush=True)
@@ -90,7 +101,7 @@ def upgrade(machine):
     machine.run("systemctl start openraid-disk@data; modprobe nbd")
     begin_load(machine)
     machine.run("systemctl show -P MainPID openraid >/run/before")
-    code, text = machine.run("dpkg -i /var/tmp/openraid.deb")
+    code, text = machine.run("dpkg -i /var/tmp/openraid.deb </dev/null")
     same = machine.run("systemctl show -P MainPID openraid | cmp - /run/before")[0] == 0
     goes = is_loaded(machine)
     if code or not same or not goes:
@@ -99,7 +110,33 @@ def upgrade(machine):
     code, text = machine.run("systemctl restart openraid")
     yield "upgrade: restart, the host goes on", (0, True, True), (code if not code else text, optimal(machine), is_loaded(machine))
     end_load(machine)
-    yield "upgrade: every face", FINE, faces(machine)
+
+
+def upgrade_without_disk(machine):
+    """The same from a package that has no disk for the host: what the administrator has set, the state and the data are kept."""
+    machine.run("cd /etc/openraid; sed -i -e 's/^# \\(nbd-unix = .*sock\\)/\\1/' -e '/management/,/listen/s/^# //' openraid.toml; "
+                "mkdir -p /run/openraid-nbd; sha256sum /etc/openraid/openraid.toml >/run/sums; systemctl restart openraid; "
+                "openraid set data rebuild.rate=33M; cd")
+    optimal(machine)
+    address = "'nbd+unix:///data?socket=/run/openraid-nbd/nbd.sock'"
+    wrote, _ = machine.run(f"qemu-io -f raw -c 'write -P 0xa5 0 16M' -c flush {address}")
+    machine.run("systemctl show -P MainPID openraid >/run/before")
+    code, text = machine.run("dpkg -i --force-confold /var/tmp/openraid.deb </dev/null")
+    same = machine.run("systemctl show -P MainPID openraid | cmp - /run/before")[0] == 0
+    yield "upgrade: the old server goes on", (0, True), (code if not code else text, same)
+    code, text = machine.run("systemctl restart openraid")
+    yield "upgrade: restart", (0, True), (code if not code else text, optimal(machine))
+    kept = {
+        "the data": f"qemu-io -f raw -r -c 'read -P 0xa5 0 16M' {address} | grep 'read 16777216'",
+        "the configuration": "sha256sum --check /run/sums",
+        "a setting": "openraid show data --json | grep '\"rebuild_rate\":34603008'",
+        "the units": "systemctl is-enabled openraid.service openraid-initramfs.path",
+    }
+    for what, command in kept.items():
+        code, text = machine.run(command)
+        yield f"upgrade keeps {what}", (0, 0), (wrote, code if not code else text)
+    code, text = machine.run("systemctl start openraid-disk@data; head -c 16M /dev/openraid/data | tr -d '\\245' | wc -c | grep -x 0")
+    yield "upgrade: the new disk has the data", 0, code if not code else text
 
 
 def begin_load(machine):
@@ -139,7 +176,7 @@ def boot(machine, title, drives, initramfs="own", clock=None):
     seen = faces(machine)
     if not at_rest:
         seen["at rest"] = machine.run("openraid show data")[1]
-    if initramfs == "md" and machine.run("openraid events | grep -q 'md had the members of array data'")[0]:
+    if initramfs.endswith("md") and machine.run("openraid events | grep -q 'md had the members of array data'")[0]:
         seen["md"] = "md never had them"
     yield title, FINE if survives == 2 else DEGRADED, seen
     machine.power_off()
@@ -164,6 +201,15 @@ def boots(machine):
     yield "the three come late", FINE, faces(machine)
     machine.power_off()
     yield from boot(machine, "the clock was set back at boot", EVERY, clock="2020-01-01T00:00:00")
+
+
+def dracut(machine):
+    """Boots with an initramfs of dracut: with md's module, without it, and with md's module alone, which gives the members to md."""
+    for title, name, left_out in (("dracut with md's module", "own", ""), ("dracut without md's module", "own", "mdraid"),
+                                  ("dracut gives them to md", "md", "openraid")):
+        make_dracut(machine.folder, left_out)
+        shutil.copy(machine.path("initrd-dracut"), machine.path(f"initrd-dracut-{name}"))
+        yield from boot(machine, title, EVERY, f"dracut-{name}")
 
 
 def pulls(machine):
@@ -248,25 +294,48 @@ def odd(machine):
         machine.put(5)
         back = optimal(machine)
         yield "the right one is back", (True, FINE), (back, faces(machine))
-    for pause in (0, 1, 3):
+    yield from unheard(machine)
+    for number, pause in enumerate((0, 1, 3), DRIVES):
         next_day(machine)
         machine.pull(5)
         wait_for(machine, '"health":"degraded"')
-        machine.put(6)
-        machine.run("until ls /dev/disk/by-id/*SER6; do sleep 1; done")
-        machine.run("(openraid add data $(ls /dev/disk/by-id/*SER6) --yes; echo ended $?) >/run/added 2>&1 &")
+        machine.put(number)
+        machine.run(f"until [ -e {member(number)} ]; do sleep 1; done")
+        machine.run(f"(openraid add data {member(number)} --yes; echo ended $?) >/run/added 2>&1 &")
         time.sleep(pause)
-        machine.pull(6)
+        machine.pull(number)
         machine.run("n=0; until grep -q ended /run/added; do n=$((n + 1)); [ $n -lt 120 ] || break; sleep 1; done")
         print(machine.run("cat /run/added")[1], flush=True)
         code, _ = machine.run("grep -q ended /run/added && ! journalctl -b -u openraid | grep -q panicked")
         machine.put(5)
-        # Drive 6 may have been a member for a moment: then it is missed, and its place is that of drive 5 again.
         back = optimal(machine)
-        yield f"a drive vanishes {pause} s after `add`", (0, True), (code, back)
-        shell("rm", "-f", machine.path("drive6.img"))
+        # It may have been a member for a moment: then it is missed until it is removed, and its place is that of drive 5 again.
+        removed, text = machine.run(f"! openraid show data | grep -q SER{number} || openraid remove data {member(number)}")
+        yield f"a drive vanishes {pause} s after `add`", (0, True, 0), (code, back, removed if not removed else text)
+        shell("rm", "-f", machine.drive(number))
     yield "after all of it", FINE, faces(machine)
     machine.power_off()
+
+
+def unheard(machine):
+    """Events are lost, late and doubled: the server is stopped until its queue has overflowed, udev makes names seconds later, and each
+    drive is announced again and again."""
+    flood = "for n in $(seq 2000); do echo change >/sys/class/mem/null/uevent; done"
+    machine.run("kill -STOP $(systemctl show -P MainPID openraid)")
+    machine.pull(3)
+    machine.run(f"until [ $(ls -d /sys/block/sd? | wc -l) = 5 ]; do sleep 1; done; {flood}; "
+                "kill -CONT $(systemctl show -P MainPID openraid)")
+    gone = wait_for(machine, '"health":"degraded"')
+    yield "a drive is pulled, and its event is lost", (True, PULLED), (gone is not None, faces(machine))
+    machine.run("udevadm settle; udevadm control --stop-exec-queue")
+    machine.put(3)
+    machine.run("until [ $(ls -d /sys/block/sd? | wc -l) = 6 ]; do sleep 1; done; sleep 5; udevadm control --start-exec-queue")
+    back = optimal(machine)
+    yield "it is back, and its names are late", (True, FINE), (back, faces(machine))
+    before = machine.run("openraid events | wc -l")[1].split()[-1]
+    machine.run("for action in add add change remove remove add; do udevadm trigger --settle --action=$action --subsystem-match=block; done")
+    after = machine.run("openraid events | wc -l")[1].split()[-1]
+    yield "every drive is announced again and again", (True, before, FINE), (optimal(machine), after, faces(machine))
 
 
 def loose(machine):
@@ -278,7 +347,7 @@ def loose(machine):
         machine.run("n=0; until openraid alarms | grep -q MemberStaysOut || openraid show data --json | tr -d ' ' | grep -q '\"optimal\"'; "
                     "do n=$((n + 1)); [ $n -lt 90 ] || break; sleep 1; done")
     yield "a drive comes back a fourth time", STAYS_OUT, faces(machine)
-    code, text = machine.run("openraid remove data /dev/disk/by-id/*SER4 && openraid add data /dev/disk/by-id/*SER4 --yes")
+    code, text = machine.run(f"openraid remove data {member(4)} && openraid add data {member(4)} --yes")
     yield "the commands of its alarms add it", (0, True), (code if not code else text, optimal(machine))
 
 
@@ -300,7 +369,8 @@ def removal(machine):
     for title, command in checks.items():
         code, text = machine.run(command)
         yield f"removed: {title}", 0, code if not code else text
-    _, text = machine.run("cat /proc/mdstat; mdadm --stop --scan; mdadm --assemble --readonly /dev/md/data /dev/sd?")
+    _, text = machine.run("cat /proc/mdstat; mdadm --stop --scan; mdadm --assemble --readonly /dev/md/data /dev/sd?; "
+                          "udevadm settle --timeout=600")
     _, other = machine.run("dd if=/dev/md/data bs=1M count=64 iflag=direct 2>/dev/null | sha256sum; mdadm --stop /dev/md/data")
     sums = [next((line for line in own.splitlines() if line.endswith("  -")), "none") for own in (digest, other)]
     yield "removed: md reads the same data", sums[0], sums[1] if sums[1] != "none" else text
@@ -331,7 +401,7 @@ def prepare(folder):
         sys.exit("there is no package; make one with: make package")
     os.makedirs(folder, exist_ok=True)
     root = folder + "/root"
-    if not glob.glob(root + "/boot/vmlinuz-*"):
+    if not os.path.exists(root + "/usr/bin/dracut") or not glob.glob(root + "/boot/vmlinuz-*"):
         shutil.rmtree(root, ignore_errors=True)
         build_root(root)
     build_disk(folder, root, package, os.environ.get("BEFORE", package))
@@ -339,7 +409,7 @@ def prepare(folder):
         os.remove(drive)
 
 
-PARTS = (first, boots, pulls, kills, odd, removal)
+PARTS = (first, boots, dracut, pulls, kills, odd, removal)
 
 
 def main():
