@@ -206,6 +206,7 @@ mod tests {
             discard: false,
             discard_zeroes: false,
             write_zeroes: false,
+            room_wait: Nanos::ZERO,
         };
         assert!(base.channels.attach(DriveId(0), info));
         base.now = Instant(7 * SECOND);

@@ -1,6 +1,6 @@
 //! The controller's input: host requests, completions, drives.
 
-use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveLba, Sectors, Tag, Token};
+use openraid_units::{ArrayId, ArrayOffset, BlockSize, DriveLba, Nanos, Sectors, Tag, Token};
 
 use crate::actions::JobColumn;
 
@@ -208,6 +208,9 @@ pub struct DriveInfo {
     pub discard_zeroes: bool,
     /// Does it support [`crate::actions::DriveOp::WriteZeroes`]?
     pub write_zeroes: bool,
+    /// How long its storage keeps a write that has no room before it refuses the write. A command is overdue that much
+    /// later. Zero: it refuses at once.
+    pub room_wait: Nanos,
 }
 
 /// The reason for the next call of the controller.

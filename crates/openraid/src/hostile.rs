@@ -3,7 +3,7 @@
 use openraid_core::events::DriveInfo;
 use openraid_format::{MinorVersion, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::member::{DeviceNames, Foreign, Look, ProbedMember};
-use openraid_units::{BlockSize, Sectors};
+use openraid_units::{BlockSize, Nanos, Sectors};
 
 use crate::making::{CreateOptions, Shape};
 
@@ -24,6 +24,7 @@ pub fn member(name: &str, superblock: Superblock) -> ProbedMember {
         discard: false,
         discard_zeroes: false,
         write_zeroes: false,
+        room_wait: Nanos::ZERO,
     };
     ProbedMember {
         spec: crate::members::spec(name).expect("a name"),

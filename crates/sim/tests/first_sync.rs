@@ -57,6 +57,7 @@ impl Bench {
                 discard: false,
                 discard_zeroes: false,
                 write_zeroes: false,
+                room_wait: Nanos::ZERO,
             };
             bench.controller.admin(Token(0), AdminCommand::AttachDrive { drive: DriveId(index), info });
         }

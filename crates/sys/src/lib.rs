@@ -45,6 +45,7 @@ mod process;
 mod random;
 mod registered;
 mod ring;
+mod room_wait;
 mod signals;
 mod table;
 mod takeover;

@@ -19,6 +19,7 @@ use crate::holders::{lock_owner, opener, process_text, LockKind};
 use crate::member_error::{MemberError, NotAMember};
 use crate::member_facts::{holder_of_device, holder_of_file, in_sysfs, Facts, Sysfs};
 use crate::process::is_ending;
+use crate::room_wait::room_wait;
 use openraid_units::{BlockSize, BlockSizeError, Bytes, DriveLba, Sectors};
 use std::fs::{File, Metadata, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -502,7 +503,8 @@ fn facts(
     if size.sectors_floor().is_zero() {
         return Err(MemberError::Empty { path: path.into(), size });
     }
-    let sysfs = Sysfs::of(if block_device { metadata.rdev() } else { metadata.dev() });
+    let device = if block_device { metadata.rdev() } else { metadata.dev() };
+    let sysfs = Sysfs::of(device);
     let mut logical = if block_device { ask(file, BLKSSZGET).unwrap_or(512) } else { 512 };
     let direct = match direct {
         Direct::Never => false,
@@ -535,6 +537,7 @@ fn facts(
         discard: !block_device || queue("discard_max_bytes") > 0,
         discard_zeroes: !block_device,
         fast_zero: !block_device || queue("write_zeroes_max_bytes") > 0,
+        room_wait: room_wait(device),
         model: own.and_then(Sysfs::model),
         serial: own.and_then(Sysfs::serial),
         zoned: own.and_then(Sysfs::zoned),

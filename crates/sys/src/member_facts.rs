@@ -5,7 +5,7 @@
 //! exception is the holder, which is the second of two checks (the first is `O_EXCL`).
 
 use crate::member::Identity;
-use openraid_units::{BlockSize, Bytes, Sectors};
+use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -35,6 +35,8 @@ pub struct Facts {
     pub discard_zeroes: bool,
     /// Can zeroes be written without sending them?
     pub fast_zero: bool,
+    /// How long its storage keeps a write that has no room before it refuses the write: for a full thin pool.
+    pub room_wait: Nanos,
     /// The model's name.
     pub model: Option<String>,
     /// The serial number.

@@ -169,8 +169,7 @@ impl Journal {
     fn write_ended(&mut self, write: JournalWrite, command: &Command, is_ok: bool, sets: &mut Sets, call: &mut Call) {
         match write {
             JournalWrite::Group => {
-                let timeout = call.limits().command_timeout;
-                call.trace().entry(self.flying.sequence, || command.ended_step(timeout, is_ok));
+                call.trace().entry(self.flying.sequence, || command.ended_step(is_ok));
                 self.flying.pending -= 1;
                 self.land_group(sets, call.trace());
             }

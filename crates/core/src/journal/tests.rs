@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use openraid_format::{
     ArrayState, JournalArray, JournalSuperblock, RingSector, SuperblockCopy, Uuid, JOURNAL_BLOCK_BYTES,
 };
-use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Sectors, SetId, SetLba};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Nanos, Sectors, SetId, SetLba};
 
 use super::devices::{Device, DeviceState};
 use super::join::JoinState;
@@ -49,6 +49,7 @@ fn drives() -> (Base, Actions) {
         discard: false,
         discard_zeroes: false,
         write_zeroes: false,
+        room_wait: Nanos::ZERO,
     };
     assert!((0..2).all(|drive| base.channels.attach(DriveId(drive), info)));
     let actions = Actions::new(&base.limits);

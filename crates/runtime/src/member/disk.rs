@@ -16,6 +16,7 @@ pub fn info(facts: &Facts) -> DriveInfo {
         discard: facts.discard,
         discard_zeroes: facts.discard_zeroes,
         write_zeroes: facts.fast_zero,
+        room_wait: facts.room_wait,
     }
 }
 

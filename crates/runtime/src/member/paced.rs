@@ -127,6 +127,7 @@ impl PacedMember {
             discard: false,
             discard_zeroes: false,
             write_zeroes: false,
+            room_wait: Nanos::ZERO,
         }
     }
 

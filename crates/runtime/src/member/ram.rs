@@ -3,7 +3,7 @@
 use openraid_core::actions::{Data, DriveCommand, DriveOp};
 use openraid_core::events::{DriveError, DriveInfo};
 use openraid_sys::{FramePool, PoolRange};
-use openraid_units::{BlockSize, Bytes, DriveLba, Sectors};
+use openraid_units::{BlockSize, Bytes, DriveLba, Nanos, Sectors};
 
 /// The memory.
 pub struct RamDisk {
@@ -27,6 +27,7 @@ impl RamDisk {
             discard: true,
             discard_zeroes: true,
             write_zeroes: true,
+            room_wait: Nanos::ZERO,
         }
     }
 

@@ -94,6 +94,7 @@ impl DriveSpec {
             discard: self.discard,
             discard_zeroes: self.discard_zeroes,
             write_zeroes: self.write_zeroes,
+            room_wait: Nanos::ZERO,
         }
     }
 }

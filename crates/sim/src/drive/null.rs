@@ -137,6 +137,7 @@ impl NullMachine {
             discard: false,
             discard_zeroes: false,
             write_zeroes: false,
+            room_wait: Nanos::ZERO,
         }
     }
 

@@ -12,7 +12,7 @@ use openraid_core::journal::JournalState;
 use openraid_core::Controller;
 use openraid_format::{MdLevel, MinorVersion, Placement, PlacementRequest, Role, SetName, Timestamp, Uuid};
 use openraid_models::ArrayLevel;
-use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Sectors, Slot, Token};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, Instant, MemberLba, Nanos, Sectors, Slot, Token};
 
 use super::error::MachineError;
 use super::journal::empty_journal;
@@ -258,6 +258,7 @@ impl Setup<'_> {
             discard: false,
             discard_zeroes: false,
             write_zeroes: false,
+            room_wait: Nanos::ZERO,
         };
         self.admin(AdminCommand::AttachDrive { drive, info }).map(|_| ())
     }

@@ -69,7 +69,7 @@ policy_fields!(policy);
 
 fields! {
     BlockRequest { token, array, kind, offset, len }
-    DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes }
+    DriveInfo { capacity, block, rotational, discard, discard_zeroes, write_zeroes, room_wait }
     NewMember { drive, superblock, returning }
     BadRange { at, len }
     LogPlace { sequence, position }

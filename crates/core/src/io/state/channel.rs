@@ -525,7 +525,7 @@ impl Channels {
             self.let_wait(now, key.index, actions);
             return true;
         }
-        command.overdue = Some(now + self.timeout);
+        command.issued = Some(now);
         let last = core::mem::replace(&mut channel.out.tail, key.index);
         (command.previous, command.next) = (last, NONE);
         channel.given(now, command);
@@ -544,7 +544,7 @@ impl Channels {
     fn let_wait(&mut self, now: Instant, index: u32, actions: &mut Actions) {
         let command = &mut self.commands[index];
         let drive = command.drive;
-        command.overdue = None;
+        command.issued = None;
         if let Data::Metadata(range) = command.data {
             self.commands[index].parked = self.park(range, actions);
         }
@@ -581,7 +581,7 @@ impl Channels {
             self.unpark(index, actions);
         }
         let command = &mut self.commands[index];
-        command.overdue = Some(now + self.timeout);
+        command.issued = Some(now);
         let channel = self.drives[command.drive.index()].as_mut().expect("commands go to attached drives");
         channel.out.push(&mut self.commands, index);
         let generation = self.commands.generation(index);
@@ -683,7 +683,7 @@ impl Channels {
         if !self.may_be_overdue(now) {
             return None;
         }
-        // All commands have the same time limit, so the first command of each drive is its oldest.
+        // All commands of a drive have the same time limit, so the first one is the first that is overdue.
         let mut next = Instant::NEVER;
         for number in 0..self.drives.len() {
             let Some(channel) = &self.drives[number] else { continue };
@@ -691,7 +691,8 @@ impl Channels {
             if index == NONE {
                 continue;
             }
-            let overdue = self.commands[index].overdue.expect("the drive has it");
+            let issued = self.commands[index].issued.expect("the drive has it");
+            let overdue = issued + self.timeout + channel.info.room_wait;
             if overdue <= now {
                 return Some(self.give_up(number, index));
             }

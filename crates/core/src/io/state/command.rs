@@ -2,7 +2,7 @@
 //!
 //! [`super::channel`] decides where they wait and when they are issued.
 
-use openraid_units::{DriveId, DriveLba, Instant, Nanos, Sectors, SetId, Slot, Tag, TagKind};
+use openraid_units::{DriveId, DriveLba, Instant, Sectors, SetId, Slot, Tag, TagKind};
 
 use crate::actions::{Data, DriveCommand, DriveOp, IoClass};
 use crate::frames::Run;
@@ -93,8 +93,8 @@ pub(crate) struct Command {
     pub(in crate::io) parked: u32,
     // The channel's own record: when the command entered the channel.
     pub(in crate::io) asked: Instant,
-    /// The time at which the command is overdue. None while it waits in the controller.
-    pub(in crate::io) overdue: Option<Instant>,
+    /// The time at which its drive got it. None while it waits in the controller.
+    pub(in crate::io) issued: Option<Instant>,
     pub(in crate::io) previous: u32,
     pub(in crate::io) next: u32,
 }
@@ -130,7 +130,7 @@ impl Command {
             hold: None,
             parked: NONE,
             asked: Instant::ZERO,
-            overdue: None,
+            issued: None,
             previous: NONE,
             next: NONE,
         }
@@ -196,7 +196,7 @@ impl Command {
     /// Has its drive got it?
     #[inline(always)]
     pub(crate) const fn is_issued(&self) -> bool {
-        self.overdue.is_some()
+        self.issued.is_some()
     }
 
     #[inline(always)]
@@ -211,11 +211,10 @@ impl Command {
     }
 
     /// The step of its end, for stories.
-    pub(crate) fn ended_step(&self, timeout: Nanos, ok: bool) -> What {
-        let Self { slot, drive, op, lba, len, asked, overdue, .. } = *self;
+    pub(crate) fn ended_step(&self, ok: bool) -> What {
+        let Self { slot, drive, op, lba, len, asked, issued, .. } = *self;
         // A command that was never issued was given up in the queue.
-        let begun = overdue.map_or(asked, |overdue| Instant(overdue.0 - timeout.get()));
-        What::Ended { slot, drive, op, lba, len, asked, begun, ok }
+        What::Ended { slot, drive, op, lba, len, asked, begun: issued.unwrap_or(asked), ok }
     }
 
     /// The command as the driver gets it.

@@ -260,8 +260,7 @@ impl OpIo<'_> {
         command: &Command,
         result: Result<(), CommandError>,
     ) -> Option<Failure> {
-        let timeout = self.call.limits().command_timeout;
-        self.trace_op(index, || command.ended_step(timeout, result.is_ok()));
+        self.trace_op(index, || command.ended_step(result.is_ok()));
         let set = self.sets.get_mut(command.set);
         let has_bad = set.has_bad();
         let member = set.member_mut(command.member());

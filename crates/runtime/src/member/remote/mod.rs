@@ -392,5 +392,6 @@ fn info_of(session: &ClientSession) -> Result<DriveInfo, RemoteError> {
         // The protocol does not guarantee the content of trimmed ranges.
         discard_zeroes: false,
         write_zeroes: session.flags.contains(ExportFlags::WRITE_ZEROES),
+        room_wait: Nanos::ZERO,
     })
 }

@@ -201,6 +201,7 @@ mod tests {
             discard: false,
             discard_zeroes: false,
             write_zeroes: false,
+            room_wait: Nanos::ZERO,
         };
         let load = DriveLoad::default();
         DriveView {

@@ -2,7 +2,7 @@
 
 use super::*;
 use alloc::vec;
-use openraid_units::{BlockSize, Sectors, Slot};
+use openraid_units::{BlockSize, Nanos, Sectors, Slot};
 
 const AGE: Nanos = Nanos::from_millis(100);
 
@@ -17,6 +17,7 @@ fn channels(depth: u32, rotational: bool) -> (Channels, Actions) {
         discard: false,
         discard_zeroes: false,
         write_zeroes: false,
+        room_wait: Nanos::ZERO,
     };
     assert!(channels.attach(DriveId(0), info) && channels.attach(DriveId(1), info));
     (channels, Actions::new(&limits))
@@ -189,4 +190,22 @@ fn commands_that_wait_for_a_missing_drive_are_returned_once() {
     assert!(channels.cancel_queued(DriveId(0)).is_some() && channels.cancel_queued(DriveId(0)).is_some());
     assert!(channels.cancel_queued(DriveId(0)).is_none());
     assert_eq!(channels.get(DriveId(0)).unwrap().pending(), 1);
+}
+
+#[test]
+fn a_drive_that_waits_for_room_is_overdue_that_much_later() {
+    let (mut channels, mut actions) = channels(1, false);
+    let info = DriveInfo { room_wait: Nanos::from_secs(60), ..channels.get(DriveId(0)).unwrap().info() };
+    assert!(channels.attach(DriveId(2), info));
+    let wait = Limits::small().command_timeout;
+    for drive in [2, 1] {
+        let base = Command::new(Owner::CleanFlush, SetId(0), 0, Slot(0), DriveId(drive));
+        channels.push(Instant::ZERO, &base, &mut actions);
+    }
+    let due = Instant::ZERO + wait;
+    assert_eq!(channels.next_deadline(), Some(due));
+    assert_eq!(channels.give_up_overdue(due).map(|own| own.drive()), Some(DriveId(1)));
+    assert_eq!(channels.give_up_overdue(due).map(|own| own.drive()), None);
+    assert_eq!(channels.next_deadline(), Some(due + Nanos::from_secs(60)));
+    assert_eq!(channels.give_up_overdue(due + Nanos::from_secs(60)).map(|own| own.drive()), Some(DriveId(2)));
 }

@@ -6,7 +6,7 @@ use std::vec;
 use std::vec::Vec;
 
 use openraid_format::{MdLevel, MinorVersion, SetName, Timestamp, Uuid};
-use openraid_units::{BlockSize, Bytes, DriveId, Instant, Sectors, SetId, Slot, StripeIndex, Token};
+use openraid_units::{BlockSize, Bytes, DriveId, Instant, Nanos, Sectors, SetId, Slot, StripeIndex, Token};
 
 use crate::actions::Actions;
 use crate::admin::AdminCommand;
@@ -97,6 +97,7 @@ pub(in crate::io) const fn drive_of(capacity: Sectors) -> DriveInfo {
         discard: true,
         discard_zeroes: true,
         write_zeroes: true,
+        room_wait: Nanos::ZERO,
     }
 }
 
