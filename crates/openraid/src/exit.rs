@@ -10,13 +10,48 @@ pub use openraid_status::Exit;
 pub struct Failure {
     /// The exit code.
     pub exit: Exit,
-    /// In words.
+    /// In words. It begins with the name of the thing that the failure is about.
     pub text: String,
+    /// The thing that failed.
+    pub about: About,
     /// What stood in the way.
     pub obstacle: Obstacle,
 }
 
-/// What stands in the way of opening a member, or of keeping a change. Callers act by it, not by the text.
+/// The thing that a failure is about. Callers find the failures of an array or a member by it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum About {
+    /// The text names the thing, or there is none.
+    #[default]
+    Unnamed,
+    /// An array that does not start, by its name.
+    Array(String),
+    /// The settings of an array that runs, by the name of the array.
+    Settings(String),
+    /// A member, by its path or address.
+    Member(String),
+}
+
+impl About {
+    /// The name of the thing.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Unnamed => None,
+            Self::Array(name) | Self::Settings(name) | Self::Member(name) => Some(name),
+        }
+    }
+
+    /// How a text about it begins.
+    fn head(&self) -> String {
+        match self {
+            Self::Unnamed => String::new(),
+            Self::Array(name) => format!("array {name}: "),
+            Self::Settings(name) | Self::Member(name) => format!("{name}: "),
+        }
+    }
+}
+
+/// What stands in the way of an operation. Callers act by it, not by the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Obstacle {
     /// Anything else.
@@ -28,12 +63,16 @@ pub enum Obstacle {
     WriteProtected,
     /// The change is in force, and the server could not keep it.
     NotKept,
+    /// This server uses the drive already.
+    UsedHere,
+    /// A setting of the array. This is no fault.
+    Setting,
 }
 
 impl Failure {
     /// With this exit code.
     pub fn new(exit: Exit, text: impl fmt::Display) -> Self {
-        Self { exit, text: text.to_string(), obstacle: Obstacle::Other }
+        Self { exit, text: text.to_string(), about: About::Unnamed, obstacle: Obstacle::Other }
     }
     /// The operation failed.
     pub fn failed(text: impl fmt::Display) -> Self {
@@ -62,6 +101,35 @@ impl Failure {
         Self { text: format!("{name}: {}", self.text), ..self }
     }
 
+    /// The same, about an array of this name that does not start.
+    #[must_use]
+    pub fn of_array(self, name: &str) -> Self {
+        self.named(About::Array(name.to_owned()))
+    }
+
+    /// The same, about the settings of an array of this name.
+    #[must_use]
+    pub fn of_settings(self, name: &str) -> Self {
+        self.named(About::Settings(name.to_owned()))
+    }
+
+    /// The same, about a member with this path or address.
+    #[must_use]
+    pub fn of_member(self, name: &str) -> Self {
+        self.named(About::Member(name.to_owned()))
+    }
+
+    fn named(self, about: About) -> Self {
+        let head = about.head();
+        let text = if self.text.starts_with(&head) { self.text } else { head + &self.text };
+        Self { text, about, ..self }
+    }
+
+    /// The text without the name of the thing.
+    pub fn fault(&self) -> &str {
+        self.text.strip_prefix(&self.about.head()).unwrap_or(&self.text)
+    }
+
     /// Several failures as one: a line for each, and the most severe exit code. An array that does not start is more
     /// severe than a failed operation, and that is more severe than a refusal.
     pub fn joined(failures: &[Self], otherwise: Exit) -> Self {
@@ -72,17 +140,19 @@ impl Failure {
             _ => 0,
         };
         let exit = failures.iter().map(|failure| failure.exit).max_by_key(weight).unwrap_or(otherwise);
-        let lines: Vec<&str> = failures.iter().map(|failure| failure.text.as_str()).collect();
-        Self::new(exit, grouped(&lines).join("\n  "))
+        Self::new(exit, grouped(failures).join("\n  "))
     }
 }
 
-/// Texts of the form `NAME: FAULT; REMEDY` with each fault and each remedy once: things with the same text are named together, and a
-/// remedy of several faults follows the last one of them.
-pub fn grouped(texts: &[&str]) -> Vec<String> {
+/// The texts of failures, `NAME: FAULT; REMEDY`, with each fault and each remedy once: things with the same fault are named
+/// together, and a remedy of several faults follows the last one of them.
+pub fn grouped(failures: &[Failure]) -> Vec<String> {
     let mut faults: Vec<(Vec<&str>, &str)> = Vec::new();
-    for text in texts {
-        let (name, fault) = text.split_once(": ").unwrap_or(("", text));
+    for failure in failures {
+        let (name, fault) = match &failure.about {
+            About::Member(name) => (name.as_str(), failure.fault()),
+            About::Array(_) | About::Settings(_) | About::Unnamed => ("", failure.text.as_str()),
+        };
         match faults.iter_mut().find(|own| own.1 == fault && own.0.contains(&"") == name.is_empty()) {
             Some((names, _)) if names.contains(&name) => {}
             Some((names, _)) => names.push(name),
@@ -184,13 +254,16 @@ mod tests {
 
     #[test]
     fn a_fault_of_several_members_and_their_remedy_are_said_once() {
-        let all =
-            ["/a: md has it (idle); stop md", "/b: md has it (idle); stop md", "/c: in use; end it", "plain", "plain"];
+        let of = |name: &str, fault: &str| Failure::refused(fault).of_member(name);
+        let (md, plain) = ("md has it (idle); stop md", || Failure::refused("plain"));
+        let all = [of("/a", md), of("/b", md), of("/c", "in use; end it"), plain(), plain()];
         let wanted = "/a, /b: md has it (idle); stop md\n  /c: in use; end it\n  plain";
-        assert_eq!(Failure::joined(&all.map(Failure::refused), Exit::Refused).text, wanted);
+        assert_eq!(Failure::joined(&all, Exit::Refused).text, wanted);
         // Faults that differ have one remedy.
-        let all = ["/a: held by x; end it", "other: gone", "/b: held by y; end it", "/c: held by y; end it"];
-        let wanted = ["/a: held by x", "/b, /c: held by y", "for each of these: end it", "other: gone"];
+        let all =
+            [("/a", "held by x; end it"), ("/d", "gone"), ("/b", "held by y; end it"), ("/c", "held by y; end it")];
+        let all = all.map(|(name, fault)| of(name, fault));
+        let wanted = ["/a: held by x", "/b, /c: held by y", "for each of these: end it", "/d: gone"];
         assert_eq!(grouped(&all), wanted);
     }
 }

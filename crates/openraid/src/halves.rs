@@ -13,7 +13,7 @@ use crate::sets::{self, SetPlan};
 #[derive(Clone, Debug)]
 pub struct Halves<'a> {
     /// The array.
-    name: String,
+    pub name: String,
     /// The half with the newest superblock.
     newer: Vec<&'a ProbedMember>,
     /// The other half.

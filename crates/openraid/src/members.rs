@@ -135,7 +135,7 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
     for (spec, result) in specs.iter().zip(member::open_all(specs, options)) {
         match result {
             Ok(member) => opened.push(member),
-            Err(error) => failed.push((spec.text.clone(), not_opened(error))),
+            Err(error) => failed.push((spec.text.clone(), not_opened(error).of_member(&spec.text))),
         }
     }
     (opened, failed)
@@ -195,11 +195,10 @@ pub fn protected(
         let others = opened.iter().any(|(_, other)| set_of(other).is_some_and(|(set, _)| set == uuid));
         others.then(|| {
             let failure = Failure::refused(format!(
-                "{}: it is write-protected and a member of array {name}; without it the array would run degraded, and it would miss \
-                 later writes. Make it writable, serve the array with --read-only, or start without this member with --degraded",
-                member.spec
+                "it is write-protected and a member of array {name}; without it the array would run degraded, and it would miss \
+                 later writes. Make it writable, serve the array with --read-only, or start without this member with --degraded"
             ));
-            (uuid, failure)
+            (uuid, failure.of_member(&member.spec.text))
         })
     };
     protected.iter().filter_map(refusal).collect()

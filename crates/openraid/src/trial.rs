@@ -85,7 +85,7 @@ impl Trial {
             // Seen without starting anything: among the reasons, with the names of the members.
             StartError::Assemble(_) | StartError::NotAMember(..) => None,
             StartError::SpansMissing { .. } => Some(spans_missing(name, error)),
-            _ => Some(Failure::from(error.clone()).of(format_args!("array {name}"))),
+            _ => Some(Failure::from(error.clone()).of_array(name)),
         };
         self.started.failed.iter().filter_map(line).collect()
     }
@@ -109,18 +109,18 @@ pub fn reasons(members: &[(OpenedMember, ProbedMember)], options: AssembleOption
     let name = |drive: openraid_units::DriveId| probed[drive.index()].spec.text.clone();
     let failed = plans.iter().filter_map(|set| {
         let error = set.plan.as_ref().err()?;
-        let text = format!("array {}: {}", set.newest.set_name, sets::assemble_error(error, &name));
-        Some(Failure::new(error.exit(), text))
+        Some(Failure::new(error.exit(), sets::assemble_error(error, &name)).of_array(&sets::array_name(&set.newest)))
     });
-    let strangers =
-        strangers.iter().map(|place| Failure::refused(sets::no_member(&probed[*place])).of(&probed[*place].spec));
+    let strangers = strangers
+        .iter()
+        .map(|place| Failure::refused(sets::no_member(&probed[*place])).of_member(&probed[*place].spec.text));
     failed.chain(strangers).collect()
 }
 
 /// The words for a nested array that is not complete.
 pub fn spans_missing(name: &str, error: &StartError) -> Failure {
-    let text = format!("array {name}: {error}; if its spans are independent arrays, use --flat");
-    Failure::new(error.exit(), text)
+    let text = format!("{error}; if its spans are independent arrays, use --flat");
+    Failure::new(error.exit(), text).of_array(name)
 }
 
 /// A service without clients.

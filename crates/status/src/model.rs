@@ -4,6 +4,7 @@
 //! changing. Sizes are in bytes, rates in bytes a second.
 
 use openraid_core::admin::TaskKind;
+use openraid_core::reason::FailReason;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -132,6 +133,9 @@ pub struct MemberModel {
     pub text: String,
     /// Why the member failed, in words.
     pub reason: Option<String>,
+    /// Why the member failed, for the server that has it.
+    #[serde(skip)]
+    pub failed: Option<FailReason>,
     /// The finding at its path, in words, if it is not there any more: it was deleted, replaced or unmounted, and lives only while the server runs.
     #[serde(default)]
     pub displaced: Option<String>,

@@ -53,14 +53,16 @@ pub struct Problem {
     pub text: String,
     /// Further headers.
     pub headers: Vec<(&'static str, String)>,
-    /// Arguments of its message in Redfish, if that has others than the name before the first colon of the text.
+    /// Arguments of its message in Redfish.
     pub arguments: Vec<String>,
+    /// The property of the body that it is about.
+    pub property: Option<String>,
 }
 
 impl Problem {
     /// A problem.
     pub fn new(status: u16, word: &'static str, text: impl Into<String>) -> Self {
-        Self { status, word, text: text.into(), headers: Vec::new(), arguments: Vec::new() }
+        Self { status, word, text: text.into(), headers: Vec::new(), arguments: Vec::new(), property: None }
     }
     /// The request makes no sense.
     pub fn bad(text: impl Into<String>) -> Self {

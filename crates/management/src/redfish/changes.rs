@@ -337,5 +337,7 @@ pub fn initialize(request: &Request) -> Result<Reply, Problem> {
     target(request)?;
     let why = "a volume is initialised in the background after it was made, and only then; to begin again, delete it and make \
                another one with Oem.Openraid.Overwrite";
-    Err(property("action-not-supported", "Volume.Initialize", why))
+    let action = "Volume.Initialize";
+    let refused = Problem::new(400, "action-not-supported", format!("{action}: {why}"));
+    Err(Problem { arguments: vec![action.into()], ..refused })
 }

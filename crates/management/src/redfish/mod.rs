@@ -132,19 +132,20 @@ const MESSAGES: [(&str, &str, &str); 11] = [
 
 /// A property of a body, and why it is refused. `word` is one of [`MESSAGES`].
 fn property(word: &'static str, name: &str, why: &str) -> Problem {
-    Problem::new(400, word, format!("{name}: {why}"))
+    let (arguments, property) = (vec![name.to_owned()], Some(name.to_owned()));
+    Problem { arguments, property, ..Problem::new(400, word, format!("{name}: {why}")) }
 }
 
 /// The value of a property of a body, and why it is refused. `word` is one of [`MESSAGES`] that names the value too.
 fn refused(word: &'static str, name: &str, value: &Value, why: &str) -> Problem {
     let shown = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let arguments = vec![shown.clone(), name.to_owned()];
-    Problem { arguments, ..Problem::new(400, word, format!("{name}: {shown}: {why}")) }
+    let property = Some(name.to_owned());
+    Problem { arguments, property, ..Problem::new(400, word, format!("{name}: {shown}: {why}")) }
 }
 
 /// An error as Redfish has it.
 pub fn error(problem: &Problem) -> Reply {
-    let name = problem.text.split(": ").next().unwrap_or_default();
     let mut message = json!({
         "@odata.type": "#Message.v1_1_2.Message",
         "MessageId": "Base.1.18.GeneralError",
@@ -155,19 +156,15 @@ pub fn error(problem: &Problem) -> Reply {
     });
     if let Some((_, id, text)) = MESSAGES.iter().find(|(word, ..)| *word == problem.word) {
         message["MessageId"] = format!("Base.1.18.{id}").into();
-        let given: Vec<&str> = if problem.arguments.is_empty() {
-            vec![name]
-        } else {
-            problem.arguments.iter().map(String::as_str).collect()
-        };
-        let count = text.matches('%').count();
+        let given = &problem.arguments;
         let mut filled = (*text).to_owned();
         given.iter().enumerate().for_each(|(nth, own)| filled = filled.replace(&format!("%{}", nth + 1), own));
-        message["MessageArgs"] = given.iter().take(count).copied().collect();
+        message["MessageArgs"] = json!(given);
         message["Message"] = filled.into();
         message["MessageSeverity"] = "Warning".into();
         message["Severity"] = "Warning".into();
-        if text.contains("property") && !name.contains(' ') {
+        // A pointer has no spaces; a name that the client made up may have some.
+        if let Some(name) = problem.property.as_ref().filter(|name| !name.contains(' ')) {
             message["RelatedProperties"] = json!([format!("#/{}", name.replace('.', "/"))]);
         }
     }

@@ -129,7 +129,7 @@ fn failed(array: &ArrayModel, member: &MemberModel, of: &dyn Fn(EventName, Strin
     let level = if array.health == HealthWord::Optimal { Level::Warning } else { event.level() };
     let reason = member.reason.as_deref().unwrap_or("the reason is not known");
     // All that is left of a failed array is needed: `doctor` looks at it.
-    let is_gone = reason.starts_with(FailReason::Gone.text());
+    let is_gone = member.failed == Some(FailReason::Gone);
     let next = match array.health {
         HealthWord::Failed => Some(command("doctor", [&array.name])),
         // It comes back by itself when it is connected again. A drive that was removed by a command stays out.

@@ -13,7 +13,7 @@ use crate::alarms::test::test;
 use crate::alarms::{conditions, AlarmModel, Condition, Subject};
 use crate::control::Answer;
 use crate::events::Level;
-use crate::exit::{grouped, Failure};
+use crate::exit::{grouped, About, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
@@ -25,7 +25,7 @@ use openraid_status::EventName;
 #[derive(Debug, Default)]
 pub(super) struct Troubles {
     /// Start failures, and deviations from the desired state.
-    start: Vec<String>,
+    start: Vec<Failure>,
     /// Why the registry cannot be read, so that the recorded arrays are not known.
     pub(super) registry: Option<String>,
     /// Arrays that should be served.
@@ -41,40 +41,44 @@ pub(super) struct Troubles {
 impl Troubles {
     /// An array is served: the reasons why it, or one of its members, could not be started before are over.
     pub(super) fn array_started(&mut self, name: &str, members: &[String]) {
-        let own = [format!("array {name}: "), format!("{name}: ")].into_iter();
-        let own: Vec<String> = own.chain(members.iter().map(|member| format!("{member}: "))).collect();
-        self.start.retain(|why| !own.iter().any(|start| why.starts_with(start)));
+        self.start.retain(|why| match &why.about {
+            About::Array(own) | About::Settings(own) => own != name,
+            About::Member(own) => !members.contains(own),
+            About::Unnamed => true,
+        });
     }
 
     /// The last try to start an array failed: its reason replaces that of an earlier one.
-    pub(super) fn not_started(&mut self, name: &str, why: &str) {
-        let head = format!("array {name}: ");
-        self.start.retain(|own| !own.starts_with(&head));
-        self.start.push(format!("{head}{}", why.strip_prefix(&head).unwrap_or(why)));
+    pub(super) fn not_started(&mut self, name: &str, why: Failure) {
+        self.start.retain(|own| !is_about(own, name));
+        self.start.push(why.of_array(name));
     }
 
     /// Why the array of this name could not be started.
     pub(super) fn reason(&self, name: &str) -> Option<&str> {
-        self.start.iter().find_map(|why| why.strip_prefix(&format!("array {name}: ")))
+        self.start.iter().find(|own| is_about(own, name)).map(Failure::fault)
     }
 }
 
+fn is_about(failure: &Failure, array: &str) -> bool {
+    matches!(&failure.about, About::Array(own) if own == array)
+}
+
 /// The problems of a start with one for each array: members of one array that could not be opened are one problem.
-fn by_array(problems: Vec<String>, arrays: &[Entry]) -> Vec<String> {
+fn by_array(problems: Vec<Failure>, arrays: &[Entry]) -> Vec<Failure> {
     let mut left = problems;
     for entry in arrays {
-        let is_own = |why: &String| entry.members.iter().any(|member| why.starts_with(&format!("{member}: ")));
-        let own: Vec<String> = left.iter().filter(|why| is_own(why)).cloned().collect();
-        let head = format!("array {}: ", entry.name);
-        let is_named = left.iter().any(|why| why.starts_with(&head));
+        let is_member = |why: &Failure| matches!(&why.about, About::Member(own) if entry.members.contains(own));
+        let own: Vec<Failure> = left.iter().filter(|why| is_member(why)).cloned().collect();
+        let is_named = left.iter().any(|why| is_about(why, &entry.name));
         if own.len() < 2 && !is_named {
             continue;
         }
-        left.retain(|why| !is_own(why));
+        left.retain(|why| !is_member(why));
         if !is_named {
             let count = counted(own.len() as u64, "member", "members");
-            let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            left.push(format!("{head}{count} could not be opened: {}", grouped(&own).join("; ")));
+            let text = format!("{count} could not be opened: {}", grouped(&own).join("; "));
+            left.push(Failure::refused(text).of_array(&entry.name));
         }
     }
     left
@@ -83,8 +87,8 @@ fn by_array(problems: Vec<String>, arrays: &[Entry]) -> Vec<String> {
 impl Server {
     /// The events of the start. Every fault is an alarm from now on.
     pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<Entry>) -> Vec<News> {
-        let problems = taken.failed.iter().map(|failure| failure.text.clone());
-        let problems = by_array(problems.filter(|text| !super::journal::is_choice(text)).collect(), &expected);
+        let faults = taken.failed.iter().filter(|failure| failure.obstacle != Obstacle::Setting);
+        let problems = by_array(faults.cloned().collect(), &expected);
         {
             let mut state = self.state();
             state.troubles.start.clone_from(&problems);
@@ -128,7 +132,7 @@ impl Server {
             level: Some(Level::Critical),
             ..plain(EventName::StartProblem, format!("no recorded array is served: {why}"))
         }));
-        news.extend(problems.into_iter().map(|text| plain(EventName::StartProblem, text)));
+        news.extend(problems.into_iter().map(|why| plain(EventName::StartProblem, why.text)));
         news
     }
 
@@ -217,8 +221,8 @@ impl Server {
             let state = self.state();
             found.extend(journal.iter().flat_map(|own| super::displaced::of_journal(own, &state)));
             found.extend(state.troubles.start.iter().map(|why| Condition {
-                member: Some(why.split_once(": ").map_or(why.as_str(), |(what, _)| what).to_owned()),
-                ..Condition::of_server(EventName::StartProblem, why.clone())
+                member: Some(why.about.name().unwrap_or(&why.text).to_owned()),
+                ..Condition::of_server(EventName::StartProblem, why.text.clone())
             }));
             found.extend(state.troubles.registry.iter().map(|why| Condition {
                 member: Some("registry".into()),
@@ -396,8 +400,10 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
             // A spare that has taken over is a member.
             openraid_config::SpareFor::All if lacks && !has(drive) => {
                 // A drive of another array does not help here.
-                let is_used = |why: &str| why.contains(super::members::NAME_ANOTHER);
-                let next = |why| if is_used(why) { command("add", [&model.name, "DRIVE"]) } else { own(drive) };
+                let next = |why: &Failure| match why.obstacle {
+                    Obstacle::UsedHere => command("add", [&model.name, "DRIVE"]),
+                    _ => own(drive),
+                };
                 let refused = state.tried_spares.refused(drive);
                 found.extend(refused.map(|why| of(drive, next(why), format!("a member is missing, and {why}"))));
             }
@@ -447,7 +453,7 @@ fn spares_for_none(state: &State) -> Vec<Condition> {
 
 impl Tried {
     /// Why the last attempt to add this spare failed.
-    fn refused(&self, member: &str) -> Option<&str> {
-        self.last(member).and_then(|tried| tried.refused.as_deref())
+    fn refused(&self, member: &str) -> Option<&Failure> {
+        self.last(member).and_then(|tried| tried.refused.as_ref())
     }
 }

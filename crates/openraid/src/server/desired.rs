@@ -15,6 +15,16 @@ use crate::exit::Failure;
 use crate::kept::{plan, Able, Kept, Plan};
 use crate::output;
 
+/// The desired state of an array.
+pub(super) struct Planned {
+    /// What applies.
+    pub(super) plan: Plan,
+    /// What cannot apply, and why.
+    pub(super) notes: Vec<String>,
+    /// It asks for the journal, which this array can never use.
+    without_journal: bool,
+}
+
 /// The configuration of a server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InForce {
@@ -74,12 +84,7 @@ impl Server {
     }
 
     /// The desired state of an array, and whether the file or kept settings ask for it.
-    pub(super) fn plan_of(
-        &self,
-        status: &ServiceStatus,
-        served: &Served,
-        journalled: Option<bool>,
-    ) -> (Plan, Vec<String>) {
+    pub(super) fn plan_of(&self, status: &ServiceStatus, served: &Served, journalled: Option<bool>) -> Planned {
         // If the registry cannot be read, the server has reported it at its start.
         let known = self.registry.known(served.uuid().as_deref(), &served.name).ok().flatten();
         let mut kept = known.map(|entry| entry.kept).unwrap_or_default();
@@ -90,32 +95,29 @@ impl Server {
         let desired = self.desired_of(served);
         let mut plan = plan(&kept, desired.as_ref(), able, journalled);
         let mut notes = std::mem::take(&mut plan.notes);
-        match never_protected(status, served) {
-            Some(why) if plan.policy.write_cache == WriteCache::Journal => {
-                plan.policy.write_cache = WriteCache::Through;
-                notes.push(format!("write journal not possible: {}", unprotected(why)));
-            }
-            _ => {}
+        let unable = never_protected(status, served).filter(|_| plan.policy.write_cache == WriteCache::Journal);
+        if let Some(why) = unable {
+            plan.policy.write_cache = WriteCache::Through;
+            notes.push(format!("write journal not possible: {}", unprotected(why)));
         }
         if plan.policy.write_cache == WriteCache::Volatile {
             notes.push(format!("write cache {}", output::array::VOLATILE));
         }
         notes.extend(without_effect(&asked(&kept, desired.as_ref()), status, served));
-        (plan, notes)
+        Planned { plan, notes, without_journal: unable.is_some() }
     }
 
     /// An array begins to run: apply its desired state before clients connect. Returns notes, one a line.
-    pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<String> {
+    pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<Failure> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
         self.load_departed(&served);
-        let (plan, mut notes) = self.plan_of(&status, &served, journalled);
+        let Planned { plan, mut notes, without_journal } = self.plan_of(&status, &served, journalled);
         let uses_journal = plan.policy.write_cache == WriteCache::Journal;
         if let Some(wanted) = journalled.filter(|wanted| *wanted == uses_journal) {
             notes.extend(self.keep_journalled(&served, wanted));
         }
-        if !uses_journal && served.started.is_some() && notes.iter().all(|note| !note.starts_with("write journal")) {
-            notes.extend(self.without_journal(&status, &served));
-        }
+        let may_use = !uses_journal && !without_journal && served.started.is_some();
+        let unused = may_use.then(|| self.without_journal(&status, &served)).flatten();
         let exports = self.wanted_exports(&served, self.desired_of(&served).as_ref());
         self.change_served(name, |served| {
             served.exports = exports;
@@ -124,7 +126,8 @@ impl Server {
             served.profile.clone_from(&plan.profile);
         });
         notes.extend(self.carry_out_plan(&status, &served, &plan));
-        notes.iter().map(|note| format!("{name}: {note}")).collect()
+        let notes = notes.into_iter().map(Failure::refused).chain(unused);
+        notes.map(|note| note.of_settings(name)).collect()
     }
 
     /// The names under which clients find an array: those of the file, kept ones, or its own.
@@ -169,7 +172,7 @@ impl Server {
     ///
     /// # Errors
     /// No export can be opened.
-    pub(super) fn open_exports(&self, name: &str) -> Result<Vec<String>, Failure> {
+    pub(super) fn open_exports(&self, name: &str) -> Result<Vec<Failure>, Failure> {
         let served = self.find(name)?;
         if served.access == ArrayAccess::Blocked {
             return Ok(Vec::new());
@@ -179,7 +182,7 @@ impl Server {
             refused.extend(self.open_export(&served, export).err());
         }
         if refused.len() < served.exports.len() {
-            return Ok(refused.into_iter().map(|failure| failure.text).collect());
+            return Ok(refused);
         }
         Err(refused.into_iter().next().unwrap_or_else(|| Failure::failed(format!("{name} has no export"))))
     }

@@ -101,8 +101,8 @@ impl Server {
         names.extend(back.iter().map(|(_, spec)| spec.text.clone()));
         let specs = names.iter().map(|name| spec(name)).collect::<Result<Vec<_>, _>>()?;
         let (opened, failed) = open_some(&specs, options(Use::Examine));
-        if let Some((name, failure)) = failed.into_iter().next() {
-            return Err(failure.of(name));
+        if let Some((_, failure)) = failed.into_iter().next() {
+            return Err(failure);
         }
         let is_same = |(own, spec): &(&Departed, MemberSpec)| {
             let look = opened.iter().find(|(_, probed)| probed.spec.text == spec.text).map(|(_, probed)| probed);
@@ -131,7 +131,7 @@ impl Server {
         let started = self.assemble(&names, false, false);
         if let Err(failure) = &started {
             // It is offline from now on, and wanted as before.
-            self.give_up(served, &failure.text);
+            self.give_up(served, failure.clone());
         }
         started.map(drop)
     }

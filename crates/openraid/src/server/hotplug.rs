@@ -398,7 +398,7 @@ impl Server {
             let Ok(_one_at_a_time) = self.changing.try_lock() else { return };
             let span = span.and_then(|span| usize::try_from(span).ok());
             let taken = self.take_own_spare(served, span, &spare.member);
-            self.state().plugs.note(&spare.member, taken.err());
+            self.state().plugs.note(&spare.member, taken.err().map(|failure| failure.text));
         }
     }
 
@@ -431,7 +431,7 @@ impl Server {
                     let text = format!("{name}: {who} its members have returned, and it is served");
                     news.push(News { array: Some(name), ..plain(EventName::NewArray, text) });
                 }
-                Err(failure) => self.state().troubles.not_started(&name, &failure.text),
+                Err(failure) => self.state().troubles.not_started(&name, failure),
             }
         }
         news

@@ -19,7 +19,7 @@ use super::settings::never_protected;
 use super::view::{unprotected, Served};
 use super::Server;
 use crate::control::Answer;
-use crate::exit::Failure;
+use crate::exit::{Failure, Obstacle};
 use crate::members::{open_some, options, spec};
 use crate::model::{
     JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel,
@@ -39,16 +39,6 @@ pub struct OwnJournal {
 
 /// How often the registry is told how far the journal has come, while it is written.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
-
-/// The begin of a note that an array does not use the journal.
-const NOT_ACTIVE: &str = "write journal not active: ";
-/// The reason, if that is the array's setting.
-const BY_CHOICE: &str = "write.cache=through";
-
-/// Does a note only say that an array could use the journal? That is not a fault.
-pub(super) fn is_choice(note: &str) -> bool {
-    note.split_once(NOT_ACTIVE).is_some_and(|(_, why)| why.starts_with(BY_CHOICE))
-}
 
 impl Server {
     /// Open the journal, and watch it. Returns notes for the administrator.
@@ -220,15 +210,18 @@ impl Server {
     }
 
     /// The note on the journal when an array that does not use it starts.
-    pub(super) fn without_journal(&self, status: &ServiceStatus, served: &Served) -> Option<String> {
+    pub(super) fn without_journal(&self, status: &ServiceStatus, served: &Served) -> Option<Failure> {
         if !self.has_journal() {
             return None;
         }
-        let remedy = match never_protected(status, served) {
-            Some(why) => unprotected(why).to_owned(),
-            None => format!("{BY_CHOICE}; to use it: {}", command("set", [&served.name, "write.cache=journal"])),
+        let (why, obstacle) = match never_protected(status, served) {
+            Some(why) => (unprotected(why).to_owned(), Obstacle::Other),
+            None => {
+                let set = command("set", [&served.name, "write.cache=journal"]);
+                (format!("write.cache=through; to use it: {set}"), Obstacle::Setting)
+            }
         };
-        Some(format!("{NOT_ACTIVE}{remedy}"))
+        Some(Failure { obstacle, ..Failure::refused(format!("write journal not active: {why}")) })
     }
 
     /// Let a device join the journal: this one, or the dropped one.

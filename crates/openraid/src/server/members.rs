@@ -17,7 +17,7 @@ use super::member_orders::Consent;
 use super::named::{is_named, Members};
 use super::view::Served;
 use super::{Listening, Server};
-use crate::exit::Failure;
+use crate::exit::{Failure, Obstacle};
 use crate::members::{options, spec};
 use crate::output;
 use crate::sets::{self, split_text};
@@ -27,9 +27,6 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
     let view = status.arrays.iter().find(|view| view.status.array == set);
     view.map(|view| &view.status).ok_or_else(|| Failure::cannot_tell("the array does not run any more"))
 }
-
-/// The remedy if this server already uses the drive.
-pub(super) const NAME_ANOTHER: &str = "name another drive";
 
 /// The result of a drive's join.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -133,7 +130,8 @@ impl Server {
         };
         let array = status.arrays.iter().find(has).and_then(|array| self.name_of(array.status.array));
         let whose = array.map_or_else(|| "for something else".into(), |(name, _)| format!("in array {name}"));
-        Err(Failure::refused(format!("this server uses {text} {whose}; {NAME_ANOTHER}")))
+        let failure = Failure::refused(format!("this server uses {text} {whose}; name another drive"));
+        Err(Failure { obstacle: Obstacle::UsedHere, ..failure })
     }
 
     /// Refuse an export of this server as a member: an array would wait for itself, or the server for its own end.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use openraid_config::{ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare};
 
-use super::desired::InForce;
+use super::desired::{InForce, Planned};
 use super::members::set_status;
 use super::news::plain;
 use super::view::Served;
@@ -76,7 +76,7 @@ impl Server {
         let name = &served.name;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
-        let (plan, notes) = self.plan_of(&status, served, None);
+        let Planned { plan, notes, .. } = self.plan_of(&status, served, None);
         let notes = notes.into_iter().chain(self.carry_out_plan(&status, served, &plan));
         model.notes.extend(notes.map(|note| format!("{name}: {note}")));
         model.applied.extend(before.changes_to(&plan.policy).map(|change| format!("{name}: {change}")));

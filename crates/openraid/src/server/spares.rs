@@ -18,6 +18,7 @@ use super::members::{set_status, Joining};
 use super::news::{plain, News};
 use super::view::Served;
 use super::{Access, Server};
+use crate::exit::Failure;
 use crate::quantity::counted;
 use openraid_status::shell::command;
 use openraid_status::EventName;
@@ -35,7 +36,7 @@ pub(super) struct Attempt {
     member: String,
     at: Instant,
     /// Why it was not added.
-    pub(super) refused: Option<String>,
+    pub(super) refused: Option<Failure>,
 }
 
 impl Tried {
@@ -48,7 +49,7 @@ impl Tried {
         self.0.iter().find(|tried| tried.member == member)
     }
 
-    fn note(&mut self, member: &str, refused: Option<String>) {
+    fn note(&mut self, member: &str, refused: Option<Failure>) {
         self.0.retain(|tried| tried.member != member);
         self.0.push(Attempt { member: member.to_owned(), at: Instant::now(), refused });
     }
@@ -103,13 +104,13 @@ impl Server {
                 continue;
             };
             let span = span.and_then(|span| usize::try_from(span).ok());
-            notes.extend(self.take_own_spare(&served, span, &spare.member).err());
+            notes.extend(self.take_own_spare(&served, span, &spare.member).err().map(|failure| failure.text));
         }
         notes
     }
 
-    pub(super) fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), String> {
-        let of_spare = |failure: crate::exit::Failure| format!("spare {member}: {}", failure.text);
+    pub(super) fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), Failure> {
+        let of_spare = |failure: Failure| failure.of(format_args!("spare {member}"));
         let status = self.status().map_err(of_spare)?;
         if super::named::Members::of(&status, served).knows(member).map_err(of_spare)? {
             return Ok(());
@@ -117,15 +118,16 @@ impl Server {
         let sets = served.sets();
         let set = *sets.get(span.unwrap_or(0)).ok_or_else(|| {
             let spans = counted(served.spans().len() as u64, "span", "spans");
-            format!("spare {member}: array {} has {spans}, counted from 0", served.name)
+            Failure::refused(format!("spare {member}: array {} has {spans}, counted from 0", served.name))
         })?;
         self.take_in(served, set, member)
     }
 
-    fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), String> {
+    fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), Failure> {
         if self.is_taken_out(member) {
             let order = command("spare add", [&served.name, member]);
-            return Err(format!("spare {member}: it was removed by a command, and comes back by `{order}`"));
+            let text = format!("spare {member}: it was removed by a command, and comes back by `{order}`");
+            return Err(Failure::refused(text));
         }
         let consent = Consent { overwrite: false, split: false };
         match self.join(served, set, member, consent) {
@@ -133,8 +135,8 @@ impl Server {
                 self.note(&served.name);
                 Ok(())
             }
-            Ok(Joining::Confirm { text }) => Err(format!("spare {member}: {text}")),
-            Err(failure) => Err(format!("spare {member}: {}", failure.text)),
+            Ok(Joining::Confirm { text }) => Err(Failure::refused(format!("spare {member}: {text}"))),
+            Err(failure) => Err(failure.of(format_args!("spare {member}"))),
         }
     }
 

@@ -48,7 +48,7 @@ fn without_split(
     let mut failures = Vec::new();
     for set in sets::plan(&probed, force).0 {
         let Some(halves) = Halves::of(&set, &probed) else { continue };
-        failures.push(Failure::refused(halves.text(chosen_by)));
+        failures.push(Failure::refused(halves.text(chosen_by)).of_array(&halves.name));
         members.retain(|(_, own)| own.look.superblock.as_ref().is_none_or(|own| own.set_uuid != set.uuid));
     }
     (members, failures)
@@ -118,7 +118,7 @@ impl Server {
                 // They are among the reasons above, with the names of the members.
                 StartError::Assemble(_) | StartError::NotAMember(..) => {}
                 StartError::SpansMissing { .. } => failed.push(trial::spans_missing(name, error)),
-                _ => failed.push(Failure::from(error.clone()).of(format_args!("array {name}"))),
+                _ => failed.push(Failure::from(error.clone()).of_array(name)),
             }
         }
         let mut served = Vec::new();
@@ -127,7 +127,7 @@ impl Server {
             match self.serve_journalled(array, journalled) {
                 Ok((name, notes)) => {
                     served.push(name);
-                    failed.extend(notes.into_iter().map(Failure::refused));
+                    failed.extend(notes);
                 }
                 Err(failure) => failed.push(failure),
             }
@@ -163,7 +163,7 @@ impl Server {
         &self,
         started: StartedArray,
         journalled: Option<bool>,
-    ) -> Result<(String, Vec<String>), Failure> {
+    ) -> Result<(String, Vec<Failure>), Failure> {
         let locked = self.locks().take_started(&started);
         if let Err(failure) = locked {
             self.handle.stop_and_release(&started)?;
@@ -181,7 +181,7 @@ impl Server {
         self.put(served);
         let mut notes = self.begin_array(&name, journalled);
         match self.open_exports(&name) {
-            Ok(more) => notes.extend(more),
+            Ok(more) => notes.extend(more.into_iter().map(|failure| failure.of_settings(&name))),
             Err(failure) => {
                 self.state().arrays.retain(|other| other.array != array);
                 self.handle.stop_and_release(&started)?;
@@ -212,7 +212,7 @@ impl Server {
         });
         match result {
             Ok(notes) => {
-                notes.iter().for_each(|note| output::warn(note));
+                notes.iter().for_each(|note| output::warn(&note.text));
                 Ok(())
             }
             Err(failure) => {
@@ -261,7 +261,7 @@ impl Server {
     }
 
     /// An array that was released could not be started again: it is offline, for this reason.
-    pub(super) fn give_up(&self, served: &Served, why: &str) {
+    pub(super) fn give_up(&self, served: &Served, why: Failure) {
         let mut state = self.state();
         state.emptied = state.arrays.is_empty();
         state.troubles.not_started(&served.name, why);

@@ -394,6 +394,10 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
         state,
         text: String::new(),
         reason,
+        failed: match member.state {
+            MemberState::Failing(why) | MemberState::Faulty(why) => Some(why),
+            _ => None,
+        },
         replacement: member.replacement,
         flags: member.flags.names().map(Into::into).collect(),
         done_bytes: done,

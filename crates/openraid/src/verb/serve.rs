@@ -322,7 +322,7 @@ fn begin(
         open_journal(arguments, chosen, context, server, &[])?;
         return make(arguments, context, server, level, &wanted.members).map(|()| (Taken::default(), Vec::new()));
     }
-    let mut reasons: Vec<Failure> = wanted.notes.into_iter().map(Failure::refused).collect();
+    let mut reasons = wanted.notes;
     let untouched = server.access() == Access::Untouched;
     let mut open = options(if untouched { Use::ReadExclusive } else { Use::Exclusive });
     open.without_flush = arguments.without_flush;
@@ -394,9 +394,9 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
 /// Adds the reasons for arrays that no other reason names.
 fn name_offline(offline: &[Offline], reasons: &mut Vec<Failure>) {
     for Offline { name, reason } in offline {
-        let text = format!("array {name}: {reason}");
-        if !reasons.iter().any(|own| own.text == text) {
-            reasons.push(Failure::refused(text));
+        let failure = Failure::refused(reason).of_array(name);
+        if !reasons.iter().any(|own| own.text == failure.text) {
+            reasons.push(failure);
         }
     }
 }
@@ -409,7 +409,7 @@ fn take_raw(server: &Server, raw: Vec<(String, MemberSpec)>, open: OpenOptions, 
         let raw = raw.and_then(|opened| opened.into_iter().try_for_each(|(member, _)| server.take_raw(&name, member)));
         match raw {
             Ok(()) => served += 1,
-            Err(failure) => reasons.push(failure.of(format_args!("array {name}"))),
+            Err(failure) => reasons.push(failure.of_array(&name)),
         }
     }
     served
@@ -461,7 +461,7 @@ fn make(
     let opened = members.into_iter().map(|(opened, _)| opened).collect();
     let started = shape.make(&server.handle(), &plans, opened)?;
     let (name, notes) = server.serve_journalled(started, journalled(arguments))?;
-    notes.iter().for_each(|note| context.output.warn(note));
+    notes.iter().for_each(|note| context.output.warn(&note.text));
     let remembered = server.remember(&name);
     let journal_noted = journalled(arguments).map_or(Ok(()), |wanted| server.remember_journalled(&name, wanted));
     if let Err(failure) = remembered.and(journal_noted) {

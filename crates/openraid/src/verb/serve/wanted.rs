@@ -24,7 +24,7 @@ pub struct Wanted {
     /// Raw drives, by the name of their export.
     pub raw: Vec<(String, MemberSpec)>,
     /// Requested arrays that cannot be served, one line each.
-    pub notes: Vec<String>,
+    pub notes: Vec<Failure>,
     /// Arrays among them that are recorded, or that a service finds in its file only.
     pub asked: Vec<Entry>,
     /// Why a service cannot read the registry.
@@ -173,7 +173,7 @@ impl Wanted {
             let desired = desired_of(entry, arrays);
             known.extend(desired.map(|desired| &desired.id));
             if let Err(failure) = self.add(entry, desired) {
-                self.notes.push(format!("array {}: {}", entry.name, failure.text));
+                self.notes.push(Failure::refused(failure.text).of_array(&entry.name));
             }
         }
         for desired in arrays.iter().filter(|desired| !known.contains(&&desired.id)) {
@@ -183,7 +183,7 @@ impl Wanted {
                 members => self.add_members(members),
             };
             if let Err(failure) = added {
-                self.notes.push(format!("array {}: {}", desired.id, failure.text));
+                self.notes.push(Failure::refused(failure.text).of_array(&desired.id.to_string()));
             }
         }
     }
