@@ -33,21 +33,18 @@ pub enum About {
 }
 
 impl About {
-    /// The name of the thing.
-    pub fn name(&self) -> Option<&str> {
+    /// The thing in words.
+    pub fn named(&self) -> Option<String> {
         match self {
             Self::Unnamed => None,
-            Self::Array(name) | Self::Settings(name) | Self::Member(name) => Some(name),
+            Self::Array(name) => Some(format!("array {name}")),
+            Self::Settings(name) | Self::Member(name) => Some(name.clone()),
         }
     }
 
     /// How a text about it begins.
     fn head(&self) -> String {
-        match self {
-            Self::Unnamed => String::new(),
-            Self::Array(name) => format!("array {name}: "),
-            Self::Settings(name) | Self::Member(name) => format!("{name}: "),
-        }
+        self.named().map_or_else(String::new, |name| name + ": ")
     }
 }
 
@@ -147,13 +144,10 @@ impl Failure {
 /// The texts of failures, `NAME: FAULT; REMEDY`, with each fault and each remedy once: things with the same fault are named
 /// together, and a remedy of several faults follows the last one of them.
 pub fn grouped(failures: &[Failure]) -> Vec<String> {
-    let mut faults: Vec<(Vec<&str>, &str)> = Vec::new();
+    let mut faults: Vec<(Vec<Option<String>>, &str)> = Vec::new();
     for failure in failures {
-        let (name, fault) = match &failure.about {
-            About::Member(name) => (name.as_str(), failure.fault()),
-            About::Array(_) | About::Settings(_) | About::Unnamed => ("", failure.text.as_str()),
-        };
-        match faults.iter_mut().find(|own| own.1 == fault && own.0.contains(&"") == name.is_empty()) {
+        let (name, fault) = (failure.about.named(), failure.fault());
+        match faults.iter_mut().find(|own| own.1 == fault && own.0.contains(&None) == name.is_none()) {
             Some((names, _)) if names.contains(&name) => {}
             Some((names, _)) => names.push(name),
             None => faults.push((vec![name], fault)),
@@ -162,7 +156,8 @@ pub fn grouped(failures: &[Failure]) -> Vec<String> {
     let mut remedies: Vec<(Vec<String>, &str)> = Vec::new();
     for (names, fault) in faults {
         let (fault, remedy) = fault.rsplit_once("; ").unwrap_or((fault, ""));
-        let text = if names == [""] { fault.to_owned() } else { format!("{}: {fault}", names.join(", ")) };
+        let names: Vec<String> = names.into_iter().flatten().collect();
+        let text = if names.is_empty() { fault.to_owned() } else { format!("{}: {fault}", names.join(", ")) };
         match remedies.iter_mut().find(|own| !remedy.is_empty() && own.1 == remedy) {
             Some((texts, _)) => texts.push(text),
             None => remedies.push((vec![text], remedy)),

@@ -221,7 +221,7 @@ impl Server {
             let state = self.state();
             found.extend(journal.iter().flat_map(|own| super::displaced::of_journal(own, &state)));
             found.extend(state.troubles.start.iter().map(|why| Condition {
-                member: Some(why.about.name().unwrap_or(&why.text).to_owned()),
+                member: Some(why.about.named().unwrap_or_else(|| why.text.clone())),
                 ..Condition::of_server(EventName::StartProblem, why.text.clone())
             }));
             found.extend(state.troubles.registry.iter().map(|why| Condition {
