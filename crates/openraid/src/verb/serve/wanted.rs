@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::super::Context;
 use crate::arguments::ServeArguments;
-use crate::exit::Failure;
+use crate::exit::{grouped, About, Failure};
 use crate::kept::Kept;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
 use crate::quantity::counted;
@@ -48,19 +48,20 @@ pub fn offline(
     reasons: &[Failure],
 ) -> Vec<Offline> {
     let of = |entry: &Entry| {
-        let start = format!("array {}: ", entry.name);
-        let known = reasons.iter().find_map(|own| own.text.strip_prefix(&start)).map(str::to_owned);
-        let reason = known.unwrap_or_else(|| {
-            let own: Vec<_> = failed.iter().filter(|(member, _)| entry.members.contains(member)).collect();
-            match own.first() {
-                Some((_, first)) => {
-                    let count = counted(entry.members.len() as u64, "member", "members");
-                    let left = if own.len() == entry.members.len() { "none".into() } else { own.len().to_string() };
-                    let not = if own.len() == entry.members.len() { "" } else { " not" };
-                    format!("{left} of its {count} could{not} be opened: {}", first.text)
-                }
-                _ => format!("its members do not make it; `{}` says what they are", command("doctor", [&entry.name])),
+        let known = reasons.iter().find(|own| own.about == About::Array(entry.name.clone()));
+        let reason = known.map(|own| own.fault().to_owned()).unwrap_or_else(|| {
+            let own = failed.iter().filter(|(member, _)| entry.members.contains(member));
+            let own: Vec<Failure> = own.map(|(_, failure)| failure.clone()).collect();
+            if own.is_empty() {
+                return format!(
+                    "its members do not make it; `{}` says what they are",
+                    command("doctor", [&entry.name])
+                );
             }
+            let count = counted(entry.members.len() as u64, "member", "members");
+            let left = if own.len() == entry.members.len() { "none".into() } else { own.len().to_string() };
+            let not = if own.len() == entry.members.len() { "" } else { " not" };
+            format!("{left} of its {count} could{not} be opened: {}", grouped(&own).join("; "))
         });
         Offline { name: entry.name.clone(), reason }
     };
