@@ -332,9 +332,9 @@ def unheard(machine):
     machine.run("until [ $(ls -d /sys/block/sd? | wc -l) = 6 ]; do sleep 1; done; sleep 5; udevadm control --start-exec-queue")
     back = optimal(machine)
     yield "it is back, and its names are late", (True, FINE), (back, faces(machine))
-    before = machine.run("openraid events | grep -c 'Fail\|MemberReturned'")[1].split()[-1]
+    before = machine.run("openraid events | grep -cE 'Fail|MemberReturned'")[1].split()[-1]
     machine.run("for action in add add change remove remove add; do udevadm trigger --settle --action=$action --subsystem-match=block; done")
-    after = machine.run("openraid events | grep -c 'Fail\|MemberReturned'")[1].split()[-1]
+    after = machine.run("openraid events | grep -cE 'Fail|MemberReturned'")[1].split()[-1]
     yield "every drive is announced again and again", (True, before, FINE), (optimal(machine), after, faces(machine))
 
 
