@@ -48,6 +48,7 @@ def main():
             for width in [1280, 768, 360]:
                 tab(browser, service.link(), width)
             first_page(browser, service.link)
+            after_a_crash(browser, service)
         with Service(program) as service:
             story(browser, service, 360, "dark", Keys)
         browser.close()
@@ -86,13 +87,16 @@ class Service:
         led = self.folder / "led"
         led.write_text(f"#!/bin/sh\necho \"$1 $2\" >>{self.folder}/lights\n")
         led.chmod(0o755)
-        config = self.folder / "openraid.toml"
-        config.write_text(f'[care]\nled = "{led}"\n[sinks.script]\nkind = "exec"\nprogram = "/bin/true"\n')
+        config = f'[care]\nled = "{led}"\n[sinks.script]\nkind = "exec"\nprogram = "/bin/true"\n'
+        (self.folder / "openraid.toml").write_text(config)
+        self.serve("127.0.0.1:0")
+        return self
+
+    def serve(self, address):
         self.server = subprocess.Popen(
-            [self.laboratory, "serve", "data", "pair", "--json", "--config", str(config), "--nbd-unix", f"{self.folder}/nbd.sock", "--http", "127.0.0.1:0", "--journal", "battery"],
+            [self.laboratory, "serve", "data", "pair", "--json", "--config", "openraid.toml", "--nbd-unix", f"{self.folder}/nbd.sock", "--http", address, "--journal", "battery"],
             cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, text=True)
         self.ready = json.loads(self.server.stdout.readline())
-        return self
 
     def __exit__(self, *_):
         self.server.terminate()
@@ -180,6 +184,19 @@ def focus_stays(browser, link):
     before = own.element_handle()
     page.wait_for_function("own => !own.isConnected", arg=before)
     expect(own).to_be_focused()
+    page.close()
+
+
+def after_a_crash(browser, service):
+    """The server is killed: the page says that it is out of date. It is right again by itself within 5 s of the next server."""
+    page, _ = open_page(browser, service.link(), 1280)
+    old = page.get_by_text("The server does not answer")
+    expect(old).to_be_hidden()
+    service.server.kill()
+    service.server.wait()
+    expect(old).to_be_visible()
+    service.serve(re.search(r"[\d.]+:\d+", service.ready["console"]).group())
+    expect(old).to_be_hidden(timeout=5000)
     page.close()
 
 
