@@ -72,15 +72,15 @@ impl ArrayLocks {
 fn not_locked(name: &str, error: &NameError) -> Failure {
     match error {
         NameError::Held { owner } => {
-            let why = "stop that first. One process at a time may use an array, whichever of its members are named";
-            busy(name, &format!("{owner} uses it; {why}"))
+            let why = "One process at a time may use an array, whichever of its members are named";
+            busy(name, &format!("busy: {owner} uses it; stop that first. {why}"))
         }
         NameError::Failed { .. } => Failure::failed(format!("it cannot be locked: {error}")).of_array(name),
     }
 }
 
 fn busy(name: &str, why: &str) -> Failure {
-    Failure { obstacle: Obstacle::InUse, ..Failure::refused(format!("busy: {why}")) }.of_array(name)
+    Failure { obstacle: Obstacle::InUse, ..Failure::refused(why) }.of_array(name)
 }
 
 /// Members that were opened for the start of their arrays.
@@ -186,7 +186,7 @@ fn held<'a>(
         let Seen { array: (uuid, name), .. } = seen.iter().find(|own| own.member == *text)?;
         (failure.obstacle == Obstacle::InUse && is_open(*uuid)).then(|| {
             let why = format!(
-                "{}. Another program may write to this member, so the array does not start without it, \
+                "busy: {}. Another program may write to this member, so the array does not start without it, \
                  and --degraded does not change that",
                 failure.text
             );
