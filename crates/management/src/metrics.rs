@@ -49,7 +49,10 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     for level in ["info", "warning", "critical"] {
         page.line("openraid_events_open", &[("level", level)], open(level));
     }
-    let alarms = || arrays.iter().flat_map(|array| &array.alarms).chain(&server.alarms).filter(|alarm| alarm.is_open());
+    // The alarm of an array that is offline is one of the server, too.
+    let of_arrays = || arrays.iter().flat_map(|array| &array.alarms);
+    let of_server = || server.alarms.iter().filter(|alarm| of_arrays().all(|own| own.id != alarm.id));
+    let alarms = || of_arrays().chain(of_server()).filter(|alarm| alarm.is_open());
     page.family("openraid_alarms_open", "gauge", "Alarms that hold and are not acknowledged.");
     for level in Level::ALL {
         let count = alarms().filter(|alarm| alarm.what.level == level).count() as u64;

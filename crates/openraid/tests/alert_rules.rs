@@ -128,7 +128,8 @@ fn an_array_that_cannot_start_fires_its_rule_and_counts_as_an_open_alarm() {
     let metrics = web.get("/metrics").expect(200).text();
     let open = metrics.lines().find_map(|line| line.strip_prefix("openraid_alarms_open{level=\"critical\"} "));
     assert_eq!(open, Some("1"), "{metrics}");
-    server.stop();
+    server.signal("-TERM");
+    assert_eq!(server.end().0, 2, "one of its arrays did not start");
 }
 
 /// Bytes of one copy that the other one has not.
