@@ -10,7 +10,7 @@ set back, and with an initramfs of dracut. After each boot either the array is s
 (tools/faces.py). Then each drive is pulled and put in again, idle and under load, the server is killed under a mounted file system,
 drives and events do what they should not, and the package is removed and purged. Prints a table, and ends with 1 if a row failed.
 Needs debootstrap, e2fsprogs and qemu-system-x86; a boot takes one to three minutes, all of it two hours. The parts are first, boots,
-dracut, pulls, kills, odd, removal; PARTS="boots pulls" takes some of them, and without "first" it goes on with the guest of an
+dracut, pulls, kills, odd, removal, levels; PARTS="boots pulls" takes some of them, and without "first" it goes on with the guest of an
 earlier run.
 
 The initramfs is made in the root on this machine, by the package's own program: in the guest that takes many minutes.
@@ -20,6 +20,8 @@ import glob
 import itertools
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import sys
@@ -72,10 +74,10 @@ def member(number):
     return f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_SER{number}"
 
 
-def create(machine):
+def create(machine, level):
     """The array `data` of all drives, served."""
     members = " ".join(member(number) for number in EVERY)
-    code, text = machine.run(f"openraid create data --level 6 --bitmap internal --assume-clean {members}")
+    code, text = machine.run(f"openraid create data --level {level} --bitmap internal --assume-clean {members}")
     if code:
         sys.exit(f"create ended with {code}: {text}")
     machine.run("openraid assemble data")
@@ -84,7 +86,7 @@ def create(machine):
 def first(machine):
     """The array is made as an administrator makes it, by the version before. Then the package is upgraded."""
     machine.start(EVERY, "md")
-    create(machine)
+    create(machine, 6)
     yield "the array is made by the version before", True, optimal(machine)
     has_disk = machine.run("[ -e '/usr/lib/systemd/system/openraid-disk@.service' ]")[0] == 0
     yield from upgrade(machine) if has_disk else upgrade_without_disk(machine)
@@ -295,6 +297,7 @@ def odd(machine):
         back = optimal(machine)
         yield "the right one is back", (True, FINE), (back, faces(machine))
     yield from unheard(machine)
+    yield from quoted(machine)
     for number, pause in enumerate((0, 1, 3), DRIVES):
         next_day(machine)
         machine.pull(5)
@@ -336,6 +339,25 @@ def unheard(machine):
     machine.run("for action in add add change remove remove add; do udevadm trigger --settle --action=$action --subsystem-match=block; done")
     after = machine.run("openraid events | grep -cE 'Fail|MemberReturned'")[1].split()[-1]
     yield "every drive is announced again and again", (True, before, FINE), (optimal(machine), after, faces(machine))
+
+
+def quoted(machine):
+    """An array that md has named so that units, links, shells and options quote its name: it is a disk, also over a restart."""
+    given = "it's a \"b\" 50%,c"
+    name, disk = shlex.quote(given), "/dev/openraid/" + re.sub(r"[^A-Za-z0-9#+\-.:=@_]", "_", given)
+    code, text = machine.run(
+        "cd /srv && truncate -s 64M m0 m1 && udevadm control --stop-exec-queue && a=$(losetup -f --show m0) && b=$(losetup -f --show m1) && "
+        f"MDADM_NO_UDEV=1 mdadm --create /dev/md126 --run --name={name} --metadata=1.2 --assume-clean --level=1 --raid-devices=2 $a $b && "
+        "mdadm --stop /dev/md126; losetup -d $a; losetup -d $b; udevadm control --start-exec-queue; udevadm settle; "
+        "openraid assemble /srv/m0 /srv/m1")
+    yield "an array whose name needs quoting", 0, code if not code else text
+    machine.run(f"unit=$(systemd-escape --template=openraid-disk@.service -- {name})")
+    code, text = machine.run(f"systemctl start -- \"$unit\" && mkfs.ext4 -q {disk} && mount {disk} /mnt && seq 30000 >/mnt/seq && sync && "
+                             "systemctl restart openraid && echo 3 >/proc/sys/vm/drop_caches && seq 30000 | cmp - /mnt/seq")
+    yield "its disk, and a restart", 0, code if not code else text
+    code, text = machine.run(f"umount /mnt; systemctl stop -- \"$unit\" && [ ! -e {disk} ] && openraid stop -- {name} && "
+                             f"openraid forget -- {name} && rm /srv/m0 /srv/m1")
+    yield "its end", (0, True), (code if not code else text, optimal(machine))
 
 
 def loose(machine):
@@ -385,6 +407,32 @@ def removal(machine):
     machine.power_off()
 
 
+def levels(machine):
+    """Drives of other levels are pulled and put in again. The data that was written while one was out is there."""
+    machine.start(EVERY)
+    for level in (5, 10):
+        machine.run("openraid stop data; openraid forget data")
+        members = " ".join(member(number) for number in EVERY)
+        machine.run(f"openraid wipe-metadata {members} --yes")
+        create(machine, level)
+        optimal(machine)
+        machine.run("systemctl start openraid-disk@data")
+        for number in EVERY:
+            next_day(machine)
+            machine.pull(number)
+            gone = wait_for(machine, '"health":"degraded"')
+            wrote, _ = machine.run(f"seq {number} 3000000 | head -c 8M >/run/text; dd if=/run/text of=/dev/openraid/data bs=1M oflag=direct")
+            yield f"level {level}: drive {number} is pulled", (True, 0, PULLED), (gone is not None, wrote, faces(machine))
+            machine.put(number)
+            back = optimal(machine)
+            same, _ = machine.run("dd if=/dev/openraid/data bs=1M count=8 iflag=direct | cmp - /run/text")
+            yield f"level {level}: drive {number} is back", (True, 0, FINE), (back, same, faces(machine))
+        code, text = machine.run("openraid check data --follow")
+        yield f"level {level}: all rows fit", 0, code if not code else text
+        machine.run("systemctl stop openraid-disk@data")
+    machine.power_off()
+
+
 def said(wanted, seen):
     """What differs from what is wanted, or the whole if it has no parts."""
     if isinstance(wanted, tuple):
@@ -409,7 +457,7 @@ def prepare(folder):
         os.remove(drive)
 
 
-PARTS = (first, boots, dracut, pulls, kills, odd, removal)
+PARTS = (first, boots, dracut, pulls, kills, odd, removal, levels)
 
 
 def main():
