@@ -74,10 +74,10 @@ def member(number):
     return f"/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_SER{number}"
 
 
-def create(machine, level):
+def create(machine, level, more=""):
     """The array `data` of all drives, served."""
     members = " ".join(member(number) for number in EVERY)
-    code, text = machine.run(f"openraid create data --level {level} --bitmap internal --assume-clean {members}")
+    code, text = machine.run(f"openraid create data --level {level} --bitmap internal --assume-clean {more} {members}")
     if code:
         sys.exit(f"create ended with {code}: {text}")
     machine.run("openraid assemble data")
@@ -418,7 +418,7 @@ def levels(machine):
         machine.run("openraid stop data; openraid forget data")
         members = " ".join(member(number) for number in EVERY)
         machine.run(f"openraid wipe-metadata {members} --yes")
-        create(machine, level)
+        create(machine, level, "--yes --overwrite")
         optimal(machine)
         machine.run("systemctl start openraid-disk@data")
         for number in EVERY:
