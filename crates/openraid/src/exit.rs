@@ -42,6 +42,11 @@ impl About {
         }
     }
 
+    /// Is it the array of this name, which does not start?
+    pub fn is_array(&self, name: &str) -> bool {
+        matches!(self, Self::Array(own) if own == name)
+    }
+
     /// How a text about it begins.
     fn head(&self) -> String {
         self.named().map_or_else(String::new, |name| name + ": ")

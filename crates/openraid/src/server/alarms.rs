@@ -50,18 +50,14 @@ impl Troubles {
 
     /// The last try to start an array failed: its reason replaces that of an earlier one.
     pub(super) fn not_started(&mut self, name: &str, why: Failure) {
-        self.start.retain(|own| !is_about(own, name));
+        self.start.retain(|own| !own.about.is_array(name));
         self.start.push(why.of_array(name));
     }
 
     /// Why the array of this name could not be started.
     pub(super) fn reason(&self, name: &str) -> Option<&str> {
-        self.start.iter().find(|own| is_about(own, name)).map(Failure::fault)
+        self.start.iter().find(|own| own.about.is_array(name)).map(Failure::fault)
     }
-}
-
-fn is_about(failure: &Failure, array: &str) -> bool {
-    matches!(&failure.about, About::Array(own) if own == array)
 }
 
 /// The problems of a start with one for each array: members of one array that could not be opened are one problem.
@@ -70,7 +66,7 @@ fn by_array(problems: Vec<Failure>, arrays: &[Entry]) -> Vec<Failure> {
     for entry in arrays {
         let is_member = |why: &Failure| matches!(&why.about, About::Member(own) if entry.members.contains(own));
         let own: Vec<Failure> = left.iter().filter(|why| is_member(why)).cloned().collect();
-        let is_named = left.iter().any(|why| is_about(why, &entry.name));
+        let is_named = left.iter().any(|why| why.about.is_array(&entry.name));
         if own.len() < 2 && !is_named {
             continue;
         }

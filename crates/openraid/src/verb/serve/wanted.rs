@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::super::Context;
 use crate::arguments::ServeArguments;
-use crate::exit::{grouped, About, Failure};
+use crate::exit::{grouped, Failure};
 use crate::kept::Kept;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
 use crate::quantity::counted;
@@ -48,7 +48,7 @@ pub fn offline(
     reasons: &[Failure],
 ) -> Vec<Offline> {
     let of = |entry: &Entry| {
-        let known = reasons.iter().find(|own| own.about == About::Array(entry.name.clone()));
+        let known = reasons.iter().find(|own| own.about.is_array(&entry.name));
         let reason = known.map(|own| own.fault().to_owned()).unwrap_or_else(|| {
             let own = failed.iter().filter(|(member, _)| entry.members.contains(member));
             let own: Vec<Failure> = own.map(|(_, failure)| failure.clone()).collect();
