@@ -56,8 +56,7 @@ fn race(lab: &Lab, first: &[&str], second: &[&str]) -> Server {
     let mut said = String::new();
     child.stderr.take().expect("piped").read_to_string(&mut said).expect("UTF-8");
     assert_eq!(child.wait().expect("own child").code(), Some(65), "{first:?} and {second:?}: {said}");
-    // The lock of the array stops it, or a member that is open if that cannot be looked at in time.
-    assert!(said.contains(": process ") && said.contains("(openraid)") && said.contains("; stop that first"), "{said}");
+    assert!(said.contains("busy: process ") && said.contains("(openraid) uses it; stop that first"), "{said}");
     let (winner, _) = started.remove(0);
     Server::of(winner).unwrap_or_else(|line| panic!("{first:?} and {second:?}: no server serves: {line}"))
 }
