@@ -2,7 +2,7 @@
 """What every face of the server says of the array `data`, as one line of JSON. Runs in the guest of tools/machine.py.
 
 The faces: the exit code of `list`, `show`, the API, the event stream from which the console draws, the rolled-up health of
-Redfish, the metrics, the alarms of the array, the status of the unit, and the kernel's md. A server that does not answer gives
+Redfish, the metrics, the open alarms, the status of the unit, and the kernel's md. A server that does not answer gives
 "none".
 """
 
@@ -73,10 +73,10 @@ def metrics():
 
 
 def alarms():
-    """The names of the open alarms of the array."""
+    """The names of all open alarms."""
     with fetch("/api/v1/alarms") as answer:
         listed = json.load(answer)["alarms"]
-    return sorted({own["event"] for own in listed if own["array"] == "data" and own["until_seconds"] is None})
+    return sorted({alarm["event"] for alarm in listed if alarm["until_seconds"] is None})
 
 
 def asked(face):

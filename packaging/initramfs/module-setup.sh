@@ -12,10 +12,7 @@ depends() {
 install() {
     local rules="$initdir/usr/lib/udev/rules.d/62-openraid-arrays.rules"
     mkdir -p "${rules%/*}"
-    if /usr/bin/openraid config udev >"$rules"; then
-        mkdir -p /var/lib/openraid
-        cp "$rules" /var/lib/openraid/initramfs.rules
-    else
+    if ! /usr/bin/openraid config udev >"$rules"; then
         dwarn "openraid: the registry cannot be read: the initramfs will let md take the members of openraid"
         rm -f "$rules"
     fi

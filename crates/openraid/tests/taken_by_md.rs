@@ -4,6 +4,8 @@
 mod support;
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 use serde_json::Value;
 use support::guest::{is_inside, rerun, tool, Loop};
@@ -108,4 +110,44 @@ fn members_that_md_wrote_or_something_uses_are_left_to_it_until_it_ends() {
         lab.line("check data --follow").expect(0);
         server.stop();
     }
+}
+
+/// The package's script that makes the initramfs, among programs of this lab: is it content?
+fn renew(lab: &Lab) -> bool {
+    let script = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/initramfs/renew"));
+    let folder = lab.path("");
+    let folder = folder.to_str().expect("UTF-8").trim_end_matches('/');
+    let script = script.expect("it is packaged").replace("/usr/bin/openraid", &format!("{folder}/openraid"));
+    let script = script.replace("/var/lib/openraid", &format!("{folder}/made"));
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    Command::new("sh").args(["-c", &script]).env("PATH", path).status().expect("a shell").success()
+}
+
+#[test]
+fn an_initramfs_that_could_not_be_made_is_made_by_the_next_try() {
+    let lab = Lab::new("renewed");
+    let program = |name: &str, text: &str| {
+        let path = lab.path(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("room");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("ours");
+    };
+    let array = |uuid: &str| program("openraid", &format!("echo '# rules'; echo 'ENV{{ID_FS_UUID}}==\"{uuid}\"'"));
+    let asked = || fs::read_to_string(lab.path("asked")).unwrap_or_default().lines().count();
+    let folder = lab.path("");
+    program("update-initramfs", &format!("cd {} && echo \"$*\" >>asked && [ -e room ]", folder.display()));
+    program("openraid", "echo '# rules'");
+    assert!(renew(&lab) && asked() == 0, "without an array the initramfs needs nothing");
+    array("1");
+    assert!(!renew(&lab) && asked() == 1, "there is no room");
+    assert!(!renew(&lab) && asked() == 2, "a failure is no initramfs");
+    fs::write(lab.path("room"), "").expect("room");
+    assert!(renew(&lab) && asked() == 3);
+    assert!(renew(&lab) && asked() == 3, "every initramfs has these rules");
+    array("2");
+    assert!(renew(&lab) && asked() == 4, "another array");
+    program("openraid", "echo '# rules'");
+    assert!(renew(&lab) && asked() == 5, "the array is gone");
+    program("openraid", "exit 65");
+    assert!(!renew(&lab) && asked() == 5, "the registry cannot be read");
+    assert_eq!(fs::read_to_string(lab.path("asked")).expect("asked"), "-u -k all\n".repeat(5));
 }
