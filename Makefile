@@ -29,6 +29,10 @@ PAGES  := mandoc:mandoc zsh:zsh /usr/lib/python3/dist-packages/jsonschema:python
 # The other parity library, for comparison only.
 ISAL   := /usr/lib/x86_64-linux-gnu/libisal.so.2:libisal2
 
+# Judges the rules for Prometheus. Its package starts a server, so it is unpacked only (tools/unpack).
+RULES  := promtool prometheus
+export PATH := $(PATH):$(CURDIR)/target/unpacked/bin
+
 .PHONY: help run test soak fresh package torture bench lint docs gallery
 
 help: ## say what the targets are
@@ -40,10 +44,12 @@ run: ## build and start the demo: eight file-backed drives, an array, an NBD exp
 
 test: ## everything that must hold before a change lands (below 25 minutes on two cores, from a cold clone)
 	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
+	@tools/unpack $(RULES)
 	cargo xtask ci
 
 soak: ## the whole of what `test` takes slices of (hours)
 	@tools/need $(BUILD) $(ORACLE) $(SIGNAL) $(NBD) $(TLS) $(DISK) $(FOREIGN) $(TYPES) $(PAGES)
+	@tools/unpack $(RULES)
 	cargo xtask soak
 	python3 python/tests/ray_sweep.py
 	@tools/console

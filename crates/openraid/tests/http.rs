@@ -601,7 +601,7 @@ fn each_alert_rule_fires_in_its_state_and_asks_for_metrics_that_there_are() {
     server.stop();
     match said("promtool", &["test", "rules", &format!("{folder}/alerts-test.yml")]) {
         Some((fine, text)) => assert!(fine, "{text}"),
-        None => support::skipped("promtool is not installed (package prometheus)"),
+        None => support::missing("promtool is not installed (package prometheus)"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::web::Web;
-use super::{skipped, Lab};
+use super::{missing, Lab};
 
 const RULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/alerts.yml");
 
@@ -56,11 +56,11 @@ fn try_rules(lab: &Lab, web: &Web, state: &str, wanted: &[(&str, u32)]) -> Resul
     }
 }
 
-/// Is promtool there? If not, a message says so: its package brings a server that runs at once, so it is not promised.
+/// Is promtool there?
 pub fn has_promtool() -> bool {
     let is_there = Command::new("promtool").arg("--version").output().is_ok();
     if !is_there {
-        skipped("promtool is not installed (package prometheus)");
+        missing("promtool is not installed (package prometheus)");
     }
     is_there
 }
