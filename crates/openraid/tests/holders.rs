@@ -213,10 +213,10 @@ fn refused(lab: &Lab, [free, held]: [&str; 2], words: &[&str]) {
         assert!(words.iter().all(|word| said.contains(word)), "{words:?}, {options:?}: {said}");
     }
     for names in [&["data"][..], &[free]] {
-        let arguments = [&["copy-in", "--yes", "--open-seconds", "2"], names].concat();
+        let arguments = [&["copy-in", "--yes", "--open-seconds", "5"], names].concat();
         lab.pipe(&arguments, b"x").refused(65, words);
     }
-    lab.line(&format!("assemble --no-serve --open-seconds 2 {free} {held}")).refused(65, words);
+    lab.line(&format!("assemble --no-serve --open-seconds 5 {free} {held}")).refused(65, words);
     assert_eq!(lab.fingerprints(&["a", "b"]), before);
 }
 

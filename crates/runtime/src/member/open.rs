@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::ToSocketAddrs;
 use std::path::Path;
-use std::sync::{mpsc, Arc};
+use std::sync::{mpsc, Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -200,8 +200,7 @@ impl OpenError {
     /// Does another program or the kernel hold the file or device?
     #[must_use]
     pub fn is_in_use(&self) -> bool {
-        use MemberError::{Busy, HeldByKernel, Locked};
-        matches!(self, Self::Local(Locked { .. } | Busy { .. } | HeldByKernel { .. }))
+        matches!(self, Self::Local(error) if is_in_use(error))
     }
 }
 
@@ -224,16 +223,23 @@ impl fmt::Display for OpenError {
 }
 impl std::error::Error for OpenError {}
 
+fn is_in_use(error: &MemberError) -> bool {
+    matches!(error, MemberError::Locked { .. } | MemberError::Busy { .. } | MemberError::HeldByKernel { .. })
+}
+
 /// Open a member on this thread. It takes as long as the drive does; see [`open_and_probe`].
 ///
 /// # Errors
 /// Why it cannot be used; nothing has been written.
 pub fn open(spec: &MemberSpec, options: OpenOptions) -> Result<OpenedMember, OpenError> {
-    open_telling(spec, options, &|| {})
+    open_telling(spec, options, &|_| {})
 }
 
-/// The same; `tried` is called after each attempt to open a file or device.
-fn open_telling(spec: &MemberSpec, options: OpenOptions, tried: &dyn Fn()) -> Result<OpenedMember, OpenError> {
+/// Receives the result of each attempt to open a file or device.
+type Tell<'a> = &'a dyn Fn(&Result<Member, MemberError>);
+
+/// The same, with a receiver of the attempts.
+fn open_telling(spec: &MemberSpec, options: OpenOptions, tried: Tell) -> Result<OpenedMember, OpenError> {
     let (info, notes, medium) = match &spec.place {
         Place::Path(path) => {
             let member = open_patiently(path, options, tried).map_err(OpenError::Local)?;
@@ -261,11 +267,11 @@ fn open_telling(spec: &MemberSpec, options: OpenOptions, tried: &dyn Fn()) -> Re
     Ok(OpenedMember { spec: spec.clone(), info, notes, medium })
 }
 
-fn open_patiently(path: &Path, options: OpenOptions, tried: &dyn Fn()) -> Result<Member, MemberError> {
+fn open_patiently(path: &Path, options: OpenOptions, tried: Tell) -> Result<Member, MemberError> {
     let begun = clock::now();
     loop {
         let result = Member::open(path, options.usage, options.direct);
-        tried();
+        tried(&result);
         let patience = match &result {
             Err(MemberError::Locked { is_ending: true, .. }) => LEAVING_HELD_TIME_MAX,
             Err(MemberError::Locked { .. } | MemberError::Busy { .. }) => HELD_TIME_MAX,
@@ -439,6 +445,8 @@ struct Opening {
     answer: mpsc::Receiver<Result<(OpenedMember, ProbedMember), OpenError>>,
     /// Receives the first attempt, and ends with the thread.
     tried: mpsc::Receiver<()>,
+    /// How the last attempt was refused, if another process holds the member.
+    held: Arc<Mutex<Option<MemberError>>>,
     until: Instant,
     patience: Nanos,
 }
@@ -446,23 +454,27 @@ struct Opening {
 fn begin(spec: &MemberSpec, options: OpenOptions, until: Instant) -> Result<Opening, OpenError> {
     let (sender, answer) = mpsc::channel();
     let (first, tried) = mpsc::sync_channel(1);
-    let own = spec.clone();
+    let held = Arc::new(Mutex::new(None));
+    let (spec_of_thread, held_of_thread) = (spec.clone(), Arc::clone(&held));
     // If the drive hangs, the thread hangs with it: a thread cannot be recalled from the kernel.
     let spawned = thread::Builder::new().name("open-member".into()).spawn(move || {
         // The channel has room for the first message; later ones are not needed.
-        let tell = || {
+        let tell = |result: &Result<Member, MemberError>| {
+            let refused = result.as_ref().err().filter(|error| is_in_use(error)).cloned();
+            *held_of_thread.lock().unwrap_or_else(PoisonError::into_inner) = refused;
             let _ = first.try_send(());
         };
-        let result = open_telling(&own, options, &tell).and_then(|mut member| {
+        let spec = spec_of_thread;
+        let result = open_telling(&spec, options, &tell).and_then(|mut member| {
             let probed = probe::probe(&mut member);
-            let probed = probed.map_err(|error| OpenError::Probe { member: own.text.clone(), error })?;
+            let probed = probed.map_err(|error| OpenError::Probe { member: spec.text.clone(), error })?;
             Ok((member, probed))
         });
         // The caller may have timed out.
         let _ = sender.send(result);
     });
     match spawned {
-        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, tried, until, patience: options.patience }),
+        Ok(_) => Ok(Opening { member: spec.text.clone(), answer, tried, held, until, patience: options.patience }),
         Err(error) => Err(OpenError::Exhausted { member: spec.text.clone(), error: error.to_string() }),
     }
 }
@@ -481,7 +493,11 @@ impl Opening {
     fn wait(self) -> Result<(OpenedMember, ProbedMember), OpenError> {
         match self.answer.recv_timeout(self.left()) {
             Ok(result) => result,
-            Err(_) => Err(OpenError::Silent { member: self.member, patience: self.patience }),
+            // A member that another process holds is never taken for one that is not there.
+            Err(_) => Err(match self.held.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                Some(refused) => OpenError::Local(refused),
+                None => OpenError::Silent { member: self.member, patience: self.patience },
+            }),
         }
     }
 }
@@ -510,4 +526,24 @@ pub fn open_all(specs: &[MemberSpec], options: OpenOptions) -> Vec<Result<(Opene
     };
     let openings: Vec<Result<Opening, OpenError>> = (0..specs.len()).map(begun).collect();
     openings.into_iter().map(|opening| opening.and_then(Opening::wait)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_held_member_whose_look_takes_too_long_is_held_and_not_silent() {
+        let busy = MemberError::Busy { path: "/dev/a".into(), owner: None };
+        for (held, silent) in [(Some(busy), false), (None, true)] {
+            let (_answer, answer) = mpsc::channel();
+            let (_tried, tried) = mpsc::channel();
+            let held = Arc::new(Mutex::new(held));
+            let patience = Nanos::from_secs(0);
+            let opening = Opening { member: "a".into(), answer, tried, held, until: clock::now(), patience };
+            let error = opening.wait().map(|_| ()).expect_err("nothing answers");
+            assert_eq!(matches!(error, OpenError::Silent { .. }), silent, "{error}");
+            assert_eq!(matches!(error, OpenError::Local(MemberError::Busy { .. })), !silent, "{error}");
+        }
+    }
 }
