@@ -35,11 +35,13 @@ FINE = {"list": 0, "show": "optimal", "api": "optimal", "console": "optimal", "r
         "alarms": [], "unit": "1 array served, all optimal", "md": "no md"}
 DEGRADED = {"list": 1, "show": "degraded", "api": "degraded", "console": "degraded", "redfish": "Warning", "metrics": "degraded",
             "alarms": ["DegradedArray"], "unit": "1 array served; data degraded", "md": "no md"}
+# A member that is not there at the start is an alarm of its own until it comes.
+INCOMPLETE = {**DEGRADED, "alarms": ["DegradedArray", "StartProblem"]}
 # A drive that vanished is a failed member until it is back or another one takes its place.
 PULLED = {**DEGRADED, "alarms": ["DegradedArray", "Fail"]}
 STAYS_OUT = {**DEGRADED, "alarms": ["DegradedArray", "Fail", "MemberStaysOut"]}
 OFFLINE = {"list": 2, "show": "offline", "api": "offline", "console": "offline", "redfish": "Critical", "metrics": "offline",
-           "alarms": ["DeviceDisappeared"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
+           "alarms": ["DeviceDisappeared", "StartProblem"], "unit": "0 arrays served; data OFFLINE", "md": "no md"}
 
 
 def faces(machine):
@@ -196,7 +198,7 @@ def boot(machine, title, drives, initramfs="own", clock=None):
         seen["at rest"] = machine.run("openraid show data")[1]
     if initramfs.endswith("md") and machine.run("openraid events | grep -q 'md had the members of array data'")[0]:
         seen["md"] = "md never had them"
-    yield title, FINE if survives == 2 else DEGRADED, seen
+    yield title, FINE if survives == 2 else INCOMPLETE, seen
     machine.power_off()
 
 
