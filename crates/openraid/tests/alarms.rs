@@ -148,9 +148,9 @@ fn an_event_and_the_alarm_of_a_lost_member_have_the_same_level() {
     let event = |name: &str, count: usize| loop {
         let answer = lab.line("events --json").expect(0).json();
         let all = answer["events"].as_array().expect("a list").clone();
-        let own: Vec<Value> = all.into_iter().filter(|event| event["event"] == name).collect();
-        if own.len() >= count {
-            return own[count - 1].clone();
+        let fresh: Vec<Value> = all.into_iter().filter(|event| event["event"] == name).collect();
+        if fresh.len() >= count {
+            return fresh[count - 1].clone();
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
@@ -213,10 +213,11 @@ fn a_forced_start_is_an_alarm_until_it_is_acknowledged() {
 fn an_expired_certificate_and_a_spare_for_no_array_are_alarms_from_the_start() {
     let lab = Lab::new("alarms-certificate");
     lab.line("create data --level 1 --assume-clean --file-size 8M d0 d1").expect(0);
-    let mut own = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-    (own.not_before, own.not_after) = (rcgen::date_time_ymd(1999, 1, 1), rcgen::date_time_ymd(2001, 2, 3));
+    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+    (parameters.not_before, parameters.not_after) =
+        (rcgen::date_time_ymd(1999, 1, 1), rcgen::date_time_ymd(2001, 2, 3));
     let key = rcgen::KeyPair::generate().expect("a key");
-    fs::write(lab.path("own.pem"), own.self_signed(&key).expect("a certificate").pem()).expect("room");
+    fs::write(lab.path("own.pem"), parameters.self_signed(&key).expect("a certificate").pem()).expect("room");
     fs::write(lab.path("own.key"), key.serialize_pem()).expect("room");
     lab.configure(
         "[management]\nlisten = \"127.0.0.1:0\"\ncertificate = \"@/own.pem\"\nkey = \"@/own.key\"\n[arrays.data]\n\
@@ -226,7 +227,7 @@ fn an_expired_certificate_and_a_spare_for_no_array_are_alarms_from_the_start() {
     let server = lab.serve_configured();
     let alarms = lab.line("alarms --json").expect(0).json()["alarms"].clone();
     let alarm = |event: &str| {
-        let found = alarms.as_array().expect("a list").iter().find(|own| own["event"] == event);
+        let found = alarms.as_array().expect("a list").iter().find(|alarm| alarm["event"] == event);
         found.unwrap_or_else(|| panic!("{event} is not in {alarms}")).clone()
     };
     let expired = alarm("CertificateExpires");
@@ -247,8 +248,9 @@ fn a_log_and_alarms_of_which_nothing_can_be_read_are_told_once_and_new_ones_are_
     lab.serve(&["data"]).stop();
     let alarms = lab.path("state/openraid/registry.json.alarms");
     let folder = fs::read_dir(lab.path("state/openraid/registry.json.events")).expect("the log");
-    let logs =
-        folder.map(|own| own.expect("a file").path()).filter(|own| own.extension().is_some_and(|own| own == "log"));
+    let logs = folder
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "log"));
     for path in logs.chain([alarms]) {
         assert!(fs::metadata(&path).expect("a file").len() > 100_000, "{}", path.display());
         fs::write(path, support::noise(7, 3000)).expect("room");
@@ -256,7 +258,7 @@ fn a_log_and_alarms_of_which_nothing_can_be_read_are_told_once_and_new_ones_are_
     let texts = |event: &str| {
         let answer = lab.line("events --json").expect(0).json();
         let all = answer["events"].as_array().expect("a list").clone();
-        all.iter().filter(|own| own["event"] == event).map(|own| own["text"].to_string()).collect::<Vec<_>>()
+        all.iter().filter(|alarm| alarm["event"] == event).map(|alarm| alarm["text"].to_string()).collect::<Vec<_>>()
     };
     for _ in 0..2 {
         lab.serve(&["data"]).stop();

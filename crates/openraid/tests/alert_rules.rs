@@ -140,6 +140,6 @@ fn spoil(lab: &Lab) {
     assert_eq!(client.ask(FLUSH, 0, &[]), 0);
     assert_eq!(client.ask(READ, 0, &[0; 4096]), 0);
     let bytes = fs::read(lab.path("p1")).expect("a file");
-    let place = bytes.windows(512).position(|own| own == [7; 512]).expect("it is there");
+    let place = bytes.windows(512).position(|window| window == [7; 512]).expect("it is there");
     File::options().write(true).open(lab.path("p1")).expect("it").write_all_at(&[8; 512], place as u64).expect("room");
 }

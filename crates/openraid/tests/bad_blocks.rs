@@ -19,19 +19,21 @@ fn superblock(lab: &Lab, member: &str) -> Superblock {
 
 /// Give a member a log with these entries, in sectors of its data.
 fn log(lab: &Lab, member: &str, entries: &[(u64, u64)]) {
-    let mut own = superblock(lab, member);
-    own.features.set(FeatureMap::BAD_BLOCKS, true);
-    let place = own.bad_block_log().expect("it has a log");
-    let at = own.place(place.offset).expect("on the drive").offset().bytes().get();
+    let mut superblock = superblock(lab, member);
+    superblock.features.set(FeatureMap::BAD_BLOCKS, true);
+    let place = superblock.bad_block_log().expect("it has a log");
+    let at = superblock.place(place.offset).expect("on the drive").offset().bytes().get();
     let mut table = BadBlockTable::new();
     for (from, len) in entries {
-        table.push(BadRange { start: DriveLba(own.data_offset.get() + from), len: Sectors(*len) }).expect("room");
+        table
+            .push(BadRange { start: DriveLba(superblock.data_offset.get() + from), len: Sectors(*len) })
+            .expect("room");
     }
     let mut bytes = vec![0; usize::from(place.size) * 512];
     table.encode(place.shift, &mut bytes).expect("room");
     write_at(&lab.path(member), at, &bytes);
     let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
-    own.encode(&mut bytes);
+    superblock.encode(&mut bytes);
     write_at(&lab.path(member), SUPERBLOCK, &bytes);
 }
 
@@ -93,9 +95,9 @@ fn an_entry_whose_row_does_not_agree_stays_and_the_others_are_cleared() {
         "--level 10 --chunk 64K m0 m1 m2",
     ] {
         let (lab, _) = filled("phantom-stays", create);
-        let own = superblock(&lab, "m0");
+        let superblock = superblock(&lab, "m0");
         // The data under the second entry were never written to this member, as after a rebuild over a bad source.
-        let at = (own.data_offset.get() + 4096 + 3) * 512;
+        let at = (superblock.data_offset.get() + 4096 + 3) * 512;
         let mut sector = read_at(&lab.path("m0"), at, 512);
         sector[9] ^= 0x40;
         write_at(&lab.path("m0"), at, &sector);
@@ -123,7 +125,7 @@ fn bad_ranges_of_one_member_are_a_warning_and_count_as_its_loss() {
         let shown = lab.show("pb");
         assert_eq!((&shown["health"], &shown["survives"]), (&"optimal".into(), &survives.into()), "{create}");
         let alarms = lab.line("alarms --json").json();
-        let alarm = alarms["alarms"].as_array().expect("a list").iter().find(|own| own["event"] == "SectorLost");
+        let alarm = alarms["alarms"].as_array().expect("a list").iter().find(|alarm| alarm["event"] == "SectorLost");
         assert_eq!(alarm.expect("one")["level"], level, "{create}, {logged:?}: {alarms}");
         server.stop();
     }

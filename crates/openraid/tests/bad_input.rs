@@ -97,7 +97,7 @@ fn a_member_of_another_array_is_recognised() {
 #[test]
 fn a_stale_member_is_left_out_and_only_force_would_take_it() {
     let (lab, names) = three();
-    change_superblock(&lab, "d1", |own| own.events -= 3);
+    change_superblock(&lab, "d1", |superblock| superblock.events -= 3);
     look_at(&lab, &names);
     let ran = lab.line("assemble d0 d1 d2 --no-serve").expect(1);
     assert!(ran.text().contains("d1: stale"), "{}", ran.text());
@@ -109,24 +109,24 @@ fn a_stale_member_is_left_out_and_only_force_would_take_it() {
 #[test]
 fn right_checksums_over_absurd_fields_are_refused() {
     let changes: &[(&str, Change)] = &[
-        ("data offset", |own| own.data_offset.0 = u64::MAX - 7),
-        ("data size", |own| own.data_size = Sectors(u64::MAX)),
-        ("size", |own| own.size = Sectors(1 << 60)),
-        ("chunk", |own| own.chunk = Sectors(3)),
-        ("chunk huge", |own| own.chunk = Sectors(1 << 31)),
-        ("slots", |own| own.raid_disks = u16::MAX),
-        ("no slots", |own| own.raid_disks = 0),
-        ("layout", |own| own.layout = 77),
-        ("device number", |own| own.dev_number = 9999),
-        ("super offset", |own| own.super_offset.0 = 1 << 40),
-        ("bitmap", |own| own.set_bitmap_offset(Some(i32::MAX))),
-        ("bad blocks", |own| own.bad_blocks.offset = i32::MIN),
-        ("features", |own| own.features.0 = u32::MAX),
-        ("journal", |own| own.features.0 |= 512),
-        ("reshape", |own| own.features.0 |= 4),
-        ("recovery", |own| own.set_recovery_offset(Some(openraid_units::MemberLba(u64::MAX - 1)))),
-        ("events", |own| own.events = u64::MAX),
-        ("resync", |own| own.resync_offset = u64::MAX - 1),
+        ("data offset", |superblock| superblock.data_offset.0 = u64::MAX - 7),
+        ("data size", |superblock| superblock.data_size = Sectors(u64::MAX)),
+        ("size", |superblock| superblock.size = Sectors(1 << 60)),
+        ("chunk", |superblock| superblock.chunk = Sectors(3)),
+        ("chunk huge", |superblock| superblock.chunk = Sectors(1 << 31)),
+        ("slots", |superblock| superblock.raid_disks = u16::MAX),
+        ("no slots", |superblock| superblock.raid_disks = 0),
+        ("layout", |superblock| superblock.layout = 77),
+        ("device number", |superblock| superblock.dev_number = 9999),
+        ("super offset", |superblock| superblock.super_offset.0 = 1 << 40),
+        ("bitmap", |superblock| superblock.set_bitmap_offset(Some(i32::MAX))),
+        ("bad blocks", |superblock| superblock.bad_blocks.offset = i32::MIN),
+        ("features", |superblock| superblock.features.0 = u32::MAX),
+        ("journal", |superblock| superblock.features.0 |= 512),
+        ("reshape", |superblock| superblock.features.0 |= 4),
+        ("recovery", |superblock| superblock.set_recovery_offset(Some(openraid_units::MemberLba(u64::MAX - 1)))),
+        ("events", |superblock| superblock.events = u64::MAX),
+        ("resync", |superblock| superblock.resync_offset = u64::MAX - 1),
     ];
     let (lab, names) = three();
     let good = names.map(|name| read_at(&lab.path(name), SUPERBLOCK, SUPERBLOCK_BYTES_MAX));
@@ -154,7 +154,7 @@ fn two_members_that_claim_one_slot_are_distinguished() {
     let said = ran.text();
     assert!(said.contains("a copy of") && said.contains("same device UUID") && said.contains("slot 1"), "{said}");
     // Two different members, both of slot 1.
-    change_superblock(&lab, "copy", |own| own.dev_number = 2);
+    change_superblock(&lab, "copy", |superblock| superblock.dev_number = 2);
     look_at(&lab, &["d0", "d1", "copy"]);
 }
 

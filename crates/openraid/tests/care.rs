@@ -43,7 +43,7 @@ fn health(passed: bool, pending: u64, used: u64) -> Value {
 /// Wait until the array has this alarm for this member; its text.
 fn alarm(lab: &Lab, event: &str, member: &str) -> String {
     let path = lab.path(member).display().to_string();
-    let is_it = |own: &&Value| own["event"] == event && own["member"] == path.as_str();
+    let is_it = |alarm: &&Value| alarm["event"] == event && alarm["member"] == path.as_str();
     let find = |array: &Value| array["alarms"].as_array().expect("a list").iter().find(is_it).cloned();
     let found = find(&lab.wait_for("data", |array| find(array).is_some())).expect("just seen");
     found["text"].as_str().expect("a text").to_owned()
@@ -109,9 +109,9 @@ fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     lab.line("locate data slot:1").expect(0).says(&["the light of ", "/d1 --off` ends it"]);
     lab.line("locate data d1 --off").expect(0).says(&["/d1 is off"]);
     lab.line("locate data slot:9").refused(65, &["slot:9"]);
-    let own = lab.path("d1").display().to_string();
+    let drive = lab.path("d1").display().to_string();
     let lights = fs::read_to_string(lab.path("lights")).expect("called");
-    assert_eq!(lights, format!("locate {own} data 1\nlocate_off {own} data 1\n"));
+    assert_eq!(lights, format!("locate {drive} data 1\nlocate_off {drive} data 1\n"));
     // The same over HTTP.
     let mut web = Web::at(&server.ready["console"]);
     web.token = Some(lab.line("login --token --role Operator").expect(0).text().trim().into());
@@ -128,7 +128,7 @@ fn a_dead_spare_is_known_before_it_is_needed_and_lights_follow() {
     assert_eq!(lights, format!("locate {other} data 2\nlocate_off {other} data 2\n"));
     lab.line("fail data d1").expect(0);
     let wanted = format!("failure {} data 1", lab.path("d1").display());
-    lab.wait_for("data", |_| fs::read_to_string(lab.path("lights")).is_ok_and(|own| own.contains(&wanted)));
+    lab.wait_for("data", |_| fs::read_to_string(lab.path("lights")).is_ok_and(|text| text.contains(&wanted)));
     // A failed program, and none.
     script(&lab, "led", "exit 3");
     lab.line("locate data d0").refused(74, &["the light of", "/led ended with exit status: 3"]);
@@ -187,11 +187,11 @@ fn a_slow_member_is_an_alarm_through_a_silence_until_it_is_as_fast_as_the_others
     let load = begin();
     let slow = |array: &Value| {
         let alarms = array["alarms"].as_array().expect("a list").clone();
-        let text = |own: &Value| own["text"].as_str().expect("a text").to_owned();
+        let text = |alarm: &Value| alarm["text"].as_str().expect("a text").to_owned();
         let found: Vec<(Value, String)> = alarms
             .iter()
-            .filter(|own| own["event"] == "DriveSlow")
-            .map(|own| (own["member"].clone(), text(own)))
+            .filter(|alarm| alarm["event"] == "DriveSlow")
+            .map(|alarm| (alarm["member"].clone(), text(alarm)))
             .collect();
         found
     };

@@ -51,9 +51,9 @@ fn every_mistake_has_its_line_and_what_to_write() {
     let found = ran.json()["problems"].as_array().expect("a list").clone();
     let found: Vec<(u64, String, String)> = found
         .iter()
-        .map(|own| {
-            let text = |key: &str| own[key].as_str().expect("text").to_owned();
-            (own["line"].as_u64().expect("a number"), text("key"), format!("{}; {}", text("what"), text("remedy")))
+        .map(|problem| {
+            let text = |key: &str| problem[key].as_str().expect("text").to_owned();
+            (problem["line"].as_u64().expect("a number"), text("key"), format!("{}; {}", text("what"), text("remedy")))
         })
         .collect();
     let wanted = [
@@ -134,7 +134,7 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
     lab.line("set data rebuild.rate=7M scrub.rate=9M").expect(0).says(&[note]);
     let config = lab.line("config show --json").expect(0).json();
     let value = |list: &Value, key: &str| {
-        let found = list.as_array().expect("a list").iter().find(|own| own["key"] == key).expect(key).clone();
+        let found = list.as_array().expect("a list").iter().find(|entry| entry["key"] == key).expect(key).clone();
         (found["value"].as_str().expect("text").to_owned(), found["from"].as_str().expect("text").to_owned())
     };
     assert_eq!(value(&config["server"], "cache"), ("32 MiB".into(), "command-line".into()));
@@ -142,8 +142,9 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
     let values = &config["arrays"][0]["values"];
     assert_eq!(value(values, "rebuild.rate"), ("50M".into(), "file".into()));
     assert_eq!(value(values, "scrub.rate"), ("9M".into(), "set".into()));
-    let line =
-        |key: &str| values.as_array().expect("a list").iter().find(|own| own["key"] == key).expect(key)["line"].clone();
+    let line = |key: &str| {
+        values.as_array().expect("a list").iter().find(|entry| entry["key"] == key).expect(key)["line"].clone()
+    };
     assert_eq!(
         [line("access"), line("rebuild.rate"), line("profile"), line("scrub.rate")],
         [8.into(), 10.into(), 11.into(), Value::Null]
@@ -271,7 +272,7 @@ fn an_array_is_found_by_its_uuid_which_goes_before_its_name() {
         ),
     );
     let shown = lab.line("config show openraid.toml --json").expect(0).json();
-    let of_array = shown["arrays"].as_array().expect("a list").iter().find(|own| own["remembered"] == true);
+    let of_array = shown["arrays"].as_array().expect("a list").iter().find(|array| array["remembered"] == true);
     assert_eq!(of_array.expect("it is remembered")["values"][0]["value"], "read-only");
     let (server, _) = serve(&lab, &[]);
     let shown = lab.show("data");
@@ -291,7 +292,7 @@ fn an_array_that_cannot_be_started_does_not_keep_the_others_away() {
     let (server, said) = serve(&lab, &[]);
     assert!(said.contains("/g0: there is no such file or device"), "{said}");
     let names: Vec<&str> =
-        server.ready["arrays"].as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+        server.ready["arrays"].as_array().expect("a list").iter().filter_map(|array| array["name"].as_str()).collect();
     assert_eq!(names, ["data", "more"]);
     lab.line("stop --all").expect(0);
     assert_eq!(server.end().0, 0);
@@ -328,7 +329,7 @@ fn spares_of_the_file_are_taken_in_when_they_are_needed() {
     let all = lab.path("all").display().to_string();
     lab.wait_for("data", |array| {
         let members = array["members"].as_array().expect("a list");
-        members.iter().any(|own| own["member"] == all.as_str() && own["state"] == "in-sync")
+        members.iter().any(|member| member["member"] == all.as_str() && member["state"] == "in-sync")
     });
     server.kill();
     // It is a member now: the next server has it, and it is not given twice.
@@ -348,8 +349,8 @@ fn spares_of_the_file_are_taken_in_when_they_are_needed() {
     assert!(!lab.line("spare list other").expect(0).text().contains("/own"));
     let alarms = lab.line("alarms --json --array other").expect(0).json();
     assert_eq!(alarms["alarms"][0]["event"], "SparesMissing");
-    let own = lab.path("own").display().to_string();
-    lab.line(&format!("spare add other {own}")).expect(0);
+    let device = lab.path("own").display().to_string();
+    lab.line(&format!("spare add other {device}")).expect(0);
     server.stop();
     let (server, said) = serve(&lab, &[]);
     assert!(!said.contains("taken out") && lab.line("spare list other").expect(0).text().contains("/own"), "{said}");

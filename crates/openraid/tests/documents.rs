@@ -34,7 +34,7 @@ fn examine_agrees_with_mdadm_about_every_kind_of_array() {
         lab.line(&format!("create data --file-size 16M {options} {}", names.join(" "))).expect(0);
         for name in &names {
             let Some(theirs) = mdadm(&lab, name) else { return missing("mdadm is not installed") };
-            let value = |key: &str| theirs.iter().find(|(own, _)| own == key).map(|(_, value)| value.as_str());
+            let value = |key: &str| theirs.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str());
             let examined = lab.line(&format!("examine {name} --json")).expect(0).json();
             let ours = &examined["members"][0]["superblock"];
             let text = |key: &str| ours[key].as_str().unwrap_or_default().to_owned();

@@ -35,7 +35,7 @@ fn names(events: &[Value]) -> Vec<&str> {
 /// Wait until the log has this many events of this name.
 #[track_caller]
 fn wait_for(lab: &Lab, name: &str, count: usize) -> Vec<Value> {
-    wait_until(lab, |found| found.iter().filter(|own| **own == name).count() >= count)
+    wait_until(lab, |found| found.iter().filter(|event| **event == name).count() >= count)
 }
 
 /// Wait until the names in the log are as wanted.
@@ -108,7 +108,7 @@ fn a_forced_start_and_arrays_that_are_not_started_are_events() {
     let server = support::Server::started(&mut command).expect("ready");
     let found = wait_until(&lab, |names| names.contains(&"StartProblem") && names.contains(&"ForcedStart"));
     let text = |event: &Value| event["text"].as_str().expect("text").to_owned();
-    let problems: Vec<String> = found.iter().filter(|own| own["event"] == "StartProblem").map(text).collect();
+    let problems: Vec<String> = found.iter().filter(|event| event["event"] == "StartProblem").map(text).collect();
     assert!(problems.len() == 1 && problems[0].contains("/g0"), "{problems:?}");
     let forced = found.iter().find(|event| event["event"] == "ForcedStart").expect("it was started by force");
     assert_eq!((&forced["level"], &forced["array"]), (&"critical".into(), &"data".into()));
@@ -206,8 +206,8 @@ fn a_change_by_the_command_line_is_in_the_log_and_a_refusal_or_a_question_is_not
     server.wait_for_news("Changed", 3);
     server.stop();
     let told = lab.line("events --json").expect(0).json();
-    let all = told["events"].as_array().expect("a list").iter().filter(|own| own["event"] == "Changed");
-    let texts: Vec<&str> = all.filter_map(|own| own["text"].as_str()).collect();
+    let all = told["events"].as_array().expect("a list").iter().filter(|event| event["event"] == "Changed");
+    let texts: Vec<&str> = all.filter_map(|event| event["text"].as_str()).collect();
     let wanted =
         ["data: by the command line: set access=read-only: done", "data: by the command line: rename other: done"];
     assert_eq!(texts[..2], wanted);

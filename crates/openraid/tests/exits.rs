@@ -184,7 +184,8 @@ fn an_array_whose_members_are_overwritten_is_forgotten() {
     assert_eq!((listed()[0]["name"].clone(), members(0)), ("new".into(), 2));
     assert_eq!((listed()[1]["name"].clone(), members(1)), ("old".into(), 2), "two of its members are left");
     lab.line("create more --level 1 b c --yes --overwrite --assume-clean").expect(0);
-    let names: Vec<String> = listed().as_array().expect("a list").iter().map(|own| own["name"].to_string()).collect();
+    let names: Vec<String> =
+        listed().as_array().expect("a list").iter().map(|entry| entry["name"].to_string()).collect();
     assert_eq!(names, ["\"more\"", "\"new\""]);
 }
 

@@ -107,7 +107,7 @@ fn whole_stripes_read_nothing_and_reads_of_a_lost_member_come_from_the_others() 
     assert!(steps.iter().all(|line| !line.starts_with("member-read")), "{steps:?}");
     assert_eq!(steps.iter().filter(|line| line.starts_with("member-write")).count(), 4, "{steps:?}");
     ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
-    let own = [
+    let rules = [
         "arrived".to_owned(),
         "operation".into(),
         "reason ReadDirect".into(),
@@ -116,7 +116,7 @@ fn whole_stripes_read_nothing_and_reads_of_a_lost_member_come_from_the_others() 
         "sent".into(),
         "replied".into(),
     ];
-    assert_eq!(seen(&story(&lab, "last"), start), own);
+    assert_eq!(seen(&story(&lab, "last"), start), rules);
     lab.line("fail data d0").expect(0);
     ask(&lab, &server, &[(READ, 4096, &[0; 4096])]);
     let steps = seen(&story(&lab, "last"), start);
@@ -154,11 +154,11 @@ fn a_cached_write_is_acknowledged_first_and_its_story_continues_with_the_destage
 #[track_caller]
 fn step_with_time(story: &Value, seen_as: &str, words: &str) {
     let steps = story["steps"].as_array().expect("steps");
-    let own: Vec<&Value> =
-        seen(story, 0).iter().zip(steps).filter(|(line, _)| *line == seen_as).map(|own| own.1).collect();
-    assert_eq!(own.len(), 1, "{seen_as}: {story:#}");
-    assert!(own[0]["took_ns"].as_u64().is_some_and(|took| took > 0), "{story:#}");
-    assert_eq!(own[0]["text"], words);
+    let steps_seen: Vec<&Value> =
+        seen(story, 0).iter().zip(steps).filter(|(line, _)| *line == seen_as).map(|pair| pair.1).collect();
+    assert_eq!(steps_seen.len(), 1, "{seen_as}: {story:#}");
+    assert!(steps_seen[0]["took_ns"].as_u64().is_some_and(|took| took > 0), "{story:#}");
+    assert_eq!(steps_seen[0]["text"], words);
 }
 
 #[test]

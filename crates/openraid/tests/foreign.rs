@@ -78,7 +78,7 @@ fn is_refused(lab: &Lab, name: &str, maker: &str) {
     assert_eq!(lab.fingerprints(&["f0"]), before, "{maker}");
     let found = lab.line("examine f0 --json").json();
     let found = found["members"][0]["found"].as_array().expect("a list").clone();
-    assert!(found.iter().any(|own| own["kind"] == name), "{maker}: {found:?}");
+    assert!(found.iter().any(|signature| signature["kind"] == name), "{maker}: {found:?}");
 }
 
 #[test]

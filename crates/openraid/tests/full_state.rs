@@ -29,7 +29,7 @@ fn alarm(lab: &Lab) -> Option<Value> {
         .as_array()
         .expect("a list")
         .iter()
-        .find(|own| own["id"] == "server:StateUnwritable:registry")
+        .find(|alarm| alarm["id"] == "server:StateUnwritable:registry")
         .cloned()
 }
 

@@ -119,7 +119,10 @@ fn the_unit_of_the_disk_page_is_the_one_of_the_package() {
     let [server] = fenced(&text, "ini")[..] else { panic!("one unit stands on the page") };
     let mut lines = package.lines();
     for line in server.lines() {
-        assert!(lines.any(|own| own == line), "{line:?} is not in packaging/openraid.service, or not in this order");
+        assert!(
+            lines.any(|other| other == line),
+            "{line:?} is not in packaging/openraid.service, or not in this order"
+        );
     }
     // The page's socket is that of the packaged configuration and of the packaged disk, and all commands use it.
     let value = |key: &str| package.lines().find_map(|line| line.strip_prefix(key)).expect("the unit has the key");

@@ -116,8 +116,9 @@ fn an_array_with_a_member_that_another_program_holds_does_not_start_without_it()
     let before = lab.fingerprints(&["d0", "d1"]);
     let held = File::open(lab.path("d1")).expect("it is there");
     held.lock().expect("it is free");
-    let (path, own) = (lab.path("d1"), std::process::id());
-    let words = [format!("array data: busy: {}: locked by process {own} (", path.display()), "stop that first".into()];
+    let (path, process) = (lab.path("d1"), std::process::id());
+    let words =
+        [format!("array data: busy: {}: locked by process {process} (", path.display()), "stop that first".into()];
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     for options in [&["data"][..], &["d0", "d1"], &["--degraded", "d1", "d0"], &["d0"], &["--read-only", "d0", "d1"]] {
         let (code, said) = end(serve(&lab, "one.sock", options));
@@ -250,10 +251,10 @@ fn block_devices_are_used_by_one_process_and_not_while_another_holder_has_one() 
         lab.serve(&["--force", one, two]).stop();
     }
     let busy = format!("busy: {two}: in use");
-    let own = fs::OpenOptions::new().read(true).custom_flags(O_EXCL).open(two).expect("it is free");
+    let file = fs::OpenOptions::new().read(true).custom_flags(O_EXCL).open(two).expect("it is free");
     let program = format!("busy: {two}: process {} (", std::process::id());
     refused(&lab, [one, two], &["array data", &program, "has this device open for itself; stop that first"]);
-    drop(own);
+    drop(file);
     let mapped = Mapped::new("holder", 32768, &format!("linear {two} 0"));
     refused(&lab, [one, two], &["array data", &busy, "device mapper holder"]);
     drop(mapped);

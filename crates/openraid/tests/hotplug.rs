@@ -28,12 +28,12 @@ fn back(lab: &Lab, names: &[&str]) {
 /// The alarm that a member stays out, when there is one.
 fn staying_out(lab: &Lab) -> Value {
     lab.wait_for("data", |array| {
-        array["alarms"].as_array().is_some_and(|all| all.iter().any(|own| own["event"] == "MemberStaysOut"))
+        array["alarms"].as_array().is_some_and(|all| all.iter().any(|alarm| alarm["event"] == "MemberStaysOut"))
     })["alarms"]
         .as_array()
         .expect("a list")
         .iter()
-        .find(|own| own["event"] == "MemberStaysOut")
+        .find(|alarm| alarm["event"] == "MemberStaysOut")
         .expect("just seen")
         .clone()
 }
@@ -46,13 +46,14 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
     let open = || {
         let all = lab.line("alarms --json").json()["alarms"].clone();
         let all = all.as_array().expect("a list").clone().into_iter();
-        all.filter(|own| own["event"] == "MemberDisplaced" && own["until_seconds"].is_null()).collect::<Vec<_>>()
+        all.filter(|alarm| alarm["event"] == "MemberDisplaced" && alarm["until_seconds"].is_null()).collect::<Vec<_>>()
     };
     let wait = |count: usize, words: &str| {
         let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
         loop {
             let all = open();
-            if all.len() == count && all.iter().all(|own| own["text"].as_str().is_some_and(|text| text.contains(words)))
+            if all.len() == count
+                && all.iter().all(|alarm| alarm["text"].as_str().is_some_and(|text| text.contains(words)))
             {
                 return all;
             }
@@ -86,7 +87,7 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_an_alarm_until_it_is
     lab.drives(&["d3"], 16);
     lab.line(&next).expect(0);
     lab.wait_for("data", |array| {
-        array["task"].is_null() && array["members"][1]["member"].as_str().is_some_and(|own| own.ends_with("d3"))
+        array["task"].is_null() && array["members"][1]["member"].as_str().is_some_and(|path| path.ends_with("d3"))
     });
     wait(0, "");
     server.stop();
@@ -132,10 +133,11 @@ fn displaced(lab: &Lab, wanted: &[(&str, &str)]) -> Vec<Value> {
         let all = lab.line("alarms --json").json()["alarms"].clone();
         let all = all.as_array().expect("a list").clone().into_iter();
         let open: Vec<Value> =
-            all.filter(|own| own["event"] == "MemberDisplaced" && own["until_seconds"].is_null()).collect();
+            all.filter(|alarm| alarm["event"] == "MemberDisplaced" && alarm["until_seconds"].is_null()).collect();
         let has = |(level, words): &(&str, &str)| {
-            open.iter()
-                .any(|own| own["level"] == *level && own["text"].as_str().is_some_and(|text| text.contains(words)))
+            open.iter().any(|alarm| {
+                alarm["level"] == *level && alarm["text"].as_str().is_some_and(|text| text.contains(words))
+            })
         };
         if open.len() == wanted.len() && wanted.iter().all(has) {
             return open;
@@ -157,7 +159,7 @@ fn a_node_a_spare_and_a_file_system_that_are_gone_from_their_paths_are_alarms() 
     let Some(_small) = Small::mount(&small, "40M", TEST) else { return };
     lab.drives(&["a", "b", "small/d1", "d2", "s"], 16);
     let loops = ["a", "b"].map(|name| Loop::over(&lab.path(name)));
-    let minor = |own: &Loop| own.0.trim_start_matches("/dev/loop").to_owned();
+    let minor = |device: &Loop| device.0.trim_start_matches("/dev/loop").to_owned();
     let node = lab.path("node").display().to_string();
     tool(&format!("mknod {node} b 7 {}", minor(&loops[0])));
     lab.line("create data --level 5 --chunk 64K --assume-clean node small/d1 d2 --spare s").expect(0);
@@ -313,7 +315,7 @@ fn an_offline_array_starts_degraded_when_enough_members_are_back_and_its_reasons
     let mut server = lab.serve_configured();
     let alarms = || {
         let all = lab.line("alarms --json").json()["alarms"].clone();
-        let open = |own: &&Value| own["until_seconds"].is_null();
+        let open = |alarm: &&Value| alarm["until_seconds"].is_null();
         all.as_array().expect("a list").iter().filter(open).map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     assert!(alarms().contains("none of its 3 members could be opened"), "{}", alarms());

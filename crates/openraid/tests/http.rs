@@ -104,7 +104,7 @@ fn an_array_is_read_and_changed_as_by_the_command_line_and_each_change_is_in_the
     let failed = fail("data").expect(200).json();
     assert_eq!(failed["array"]["health"], "degraded");
     lab.wait_for("data", |array| {
-        array["members"].as_array().is_some_and(|all| all.iter().any(|own| own["state"] == "faulty"))
+        array["members"].as_array().is_some_and(|all| all.iter().any(|member| member["state"] == "faulty"))
     });
     until(|| {
         (settled(web.get("/api/v1/arrays/data").json()) == settled(lab.show("data")))
@@ -124,7 +124,7 @@ fn an_array_is_read_and_changed_as_by_the_command_line_and_each_change_is_in_the
     let number = &event["number"];
     web.post("/api/v1/events/acknowledge", &json!({ "from": number }).to_string()).expect(200);
     let open = lab.line("events --json --unacknowledged").expect(0).json();
-    assert!(open["events"].as_array().expect("a list").iter().all(|own| own["number"] != *number));
+    assert!(open["events"].as_array().expect("a list").iter().all(|event| event["number"] != *number));
     web.ask_with("DELETE", "/api/v1/arrays/data", Some(r#"{"confirm": "data"}"#), &[]).expect(200);
     assert_eq!(web.get("/api/v1/arrays").json()["arrays"], json!([]));
     drop(server);
@@ -156,14 +156,14 @@ fn an_array_is_planned_and_made_and_the_stripe_map_tells_where_a_byte_is() {
     assert_eq!(client.ask(READ, at, &[0; 65536]), 0);
     let place = web.get(&format!("/api/v1/arrays/more/place?offset={at}")).expect(200).json();
     let found = place["members"].as_array().expect("a list");
-    let roles: Vec<&str> = found.iter().map(|own| own["role"].as_str().expect("a word")).collect();
+    let roles: Vec<&str> = found.iter().map(|span| span["role"].as_str().expect("a word")).collect();
     assert_eq!(roles.iter().filter(|role| **role == "data").count(), 1, "{place}");
     assert!(roles.contains(&"p") && roles.contains(&"q") && roles.contains(&"other"), "{place}");
-    let data = found.iter().find(|own| own["role"] == "data").expect("it");
+    let data = found.iter().find(|span| span["role"] == "data").expect("it");
     let offset = data["member_offset_bytes"].as_u64().expect("a number");
     let member = data["member"].as_str().expect("a path");
     let bytes = fs::read(member).expect("a file");
-    let start = bytes.windows(64).position(|own| own == &pattern[..64]).expect("it is on that member") as u64;
+    let start = bytes.windows(64).position(|window| window == &pattern[..64]).expect("it is on that member") as u64;
     // The data area begins where mdadm says.
     let examined = lab.run(&["examine", member, "--json"]).json();
     let begin = examined.to_string();
@@ -293,7 +293,7 @@ fn files_of_the_console_are_compressed_and_kept_and_events_are_found_by_their_wo
     let (plain, packed) = (asked(&path, "identity"), asked(&path, "br, gzip"));
     assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), (None, Some("gzip")));
     assert_eq!(plain.header("vary"), Some("accept-encoding"));
-    assert!(plain.header("cache-control").is_some_and(|own| own.contains("immutable")), "{path}");
+    assert!(plain.header("cache-control").is_some_and(|value| value.contains("immutable")), "{path}");
     let text = include_str!("../../management/console/main.js");
     assert_eq!(plain.text(), text);
     fs::write(lab.path("packed.gz"), &packed.body).expect("room");
@@ -310,7 +310,7 @@ fn files_of_the_console_are_compressed_and_kept_and_events_are_found_by_their_wo
     let found = |words: &str| web.get(&format!("/api/v1/events?text={words}")).expect(200).json();
     for words in ["BY%20ADMINISTRATOR", "degradedarray"] {
         let events = found(words)["events"].as_array().expect("a list").clone();
-        assert!(!events.is_empty() && events.iter().all(|own| own["array"] == "data"), "{words}: {events:?}");
+        assert!(!events.is_empty() && events.iter().all(|event| event["array"] == "data"), "{words}: {events:?}");
     }
     assert_eq!(found("no%20such%20words")["events"], json!([]));
     server.stop();
@@ -484,8 +484,8 @@ fn beyond_the_loopback_there_is_only_tls_with_a_certificate_that_is_made_once() 
     let page = format!("https://localhost:{port}/");
     let metrics = format!("https://localhost:{port}/metrics");
     let plain = format!("http://localhost:{port}/");
-    let own = folder.join("certificate.pem").display().to_string();
-    let Some((trusted, text)) = said("curl", &["-sS", "--max-time", "20", "--cacert", &own, &page]) else {
+    let file = folder.join("certificate.pem").display().to_string();
+    let Some((trusted, text)) = said("curl", &["-sS", "--max-time", "20", "--cacert", &file, &page]) else {
         return support::missing("curl is not installed");
     };
     assert!(trusted && text.contains("openraid"), "{text}");
@@ -509,7 +509,8 @@ fn certify(lab: &Lab, name: &str, authority: Option<&str>) -> Option<bool> {
     let mut words =
         vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
     words.extend(["-subj", &subject, "-keyout", &key, "-out", &out]);
-    let signer = authority.map(|own| ["pem", "key"].map(|end| lab.path(&format!("{own}.{end}")).display().to_string()));
+    let signer =
+        authority.map(|name| ["pem", "key"].map(|end| lab.path(&format!("{name}.{end}")).display().to_string()));
     if let Some([certificate, key]) = &signer {
         words.extend(["-addext", "basicConstraints=critical,CA:FALSE", "-CA", certificate, "-CAkey", key]);
     }
@@ -553,12 +554,12 @@ fn with_a_client_authority_only_clients_with_its_certificate_get_an_answer() {
     let server = lab.serve_configured();
     let url = server.ready["console"].as_str().expect("an address").to_owned();
     assert!(url.starts_with("https://"), "{url}");
-    let own = lab.path("state/openraid/registry.json.management/certificate.pem").display().to_string();
+    let file = lab.path("state/openraid/registry.json.management/certificate.pem").display().to_string();
     let ask = |client: Option<&str>, path: &str, more: &[&str]| {
         let files =
             client.map(|name| ["pem", "key"].map(|end| lab.path(&format!("{name}.{end}")).display().to_string()));
         let address = format!("{url}{path}");
-        let mut words = vec!["-sS", "--max-time", "20", "--cacert", &own];
+        let mut words = vec!["-sS", "--max-time", "20", "--cacert", &file];
         words.extend(files.iter().flat_map(|[certificate, key]| ["--cert", certificate, "--key", key]));
         words.extend(more);
         words.push(&address);
@@ -616,15 +617,15 @@ fn compared(lab: &Lab, web: &Web) -> Result<(), String> {
         }
     };
     let figure = |line: &str| -> u64 {
-        let found = metrics.lines().find_map(|own| own.strip_prefix(line)?.strip_prefix(' '));
+        let found = metrics.lines().find_map(|text| text.strip_prefix(line)?.strip_prefix(' '));
         found.unwrap_or_else(|| panic!("{line} is not there")).parse().expect("a number")
     };
     let listed = lab.line("list --json");
     let api = web.get("/api/v1/arrays").expect(200).json();
     for array in listed.json()["served"].as_array().expect("a list") {
         let name = array["name"].as_str().expect("a name");
-        let own = api["arrays"].as_array().expect("a list").iter().find(|own| own["name"] == name).expect("it");
-        same(format!("{name} by the API"), settled(own.clone()), settled(array.clone()));
+        let served = api["arrays"].as_array().expect("a list").iter().find(|array| array["name"] == name).expect("it");
+        same(format!("{name} by the API"), settled(served.clone()), settled(array.clone()));
         let survives = figure(&format!("openraid_array_survives{{array=\"{name}\"}}"));
         same(format!("{name} survives"), survives.into(), array["survives"].clone());
         for health in ["optimal", "degraded", "failed"] {
@@ -735,7 +736,7 @@ fn a_support_archive_has_all_but_secrets_and_events_are_lines_with_commas() {
     lab.line("check data --follow").expect(0);
     lab.line("fail data d1").expect(0);
     let found = web.get("/api/v1/support").expect(200);
-    assert!(found.header("content-disposition").is_some_and(|own| own.contains("openraid-support.json")));
+    assert!(found.header("content-disposition").is_some_and(|value| value.contains("openraid-support.json")));
     assert!(!found.text().contains("secret-token"), "{}", found.text());
     let found = found.json();
     assert_eq!((&found["schema"], &found["missing"]), (&"openraid/support/1".into(), &json!([])));

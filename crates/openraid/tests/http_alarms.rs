@@ -29,7 +29,7 @@ fn serve(lab: &Lab) -> (Server, Web) {
 }
 
 fn ids(answer: &Value) -> Vec<&str> {
-    answer["alarms"].as_array().expect("a list").iter().map(|own| own["id"].as_str().expect("a name")).collect()
+    answer["alarms"].as_array().expect("a list").iter().map(|alarm| alarm["id"].as_str().expect("a name")).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn alarms_are_listed_acknowledged_and_tested_as_by_the_command_line() {
     assert_eq!(ids(&answer).iter().filter(|id| id.starts_with("data:")).count(), 2, "{answer:#}");
     let cli = lab.line("alarms --json --array data").expect(0).json();
     let one = |answer: &Value| {
-        answer["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == fail.as_str()).cloned()
+        answer["alarms"].as_array().expect("a list").iter().find(|alarm| alarm["id"] == fail.as_str()).cloned()
     };
     assert_eq!(one(&answer), one(&cli));
     web.post("/api/v1/alarms/acknowledge", &json!({ "which": "data:Nothing" }).to_string())
@@ -59,8 +59,9 @@ fn alarms_are_listed_acknowledged_and_tested_as_by_the_command_line() {
     web.get("/api/v1/alarms?ended=perhaps").refused(400, &["use true or false"]);
     // A sink that cannot be used says so; the other one takes the test.
     let came = web.post("/api/v1/alarms/test", "{}").expect(200).json()["sinks"].clone();
-    let of =
-        |name: &str| came.as_array().expect("a list").iter().find(|own| own["sink"] == name).expect("tried").clone();
+    let of = |name: &str| {
+        came.as_array().expect("a list").iter().find(|attempt| attempt["sink"] == name).expect("tried").clone()
+    };
     assert_eq!(of("script")["error"], Value::Null);
     assert!(of("broken")["error"].as_str().is_some_and(|why| why.contains("cannot be started")), "{came:#}");
     web.post("/api/v1/alarms/test", r#"{"sink": "nowhere"}"#).refused(409, &["there is no sink nowhere"]);
@@ -119,7 +120,7 @@ fn schedules_are_made_and_removed_over_http_and_the_file_stays_peoples() {
     (server, web) = serve(&lab);
     let schedules = web.get("/api/v1/schedules").expect(200).json()["schedules"].clone();
     let names: Vec<&str> =
-        schedules.as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+        schedules.as_array().expect("a list").iter().filter_map(|schedule| schedule["name"].as_str()).collect();
     assert_eq!(names, ["monthly", "weekly"]);
     assert_eq!((&schedules[1]["window"], &schedules[1]["arrays"]), (&"01:00-02:00".into(), &json!(["fresh"])));
     web.ask_with("DELETE", "/api/v1/schedules/weekly", None, &[]).expect(204);

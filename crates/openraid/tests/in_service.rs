@@ -320,8 +320,12 @@ fn ten_thousand_events_are_browsed_page_by_page_next_to_a_load() {
             let at = Instant::now();
             let page = client.get(&format!("/api/v1/events?limit=100&before={before}{more}")).json();
             times.push(at.elapsed());
-            let mut found: Vec<u64> =
-                page["events"].as_array().expect("a list").iter().filter_map(|own| own["number"].as_u64()).collect();
+            let mut found: Vec<u64> = page["events"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter_map(|event| event["number"].as_u64())
+                .collect();
             before = *found.first().expect("a page");
             found.append(&mut numbers);
             numbers = found;
@@ -366,8 +370,8 @@ fn the_consoles_first_page_next_to_a_load() {
                 continue;
             }
             let text = client.get(&format!("/{path}")).text();
-            let imports = text.split("from \"./").skip(1).filter_map(|rest| rest.split_once('"')).map(|(own, _)| own);
-            wanted.extend(imports.map(|own| format!("console/{own}")));
+            let imports = text.split("from \"./").skip(1).filter_map(|rest| rest.split_once('"')).map(|(file, _)| file);
+            wanted.extend(imports.map(|file| format!("console/{file}")));
             seen.push(path);
         }
         for path in ["/api/v1/session", "/api/v1/arrays", "/api/v1/events?limit=100", "/api/v1/alarms"] {

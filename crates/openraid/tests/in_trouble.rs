@@ -48,7 +48,7 @@ fn damaged_files_of_the_service_lose_only_their_own_content() {
     let mut damaged = Vec::new();
     for entry in fs::read_dir(&state).expect("it is there").flatten().map(|entry| entry.path()) {
         let files = if entry.is_dir() {
-            fs::read_dir(&entry).expect("a folder").flatten().map(|own| own.path()).collect()
+            fs::read_dir(&entry).expect("a folder").flatten().map(|entry| entry.path()).collect()
         } else {
             vec![entry]
         };
@@ -199,7 +199,7 @@ fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     let set = r#"{"settings": {"rebuild.rate": "9M"}}"#;
     let done = web.ask_with("PATCH", "/api/v1/arrays/data/settings", Some(set), &[]).expect(200).json();
     let text = "this is in force, and is lost when the server ends before it can be kept";
-    assert!(done["kept"] == false && done["text"].as_str().is_some_and(|own| own.contains(text)), "{done}");
+    assert!(done["kept"] == false && done["text"].as_str().is_some_and(|words| words.contains(text)), "{done}");
     assert_eq!(lab.show("data")["settings"]["rebuild_rate"], 9 << 20);
     // An order that means nothing unless it is kept is refused.
     let input = json!({"name": "weekly", "task": "check", "every": "7d"});
@@ -212,7 +212,7 @@ fn on_a_full_disk_orders_work_lost_records_are_reported_and_alarms_are_right() {
     // A failure is an alarm, and still is after a kill.
     lab.line("fail data d1").expect(0);
     let id = "data:DegradedArray";
-    let holds = |answer: &Value| answer["alarms"].as_array().expect("a list").iter().any(|own| own["id"] == id);
+    let holds = |answer: &Value| answer["alarms"].as_array().expect("a list").iter().any(|alarm| alarm["id"] == id);
     assert!(holds(&web.get("/api/v1/alarms").expect(200).json()));
     data_path_works(&lab, 4);
     server.kill();
@@ -227,11 +227,11 @@ fn a_configuration_that_leads_to_itself_is_refused_and_the_rest_is_served() {
     let lab = array("cycle");
     let socket = lab.path("nbd.sock");
     // A member and a spare that are exports of this server: it would wait for itself.
-    let own = |export: &str| format!("nbd+unix:///{export}?socket={}", socket.display());
+    let address = |export: &str| format!("nbd+unix:///{export}?socket={}", socket.display());
     let toml = format!(
         "[server]\nnbd-unix = {socket:?}\n[arrays.loop]\nmembers = [\"{}\"]\n[[spares]]\nmember = \"{}\"\nfor = \"all\"\n",
-        own("data"),
-        own("loop")
+        address("data"),
+        address("loop")
     );
     fs::write(lab.path("openraid.toml"), toml).expect("room");
     let server = Server::started(&mut lab.command(&["serve", "--json", "--config", "openraid.toml"])).expect("ready");
@@ -239,7 +239,7 @@ fn a_configuration_that_leads_to_itself_is_refused_and_the_rest_is_served() {
     let alarms = lab.line("alarms --json").expect(0).json().to_string();
     assert!(alarms.contains("StartProblem") && alarms.contains("/data?socket="), "{alarms}");
     // The same by an order: the array would write to its own member.
-    let ran = lab.run(&["add", "data", &own("data")]);
+    let ran = lab.run(&["add", "data", &address("data")]);
     ran.refused(65, &["this server serves it itself", "name a drive"]);
     data_path_works(&lab, 7);
     server.stop();

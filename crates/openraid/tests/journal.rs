@@ -128,10 +128,10 @@ fn another_journal_that_knows_the_array_from_earlier_is_refused() {
     lab.wait_for("data", |array| array["task"].is_null() && array["journal"]["protected"] == true);
     assert!(io(&lab, &["write -P 8 0 64k", "write -P 9 1000k 8k"]));
     server.kill();
-    let own = lab.line("examine j1 --json").expect(0).json()["members"][0]["journal"]["uuid"].clone();
-    let own = own.as_str().expect("a journal has a name").to_owned();
-    assert!(lab.line("examine d0").expect(0).text().contains(&format!("journal {own} holds writes")));
-    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["it is not the attached one", &own]);
+    let journal = lab.line("examine j1 --json").expect(0).json()["members"][0]["journal"]["uuid"].clone();
+    let journal = journal.as_str().expect("a journal has a name").to_owned();
+    assert!(lab.line("examine d0").expect(0).text().contains(&format!("journal {journal} holds writes")));
+    lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["it is not the attached one", &journal]);
     let server = restarted(&lab, &["--journal", "j1"]);
     assert!(io(&lab, &["read -P 8 0 64k", "read -P 9 1000k 8k"]));
     server.stop();
@@ -330,8 +330,8 @@ fn a_journal_that_cannot_be_used_is_refused_in_words() {
     stranger.run(&["journal", "adopt", device, "--yes"]).expect(0);
     lab.line("serve --nbd 127.0.0.1:0 data --journal j0").refused(65, &["another controller"]);
     lab.line("journal adopt j0 --yes").expect(0);
-    let own = lab.line("journal adopt j0").expect(0);
-    assert!(own.text().contains("belongs to this controller already"), "{}", own.text());
+    let adopted = lab.line("journal adopt j0").expect(0);
+    assert!(adopted.text().contains("belongs to this controller already"), "{}", adopted.text());
     // Cut off.
     let whole = std::fs::read(lab.path("j0")).expect("it is there");
     std::fs::write(lab.path("j0"), &whole[..12 << 20]).expect("room");
@@ -492,7 +492,7 @@ fn profiles_keep_the_journal_and_the_registry_hears_of_every_change() {
     assert_eq!(lab.show("old")["settings"]["write_cache"], "through");
     let news = server.stop();
     let has_news =
-        |text: &str| news.iter().any(|line| line["news"]["text"].as_str().is_some_and(|own| own.contains(text)));
+        |text: &str| news.iter().any(|line| line["news"]["text"].as_str().is_some_and(|words| words.contains(text)));
     assert!(has_news("data: settings changed: write.cache journal -> through"), "{news:?}");
     assert!(has_news("old: settings changed: ") && has_news("write.cache volatile -> through"), "{news:?}");
     // A server without a journal does not make the setting forgotten.
@@ -555,8 +555,8 @@ fn a_policy_given_to_serve_is_remembered_and_an_unused_journal_is_mentioned() {
     let registry = std::fs::read_to_string(lab.path("state/openraid/registry.json")).expect("it is there");
     let registry: Value = serde_json::from_str(&registry).expect("JSON");
     let arrays = registry["arrays"].as_array().expect("a list");
-    let own = arrays.iter().find(|array| array["name"] == "pp").expect("it is remembered");
-    assert!(own["journalled"].is_null(), "{own:#}");
+    let array = arrays.iter().find(|array| array["name"] == "pp").expect("it is remembered");
+    assert!(array["journalled"].is_null(), "{array:#}");
 }
 
 #[test]
@@ -585,8 +585,8 @@ fn shown_devices_have_their_server_their_arrays_and_a_note_if_one_of_two_is_miss
     // An array that has been quiet for a moment is not in the journal's table any more.
     assert!(io(&lab, &["write -P 4 6M 4k"]));
     let examined = lab.line("examine j0 --json").expect(0).json();
-    let own = &examined["members"][0]["journal"];
-    assert_eq!((&own["state"], &own["arrays"][0]["name"]), (&"in-use".into(), &"data".into()), "{examined:#}");
+    let journal = &examined["members"][0]["journal"];
+    assert_eq!((&journal["state"], &journal["arrays"][0]["name"]), (&"in-use".into(), &"data".into()), "{examined:#}");
     assert!(io(&lab, &["write -P 5 7M 4k"]));
     server.kill();
     let shown = lab.line("journal show j0 j1 --json").expect(0).json();

@@ -46,9 +46,9 @@ fn a_damaged_log_is_shown_and_given_up_by_the_words_of_the_error() {
     let shown = lab.line("journal show j0").expect(1).text();
     assert!(shown.contains("DAMAGED") && shown.contains("should be at bytes") && shown.contains("data"), "{shown}");
     let shown = lab.line("journal show j0 --json").expect(1).json();
-    let (own, arrays) = (&shown["journal"], shown["journal"]["arrays"].as_array().expect("a list"));
-    assert!(own["damage"].as_str().is_some_and(|text| text.contains("its payload is damaged")), "{shown:#}");
-    assert!(own["entries"].as_u64() > Some(0), "{shown:#}");
+    let (journal, arrays) = (&shown["journal"], shown["journal"]["arrays"].as_array().expect("a list"));
+    assert!(journal["damage"].as_str().is_some_and(|text| text.contains("its payload is damaged")), "{shown:#}");
+    assert!(journal["entries"].as_u64() > Some(0), "{shown:#}");
     assert_eq!((arrays.len(), &arrays[0]["name"]), (1, &"data".into()), "{shown:#}");
     assert!(arrays[0]["waiting_entries"].as_u64() > Some(0), "{shown:#}");
     // The array that is named there is given up.
@@ -123,15 +123,15 @@ fn a_damaged_half_of_a_journal_is_called_damaged_and_is_an_alarm() {
     assert!(text.contains("it has the data of the other device again") && !text.contains("stale"), "{text}");
     let alarms = lab.line("alarms --json").json()["alarms"].clone();
     let all = alarms.as_array().expect("a list");
-    let own = all.iter().find(|own| own["event"] == "JournalUnreadable").unwrap_or_else(|| panic!("{alarms:#}"));
-    assert!(own["text"].as_str().is_some_and(|text| text.contains(words) && text.contains("smartctl")), "{own:#}");
-    assert_eq!(own["member"], j0.as_str());
+    let alarm = all.iter().find(|alarm| alarm["event"] == "JournalUnreadable").unwrap_or_else(|| panic!("{alarms:#}"));
+    assert!(alarm["text"].as_str().is_some_and(|text| text.contains(words) && text.contains("smartctl")), "{alarm:#}");
+    assert_eq!(alarm["member"], j0.as_str());
     io_of(&lab, "data", &["read -P 33 1M 4k", "read -P 34 2M 4k", "read -P 35 3M 8k", "read -P 36 4M 4k"]);
     server.stop();
     // A device that was left out is stale, and nothing is wrong with it.
     let server = lab.serve(&["data", "--journal", "j0", "--journal", "j1"]);
     let alarms = lab.line("alarms --json").json()["alarms"].clone();
-    let open = |own: &serde_json::Value| own["event"] == "JournalUnreadable" && own["until_seconds"].is_null();
+    let open = |alarm: &serde_json::Value| alarm["event"] == "JournalUnreadable" && alarm["until_seconds"].is_null();
     assert!(!alarms.as_array().expect("a list").iter().any(open), "{alarms:#}");
     server.stop();
 }

@@ -25,11 +25,11 @@ fn command_with_small_disk(lab: &Lab, journals: &[&str], is_other_full: bool, mo
     let places = ["small/j", "small/other/j"].into_iter().take(journals.len());
     let devices: Vec<&str> = places.flat_map(|place| ["--journal", place]).collect();
     let arguments = [&["serve", "--json", "--nbd-unix", &socket, "data"], &devices[..], more].concat();
-    let own = lab.command(&arguments);
+    let serve = lab.command(&arguments);
     let mut command = Command::new("unshare");
     command.args(["-Urm", "sh", "-c", script, "sh", journals[0], journals.get(1).copied().unwrap_or_default()]);
-    command.arg(is_other_full.to_string()).arg(own.get_program()).args(&arguments);
-    for (key, value) in own.get_envs() {
+    command.arg(is_other_full.to_string()).arg(serve.get_program()).args(&arguments);
+    for (key, value) in serve.get_envs() {
         match value {
             Some(value) => command.env(key, value),
             None => command.env_remove(key),
@@ -210,8 +210,8 @@ fn a_journal_that_was_lost_comes_back_by_itself() {
 }
 
 fn texts_of(news: &[serde_json::Value], event: &str) -> Vec<String> {
-    let own = news.iter().filter(|line| line["news"]["event"] == event);
-    own.filter_map(|line| Some(line["news"]["text"].as_str()?.to_owned())).collect()
+    let told = news.iter().filter(|line| line["news"]["event"] == event);
+    told.filter_map(|line| Some(line["news"]["text"].as_str()?.to_owned())).collect()
 }
 
 #[test]

@@ -39,8 +39,8 @@ fn spares_sinks_and_names_for_clients_are_set_at_once_and_kept_over_a_crash() {
     }
     assert_eq!(lab.show("data")["exports"], json!(["data", "vm1"]));
     // What the file has, programs, files as passwords, and values that cannot be, are refused; nothing of such a request counts.
-    let own = json!({"name": "own", "kind": "journald"});
-    keep(&web, &json!({"sinks": [own]})).refused(409, &["the sink own", "openraid reload"]);
+    let sink = json!({"name": "own", "kind": "journald"});
+    keep(&web, &json!({"sinks": [sink]})).refused(409, &["the sink own", "openraid reload"]);
     keep(&web, &json!({"sinks": [{"name": "x", "kind": "exec"}]})).refused(400, &["configuration file"]);
     keep(&web, &json!({"sinks": [{"name": "x", "kind": "mail", "password-file": "/etc/shadow"}]})).refused(400, &[]);
     keep(&web, &json!({"cache": "1 horse"})).refused(400, &["server.cache"]);
@@ -56,7 +56,7 @@ fn spares_sinks_and_names_for_clients_are_set_at_once_and_kept_over_a_crash() {
     let web = administrator(&lab, &server);
     let sinks = web.get("/api/v1/sinks").expect(200).json();
     let names: Vec<&str> =
-        sinks["sinks"].as_array().expect("a list").iter().filter_map(|own| own["name"].as_str()).collect();
+        sinks["sinks"].as_array().expect("a list").iter().filter_map(|sink| sink["name"].as_str()).collect();
     assert_eq!(names, ["own", "chat"]);
     let shown = lab.show("data");
     assert_eq!((&shown["exports"], &shown["cache"]["size_bytes"]), (&json!(["data", "vm1"]), &json!(32 << 20)));
@@ -67,7 +67,7 @@ fn spares_sinks_and_names_for_clients_are_set_at_once_and_kept_over_a_crash() {
     // The spare takes over, as one of the file does.
     lab.line("fail data d1").expect(0);
     let until = Instant::now() + Duration::from_secs(60);
-    let took_over = |own: &Value| own["member"] == spare && own["slot"] == 1;
+    let took_over = |member: &Value| member["member"] == spare && member["slot"] == 1;
     while !lab.show("data")["members"].as_array().expect("a list").iter().any(took_over) {
         assert!(Instant::now() < until, "{}", lab.show("data")["members"]);
         std::thread::sleep(Duration::from_millis(100));

@@ -185,8 +185,8 @@ fn the_block_that_superblocks_name_is_the_arrays_and_that_of_drives_that_are_add
     let lab = Lab::new("block-served");
     made(&lab, 4096);
     lab.line("examine d0").expect(0).says(&["logical block", "4096 bytes"]);
-    let own = lab.line("examine d0 --json").expect(0).json();
-    assert_eq!(own["members"][0]["superblock"]["logical_block_bytes"], 4096);
+    let shown = lab.line("examine d0 --json").expect(0).json();
+    assert_eq!(shown["members"][0]["superblock"]["logical_block_bytes"], 4096);
     let server = lab.serve(&["data"]);
     assert_eq!(lab.show("data")["block_bytes"], 4096);
     lab.line("show data").expect(0).says(&["logical block", "4096 bytes"]);
@@ -253,6 +253,6 @@ fn a_drive_that_is_too_small_is_refused_with_the_needed_size_and_less_headroom_i
     lab.line("fail data d1 --yes").expect(0);
     lab.wait_for("data", |array| array["health"] == "optimal" && array["task"].is_null());
     server.stop();
-    let own = lab.line("examine fits --json").expect(0).json();
-    assert_eq!(own["members"][0]["superblock"]["data_offset_sectors"], 2048);
+    let shown = lab.line("examine fits --json").expect(0).json();
+    assert_eq!(shown["members"][0]["superblock"]["data_offset_sectors"], 2048);
 }

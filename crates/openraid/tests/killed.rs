@@ -106,7 +106,7 @@ fn alarms_are_right(lab: &Lab, name: &str) {
         let degraded = lab.show(name)["health"] != "optimal";
         let answer = lab.line("alarms --json").expect(0).json();
         let id = format!("{name}:DegradedArray");
-        let is_it = |own: &&Value| own["id"] == id.as_str() && own["until_seconds"].is_null();
+        let is_it = |alarm: &&Value| alarm["id"] == id.as_str() && alarm["until_seconds"].is_null();
         let count = answer["alarms"].as_array().expect("a list").iter().filter(is_it).count();
         if count == usize::from(degraded) {
             return;

@@ -27,10 +27,10 @@ fn made(lab: &Lab, level: &str) -> Vec<u8> {
 
 /// Put a lockless bitmap with these states, in turns, on every member.
 fn put_bitmap(lab: &Lab, states: &[u8]) -> usize {
-    let own = lab.line("examine d0 --json").expect(0).json()["members"][0]["superblock"].clone();
-    let set_uuid: Uuid = own["uuid"].as_str().expect("a uuid").parse().expect("a uuid");
-    let sync_size = Sectors(own["used_bytes"].as_u64().expect("bytes") / 512);
-    let events = own["events"].as_u64().expect("events");
+    let superblock = lab.line("examine d0 --json").expect(0).json()["members"][0]["superblock"].clone();
+    let set_uuid: Uuid = superblock["uuid"].as_str().expect("a uuid").parse().expect("a uuid");
+    let sync_size = Sectors(superblock["used_bytes"].as_u64().expect("bytes") / 512);
+    let events = superblock["events"].as_u64().expect("events");
     let header = LocklessHeader { set_uuid, events, sync_size, state: BitmapState(0), chunk: CHUNK };
     let chunks = usize::try_from(header.chunks()).expect("small");
     let mut area = vec![0; LOCKLESS_STATES_AT];
@@ -69,9 +69,9 @@ fn copy_out_reports_data_that_cannot_be_trusted() {
     let chunks = put_bitmap(&lab, &[0, 1, 2, 3, 4]);
     let unwritten = chunks.div_ceil(5);
     let unsynced = (0..chunks).filter(|chunk| chunk % 5 > 1).count();
-    let own = lab.line("examine d0 --json").expect(0).json()["members"][0]["lockless_bitmap"].clone();
-    assert_eq!(own["unwritten"], unwritten);
-    assert_eq!((&own["unsynced"], &own["chunk_bytes"]), (&unsynced.into(), &65536.into()));
+    let bitmap = lab.line("examine d0 --json").expect(0).json()["members"][0]["lockless_bitmap"].clone();
+    assert_eq!(bitmap["unwritten"], unwritten);
+    assert_eq!((&bitmap["unsynced"], &bitmap["chunk_bytes"]), (&unsynced.into(), &65536.into()));
     let whole = lab.line("copy-out d0 d1 d2 d3").expect(0);
     assert!(whole.out == image && whole.err.contains("parity is not used"), "{}", whole.err);
     let degraded = lab.line("copy-out d0 d1 d3").expect(1);

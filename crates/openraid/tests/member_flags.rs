@@ -21,18 +21,18 @@ fn superblock(lab: &Lab, member: &str) -> Superblock {
 }
 
 fn flag(lab: &Lab, member: &str, flags: u8) {
-    let mut own = superblock(lab, member);
-    own.device_flags = DeviceFlags(flags);
+    let mut superblock = superblock(lab, member);
+    superblock.device_flags = DeviceFlags(flags);
     let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
-    own.encode(&mut bytes);
+    superblock.encode(&mut bytes);
     write_at(&lab.path(member), SUPERBLOCK, &bytes);
 }
 
 /// Reads of each member, by its name.
 fn reads(array: &Value, member: &str) -> u64 {
     let lines = array["members"].as_array().expect("members");
-    let own = lines.iter().find(|line| line["member"].as_str().is_some_and(|path| path.ends_with(member)));
-    own.expect("the member")["reads"].as_u64().expect("a number")
+    let entry = lines.iter().find(|line| line["member"].as_str().is_some_and(|path| path.ends_with(member)));
+    entry.expect("the member")["reads"].as_u64().expect("a number")
 }
 
 /// Read blocks all over the array, each apart from the one before.

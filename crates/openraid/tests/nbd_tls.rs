@@ -28,7 +28,7 @@ fn certify(lab: &Lab, name: &str, authority: Option<&str>) -> bool {
     let [key, out] = ["key", "pem"].map(|end| format!("{name}.{end}"));
     let mut words = vec!["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     words.extend(["-days", "2", "-subj", &subject, "-keyout", &key, "-out", &out]);
-    let signer = authority.map(|own| [format!("{own}.pem"), format!("{own}.key")]);
+    let signer = authority.map(|name| [format!("{name}.pem"), format!("{name}.key")]);
     match &signer {
         Some([certificate, key]) => words.extend([
             "-addext",
@@ -127,9 +127,12 @@ fn clients_with_a_certificate_of_the_authority_read_and_write_and_no_others() {
     let server = lab.serve_configured();
     let shown = lab.show("data");
     let addresses = shown["addresses"].as_array().expect("a list");
-    let own =
-        addresses.iter().filter_map(|own| own.as_str()).find(|own| own.starts_with("nbds://")).expect("an address");
-    let address: SocketAddr = own.split('/').nth(2).and_then(|own| own.parse().ok()).expect("host and port");
+    let listed = addresses
+        .iter()
+        .filter_map(|address| address.as_str())
+        .find(|address| address.starts_with("nbds://"))
+        .expect("an address");
+    let address: SocketAddr = listed.split('/').nth(2).and_then(|text| text.parse().ok()).expect("host and port");
     let uri = |folder: &str| format!("nbds://localhost:{}/data?tls-certificates={folder}", address.port());
     let good = folder(&lab, "with-good", Some("good"));
     let content: Vec<u8> = (0..4_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
@@ -175,9 +178,10 @@ fn tunnel(lab: &Lab, address: SocketAddr) -> StreamOwned<ClientConnection, TcpSt
 /// The address of NBD over TLS of a server.
 fn address_of(lab: &Lab) -> SocketAddr {
     let shown = lab.show("data");
-    let all = shown["addresses"].as_array().expect("a list").iter().filter_map(|own| own.as_str());
-    let own = all.filter_map(|own| own.strip_prefix("nbds://")?.split('/').next()).next().expect("an address");
-    own.parse().expect("host and port")
+    let all = shown["addresses"].as_array().expect("a list").iter().filter_map(|address| address.as_str());
+    let endpoint =
+        all.filter_map(|address| address.strip_prefix("nbds://")?.split('/').next()).next().expect("an address");
+    endpoint.parse().expect("host and port")
 }
 
 /// The answer to a request for the list of exports: one of four bytes, and the end.
@@ -326,7 +330,8 @@ fn half_open_connections_keep_no_client_out_and_disturb_none_that_is_in() {
     lists(&mut tunnel(&lab, address));
     reads();
     // Others do not go on after it.
-    let silent: Vec<_> = (0..300).map(|_| tunnel(&lab, address)).map(|mut own| own.flush().map(|()| own)).collect();
+    let silent: Vec<_> =
+        (0..300).map(|_| tunnel(&lab, address)).map(|mut stream| stream.flush().map(|()| stream)).collect();
     lists(&mut tunnel(&lab, address));
     reads();
     drop((strangers, silent));

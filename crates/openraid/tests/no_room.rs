@@ -77,7 +77,7 @@ fn fill_and_make_room(name: &str, test: &str, create: &str, members: &[&str]) ->
     let image = lab.line("copy-out data").expect(0).out;
     for (place, byte) in (0..ROWS).flat_map(|row| [(first(row), b'A'), (second(row), b'B')]) {
         let at = usize::try_from(place).expect("a small array");
-        assert!(image[at..at + 4096].iter().all(|own| *own == byte), "{create}: at {place}");
+        assert!(image[at..at + 4096].iter().all(|found| *found == byte), "{create}: at {place}");
     }
     true
 }

@@ -30,11 +30,11 @@ fn the_map_of_a_raid0_without_its_layout_bit_is_given_by_a_word() {
         let path = lab.path(name);
         let bytes = read_at(&path, SUPERBLOCK, SUPERBLOCK_BYTES_MAX);
         let drive = Sectors(fs::metadata(&path).expect("it is there").len() / 512);
-        let mut own = Superblock::decode(&bytes, MinorVersion::V1_2, drive).expect("a good superblock");
-        own.features.set(FeatureMap::RAID0_LAYOUT, false);
-        own.layout = 0;
+        let mut superblock = Superblock::decode(&bytes, MinorVersion::V1_2, drive).expect("a good superblock");
+        superblock.features.set(FeatureMap::RAID0_LAYOUT, false);
+        superblock.layout = 0;
         let mut bytes = vec![0; SUPERBLOCK_BYTES_MAX];
-        own.encode(&mut bytes);
+        superblock.encode(&mut bytes);
         write_at(&path, SUPERBLOCK, &bytes);
     }
     let before = lab.fingerprints(&names);
@@ -104,8 +104,8 @@ fn arrays_of_md_0_90_are_copied_out_as_md_reads_them() {
         let names: Vec<String> = (0..count).map(|member| format!("{name}{member}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         lab.drives(&names, 8);
-        let loops: Vec<Loop> = names.iter().map(|own| Loop::over(&lab.path(own))).collect();
-        let devices = loops.iter().map(|own| own.0.as_str()).collect::<Vec<_>>().join(" ");
+        let loops: Vec<Loop> = names.iter().map(|name| Loop::over(&lab.path(name))).collect();
+        let devices = loops.iter().map(|device| device.0.as_str()).collect::<Vec<_>>().join(" ");
         let clean = if level == "linear" { "" } else { "--assume-clean" };
         let md = format!("/dev/md{}", 40 + nth);
         tool(&format!("mdadm --create {md} --run --metadata 0.90 --level {level} {words} {clean} --raid-devices {count} {devices}"));
@@ -120,9 +120,13 @@ fn arrays_of_md_0_90_are_copied_out_as_md_reads_them() {
         drop(loops);
         let before = lab.fingerprints(&names);
         let shown = lab.run(&[&["examine", "--json"], &names[..]].concat()).expect(0).json();
-        let own = &shown["members"][1]["superblock"];
-        assert_eq!(own["version"], "0.90", "{shown:#}");
-        assert_eq!((own["uuid"].as_str(), own["slots"].as_u64()), (Some(&*uuid), Some(count)), "{shown:#}");
+        let superblock = &shown["members"][1]["superblock"];
+        assert_eq!(superblock["version"], "0.90", "{shown:#}");
+        assert_eq!(
+            (superblock["uuid"].as_str(), superblock["slots"].as_u64()),
+            (Some(&*uuid), Some(count)),
+            "{shown:#}"
+        );
         let ran = lab.run(&[&["copy-out"], &names[..]].concat());
         assert!(ran.code == 0 && ran.out == data, "{name}, all members: {} {}", ran.code, ran.err);
         if level != "linear" {

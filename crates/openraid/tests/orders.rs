@@ -12,8 +12,8 @@ use support::{fingerprint, noise, Lab, Server, WRITE};
 
 fn state_of<'a>(array: &'a Value, member: &str) -> &'a Value {
     let members = array["members"].as_array().expect("a list");
-    let named = |own: &&Value| own["member"].as_str().is_some_and(|name| name.ends_with(&format!("/{member}")));
-    members.iter().find(named).map_or(&Value::Null, |own| &own["state"])
+    let named = |entry: &&Value| entry["member"].as_str().is_some_and(|name| name.ends_with(&format!("/{member}")));
+    members.iter().find(named).map_or(&Value::Null, |entry| &entry["state"])
 }
 
 fn idle(array: &Value) -> bool {
@@ -129,8 +129,8 @@ fn a_member_that_was_replaced_does_not_have_to_be_added_again() {
     assert!(doctor.text().contains(&line) && !doctor.text().contains("added again"), "{}", doctor.text());
     let found = lab.line("doctor d0 d1 d2 new --json").expect(0).json();
     let members = found["sets"][0]["members"].as_array().expect("a list");
-    let own = members.iter().find(|own| own["member"] == path.as_str()).expect("it is listed");
-    assert_eq!(own["verdict"], "replaced");
+    let member = members.iter().find(|member| member["member"] == path.as_str()).expect("it is listed");
+    assert_eq!(member["verdict"], "replaced");
     // While a slot is vacant, a member that failed has to be added.
     let without = lab.line("doctor d0 d1 d2").expect(1);
     assert!(
@@ -155,7 +155,7 @@ fn members_with_the_same_name_are_distinguished_by_their_numbers() {
     assert!(said.contains("slot 2") && said.contains("`openraid remove b drive:2`"), "{said}");
     let state = |array: &Value, drive: u64| {
         let members = array["members"].as_array().expect("a list").iter();
-        members.clone().find(|own| own["drive"] == drive).map_or(Value::Null, |own| own["state"].clone())
+        members.clone().find(|member| member["drive"] == drive).map_or(Value::Null, |member| member["state"].clone())
     };
     lab.wait_for("b", |array| state(array, 2) == "faulty");
     lab.line("remove b drive:1").refused(65, &["drive:1", "is a working member", "`openraid fail b drive:1`"]);
@@ -332,7 +332,7 @@ fn halves_of_the_same_age_are_split_as_well() {
     }
     let looked = lab.line("assemble d0 d1 --no-serve --json").json();
     let members = looked["sets"][0]["members"].as_array().expect("a list");
-    let verdicts: Vec<&Value> = members.iter().map(|own| &own["verdict"]).collect();
+    let verdicts: Vec<&Value> = members.iter().map(|entry| &entry["verdict"]).collect();
     assert_eq!(verdicts, ["member", "split"]);
 }
 
@@ -352,7 +352,7 @@ fn serve_names_the_members_that_it_leaves_out() {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|own| own["device"].to_string())
+        .map(|line| line["device"].to_string())
         .collect::<Vec<_>>();
     assert!(devices[2] != devices[1], "it has an identity of its own now: {devices:?}");
     lab.line("remove data copy").expect(0);
@@ -362,7 +362,7 @@ fn serve_names_the_members_that_it_leaves_out() {
     server.stop();
     let server = lab.serve(&["d0", "d1"]);
     let left = server.ready["left_out"].as_array().expect("a list");
-    assert!(left.iter().any(|own| own["member"].as_str().is_some_and(|name| name.ends_with("/d1"))), "{left:?}");
+    assert!(left.iter().any(|entry| entry["member"].as_str().is_some_and(|name| name.ends_with("/d1"))), "{left:?}");
     server.stop();
 }
 

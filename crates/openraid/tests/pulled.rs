@@ -45,8 +45,8 @@ fn wait_for_health(lab: &Lab, health: &str) -> Value {
 
 /// The texts of the news with this event.
 fn texts(lines: &[Value], event: &str) -> Vec<String> {
-    let own = lines.iter().filter(|line| line["news"]["event"] == event);
-    own.map(|line| line["news"]["text"].as_str().expect("a text").to_owned()).collect()
+    let told = lines.iter().filter(|line| line["news"]["event"] == event);
+    told.map(|line| line["news"]["text"].as_str().expect("a text").to_owned()).collect()
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn disks_with_one_serial_number_are_members_of_their_own() {
     let shown = wait_for_health(&lab, "optimal");
     let of = |shown: &Value, key: &str| -> BTreeSet<String> {
         let members = shown["members"].as_array().expect("a list").iter();
-        members.map(|own| own[key].as_str().unwrap_or("none").to_owned()).collect()
+        members.map(|member| member[key].as_str().unwrap_or("none").to_owned()).collect()
     };
     let counts = ["serial", "member", "device"].map(|key| of(&shown, key).len());
     assert_eq!(counts, [1, 3, 3], "{shown:#}");
@@ -170,9 +170,9 @@ fn disks_with_one_serial_number_are_members_of_their_own() {
     web.token = Some(lab.line("login --token").expect(0).text().trim().into());
     let storage = web.get("/redfish/v1/Systems/1/Storage/openraid").expect(200).json();
     let paths =
-        storage["Drives"].as_array().expect("a list").iter().map(|own| own["@odata.id"].as_str().expect("a path"));
+        storage["Drives"].as_array().expect("a list").iter().map(|link| link["@odata.id"].as_str().expect("a path"));
     let drives: Vec<Value> = paths.map(|path| web.get(path).expect(200).json()).collect();
-    let of_drives = |key: &str| drives.iter().map(|own| own[key].to_string()).collect::<BTreeSet<_>>();
+    let of_drives = |key: &str| drives.iter().map(|drive| drive[key].to_string()).collect::<BTreeSet<_>>();
     assert_eq!(["@odata.id", "Id"].map(|key| of_drives(key).len()), [3, 3], "{drives:#?}");
     assert_eq!(of_drives("SerialNumber"), BTreeSet::from([shown["members"][0]["serial"].to_string()]));
     // And so for the API, from which the console draws.
@@ -182,8 +182,8 @@ fn disks_with_one_serial_number_are_members_of_their_own() {
     disks.pull(1);
     server.wait_for_news("Fail", 1);
     let left = lab.show("data");
-    let in_sync = left["members"].as_array().expect("a list").iter().filter(|own| own["state"] == "in-sync");
-    assert_eq!(in_sync.map(|own| own["slot"].clone()).collect::<Vec<_>>(), [0, 2], "{left:#}");
+    let in_sync = left["members"].as_array().expect("a list").iter().filter(|member| member["state"] == "in-sync");
+    assert_eq!(in_sync.map(|member| member["slot"].clone()).collect::<Vec<_>>(), [0, 2], "{left:#}");
     let node = disks.put(1);
     server.wait_for_news("MemberReturned", 1);
     let back = wait_for_health(&lab, "optimal")["members"][1].clone();
@@ -274,8 +274,11 @@ fn a_spare_and_a_journal_that_are_pulled_are_noticed_and_a_spare_takes_over() {
     server.wait_for_news("MemberReturned", 2);
     let shown = wait_for_health(&lab, "optimal");
     let members = shown["members"].as_array().expect("a list");
-    let mut found: Vec<&str> =
-        members.iter().filter(|own| own["state"] == "spare").filter_map(|own| own["member"].as_str()).collect();
+    let mut found: Vec<&str> = members
+        .iter()
+        .filter(|member| member["state"] == "spare")
+        .filter_map(|member| member["member"].as_str())
+        .collect();
     found.sort_unstable();
     let mut wanted = back.each_ref().map(String::as_str);
     wanted.sort_unstable();
@@ -287,12 +290,12 @@ fn a_spare_and_a_journal_that_are_pulled_are_noticed_and_a_spare_takes_over() {
 /// The text of the alarm that a member stays out.
 fn staying_out(lab: &Lab, words: &str) -> Value {
     let is_it =
-        |own: &Value| own["event"] == "MemberStaysOut" && own["text"].as_str().is_some_and(|t| t.contains(words));
+        |alarm: &Value| alarm["event"] == "MemberStaysOut" && alarm["text"].as_str().is_some_and(|t| t.contains(words));
     let until = Instant::now() + Duration::from_secs(120);
     loop {
         let all = lab.show("data")["alarms"].clone();
-        if let Some(own) = all.as_array().expect("a list").iter().find(|own| is_it(own)) {
-            return own.clone();
+        if let Some(alarm) = all.as_array().expect("a list").iter().find(|alarm| is_it(alarm)) {
+            return alarm.clone();
         }
         assert!(Instant::now() < until, "not {words}: {all:#}");
         std::thread::sleep(Duration::from_millis(200));
@@ -322,7 +325,7 @@ fn what_comes_instead_of_a_pulled_disk_is_not_taken_for_it() {
     // Taken out by a command, it would stay out after its return: the alarm does not advise that.
     let shown = lab.wait_for("data", |array| array["alarms"].to_string().contains("failed: "));
     let mut alarms = shown["alarms"].as_array().expect("a list").iter();
-    let fail = alarms.find(|own| own["event"] == "Fail").expect("it has failed");
+    let fail = alarms.find(|alarm| alarm["event"] == "Fail").expect("it has failed");
     assert_eq!(fail["next_step"], "openraid show data");
     assert!(
         fail["text"].as_str().is_some_and(|text| text.ends_with("connect it again, or add another drive")),

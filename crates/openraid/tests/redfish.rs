@@ -43,15 +43,15 @@ fn refused(answer: &Answer, status: u16, message: &str, word: &str) {
 fn drives(web: &Web) -> Vec<Value> {
     let storage = web.get(STORAGE).expect(200).json();
     let paths = storage["Drives"].as_array().expect("a list").iter();
-    paths.map(|own| web.get(own["@odata.id"].as_str().expect("a path")).expect(200).json()).collect()
+    paths.map(|link| web.get(link["@odata.id"].as_str().expect("a path")).expect(200).json()).collect()
 }
 
 /// Links to the drives that belong to no volume.
 fn free(web: &Web) -> Vec<Value> {
     drives(web)
         .iter()
-        .filter(|own| own["Links"].get("Volumes").is_none())
-        .map(|own| json!({"@odata.id": own["@odata.id"]}))
+        .filter(|drive| drive["Links"].get("Volumes").is_none())
+        .map(|drive| json!({"@odata.id": drive["@odata.id"]}))
         .collect()
 }
 
@@ -205,7 +205,7 @@ fn users_sign_in_with_each_request_and_change_their_own_password_alone() {
         |name: &str, role: &str| json!({"UserName": name, "RoleId": role, "Password": "correct horse"}).to_string();
     web.post(ACCOUNTS, &user("root", "Administrator")).expect(201);
     let made = web.post(ACCOUNTS, &user("olaf", "Operator")).expect(201);
-    let own = made.header("location").expect("a place").to_owned();
+    let place = made.header("location").expect("a place").to_owned();
     refused(&web.post(ACCOUNTS, &user("x", "King")), 400, "PropertyValueError", "Administrator, Operator or ReadOnly");
     refused(&web.post(ACCOUNTS, "{}"), 400, "PropertyMissing", "UserName");
     let ask = |method: &str, path: &str, body: Option<&str>, password: &str| {
@@ -227,22 +227,22 @@ fn users_sign_in_with_each_request_and_change_their_own_password_alone() {
     assert_eq!(ask("GET", "/api/v1/arrays", None, "correct horse").status, 401);
     // It sees itself only.
     let seen = ask("GET", ACCOUNTS, None, "correct horse").json();
-    assert_eq!(seen["Members"], json!([{ "@odata.id": own }]));
+    assert_eq!(seen["Members"], json!([{ "@odata.id": place }]));
     refused(
-        &ask("PATCH", &own, Some(r#"{"RoleId": "Administrator"}"#), "correct horse"),
+        &ask("PATCH", &place, Some(r#"{"RoleId": "Administrator"}"#), "correct horse"),
         403,
         "GeneralError",
         "own password",
     );
-    ask("PATCH", &own, Some(r#"{"Password": "another horse"}"#), "correct horse").expect(200);
+    ask("PATCH", &place, Some(r#"{"Password": "another horse"}"#), "correct horse").expect(200);
     assert_eq!(ask("GET", STORAGE, None, "correct horse").status, 401);
     ask("GET", STORAGE, None, "another horse").expect(200);
-    let version = web.get(&own).header("etag").expect("a version").to_owned();
-    let change = |version: &str| web.ask_with("PATCH", &own, Some(r#"{"Enabled": false}"#), &[("If-Match", version)]);
+    let version = web.get(&place).header("etag").expect("a version").to_owned();
+    let change = |version: &str| web.ask_with("PATCH", &place, Some(r#"{"Enabled": false}"#), &[("If-Match", version)]);
     refused(&change("\"old\""), 412, "GeneralError", "has changed");
     change(&version).expect(200);
     assert_eq!(ask("GET", STORAGE, None, "another horse").status, 401);
-    web.ask_with("DELETE", &own, None, &[]).expect(204);
+    web.ask_with("DELETE", &place, None, &[]).expect(204);
     let last = web.ask_with("DELETE", &format!("{ACCOUNTS}/olaf"), None, &[]);
     assert_eq!(last.status, 404);
     server.stop();
@@ -338,7 +338,7 @@ fn events_are_pushed_to_a_server_that_has_subscribed_until_that_is_deleted() {
     }
     let input = json!({"Destination": destination, "Protocol": "Redfish", "Context": "mine"}).to_string();
     let made = web.post(path, &input).expect(201);
-    let own = made.header("location").expect("a place").to_owned();
+    let place = made.header("location").expect("a place").to_owned();
     lab.line("set data rebuild.rate=50M").expect(0);
     let pushed = take_one(&listener, "204 No Content");
     assert_eq!(pushed["Context"], "mine");
@@ -380,8 +380,8 @@ fn events_are_pushed_to_a_server_that_has_subscribed_until_that_is_deleted() {
         web.post(path, &input).expect(201);
     }
     assert_eq!(web.post(path, &input).status, 503);
-    web.ask_with("DELETE", &own, None, &[]).expect(204);
-    web.get(&own).expect(404);
+    web.ask_with("DELETE", &place, None, &[]).expect(204);
+    web.get(&place).expect(404);
     server.stop();
 }
 
@@ -401,7 +401,7 @@ fn every_link_leads_to_a_document_of_its_address() {
         let version = answer.header("etag").unwrap_or_else(|| panic!("{path} has no version"));
         // An explanation is about the last seconds: each one is another document.
         let is_lasting = !path.ends_with("/Explanation");
-        if is_lasting && ["/redfish/v1/Systems", "/redfish/v1/Chassis"].iter().any(|own| path.starts_with(own)) {
+        if is_lasting && ["/redfish/v1/Systems", "/redfish/v1/Chassis"].iter().any(|root| path.starts_with(root)) {
             let again = web.ask_with("GET", &path, None, &[("If-None-Match", version)]).expect(304);
             assert_eq!((again.header("etag"), again.text()), (Some(version), String::new()), "{path}");
         }
@@ -476,7 +476,7 @@ fn rates_and_settings_are_changed_by_the_version_that_was_read_and_refused_by_na
     );
     // Any setting of a volume, by its name.
     let volume = format!("{VOLUMES}/data");
-    let set = |own: Value| web.ask_with("PATCH", &volume, Some(&json!({"Oem": {"Openraid": own}}).to_string()), &[]);
+    let set = |oem: Value| web.ask_with("PATCH", &volume, Some(&json!({"Oem": {"Openraid": oem}}).to_string()), &[]);
     let answer =
         set(json!({"Settings": {"background_depth": 4, "sorting": false, "rebuild.rate": "1M"}})).expect(200).json();
     let settings = &answer["Oem"]["Openraid"]["Settings"];
@@ -496,8 +496,8 @@ fn decisions_places_and_figures_are_those_of_the_api() {
     let (server, web) = serve(&lab);
     support::write_some(&lab, &server);
     let volume = web.get(&format!("{VOLUMES}/data")).expect(200).json();
-    let own = &volume["Oem"]["Openraid"];
-    let page = web.get(own["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
+    let openraid = &volume["Oem"]["Openraid"];
+    let page = web.get(openraid["Explanation"]["@odata.id"].as_str().expect("a path")).expect(200).json();
     let api = web.get("/api/v1/arrays/data/explain").expect(200).json();
     let reasons = api["reasons"].as_array().expect("a list");
     assert!(!reasons.is_empty());
@@ -509,7 +509,8 @@ fn decisions_places_and_figures_are_those_of_the_api() {
     // The stripe map: byte 70000 is in the second chunk, and the third member has the parity of the first stripe.
     let locate = volume["Actions"]["Oem"]["#OpenraidVolume.Locate"]["target"].as_str().expect("a path");
     let place = web.post(locate, r#"{"OffsetBytes": 70000}"#).expect(200).json();
-    let roles: Vec<&Value> = place["Members"].as_array().expect("a list").iter().map(|own| &own["Role"]).collect();
+    let roles: Vec<&Value> =
+        place["Members"].as_array().expect("a list").iter().map(|member| &member["Role"]).collect();
     assert_eq!((&place["Stripe"], roles), (&0.into(), vec![&json!("other"), &json!("data"), &json!("p")]));
     assert_eq!(place["Members"][1]["OffsetBytes"], 70_000 - 65_536);
     refused(&web.post(locate, "{}"), 400, "ActionParameterMissing", "OffsetBytes");
@@ -522,21 +523,21 @@ fn decisions_places_and_figures_are_those_of_the_api() {
     let asked = |oem: Value| json!({"RAIDType": "RAID5", "Links": links, "Oem": {"Openraid": oem}}).to_string();
     let answer = web.post(predict, &asked(json!({"Load": "database"})));
     assert!([200, 202].contains(&answer.status), "{answer:?}");
-    assert!(answer.json()["Command"].as_str().is_some_and(|own| own.contains("openraid")), "{answer:?}");
+    assert!(answer.json()["Command"].as_str().is_some_and(|text| text.contains("openraid")), "{answer:?}");
     refused(&web.post(predict, &asked(json!({"Load": 1}))), 400, "PropertyValueTypeError", "Load");
     refused(&web.post(predict, &json!({"Links": links}).to_string()), 400, "PropertyMissing", "RAIDType");
     // Each schema that the service has for its own words is reachable without signing in, and the metadata names it.
     let stranger = Web { token: None, ..web.clone() };
     let metadata = stranger.get("/redfish/v1/$metadata").expect(200).text();
-    let own: Vec<&str> = metadata.split('"').filter(|part| part.starts_with("/redfish/v1/Schemas/")).collect();
-    assert_eq!(own.len(), 5, "{own:?}");
-    own.iter().for_each(|path| assert!(stranger.get(path).expect(200).text().contains("<edmx:Edmx"), "{path}"));
+    let schemas: Vec<&str> = metadata.split('"').filter(|part| part.starts_with("/redfish/v1/Schemas/")).collect();
+    assert_eq!(schemas.len(), 5, "{schemas:?}");
+    schemas.iter().for_each(|path| assert!(stranger.get(path).expect(200).text().contains("<edmx:Edmx"), "{path}"));
     assert_eq!(stranger.get("/redfish/v1/Schemas/passwd").status, 404);
     // A report has the figures of /metrics, and each names a property that has its value.
     let report = web.get("/redfish/v1/TelemetryService/MetricReports/Volumes").expect(200).json();
     let metrics = web.get("/metrics").expect(200).text();
     let values = report["MetricValues"].as_array().expect("a list");
-    let value = |id: &str| values.iter().find(|own| own["MetricId"] == id).expect("a value");
+    let value = |id: &str| values.iter().find(|metric| metric["MetricId"] == id).expect("a value");
     for (id, series) in [
         ("WriteRequests", r#"openraid_host_requests_total{array="data",kind="write"} "#),
         ("WrittenBytes", r#"openraid_host_bytes_total{array="data",kind="write"} "#),
@@ -545,15 +546,15 @@ fn decisions_places_and_figures_are_those_of_the_api() {
         assert_eq!(value(id)["MetricValue"], figure);
         assert_ne!(figure, "0");
         let (path, pointer) =
-            value(id)["MetricProperty"].as_str().and_then(|own| own.split_once('#')).expect("a place");
+            value(id)["MetricProperty"].as_str().and_then(|path| path.split_once('#')).expect("a place");
         assert_eq!(web.get(path).expect(200).json().pointer(pointer).map(Value::to_string).as_deref(), Some(figure));
     }
     for id in ["Drives", "Speed"] {
         let report = web.get(&format!("/redfish/v1/TelemetryService/MetricReports/{id}")).expect(200).json();
-        for own in report["MetricValues"].as_array().expect("a list") {
-            let place = own["MetricProperty"].as_str().and_then(|own| own.split_once('#'));
+        for metric in report["MetricValues"].as_array().expect("a list") {
+            let place = metric["MetricProperty"].as_str().and_then(|path| path.split_once('#'));
             let (path, pointer) = place.expect("a place");
-            assert!(web.get(path).expect(200).json().pointer(pointer).is_some_and(Value::is_u64), "{own}");
+            assert!(web.get(path).expect(200).json().pointer(pointer).is_some_and(Value::is_u64), "{metric}");
         }
     }
     assert_eq!(web.get("/redfish/v1/TelemetryService/MetricReports/x").status, 404);
@@ -612,13 +613,13 @@ fn a_degraded_volume_says_why_and_a_client_that_knows_it_gets_no_document_until_
     let status = after.json()["Status"].clone();
     assert_eq!((&status["State"], &status["Health"]), (&"Degraded".into(), &"Warning".into()));
     let conditions = status["Conditions"].as_array().expect("a list").clone();
-    let of = |name: &str| conditions.iter().find(|own| own["MessageId"] == format!("Openraid.1.0.{name}"));
+    let of = |name: &str| conditions.iter().find(|condition| condition["MessageId"] == format!("Openraid.1.0.{name}"));
     let degraded = of("DegradedArray").unwrap_or_else(|| panic!("{status}"));
     assert_eq!(degraded["Severity"], "Critical", "no further member may fail");
     assert_eq!(degraded["MessageArgs"], json!([degraded["Message"]]));
     assert!(degraded.get("OriginOfCondition").is_none(), "the volume itself: {degraded}");
     let shown = lab.show("data");
-    let is_it = |own: &&Value| own["event"] == "DegradedArray";
+    let is_it = |alarm: &&Value| alarm["event"] == "DegradedArray";
     let alarm = shown["alarms"].as_array().expect("a list").iter().find(is_it).expect("an alarm");
     assert_eq!((&degraded["Message"], &degraded["Resolution"]), (&alarm["text"], &alarm["next_step"]));
     // The old version is no condition for a change any more.
@@ -639,7 +640,7 @@ fn the_chassis_has_the_drives_and_a_drive_has_a_light_if_a_program_switches_it()
     assert_eq!((&system["HostName"], &system["PowerState"]), (&name.trim().into(), &"On".into()));
     let chassis = web.get("/redfish/v1/Chassis/1").expect(200).json();
     let inside = web.get("/redfish/v1/Chassis/1/Drives").expect(200).json();
-    let all: Vec<Value> = drives(&web).iter().map(|own| json!({"@odata.id": own["@odata.id"]})).collect();
+    let all: Vec<Value> = drives(&web).iter().map(|drive| json!({"@odata.id": drive["@odata.id"]})).collect();
     assert_eq!((&chassis["Links"]["Drives"], &inside["Members"], all.len()), (&json!(all), &json!(all), 7));
     // No program switches lights.
     let path = drives(&web)[0]["@odata.id"].as_str().expect("a path").to_owned();

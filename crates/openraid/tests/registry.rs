@@ -96,8 +96,8 @@ fn a_registry_that_another_program_locks_ends_set_and_rename_with_its_number_and
 fn a_state_folder_of_the_first_versions_is_served_and_keeps_what_it_has() {
     let lab = mirror("first-state");
     let folder = lab.path("state").join("openraid");
-    let own = fs::read_to_string(folder.join("registry.json")).expect("it was made");
-    let uuid = serde_json::from_str::<Value>(&own).expect("JSON")["arrays"][0]["uuid"].clone();
+    let content = fs::read_to_string(folder.join("registry.json")).expect("it was made");
+    let uuid = serde_json::from_str::<Value>(&content).expect("JSON")["arrays"][0]["uuid"].clone();
     fs::remove_dir_all(&folder).expect("it is ours");
     let events = folder.join("registry.json.events");
     fs::create_dir_all(&events).expect("room");
@@ -133,10 +133,10 @@ fn a_state_folder_of_the_first_versions_is_served_and_keeps_what_it_has() {
         "{first:#}"
     );
     assert_eq!(first["acknowledged"], true);
-    assert!(found["events"].as_array().expect("a list").iter().any(|own| own["number"] == 3), "new ones follow");
+    assert!(found["events"].as_array().expect("a list").iter().any(|event| event["number"] == 3), "new ones follow");
     let alarms = lab.line("alarms --json").expect(0).json();
-    let is_old = |own: &&Value| {
-        own["event"] == "SectorLost" && own["since_seconds"] == 1_764_007_123 && own["until_seconds"].is_null()
+    let is_old = |event: &&Value| {
+        event["event"] == "SectorLost" && event["since_seconds"] == 1_764_007_123 && event["until_seconds"].is_null()
     };
     assert_eq!(alarms["alarms"].as_array().expect("a list").iter().filter(is_old).count(), 1, "{alarms:#}");
     lab.line("set data rebuild.rate=7M").expect(0);

@@ -135,8 +135,12 @@ fn an_array_with_two_members_on_a_server_that_was_away_works_again_by_itself() {
     let found = near.line("copy-out data").expect(0).out;
     for (block, byte) in image.iter().enumerate() {
         let at = block * usize::try_from(BLOCK).expect("small");
-        let own = &found[at..at + 4096];
-        assert!(byte.is_none_or(|byte| own.iter().all(|own| *own == byte)), "block {block} is {byte:?}: {}", own[0]);
+        let block_bytes = &found[at..at + 4096];
+        assert!(
+            byte.is_none_or(|byte| block_bytes.iter().all(|value| *value == byte)),
+            "block {block} is {byte:?}: {}",
+            block_bytes[0]
+        );
     }
     drives.stop();
 }

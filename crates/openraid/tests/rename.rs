@@ -53,8 +53,8 @@ fn a_served_array_is_renamed_everywhere_and_keeps_its_settings_and_clients() {
 
 /// Where the superblock of a stripe stands on the first member of a span: at byte 4096 of its data.
 fn outer_at(lab: &Lab, member: &str) -> u64 {
-    let own = &lab.line(&format!("examine {member} --json")).expect(0).json()["members"][0];
-    own["superblock"]["data_offset_sectors"].as_u64().expect("an offset") * 512 + 4096
+    let shown = &lab.line(&format!("examine {member} --json")).expect(0).json()["members"][0];
+    shown["superblock"]["data_offset_sectors"].as_u64().expect("an offset") * 512 + 4096
 }
 
 const MEMBERS: [&str; 6] = ["w0", "w1", "w2", "w3", "w4", "w5"];

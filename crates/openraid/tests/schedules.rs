@@ -32,7 +32,7 @@ fn arrays_are_checked_when_due_and_the_history_has_the_findings() {
         .as_array()
         .expect("a list")
         .iter()
-        .map(|own| own["mismatches"].as_u64().expect("a number"))
+        .map(|run| run["mismatches"].as_u64().expect("a number"))
         .collect();
     assert_eq!(members, [0, 8, 0, 0]);
     lab.line("repair data --follow").expect(0);
@@ -111,15 +111,15 @@ fn a_patrol_reads_every_drive_spares_too_and_keeps_to_its_window() {
         let members = found[0]["members"].as_array().expect("a list");
         let read: Vec<(String, u64, u64)> = members
             .iter()
-            .map(|own| {
+            .map(|member| {
                 (
-                    own["member"].as_str().expect("a name").into(),
-                    own["read_bytes"].as_u64().expect("a number"),
-                    own["errors"].as_u64().expect("a number"),
+                    member["member"].as_str().expect("a name").into(),
+                    member["read_bytes"].as_u64().expect("a number"),
+                    member["errors"].as_u64().expect("a number"),
                 )
             })
             .collect();
-        let wanted: Vec<_> = drives.iter().map(|own| (lab.path(own).display().to_string(), 16 << 20, 0)).collect();
+        let wanted: Vec<_> = drives.iter().map(|drive| (lab.path(drive).display().to_string(), 16 << 20, 0)).collect();
         assert_eq!(read, wanted);
         assert!(found[0]["ended_seconds"].is_u64(), "{found:#}");
     }

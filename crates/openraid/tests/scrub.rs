@@ -242,8 +242,8 @@ fn mismatches_in_a_row_on_one_member_of_a_raid_10_are_one_line_and_a_repair_copi
     lab.line("repair data --trust-data --follow").expect(0);
     let news = server.stop();
     let texts_of = |event: &str| -> Vec<String> {
-        let own = news.iter().filter(|line| line["news"]["event"] == event);
-        own.map(|line| line["news"]["text"].as_str().expect("words").to_owned()).collect()
+        let told = news.iter().filter(|line| line["news"]["event"] == event);
+        told.map(|line| line["news"]["text"].as_str().expect("words").to_owned()).collect()
     };
     assert_eq!(texts_of("RowMismatch").len(), 1, "{news:?}");
     let corrected = texts_of("RowCorrected");

@@ -25,8 +25,8 @@ fn optimal(array: &Value) -> bool {
 
 fn state_of<'a>(array: &'a Value, name: &str) -> &'a str {
     let members = array["members"].as_array().expect("members");
-    let own = members.iter().find(|m| m["member"].as_str().is_some_and(|path| path.ends_with(name)));
-    own.map_or("none", |member| member["state"].as_str().expect("a word"))
+    let entry = members.iter().find(|m| m["member"].as_str().is_some_and(|path| path.ends_with(name)));
+    entry.map_or("none", |member| member["state"].as_str().expect("a word"))
 }
 
 /// The content as it is on the members after a clean stop.
@@ -307,7 +307,10 @@ fn explain_counts_the_requests_of_clients_and_the_reasons_of_decisions() {
     let explained = lab.line("explain data --json").expect(0).json();
     let count = |reason: &str| {
         let reasons = explained["reasons"].as_array().expect("reasons");
-        reasons.iter().find(|own| own["reason"] == reason).map_or(0, |own| own["count"].as_u64().expect("a count"))
+        reasons
+            .iter()
+            .find(|entry| entry["reason"] == reason)
+            .map_or(0, |entry| entry["count"].as_u64().expect("a count"))
     };
     assert!(count("FullStripe") >= 1, "{explained:#}");
     assert!(
@@ -324,7 +327,7 @@ fn the_programs_own_reads_of_an_array_are_no_requests_of_a_host() {
     let figures = |state: &Value| {
         let host = &state["host"];
         [&host["reads"], &host["read_bytes"], &host["writes"], &host["flushes"]]
-            .map(|own| own.as_u64().expect("a number"))
+            .map(|value| value.as_u64().expect("a number"))
     };
     for level in ["--level 5", "--level 50 --spans 2"] {
         let lab = Lab::new("hosts");
@@ -335,7 +338,7 @@ fn the_programs_own_reads_of_an_array_are_no_requests_of_a_host() {
         let server = lab.serve(&["data", "--cache", "8M"]);
         let state = lab.show("data");
         let spans = state["spans"].as_array().expect("a list");
-        assert!([&state].into_iter().chain(spans).all(|own| figures(own) == [0; 4]), "{state:#}");
+        assert!([&state].into_iter().chain(spans).all(|model| figures(model) == [0; 4]), "{state:#}");
         assert_eq!((&state["cache"]["read_hit_bytes"], &state["cache"]["read_miss_bytes"]), (&0.into(), &0.into()));
         support::ask(&lab, &server, &[(support::READ, 8 << 20, &[0; 4096]), (support::READ, 8 << 20, &[0; 4096])]);
         let state = lab.show("data");
@@ -685,7 +688,10 @@ fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
     let explained = lab.line("explain data --json").expect(0).json();
     let reasons = explained["reasons"].as_array().expect("reasons").clone();
     let count = |name: &str| {
-        reasons.iter().find(|own| own["reason"] == name).map_or(0, |own| own["count"].as_u64().expect("a count"))
+        reasons
+            .iter()
+            .find(|entry| entry["reason"] == name)
+            .map_or(0, |entry| entry["count"].as_u64().expect("a count"))
     };
     assert!(count("WriteCached") > 0 && count("ReadCached") > 0 && count("FullStripe") > 100, "{explained:#}");
     figures_fit(&lab, &explained);
@@ -697,7 +703,7 @@ fn a_volatile_cache_takes_writes_answers_reads_and_is_empty_after_a_stop() {
     assert_eq!(news.iter().filter(|line| warned(line)).count(), 2, "{news:?}");
     let out = lab.line("copy-out data").expect(0).out;
     let is =
-        |from: usize, len: usize, byte: u8| assert!(out[from..from + len].iter().all(|own| *own == byte), "{from}");
+        |from: usize, len: usize, byte: u8| assert!(out[from..from + len].iter().all(|value| *value == byte), "{from}");
     is(0, 1 << 20, 1);
     is(1 << 20, 4096, 2);
     is(3 << 20, 64 << 10, 5);

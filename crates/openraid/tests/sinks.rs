@@ -236,7 +236,7 @@ fn a_state_that_is_over_at_once_reaches_programs_and_web_servers() {
     lab.line("remove data d1").expect(0);
     let call = format!("Fail|data|{d1}|over critical");
     let until = Instant::now() + PATIENCE;
-    while !lines(&lab, "calls", 1).iter().any(|own| *own == call || *own == call.replace("over", "holds")) {
+    while !lines(&lab, "calls", 1).iter().any(|line| *line == call || *line == call.replace("over", "holds")) {
         assert!(Instant::now() < until, "{:?}", lines(&lab, "calls", 1));
     }
     let mut heard = Vec::new();
@@ -256,7 +256,7 @@ fn a_state_that_is_over_at_once_reaches_programs_and_web_servers() {
 
 fn events(message: &Value) -> Vec<(String, bool)> {
     let alarms = message["alarms"].as_array().expect("a list").iter();
-    alarms.map(|own| (own["event"].as_str().expect("text").to_owned(), own["until_seconds"].is_null())).collect()
+    alarms.map(|alarm| (alarm["event"].as_str().expect("text").to_owned(), alarm["until_seconds"].is_null())).collect()
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_program_is_called_as_mdadm_calls_it_and_a_web_server_gets_both_forms() {
     // A test alarm reaches every sink, whatever its level is.
     let tested = lab.line("alarm test --json").expect(0).json();
     let sinks = tested["sinks"].as_array().expect("a list").clone();
-    assert!(sinks.len() == 3 && sinks.iter().all(|own| own["error"].is_null()), "{sinks:#?}");
+    assert!(sinks.len() == 3 && sinks.iter().all(|sink| sink["error"].is_null()), "{sinks:#?}");
     let until = Instant::now() + PATIENCE;
     while !lines(&lab, "calls", 2).contains(&"TestMessage|server|holds info".into()) {
         assert!(Instant::now() < until);
@@ -389,7 +389,7 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
     let answer = lab.line("alarms --json").expect(0).json();
     let failed = |name: &str| {
         let id = format!("server:SinkFailed:{name}");
-        answer["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == id.as_str()).cloned()
+        answer["alarms"].as_array().expect("a list").iter().find(|alarm| alarm["id"] == id.as_str()).cloned()
     };
     let mail = failed("mail").expect("it refuses");
     assert!(mail["text"].as_str().is_some_and(|text| text.contains("no such user")), "{mail:#}");
@@ -400,7 +400,7 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
         assert!(Instant::now() < until, "{:?}", lines(&lab, "calls", 2));
     }
     lab.line("alarm test late").refused_aloud(74, &["late (webhook): NOT delivered"]);
-    let since = answer["alarms"].as_array().expect("a list").iter().find(|own| own["id"] == "data:DegradedArray");
+    let since = answer["alarms"].as_array().expect("a list").iter().find(|alarm| alarm["id"] == "data:DegradedArray");
     let since = since.expect("it is degraded")["since_seconds"].clone();
     drop(hangs);
     server.kill();
@@ -409,7 +409,7 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
     let mut server = serve(&lab, &sinks);
     let (_, message) = late.recv_timeout(PATIENCE).expect("it was not forgotten");
     let alarms = message["alarms"].as_array().expect("a list");
-    let degraded = alarms.iter().find(|own| own["id"] == "data:DegradedArray").expect("it is degraded");
+    let degraded = alarms.iter().find(|alarm| alarm["id"] == "data:DegradedArray").expect("it is degraded");
     assert_eq!(degraded["since_seconds"], since);
     server.wait_for_news("SinkFailed", 1);
     // Sinks can be taken out under way.
@@ -417,7 +417,7 @@ fn a_sink_that_hangs_or_refuses_holds_up_neither_the_others_nor_clients_and_gets
     lab.line("reload").expect(0);
     let answer = lab.line("alarms --json").expect(0).json();
     let ids: Vec<&str> =
-        answer["alarms"].as_array().expect("a list").iter().filter_map(|own| own["id"].as_str()).collect();
+        answer["alarms"].as_array().expect("a list").iter().filter_map(|alarm| alarm["id"].as_str()).collect();
     assert!(ids.iter().all(|id| !id.contains("SinkFailed")), "{ids:?}");
     lab.line("alarm test").refused(65, &["the configuration file has no sinks"]);
     server.stop();

@@ -16,7 +16,7 @@ const MD: &str = "/dev/md9";
 /// What the rules of udev do at boot.
 fn give_to_md(members: &[Loop]) {
     fs::write("/sys/module/md_mod/parameters/start_ro", "1").expect("root");
-    let nodes: Vec<&str> = members.iter().map(|own| own.0.as_str()).collect();
+    let nodes: Vec<&str> = members.iter().map(|device| device.0.as_str()).collect();
     tool(&format!("mdadm --assemble {MD} {}", nodes.join(" ")));
 }
 
@@ -27,10 +27,10 @@ fn md_state() -> String {
 /// The texts of the alarms about the start that hold now.
 fn alarms(lab: &Lab) -> Vec<String> {
     let all = lab.line("alarms --json").json()["alarms"].clone();
-    let of_start = |event: &Value| ["StartProblem", "DeviceDisappeared"].iter().any(|own| event == own);
-    let is_open = |own: &&Value| own["until_seconds"].is_null() && of_start(&own["event"]);
+    let of_start = |event: &Value| ["StartProblem", "DeviceDisappeared"].iter().any(|kind| event == kind);
+    let is_open = |alarm: &&Value| alarm["until_seconds"].is_null() && of_start(&alarm["event"]);
     let open = all.as_array().expect("a list").iter().filter(is_open);
-    open.map(|own| own["text"].as_str().expect("a text").to_owned()).collect()
+    open.map(|alarm| alarm["text"].as_str().expect("a text").to_owned()).collect()
 }
 
 /// Wait for the array, which the service starts by itself, and for the end of the alarms of the start.
@@ -47,7 +47,7 @@ fn members_that_md_has_are_taken_back_if_it_changed_nothing() {
     let lab = Lab::new("taken");
     lab.drives(&["a", "b", "c"], 16);
     let members = ["a", "b", "c"].map(|name| Loop::over(&lab.path(name)));
-    let nodes = members.iter().map(|own| own.0.as_str()).collect::<Vec<_>>().join(" ");
+    let nodes = members.iter().map(|device| device.0.as_str()).collect::<Vec<_>>().join(" ");
     lab.line(&format!("create data --level 5 --chunk 64K --assume-clean {nodes}")).expect(0);
     lab.configure("");
     // Complete, and with a member that is not there yet.
@@ -78,7 +78,7 @@ fn members_that_md_wrote_or_something_uses_are_left_to_it_until_it_ends() {
     let lab = Lab::new("taken-used");
     lab.drives(&["a", "b", "c"], 16);
     let members = ["a", "b", "c"].map(|name| Loop::over(&lab.path(name)));
-    let nodes = members.iter().map(|own| own.0.as_str()).collect::<Vec<_>>().join(" ");
+    let nodes = members.iter().map(|device| device.0.as_str()).collect::<Vec<_>>().join(" ");
     lab.line(&format!("create data --level 5 --chunk 64K --assume-clean {nodes}")).expect(0);
     lab.configure("");
     for is_written in [true, false] {

@@ -50,14 +50,14 @@ impl Pool {
             File::create(&path).expect("room").set_len(len).expect("room");
             Loop::over(&path)
         };
-        let own = Self { meta: sparse("meta", 4 << 20), data: sparse("pool", DATA * 512) };
-        dmsetup(&["create", "pool", "--table", &own.table(POOL)]);
+        let files = Self { meta: sparse("meta", 4 << 20), data: sparse("pool", DATA * 512) };
+        dmsetup(&["create", "pool", "--table", &files.table(POOL)]);
         for number in ["0", "1", "2"] {
             dmsetup(&["message", "pool", "0", &format!("create_thin {number}")]);
             let table = format!("0 {VOLUME} thin /dev/dm-0 {number}");
             dmsetup(&["create", &format!("thin{number}"), "--table", &table]);
         }
-        own
+        files
     }
 
     /// As LVM makes it: the pool keeps writes for a time when it has no room.

@@ -152,14 +152,14 @@ fn a_prediction_that_failed_is_computed_when_it_is_asked_for_again_and_questions
     let catalogue = json!({"choices": choices, "systems": [], "drives": []});
     let profile = json!({"drive": "one", "title": "One", "why": "it is the only one"});
     let plan = json!({"drive_bytes": 1, "levels": [{"impossible": {"array": "raid5x3", "reason": "no room"}}]});
-    let own = String::from_utf8(Command::new("nice").output().expect("coreutils").stdout).expect("a number");
-    let (own, fault) = (own.trim(), lab.path("fault").display().to_string());
+    let nice = String::from_utf8(Command::new("nice").output().expect("coreutils").stdout).expect("a number");
+    let (nice, fault) = (nice.trim(), lab.path("fault").display().to_string());
     fs::write(&fault, "").expect("room");
     script(
         &lab,
         "alone",
         &format!(
-            "case \"$1 $2 $(nice)\" in\n'console choices {own}') echo '{catalogue}' ;;\n'console profile {own}') echo '{profile}' ;;\n\
+            "case \"$1 $2 $(nice)\" in\n'console choices {nice}') echo '{catalogue}' ;;\n'console profile {nice}') echo '{profile}' ;;\n\
              plan*19) [ ! -e {fault} ] || {{ echo 'out of luck' >&2; exit 1; }}; echo '{plan}' ;;\n*) exit 9 ;;\nesac"
         ),
     );

@@ -187,21 +187,21 @@ fn found_by_http(lab: &Lab, console: &Value, name: &str) {
     let mut web = Web::at(console);
     web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
     let encoded: String = name.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    let own = web.get(&format!("/api/v1/arrays/{encoded}")).expect(200).json();
-    assert_eq!(own["name"], name);
+    let shown = web.get(&format!("/api/v1/arrays/{encoded}")).expect(200).json();
+    assert_eq!(shown["name"], name);
     let volumes = web.get("/redfish/v1/Systems/1/Storage/openraid/Volumes").expect(200).json();
     let links = volumes["Members"].as_array().expect("a list");
     let [link] = links.as_slice() else { panic!("{volumes:#}") };
     let volume = web.get(link["@odata.id"].as_str().expect("a link")).expect(200).json();
     assert_eq!((&volume["Name"], &volume["@odata.id"]), (&name.into(), &link["@odata.id"]));
     let drives = volume["Links"]["Drives"].as_array().expect("a list").iter();
-    let drives: BTreeSet<&str> = drives.map(|own| own["@odata.id"].as_str().expect("a link")).collect();
+    let drives: BTreeSet<&str> = drives.map(|link| link["@odata.id"].as_str().expect("a link")).collect();
     assert_eq!(drives.len(), 2, "files have no serial numbers, and each is a drive of its own: {drives:?}");
     drives.iter().for_each(|link| drop(web.get(link).expect(200)));
     let label = name.replace('\\', r"\\").replace('"', r#"\""#);
     let line = format!("openraid_array_survives{{array=\"{label}\"}} 1");
     let figures = web.get("/metrics").expect(200).text();
-    assert!(figures.lines().any(|own| own == line), "{line}: {figures}");
+    assert!(figures.lines().any(|other| other == line), "{line}: {figures}");
 }
 
 fn rename(lab: &Lab, member: &str, name: &str) {

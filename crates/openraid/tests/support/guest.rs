@@ -40,10 +40,10 @@ pub fn rerun(test: &str, why: &str) {
         return missing(&format!("{test}: {why}, and openraid-guest is not built, so it did not run"));
     }
     say(&format!("{test}: {why}; it runs in a Linux guest"));
-    let own = std::env::current_exe().expect("the test program has a path");
+    let program = std::env::current_exe().expect("the test program has a path");
     let job = format!(
         "/usr/bin/python3 -c \"{LOOPBACK_UP}\"\n{INSIDE}=yes '{}' --exact {test} --nocapture --test-threads 1",
-        own.display()
+        program.display()
     );
     let mut command = Command::new(guest_program());
     command.args(["--timeout", "600", "--", &job]).stdin(Stdio::null());
@@ -119,8 +119,10 @@ impl Disks {
     pub fn node(&self, nth: usize) -> String {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
-            let path =
-                self.block(nth).and_then(|folder| fs::read_dir(folder).ok()?.next()?.ok()).map(|own| own.file_name());
+            let path = self
+                .block(nth)
+                .and_then(|folder| fs::read_dir(folder).ok()?.next()?.ok())
+                .map(|entry| entry.file_name());
             if let Some(node) = path.map(|name| PathBuf::from("/dev").join(name)).filter(|node| node.exists()) {
                 return node.display().to_string();
             }

@@ -55,7 +55,7 @@ pub fn io_of(lab: &Lab, array: &str, words: &[&str]) {
 /// A server that was killed with promises in its journal.
 pub fn killed(lab: &Lab, journals: &[&str]) {
     let arguments: Vec<&str> =
-        ["data"].into_iter().chain(journals.iter().flat_map(|own| ["--journal", *own])).collect();
+        ["data"].into_iter().chain(journals.iter().flat_map(|journal| ["--journal", *journal])).collect();
     let server = lab.serve(&arguments);
     assert!(io(lab, &["write -P 1 0 1M", "write -P 2 1004k 4k", "write -P 3 5M 12k"]));
     server.kill();

@@ -221,8 +221,8 @@ impl Lab {
     pub fn wait_for_alarms(&self, wanted: impl Fn(&str) -> bool) {
         for _ in 0..200 {
             let all = self.line("alarms --json").json()["alarms"].as_array().expect("a list").clone();
-            let open = all.into_iter().filter(|own| own["until_seconds"].is_null());
-            let text = open.map(|own| own["text"].to_string()).collect::<Vec<_>>().join("\n");
+            let open = all.into_iter().filter(|alarm| alarm["until_seconds"].is_null());
+            let text = open.map(|alarm| alarm["text"].to_string()).collect::<Vec<_>>().join("\n");
             if wanted(&text) {
                 return;
             }
@@ -237,7 +237,7 @@ impl Lab {
         let mut texts = Vec::new();
         for _ in 0..200 {
             let events = self.line("events --json").expect(0).json()["events"].as_array().expect("a list").clone();
-            texts = events.iter().map(|own| format!("{}: {}", own["event"], own["text"])).collect();
+            texts = events.iter().map(|event| format!("{}: {}", event["event"], event["text"])).collect();
             if wanted(&texts) {
                 return;
             }

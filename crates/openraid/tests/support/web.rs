@@ -16,7 +16,7 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -100,7 +100,7 @@ impl Web {
 /// Read an answer with its whole body.
 pub fn read(reader: &mut impl BufRead) -> Answer {
     let (status, headers) = head(reader);
-    let of = |name: &str| headers.iter().find(|(own, _): &&(String, String)| own.eq_ignore_ascii_case(name));
+    let of = |name: &str| headers.iter().find(|(known, _): &&(String, String)| known.eq_ignore_ascii_case(name));
     let mut body = Vec::new();
     match of("content-length").and_then(|(_, value)| value.parse().ok()) {
         Some(length) => {
