@@ -42,21 +42,21 @@ impl Troubles {
     /// An array is served: the reasons why it, or one of its members, could not be started before are over.
     pub(super) fn array_started(&mut self, name: &str, members: &[String]) {
         self.start.retain(|why| match &why.about {
-            About::Array(own) | About::Settings(own) => own != name,
-            About::Member(own) => !members.contains(own),
+            About::Array(array) | About::Settings(array) => array != name,
+            About::Member(member) => !members.contains(member),
             About::Unnamed => true,
         });
     }
 
     /// The last try to start an array failed: its reason replaces that of an earlier one.
     pub(super) fn not_started(&mut self, name: &str, why: Failure) {
-        self.start.retain(|own| !own.about.is_array(name));
+        self.start.retain(|failure| !failure.about.is_array(name));
         self.start.push(why.of_array(name));
     }
 
     /// Why the array of this name could not be started.
     pub(super) fn reason(&self, name: &str) -> Option<&str> {
-        self.start.iter().find(|own| own.about.is_array(name)).map(Failure::fault)
+        self.start.iter().find(|failure| failure.about.is_array(name)).map(Failure::fault)
     }
 }
 
@@ -64,16 +64,16 @@ impl Troubles {
 fn by_array(problems: Vec<Failure>, arrays: &[Entry]) -> Vec<Failure> {
     let mut left = problems;
     for entry in arrays {
-        let is_member = |why: &Failure| matches!(&why.about, About::Member(own) if entry.members.contains(own));
-        let own: Vec<Failure> = left.iter().filter(|why| is_member(why)).cloned().collect();
+        let is_member = |why: &Failure| matches!(&why.about, About::Member(member) if entry.members.contains(member));
+        let failures: Vec<Failure> = left.iter().filter(|why| is_member(why)).cloned().collect();
         let is_named = left.iter().any(|why| why.about.is_array(&entry.name));
-        if own.len() < 2 && !is_named {
+        if failures.len() < 2 && !is_named {
             continue;
         }
         left.retain(|why| !is_member(why));
         if !is_named {
-            let count = counted(own.len() as u64, "member", "members");
-            let text = format!("{count} could not be opened: {}", grouped(&own).join("; "));
+            let count = counted(failures.len() as u64, "member", "members");
+            let text = format!("{count} could not be opened: {}", grouped(&failures).join("; "));
             left.push(Failure::refused(text).of_array(&entry.name));
         }
     }
@@ -162,8 +162,9 @@ impl Server {
         match read {
             Ok(entries) => {
                 troubles.registry = None;
-                let known = |own: &Entry| troubles.expected.iter().any(|known| known.name == own.name);
-                let fresh: Vec<Entry> = entries.into_iter().filter(|own| own.level != "jbod" && !known(own)).collect();
+                let known = |entry: &Entry| troubles.expected.iter().any(|known| known.name == entry.name);
+                let fresh: Vec<Entry> =
+                    entries.into_iter().filter(|entry| entry.level != "jbod" && !known(entry)).collect();
                 troubles.expected.extend(fresh);
             }
             Err(failure) => troubles.registry = Some(failure.text),
@@ -195,7 +196,7 @@ impl Server {
 
     /// A command stopped the array: end its alarms here.
     pub(super) fn end_alarms(&self, served: &Served) {
-        self.state().troubles.expected.retain(|own| !is_served(served, &own.name, own.uuid.as_deref()));
+        self.state().troubles.expected.retain(|entry| !is_served(served, &entry.name, entry.uuid.as_deref()));
         self.end_states(served);
     }
 
@@ -215,7 +216,7 @@ impl Server {
         let mut found = journal.as_ref().map(conditions::of_journal).unwrap_or_default();
         {
             let state = self.state();
-            found.extend(journal.iter().flat_map(|own| super::displaced::of_journal(own, &state)));
+            found.extend(journal.iter().flat_map(|journal| super::displaced::of_journal(journal, &state)));
             found.extend(state.troubles.start.iter().map(|why| Condition {
                 member: Some(why.about.named().unwrap_or_else(|| why.text.clone())),
                 ..Condition::of_server(EventName::StartProblem, why.text.clone())
@@ -225,7 +226,7 @@ impl Server {
                 level: Level::Critical,
                 ..Condition::of_server(EventName::StartProblem, format!("no recorded array is served: {why}"))
             }));
-            found.extend(journal.as_ref().and_then(|own| damaged_half(own, &state)));
+            found.extend(journal.as_ref().and_then(|journal| damaged_half(journal, &state)));
             found.extend(state.troubles.configuration.iter().map(|why| Condition {
                 next_step: Some("openraid config check".into()),
                 ..Condition::of_server(EventName::ConfigurationRefused, why.clone())
@@ -233,7 +234,7 @@ impl Server {
             found.extend(certificates::conditions(&state.troubles.certificates, openraid_sys::clock::wall_seconds()));
             found.extend(super::care::of_server(&state));
             found.extend(spares_for_none(&state));
-            found.extend(state.missing().map(|own| super::offline::condition(own, &state)));
+            found.extend(state.missing().map(|entry| super::offline::condition(entry, &state)));
         }
         found.extend(self.console_conditions());
         found.extend(self.alarms.failing_sinks().into_iter().map(|(sink, why)| Condition {
@@ -257,7 +258,7 @@ impl Server {
 
     /// Arrays that should be served and are not: name and UUID.
     pub(super) fn disappeared(&self) -> Vec<(String, Option<String>)> {
-        self.state().missing().map(|own| (own.name.clone(), own.uuid.clone())).collect()
+        self.state().missing().map(|entry| (entry.name.clone(), entry.uuid.clone())).collect()
     }
 
     /// Is this recorded array served? Raw drives are served under names of their own.
@@ -272,7 +273,7 @@ impl Server {
 
     /// Was an array of this name requested, and never served?
     pub fn is_missing(&self, name: &str) -> bool {
-        self.state().missing().any(|own| own.name == name)
+        self.state().missing().any(|entry| entry.name == name)
     }
 
     /// Check all states, so that alarms begin and end without a query. Returns all arrays.
@@ -321,15 +322,16 @@ impl Server {
 impl State {
     /// Arrays that should be served and are not.
     pub(super) fn missing(&self) -> impl Iterator<Item = &Entry> {
-        let is_there = |own: &Entry| self.arrays.iter().any(|served| is_served(served, &own.name, own.uuid.as_deref()));
-        self.troubles.expected.iter().filter(move |own| !is_there(own))
+        let is_there =
+            |entry: &Entry| self.arrays.iter().any(|served| is_served(served, &entry.name, entry.uuid.as_deref()));
+        self.troubles.expected.iter().filter(move |entry| !is_there(entry))
     }
 
     /// An array that only the configuration file names is known by its identity once it is served: it may be renamed.
     fn identify_expected(&mut self) {
-        for own in self.troubles.expected.iter_mut().filter(|own| own.uuid.is_none()) {
-            let served = self.arrays.iter().find(|served| served.name == own.name);
-            own.uuid = served.and_then(Served::uuid);
+        for entry in self.troubles.expected.iter_mut().filter(|entry| entry.uuid.is_none()) {
+            let served = self.arrays.iter().find(|served| served.name == entry.name);
+            entry.uuid = served.and_then(Served::uuid);
         }
     }
 }
@@ -377,7 +379,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
     let members = || model.sets().into_iter().flat_map(|set| &set.members);
     let lacks = members().any(|member| member.state == StateWord::Missing);
     let has = |drive: &str| members().any(|member| member.member.as_deref() == Some(drive));
-    let own = |drive: &str| command("spare add", [&model.name, drive]);
+    let spare_add = |drive: &str| command("spare add", [&model.name, drive]);
     let of = |drive: &str, next: String, text: String| Condition {
         array: Some(model.name.clone()),
         uuid: model.uuid.clone(),
@@ -391,14 +393,14 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
         match &spare.whom {
             openraid_config::SpareFor::Array { name, .. } if *name == served.name && !has(drive) => {
                 let text = format!("the spare {drive} of the configuration file is not in the array");
-                found.push(of(drive, own(drive), text));
+                found.push(of(drive, spare_add(drive), text));
             }
             // A spare that has taken over is a member.
             openraid_config::SpareFor::All if lacks && !has(drive) => {
                 // A drive of another array does not help here.
                 let next = |why: &Failure| match why.obstacle {
                     Obstacle::UsedHere => command("add", [&model.name, "DRIVE"]),
-                    _ => own(drive),
+                    _ => spare_add(drive),
                 };
                 let refused = state.tried_spares.refused(drive);
                 found.extend(refused.map(|why| of(drive, next(why), format!("a member is missing, and {why}"))));
@@ -412,7 +414,7 @@ fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Con
 /// A device of the journal had lost entries. It has them again, but it may lose others.
 fn damaged_half(journal: &JournalModel, state: &State) -> Option<Condition> {
     let (device, why) = state.troubles.journal_half.as_ref()?;
-    let is_used = journal.devices.iter().any(|own| own.device == *device);
+    let is_used = journal.devices.iter().any(|entry| entry.device == *device);
     is_used.then(|| Condition {
         member: Some(device.clone()),
         next_step: Some("openraid journal show".into()),
@@ -430,7 +432,7 @@ fn spares_for_none(state: &State) -> Vec<Condition> {
     let Some(in_force) = &state.in_force else { return Vec::new() };
     let is_known = |name: &str| {
         state.arrays.iter().any(|served| served.name == name)
-            || state.troubles.expected.iter().any(|own| own.name == name)
+            || state.troubles.expected.iter().any(|entry| entry.name == name)
     };
     let of = |spare: &openraid_config::DesiredSpare| {
         let openraid_config::SpareFor::Array { name, .. } = &spare.whom else { return None };

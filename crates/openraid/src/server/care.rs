@@ -100,7 +100,7 @@ const FIRST_MAX: usize = 1024;
 
 impl Server {
     fn desired_care(&self) -> DesiredCare {
-        self.in_force().map(|own| own.desired.care.clone()).unwrap_or_default()
+        self.in_force().map(|file| file.desired.care.clone()).unwrap_or_default()
     }
 
     /// Start the care for drives in another thread, if it is due.
@@ -152,22 +152,22 @@ impl Server {
         let commands = view.load.commands;
         let fresh = || Idle { commands, since: Instant::now(), failures: 0, trouble: None };
         let mut state = self.state();
-        let own = state.care.idle.entry(view.member.clone()).or_insert_with(fresh);
-        if own.commands != commands {
-            *own = fresh();
+        let idle = state.care.idle.entry(view.member.clone()).or_insert_with(fresh);
+        if idle.commands != commands {
+            *idle = fresh();
         }
-        let patience = 1_u32.checked_shl(own.failures).unwrap_or(PATIENCE_MAX).min(PATIENCE_MAX);
-        own.since.elapsed() >= interval * patience
+        let patience = 1_u32.checked_shl(idle.failures).unwrap_or(PATIENCE_MAX).min(PATIENCE_MAX);
+        idle.since.elapsed() >= interval * patience
     }
 
     fn note_probe(&self, member: &str, trouble: Option<String>) {
         let is_changed = {
             let mut state = self.state();
-            let Some(own) = state.care.idle.get_mut(member) else { return };
-            let is_news = own.trouble.is_some() != trouble.is_some();
-            own.since = Instant::now();
-            own.failures = if trouble.is_some() { own.failures.saturating_add(1) } else { 0 };
-            own.trouble.clone_from(&trouble);
+            let Some(idle) = state.care.idle.get_mut(member) else { return };
+            let is_news = idle.trouble.is_some() != trouble.is_some();
+            idle.since = Instant::now();
+            idle.failures = if trouble.is_some() { idle.failures.saturating_add(1) } else { 0 };
+            idle.trouble.clone_from(&trouble);
             is_news
         };
         if is_changed {
@@ -193,7 +193,7 @@ impl Server {
         let program = desired
             .smartctl
             .clone()
-            .map(|own| own.value)
+            .map(|path| path.value)
             .or_else(|| SMARTCTL.iter().map(PathBuf::from).find(|path| path.exists()));
         self.state().care.has_no_smartctl = program.is_none() && !due.is_empty();
         let Some(program) = program else { return };
@@ -205,7 +205,7 @@ impl Server {
 
     fn is_health_due(&self, member: &str, interval: Duration) -> bool {
         let state = self.state();
-        let asked = state.care.health.get(member).and_then(|own| own.asked);
+        let asked = state.care.health.get(member).and_then(|health| health.asked);
         asked.is_none_or(|at| at.elapsed() >= interval)
     }
 
@@ -215,13 +215,13 @@ impl Server {
             _ => None,
         };
         let mut state = self.state();
-        let own = state.care.health.entry(member.to_owned()).or_default();
-        own.asked = Some(Instant::now());
+        let health = state.care.health.entry(member.to_owned()).or_default();
+        health.asked = Some(Instant::now());
         match found {
-            Ok(Some(now)) => (own.now, own.first, own.trouble) = (Some(now), first, None),
+            Ok(Some(now)) => (health.now, health.first, health.trouble) = (Some(now), first, None),
             // The drive sleeps: keep the last report.
-            Ok(None) => own.trouble = None,
-            Err(why) => own.trouble = Some(why),
+            Ok(None) => health.trouble = None,
+            Err(why) => health.trouble = Some(why),
         }
     }
 
@@ -232,7 +232,7 @@ impl Server {
             let text = self.registry.read_beside(FIRST_FILE, FIRST_FILE_BYTES_MAX);
             text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
         };
-        if let Some(known) = read().into_iter().find(|own| own.drive == drive) {
+        if let Some(known) = read().into_iter().find(|entry| entry.drive == drive) {
             return known.first;
         }
         let kept = self.registry.change_beside(FIRST_FILE, || {
@@ -274,8 +274,8 @@ impl Server {
                 drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).collect();
             let paces: Vec<Pace> = drives.iter().map(|drive| pace(&before, now, drive)).collect();
             for (drive, verdict) in drives.iter().zip(judge(&paces)) {
-                let own = after(care.slow.get(&drive.member).copied(), verdict);
-                slow.extend(own.map(|own| (drive.member.clone(), own)));
+                let row = after(care.slow.get(&drive.member).copied(), verdict);
+                slow.extend(row.map(|row| (drive.member.clone(), row)));
             }
         }
         care.slow = slow;
@@ -294,7 +294,7 @@ impl Server {
 
     /// Call the program for the lights with the changes.
     fn set_lights(&self, desired: &DesiredCare) {
-        let Some(program) = desired.led.as_ref().map(|own| &own.value) else { return };
+        let Some(program) = desired.led.as_ref().map(|path| &path.value) else { return };
         let Ok(arrays) = self.arrays() else { return };
         let mut wanted = BTreeMap::new();
         for array in &arrays {
@@ -332,7 +332,7 @@ fn light(member: &MemberModel) -> &'static str {
         StateWord::Failing | StateWord::Faulty => "failure",
         StateWord::Rebuilding => "rebuild",
         StateWord::InSync | StateWord::Spare | StateWord::Replaced | StateWord::Missing => {
-            let fails = member.smart.as_ref().is_some_and(|own| own.passed == Some(false));
+            let fails = member.smart.as_ref().is_some_and(|smart| smart.passed == Some(false));
             if fails {
                 "failure"
             } else {
@@ -352,24 +352,26 @@ fn ask_smartctl(program: &Path, device: &str) -> Result<Option<SmartModel>, Stri
 }
 
 fn pace(before: &Window, now: &Window, drive: &DriveView) -> Pace {
-    let Some(own) = before.drives.iter().find(|own| own.drive == drive.drive && own.member == drive.member) else {
+    let Some(earlier) =
+        before.drives.iter().find(|earlier| earlier.drive == drive.drive && earlier.member == drive.member)
+    else {
         return Pace { commands: 0, time_ns: 0, writes: 0 };
     };
-    let commands = drive.load.commands.saturating_sub(own.load.commands);
+    let commands = drive.load.commands.saturating_sub(earlier.load.commands);
     let written = |window: &Window| window.writes.get(&drive.drive).copied().unwrap_or_default();
     let writes = written(now).saturating_sub(written(before));
-    Pace { commands, time_ns: drive.load.working.stays.saturating_sub(own.load.working.stays), writes }
+    Pace { commands, time_ns: drive.load.working.stays.saturating_sub(earlier.load.working.stays), writes }
 }
 
 /// Add the health of drives to the model.
 pub(super) fn add_health(model: &mut ArrayModel, state: &State) {
-    let has_lights = state.in_force.as_ref().is_some_and(|own| own.desired.care.led.is_some());
+    let has_lights = state.in_force.as_ref().is_some_and(|file| file.desired.care.led.is_some());
     let sets = model.spans.iter_mut().flat_map(|span| &mut span.members).chain(&mut model.members);
     for member in sets {
         let known = member.member.as_ref().and_then(|name| state.care.health.get(name));
         member.located = member.member.as_ref().filter(|_| has_lights).map(|name| state.care.located.contains(name));
-        member.smart = known.and_then(|own| own.now.clone()).map(Box::new);
-        let by_smart = || member.smart.as_ref().and_then(|own| own.serial.clone());
+        member.smart = known.and_then(|known| known.now.clone()).map(Box::new);
+        let by_smart = || member.smart.as_ref().and_then(|smart| smart.serial.clone());
         member.serial = member.serial.take().or_else(by_smart);
     }
 }
@@ -418,25 +420,27 @@ fn of_member(
     let of = |event: EventName, text| (event, event.level(), text);
     let mut found = Vec::new();
     let care = &state.care;
-    if let Some(own) = care.health.get(name) {
-        if let (Some(now), Some(first)) = (&own.now, &own.first) {
-            found.extend(smart::judge(now, first).into_iter().map(|own| (own.event, own.level, own.text)));
+    if let Some(health) = care.health.get(name) {
+        if let (Some(now), Some(first)) = (&health.now, &health.first) {
+            found.extend(
+                smart::judge(now, first).into_iter().map(|verdict| (verdict.event, verdict.level, verdict.text)),
+            );
         }
         found.extend(
-            own.trouble.iter().map(|why| of(EventName::HealthUnknown, format!("its health is not known: {why}"))),
+            health.trouble.iter().map(|why| of(EventName::HealthUnknown, format!("its health is not known: {why}"))),
         );
     }
-    if let Some(why) = care.idle.get(name).and_then(|own| own.trouble.as_ref()) {
+    if let Some(why) = care.idle.get(name).and_then(|idle| idle.trouble.as_ref()) {
         found.push(of(EventName::DriveSilent, format!("it is idle, and cannot be read: {why}")));
     }
-    if let Some(own) = care.slow.get(name).filter(|own| own.windows >= WINDOWS) {
+    if let Some(slow) = care.slow.get(name).filter(|slow| slow.windows >= WINDOWS) {
         let millis = |ns: u64| format!("{}.{} ms", ns / 1_000_000, ns / 100_000 % 10);
-        let may_be_shingled = own.last.writes && member.class.as_deref() != Some("ssd");
+        let may_be_shingled = slow.last.writes && member.class.as_deref() != Some("ssd");
         let hint = if may_be_shingled { "; nearly all were writes: it may have shingled recording" } else { "" };
         let text = format!(
             "it is slow: a command takes {}, {} with most other members{hint}; look at its health and its cable",
-            millis(own.last.mean_ns),
-            millis(own.last.median_ns)
+            millis(slow.last.mean_ns),
+            millis(slow.last.median_ns)
         );
         found.push(of(EventName::DriveSlow, text));
     }
@@ -447,7 +451,7 @@ fn of_member(
         found.push(of(EventName::ErrorBudget, text));
     }
     let names = status.drives.iter().find(|view| view.member == name).map(|view| &view.names);
-    if let Some(text) = names.and_then(|own| shingled::warning(own.model.as_deref(), own.zoned.as_deref())) {
+    if let Some(text) = names.and_then(|names| shingled::warning(names.model.as_deref(), names.zoned.as_deref())) {
         found.push(of(EventName::DriveShingled, text));
     }
     found

@@ -29,7 +29,7 @@ impl Server {
 
     /// The TLS settings of NBD, and of the interfaces over HTTP.
     fn renewals(&self) -> (Option<Renewal>, Option<Renewal>) {
-        let nbd = self.state().nbd_tls.as_ref().map(|own| own.0.clone());
+        let nbd = self.state().nbd_tls.as_ref().map(|nbd| nbd.0.clone());
         (nbd, self.management.get().and_then(|web| web.renewal().cloned()))
     }
 
@@ -45,13 +45,13 @@ impl Server {
         restart: &mut Vec<String>,
     ) -> Result<Vec<Fresh>, Failure> {
         let (nbd, web) = self.renewals();
-        let server = |own: &Desired| {
-            let own = &own.server;
-            [own.nbd_tls_certificate.clone(), own.nbd_tls_key.clone(), own.nbd_tls_client_ca.clone()]
+        let server = |desired: &Desired| {
+            let server = &desired.server;
+            [server.nbd_tls_certificate.clone(), server.nbd_tls_key.clone(), server.nbd_tls_client_ca.clone()]
         };
-        let management = |own: &Desired| {
-            let own = &own.management;
-            [own.certificate.clone(), own.key.clone(), own.client_ca.clone()]
+        let management = |desired: &Desired| {
+            let management = &desired.management;
+            [management.certificate.clone(), management.key.clone(), management.client_ca.clone()]
         };
         let uses = [
             (nbd, server(before), server(now), "server.nbd-tls-"),
@@ -62,8 +62,8 @@ impl Server {
             let Some(renewal) = renewal else { continue };
             let mut files = renewal.files();
             let [certificate, key, client_ca] = moved(before, now);
-            restart.retain(|own| {
-                let of = |name: &str, path: &Option<PathBuf>| path.is_some() && *own == format!("{prefix}{name}");
+            restart.retain(|key_name| {
+                let of = |name: &str, path: &Option<PathBuf>| path.is_some() && *key_name == format!("{prefix}{name}");
                 !(of("certificate", &certificate) || of("key", &key) || of("client-ca", &client_ca))
             });
             files.certificate = certificate.unwrap_or(files.certificate);
@@ -85,10 +85,10 @@ impl Server {
         if !files.is_empty() {
             let (nbd, web) = self.renewals();
             // A certificate that the server has made itself is not renewed by users.
-            let own = self.registry.folder_beside("management");
-            let used = [nbd, web].into_iter().flatten().map(|own| own.files());
-            let used = used.flat_map(|own| [Some(own.certificate), own.client_ca]).flatten();
-            self.note_certificates(&used.filter(|path| !path.starts_with(&own)).collect::<Vec<_>>());
+            let folder = self.registry.folder_beside("management");
+            let used = [nbd, web].into_iter().flatten().map(|files| files.files());
+            let used = used.flat_map(|files| [Some(files.certificate), files.client_ca]).flatten();
+            self.note_certificates(&used.filter(|path| !path.starts_with(&folder)).collect::<Vec<_>>());
         }
         files.iter().map(|path| renewed(path)).collect()
     }
@@ -113,37 +113,37 @@ impl std::fmt::Debug for TlsOfNbd {
 }
 
 fn renewed(path: &Path) -> String {
-    let until = Validity::of(path).map(|own| format!(", valid until {}", utc(own.to)));
+    let until = Validity::of(path).map(|validity| format!(", valid until {}", utc(validity.to)));
     format!("certificate {} read again{}: new connections have it", path.display(), until.unwrap_or_default())
 }
 
 /// The alarms at this time, in seconds since 1970.
 pub(super) fn conditions(known: &[Validity], now: u64) -> Vec<Condition> {
-    let own = known.iter().filter_map(|own| {
-        let (level, text) = judge(own, now)?;
+    let expiring = known.iter().filter_map(|subject| {
+        let (level, text) = judge(subject, now)?;
         Some(Condition {
-            member: Some(own.path.display().to_string()),
+            member: Some(subject.path.display().to_string()),
             next_step: Some("openraid reload".into()),
             level,
             ..Condition::of_server(EventName::CertificateExpires, text)
         })
     });
-    own.collect()
+    expiring.collect()
 }
 
 /// A warning 30 days before the end, critical 3 days before it; of a certificate for a shorter time, its last third and its last tenth.
-fn judge(own: &Validity, now: u64) -> Option<(Level, String)> {
-    let path = own.path.display();
-    if now < own.from {
-        let text = format!("{path} is not valid before {}: clients refuse it until then", utc(own.from));
+fn judge(validity: &Validity, now: u64) -> Option<(Level, String)> {
+    let path = validity.path.display();
+    if now < validity.from {
+        let text = format!("{path} is not valid before {}: clients refuse it until then", utc(validity.from));
         return Some((Level::Critical, text));
     }
-    if now >= own.to {
-        let ended = utc(own.to);
+    if now >= validity.to {
+        let ended = utc(validity.to);
         let text = format!("{path} expired on {ended}: clients refuse it; renew it, then `openraid reload`");
         return Some((Level::Critical, text));
     }
-    let (left, life) = (own.to - now, own.to - own.from);
+    let (left, life) = (validity.to - now, validity.to - validity.from);
     let level = if left < (3 * DAY).min(life / 10) {
         Level::Critical
     } else if left < (30 * DAY).min(life / 3) {
@@ -152,7 +152,7 @@ fn judge(own: &Validity, now: u64) -> Option<(Level, String)> {
         return None;
     };
     let days = if left < DAY { "less than a day".into() } else { counted(left / DAY, "day", "days") };
-    let text = format!("{path} expires in {days}, on {}; renew it, then `openraid reload`", utc(own.to));
+    let text = format!("{path} expires in {days}, on {}; renew it, then `openraid reload`", utc(validity.to));
     Some((level, text))
 }
 
@@ -164,7 +164,7 @@ mod tests {
     fn the_end_of_a_certificate_is_told_before_it_comes() {
         let year = Validity { path: "/etc/own.pem".into(), from: 1_000 * DAY, to: 1_365 * DAY };
         let week = Validity { to: 1_006 * DAY, ..year.clone() };
-        for (own, days, wanted) in [
+        for (validity, days, wanted) in [
             (&year, 999, Some((Level::Critical, "is not valid before 1972-09-27"))),
             (&year, 1_000, None),
             (&year, 1_334, None),
@@ -174,7 +174,7 @@ mod tests {
             (&week, 1_003, None),
             (&week, 1_005, Some((Level::Warning, "expires in 1 day, "))),
         ] {
-            let found = judge(own, days * DAY);
+            let found = judge(validity, days * DAY);
             let fits = match (&found, wanted) {
                 (Some((level, text)), Some((wanted, words))) => *level == wanted && text.contains(words),
                 (found, wanted) => found.is_none() && wanted.is_none(),

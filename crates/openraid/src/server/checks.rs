@@ -139,13 +139,13 @@ fn task_runs(name: &str, task: TaskKind) -> Failure {
 }
 
 fn check_now(view: &ArrayView, at: u64) -> CheckModel {
-    let own = &view.status;
-    match (&own.last_scrub, &own.task) {
+    let status = &view.status;
+    match (&status.last_scrub, &status.task) {
         (Some(ended), _) => CheckModel::of(ended, at),
         (None, task) => {
             let mode = task.as_ref().and_then(|task| task.scrub).map_or(CheckWord::Check, CheckWord::from);
             let total = task.as_ref().map_or(0, |task| task.total.bytes().get());
-            CheckModel::begun(mode, at, own.events, total)
+            CheckModel::begun(mode, at, status.events, total)
         }
     }
 }

@@ -51,7 +51,8 @@ impl Server {
     /// The engine has failed a member.
     pub(super) fn note_failed(&self, notice: &Notice, reason: FailReason) {
         let (Some(why), Some(drive)) = (Why::of(reason), notice.drive) else { return };
-        let Some(served) = self.state().arrays.iter().find(|own| own.sets().contains(&notice.array)).cloned() else {
+        let Some(served) = self.state().arrays.iter().find(|array| array.sets().contains(&notice.array)).cloned()
+        else {
             return;
         };
         let Ok(status) = self.status() else { return };
@@ -70,19 +71,19 @@ impl Server {
 
     /// A command took out a member that had left by itself: it does not come back by itself. False if no such member is known.
     pub(super) fn keep_departed_out(&self, served: &Served, member: &str) -> bool {
-        let text = spec(member).map_or_else(|_| member.to_owned(), |own| own.text);
+        let text = spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
         let mut is_known = false;
         self.change_departed(served, |list| {
-            let own = list.iter_mut().filter(|own| own.member == text && own.why != Why::Returned);
-            own.for_each(|own| (own.why, is_known) = (Why::Removed, true));
+            let of_member = list.iter_mut().filter(|entry| entry.member == text && entry.why != Why::Returned);
+            of_member.for_each(|entry| (entry.why, is_known) = (Why::Removed, true));
         });
         is_known
     }
 
     /// A command added or removed the member: delete the reason why it left.
     pub(super) fn forget_departed(&self, served: &Served, member: &str) {
-        let text = spec(member).map_or_else(|_| member.to_owned(), |own| own.text);
-        self.change_departed(served, |list| list.retain(|own| own.member != text));
+        let text = spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
+        self.change_departed(served, |list| list.retain(|entry| entry.member != text));
     }
 
     /// An array has been started without an absent member: the member is added again when its drive returns.
@@ -105,13 +106,13 @@ impl Server {
             }
             let Ok(Some(entry)) = self.registry.known(served.uuid().as_deref(), &served.name) else { continue };
             for member in entry.members.iter().filter(|member| !has(&array, member)) {
-                let verdict = taken.left_out.iter().find(|own| own.member.member == **member);
-                let (why, reason) = match verdict.map(|own| own.member.verdict) {
+                let verdict = taken.left_out.iter().find(|left_out| left_out.member.member == **member);
+                let (why, reason) = match verdict.map(|left_out| left_out.member.verdict) {
                     None if taken.unopened.contains(member) => {
                         (Why::Absent, "it could not be opened when the array was started")
                     }
                     // A command that names members leaves the others out on purpose: half of a mirror, for example.
-                    None if !self.stays && spec(member).is_ok_and(|own| is_at_path(&own)) => {
+                    None if !self.stays && spec(member).is_ok_and(|spec| is_at_path(&spec)) => {
                         (Why::Unknown, "it was there when the array was started without it")
                     }
                     None => (Why::Absent, "it was not there when the array was started"),
@@ -145,32 +146,32 @@ pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) ->
     }
     let now = openraid_sys::clock::wall_seconds();
     // One that failed is still listed, and its drive may have been there all the time.
-    let is_out = |own: &&Departed| match own.why {
+    let is_out = |entry: &&Departed| match entry.why {
         Why::Returned | Why::Removed => false,
         Why::Vanished | Why::Absent | Why::NoRoom => true,
-        Why::Faulty | Why::Order | Why::Unknown => !has(model, &own.member),
+        Why::Faulty | Why::Order | Why::Unknown => !has(model, &entry.member),
     };
-    let own = list.into_iter().flatten().filter(is_out);
-    let conditions = own.filter_map(|own| {
-        let why = own.stays_out(now).or_else(|| {
+    let out = list.into_iter().flatten().filter(is_out);
+    let conditions = out.filter_map(|entry| {
+        let why = entry.stays_out(now).or_else(|| {
             let is_never = served.readd == crate::kept::Readd::Never;
             let never = || "members.readd=never".to_owned();
-            is_never.then(never).or_else(|| state.plugs.refused(&own.member))
+            is_never.then(never).or_else(|| state.plugs.refused(&entry.member))
         })?;
-        let there = state.plugs.is_there(&own.member);
+        let there = state.plugs.is_there(&entry.member);
         there.then(|| Condition {
             array: Some(model.name.clone()),
             uuid: model.uuid.clone(),
-            member: Some(own.member.clone()),
+            member: Some(entry.member.clone()),
             next_step: Some(match model.health {
                 HealthWord::Failed => command("doctor", [&model.name]),
                 // While it is listed, no drive of this name can be added.
-                _ if has(model, &own.member) => command("remove", [&model.name, &own.member]),
-                _ => command("add", [&model.name, &own.member]),
+                _ if has(model, &entry.member) => command("remove", [&model.name, &entry.member]),
+                _ => command("add", [&model.name, &entry.member]),
             }),
             ..Condition::of_server(
                 EventName::MemberStaysOut,
-                format!("{}: the former member {} has returned, and stays out: {why}", model.name, own.member),
+                format!("{}: the former member {} has returned, and stays out: {why}", model.name, entry.member),
             )
         })
     });

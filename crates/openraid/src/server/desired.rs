@@ -77,8 +77,8 @@ impl Server {
             _ => desired.setting(key).map(|setting| setting.value.clone()),
         };
         let note = |(key, value): &(String, String)| {
-            let own = named(key).filter(|own| own != value)?;
-            Some(format!("{path} says {key}={own}, which holds again after a restart or `openraid reload`"))
+            let answer = named(key).filter(|answer| answer != value)?;
+            Some(format!("{path} says {key}={answer}, which holds again after a restart or `openraid reload`"))
         };
         settings.iter().filter_map(note).collect()
     }
@@ -89,7 +89,8 @@ impl Server {
         let known = self.registry.known(served.uuid().as_deref(), &served.name).ok().flatten();
         let mut kept = known.map(|entry| entry.kept).unwrap_or_default();
         let sets = status.arrays.iter().filter(|view| served.sets().contains(&view.status.array));
-        let is_marked = sets.filter_map(|view| view.status.superblock.as_ref()).any(|own| own.journal.is_some());
+        let is_marked =
+            sets.filter_map(|view| view.status.superblock.as_ref()).any(|superblock| superblock.journal.is_some());
         kept.journalled |= is_marked && self.has_journal();
         let able = Able { cache: status.cache.is_some(), journal: self.can_journal(status, served) };
         let desired = self.desired_of(served);
@@ -150,7 +151,7 @@ impl Server {
         let mut notes = Vec::new();
         let policy = plan.policy;
         for array in served.sets() {
-            if set_status(status, array).is_ok_and(|own| own.policy == policy) {
+            if set_status(status, array).is_ok_and(|status| status.policy == policy) {
                 continue;
             }
             if let Err(error) = self.handle.admin(AdminCommand::SetPolicy { array, policy }) {
@@ -226,7 +227,7 @@ impl Server {
 /// Settings from the file or from `set`.
 fn asked(kept: &Kept, desired: Option<&DesiredArray>) -> Vec<(String, String)> {
     let of_file = desired.map_or(&[][..], |desired| &desired.settings[..]);
-    let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|own| own.key != **key));
-    let of_file = of_file.iter().map(|own| (own.key.clone(), own.value.clone()));
+    let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|setting| setting.key != **key));
+    let of_file = of_file.iter().map(|setting| (setting.key.clone(), setting.value.clone()));
     kept.map(|(key, value)| (key.clone(), value.clone())).chain(of_file).collect()
 }

@@ -65,8 +65,8 @@ impl Server {
         let (Ok(arrays), Ok(journal)) = (self.arrays(), self.journal_model()) else { return };
         let state = self.state();
         let all = arrays.iter().flat_map(|array| conditions(array, &state));
-        let all = all.chain(journal.iter().flat_map(|own| of_journal(own, &state)));
-        let is_new = |own: &Condition| own.member.as_ref().is_some_and(|name| !before.contains_key(name));
+        let all = all.chain(journal.iter().flat_map(|journal| of_journal(journal, &state)));
+        let is_new = |condition: &Condition| condition.member.as_ref().is_some_and(|name| !before.contains_key(name));
         let news: Vec<News> = all.filter(is_new).map(reported).collect();
         drop(state);
         self.add_news(news);
@@ -106,8 +106,8 @@ fn find(status: &ServiceStatus) -> AllDisplaced {
 }
 
 /// A condition as an event.
-fn reported(own: Condition) -> News {
-    let Condition { array, span, slot, member, level, text, .. } = own;
+fn reported(condition: Condition) -> News {
+    let Condition { array, span, slot, member, level, text, .. } = condition;
     News { array, span, slot, member, level: Some(level), ..plain(EventName::MemberDisplaced, text) }
 }
 

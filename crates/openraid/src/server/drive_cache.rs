@@ -166,7 +166,7 @@ impl Server {
         let mut state = self.state();
         state.drive_caches.options.remove(&served.name);
         let names = members(status, served);
-        state.drive_caches.restore(|name| names.iter().any(|own| own == name))
+        state.drive_caches.restore(|name| names.iter().any(|known| known == name))
     }
 
     /// The server ends: set the caches of all drives as they were found. Returns the failures.

@@ -31,7 +31,7 @@ const fn works(state: StateWord) -> bool {
 /// Is a member there, in each set, that knows every failure that was recorded before the array failed? One that works does. Without
 /// one, all must be back.
 fn knows_all(array: &ArrayModel, back: &[(&Departed, MemberSpec)]) -> bool {
-    let is_back = |name: &str| back.iter().any(|(own, _)| own.member == name);
+    let is_back = |name: &str| back.iter().any(|(entry, _)| entry.member == name);
     array.sets().into_iter().all(|set| {
         let has_working = set.members.iter().any(|member| member.state == StateWord::InSync);
         has_working || set.members.iter().all(|member| member.member.as_deref().is_some_and(is_back))
@@ -48,12 +48,12 @@ impl Server {
         }
         let mut is_due = others;
         let mut back: Vec<(&Departed, MemberSpec)> = Vec::new();
-        for own in list.iter().filter(|own| own.may_return(now)) {
-            is_due |= self.is_due(&own.member).is_some();
-            back.extend(spec(&own.member).ok().filter(is_at_path).map(|spec| (own, spec)));
+        for entry in list.iter().filter(|entry| entry.may_return(now)) {
+            is_due |= self.is_due(&entry.member).is_some();
+            back.extend(spec(&entry.member).ok().filter(is_at_path).map(|spec| (entry, spec)));
         }
         if others {
-            let is_lost = |own: &&Departed| own.may_return(now) && !back.iter().any(|(other, _)| other == own);
+            let is_lost = |entry: &&Departed| entry.may_return(now) && !back.iter().any(|(other, _)| other == entry);
             let lost: Vec<&Departed> = list.iter().filter(is_lost).collect();
             back.extend(self.renamed(&lost));
         }
@@ -66,14 +66,14 @@ impl Server {
             return None;
         };
         if let Err(failure) = self.restart_with(array, served, &back) {
-            back.iter().for_each(|(own, _)| self.note_try(&own.member, Some(failure.text.clone())));
+            back.iter().for_each(|(entry, _)| self.note_try(&entry.member, Some(failure.text.clone())));
             self.state().plugs.search_again(RETRY_AFTER);
             return None;
         }
         let started = self.array(&served.name).ok()?;
-        for (own, spec) in &back {
+        for (entry, spec) in &back {
             if super::departed::has(&started, &spec.text) {
-                self.change_departed(served, |list| note_return(list, &own.member, &spec.text, now));
+                self.change_departed(served, |list| note_return(list, &entry.member, &spec.text, now));
             }
         }
         // One that lacks writes is added by the next look, by whatever name it has now.
@@ -104,16 +104,18 @@ impl Server {
         if let Some((_, failure)) = failed.into_iter().next() {
             return Err(failure);
         }
-        let is_same = |(own, spec): &(&Departed, MemberSpec)| {
+        let is_same = |(entry, spec): &(&Departed, MemberSpec)| {
             let look = opened.iter().find(|(_, probed)| probed.spec.text == spec.text).map(|(_, probed)| probed);
-            let device = look.and_then(|own| own.look.superblock.as_ref()).map(|own| own.device_uuid.to_string());
-            device.is_some() && (own.device.is_none() || own.device == device)
+            let device = look
+                .and_then(|probed| probed.look.superblock.as_ref())
+                .map(|superblock| superblock.device_uuid.to_string());
+            device.is_some() && (entry.device.is_none() || entry.device == device)
         };
-        if let Some((own, _)) = back.iter().find(|own| !is_same(own)) {
-            return Err(Failure::refused(format!("{}: another drive is in its place", own.member)));
+        if let Some((entry, _)) = back.iter().find(|entry| !is_same(entry)) {
+            return Err(Failure::refused(format!("{}: another drive is in its place", entry.member)));
         }
         let probed = opened.iter().filter_map(|(_, ProbedMember { look, .. })| look.superblock.as_ref());
-        let sets: BTreeSet<String> = probed.map(|own| own.set_uuid.to_string()).collect();
+        let sets: BTreeSet<String> = probed.map(|superblock| superblock.set_uuid.to_string()).collect();
         if !array.sets().into_iter().all(|set| set.uuid.as_ref().is_some_and(|uuid| sets.contains(uuid))) {
             return Err(Failure::refused("a span has no member yet"));
         }

@@ -93,7 +93,7 @@ impl Plugs {
     /// After this time a search looks at all devices once more: a member that is connected under another name was not used.
     pub(super) fn search_again(&mut self, after: Duration) {
         let at = Instant::now() + after;
-        self.search_at = Some(self.search_at.map_or(at, |own| own.min(at)));
+        self.search_at = Some(self.search_at.map_or(at, |earlier| earlier.min(at)));
     }
 
     /// Should this search look at all devices?
@@ -117,11 +117,11 @@ impl Plugs {
 
     /// How long have these members of an offline array been there, and no others?
     fn unchanged(&mut self, array: &str, there: &[String]) -> Duration {
-        let own = self.waiting.entry(array.to_owned()).or_insert_with(|| (there.to_vec(), Instant::now()));
-        if own.0 != there {
-            *own = (there.to_vec(), Instant::now());
+        let waiting = self.waiting.entry(array.to_owned()).or_insert_with(|| (there.to_vec(), Instant::now()));
+        if waiting.0 != there {
+            *waiting = (there.to_vec(), Instant::now());
         }
-        own.1.elapsed()
+        waiting.1.elapsed()
     }
 
     fn note(&mut self, member: &str, refused: Option<String>) {
@@ -171,13 +171,13 @@ fn has_its_names(spec: &MemberSpec) -> bool {
 }
 
 /// The name of a device below `/dev/disk/by-id`, which it keeps wherever it is connected; its own if it has none.
-fn lasting_name(own: &MemberSpec) -> MemberSpec {
-    let Place::Path(path) = &own.place else { return own.clone() };
+fn lasting_name(spec: &MemberSpec) -> MemberSpec {
+    let Place::Path(path) = &spec.place else { return spec.clone() };
     let mut links: Vec<PathBuf> = fs::read_dir(BY_ID).into_iter().flatten().flatten().map(|link| link.path()).collect();
     links.sort();
     let leads_there = |link: &PathBuf| fs::canonicalize(link).is_ok_and(|to| to == *path);
     let found = links.iter().find(|link| leads_there(link)).and_then(|link| spec(link.to_str()?).ok());
-    found.unwrap_or_else(|| own.clone())
+    found.unwrap_or_else(|| spec.clone())
 }
 
 impl Server {
@@ -229,10 +229,10 @@ impl Server {
     fn report_returned(&self, served: &Served) {
         let Ok(status) = self.status() else { return };
         for set in served.sets() {
-            let Ok(own) = set_status(&status, set) else { continue };
+            let Ok(status_of_set) = set_status(&status, set) else { continue };
             let has_left =
                 |member: &&MemberStatus| matches!(member.state, MemberState::Failing(_) | MemberState::Faulty(_));
-            for drive in own.members.iter().filter(has_left).filter_map(|member| member.drive) {
+            for drive in status_of_set.members.iter().filter(has_left).filter_map(|member| member.drive) {
                 if status.drives.iter().any(|view| view.drive == drive && view.is_back) {
                     // It is refused while commands are under way, or if the member may lack writes. The next look asks again.
                     let _ = self.handle.admin(AdminCommand::Return { array: set, drive });
@@ -253,30 +253,30 @@ impl Server {
         let list = array.uuid.as_ref().and_then(|uuid| self.state().departed.get(uuid).cloned()).unwrap_or_default();
         let now = openraid_sys::clock::wall_seconds();
         let mut news = Vec::new();
-        for own in list.iter().filter(|own| lacks(array) || own.may_return(now)) {
-            let Some(spec) = self.is_due(&own.member) else { continue };
-            if served.readd == Readd::Never || !own.may_return(now) {
+        for entry in list.iter().filter(|entry| lacks(array) || entry.may_return(now)) {
+            let Some(spec) = self.is_due(&entry.member) else { continue };
+            if served.readd == Readd::Never || !entry.may_return(now) {
                 continue;
             }
-            let came = self.take_back(served, own, &spec);
+            let came = self.take_back(served, entry, &spec);
             // A drive that was not tried because of a running command is tried at the next check.
             if came != Ok(false) {
-                self.state().plugs.note(&own.member, came.as_ref().err().cloned());
+                self.state().plugs.note(&entry.member, came.as_ref().err().cloned());
             }
             if came == Ok(true) {
-                news.push(self.returned(served, own, &own.member));
+                news.push(self.returned(served, entry, &entry.member));
             }
         }
         news
     }
 
     /// A member is in again, under this name.
-    fn returned(&self, served: &Served, own: &Departed, name: &str) -> News {
+    fn returned(&self, served: &Served, entry: &Departed, name: &str) -> News {
         self.note(&served.name);
-        self.state().troubles.array_started(&served.name, std::slice::from_ref(&own.member));
+        self.state().troubles.array_started(&served.name, std::slice::from_ref(&entry.member));
         let now = openraid_sys::clock::wall_seconds();
-        self.change_departed(served, |list| note_return(list, &own.member, name, now));
-        let known_as = if name == own.member { String::new() } else { format!(" (it was {})", own.member) };
+        self.change_departed(served, |list| note_return(list, &entry.member, name, now));
+        let known_as = if name == entry.member { String::new() } else { format!(" (it was {})", entry.member) };
         let text = format!(
             "{}: {name}{known_as} has returned and is a member again; the data that it missed is written to it",
             served.name
@@ -288,15 +288,15 @@ impl Server {
     fn look_for_renamed(&self, served: &Served) -> Vec<News> {
         let list = served.uuid().and_then(|uuid| self.state().departed.get(&uuid).cloned()).unwrap_or_default();
         let now = openraid_sys::clock::wall_seconds();
-        let is_wanted = |own: &&Departed| own.device.is_some() && own.may_return(now);
+        let is_wanted = |entry: &&Departed| entry.device.is_some() && entry.may_return(now);
         let wanted: Vec<&Departed> = list.iter().filter(is_wanted).collect();
         let mut news = Vec::new();
         if wanted.is_empty() || served.readd == Readd::Never {
             return news;
         }
-        for (own, spec) in self.renamed(&wanted) {
-            match self.take_back(served, own, &spec) {
-                Ok(true) => news.push(self.returned(served, own, &spec.text)),
+        for (entry, spec) in self.renamed(&wanted) {
+            match self.take_back(served, entry, &spec) {
+                Ok(true) => news.push(self.returned(served, entry, &spec.text)),
                 Ok(false) => self.state().plugs.search_again(Duration::ZERO),
                 Err(_) => self.state().plugs.search_again(RETRY_AFTER),
             }
@@ -317,8 +317,8 @@ impl Server {
         let probed: Vec<_> = open_some(&specs, options(Use::Examine)).0.into_iter().map(|(_, probed)| probed).collect();
         let found = probed.into_iter().filter_map(|probed| {
             let device = probed.look.superblock.as_ref()?.device_uuid.to_string();
-            let own = wanted.iter().find(|own| own.device.as_ref() == Some(&device))?;
-            Some((*own, lasting_name(&probed.spec)))
+            let entry = wanted.iter().find(|entry| entry.device.as_ref() == Some(&device))?;
+            Some((*entry, lasting_name(&probed.spec)))
         });
         found.collect()
     }
@@ -329,7 +329,7 @@ impl Server {
     }
 
     /// Add a former member again; false if it is not due yet.
-    fn take_back(&self, served: &Served, own: &Departed, spec: &MemberSpec) -> Result<bool, String> {
+    fn take_back(&self, served: &Served, entry: &Departed, spec: &MemberSpec) -> Result<bool, String> {
         // No lock is held here: a drive may take seconds to answer.
         let looked = member::open_and_probe(spec, options(Use::Examine)).map_err(|error| error.to_string())?.1;
         let Some(superblock) = looked.look.superblock else {
@@ -340,14 +340,14 @@ impl Server {
             });
         };
         let device = superblock.device_uuid.to_string();
-        if own.device.as_ref().is_some_and(|known| *known != device) {
+        if entry.device.as_ref().is_some_and(|known| *known != device) {
             return Err("another drive is in its place: its superblock has another identity".into());
         }
         // A command has priority: the next check tries again.
         let Ok(_one_at_a_time) = self.changing.try_lock() else { return Ok(false) };
         let set =
             self.set_with(served, &superblock).ok_or("another drive is in its place: it belongs to another array")?;
-        if !self.let_go(served, set, &own.member, superblock.device_uuid)? {
+        if !self.let_go(served, set, &entry.member, superblock.device_uuid)? {
             return Ok(false);
         }
         match self.join(served, set, &spec.text, Consent { overwrite: false, split: false }) {
@@ -361,8 +361,8 @@ impl Server {
     fn set_with(&self, served: &Served, superblock: &Superblock) -> Option<ArrayId> {
         let status = self.status().ok()?;
         served.sets().into_iter().find(|set| {
-            let own = set_status(&status, *set).ok().and_then(|own| own.superblock.as_ref());
-            own.is_some_and(|own| own.set_uuid == superblock.set_uuid)
+            let known = set_status(&status, *set).ok().and_then(|status_of_set| status_of_set.superblock.as_ref());
+            known.is_some_and(|known| known.set_uuid == superblock.set_uuid)
         })
     }
 
@@ -389,7 +389,7 @@ impl Server {
 
     /// Spares that the file names for this array, and that were absent at the start.
     fn look_for_spares(&self, array: &ArrayModel, served: &Served) {
-        let spares = self.in_force().map(|own| own.desired.spares.clone()).unwrap_or_default();
+        let spares = self.in_force().map(|file| file.desired.spares.clone()).unwrap_or_default();
         for spare in spares.iter().filter(|spare| !has(array, &spare.member)) {
             let SpareFor::Array { name, span } = &spare.whom else { continue };
             if *name != served.name || self.is_taken_out(&spare.member) || self.is_due(&spare.member).is_none() {

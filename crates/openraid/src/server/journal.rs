@@ -63,8 +63,8 @@ impl Server {
         let Some(journal) = self.status()?.journal else { return Ok(()) };
         let devices = u8::try_from(journal.devices.len()).unwrap_or(u8::MAX);
         let used = LastUse { journal: journal.uuid, epoch: journal.epoch, devices, entry: journal.durable };
-        if let Some(own) = self.journal.get() {
-            own.keeper.remember_use(used);
+        if let Some(log) = self.journal.get() {
+            log.keeper.remember_use(used);
         }
         self.registry.remember_use(used)
     }
@@ -72,8 +72,8 @@ impl Server {
     /// Tell the registry from time to time how far the journal has come, so that an older copy is recognized at the next
     /// start. A registry that cannot be written does not matter: the members say it, too.
     pub fn tell_journal_position(&self) {
-        let Some(own) = self.journal.get() else { return };
-        let mut told = own.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(log) = self.journal.get() else { return };
+        let mut told = log.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.0.elapsed() < TOLD_EVERY {
             return;
         }
@@ -92,8 +92,8 @@ impl Server {
 
     /// News of the journal since the last call.
     pub fn journal_news(&self) -> Vec<News> {
-        let Some(own) = self.journal.get() else { return Vec::new() };
-        let news = own.keeper.news().into_iter().map(|news| match news {
+        let Some(log) = self.journal.get() else { return Vec::new() };
+        let news = log.keeper.news().into_iter().map(|news| match news {
             JournalNews::Back(mut notes) => {
                 notes.extend(self.remember_journal().err().map(|failure| failure.text));
                 let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
@@ -115,18 +115,18 @@ impl Server {
     /// The service has ended.
     pub fn journal_model(&self) -> Result<Option<JournalModel>, Failure> {
         let status = self.status()?;
-        let own = self.journal.get();
-        let trouble = own.and_then(|own| own.keeper.trouble());
-        let mut model = match (&status.journal, own) {
+        let log = self.journal.get();
+        let trouble = log.and_then(|log| log.keeper.trouble());
+        let mut model = match (&status.journal, log) {
             (Some(journal), _) => Some(self.model_of(&status, journal, trouble)),
             // The server is searching for it.
-            (None, Some(own)) => Some(JournalModel {
+            (None, Some(log)) => Some(JournalModel {
                 state: "lost".into(),
                 trouble,
                 damage: None,
                 uuid: None,
-                controller: Some(own.keeper.request().controller.to_string()),
-                devices: own
+                controller: Some(log.keeper.request().controller.to_string()),
+                devices: log
                     .keeper
                     .request()
                     .devices
@@ -161,18 +161,18 @@ impl Server {
         };
         let mut devices: Vec<JournalDeviceModel> = journal.devices.iter().map(device).collect();
         // A device that was released because it does not answer.
-        let away = self.journal.get().map(|own| missing(status, &own.keeper.request())).unwrap_or_default();
+        let away = self.journal.get().map(|log| missing(status, &log.keeper.request())).unwrap_or_default();
         for spec in away {
             if devices.iter().all(|known| known.device != spec.text) {
                 devices.push(JournalDeviceModel { device: spec.text, works: false });
             }
         }
         let whole = devices.iter().all(|device| device.works);
-        let array = |own: &openraid_core::admin::JournalArrayStatus| JournalArrayModel {
-            uuid: own.set_uuid.to_string(),
-            name: set_name(status, own.set_uuid),
-            state: array_state_word(own.state).into(),
-            waiting_entries: own.waiting,
+        let array = |array: &openraid_core::admin::JournalArrayStatus| JournalArrayModel {
+            uuid: array.set_uuid.to_string(),
+            name: set_name(status, array.set_uuid),
+            state: array_state_word(array.state).into(),
+            waiting_entries: array.waiting,
             data_bytes: None,
         };
         let bytes = |sectors: u64| Sectors(sectors).bytes().get();
@@ -182,7 +182,7 @@ impl Server {
             trouble: trouble.filter(|_| !whole || matches!(journal.state, JournalState::Lost(_))),
             damage: None,
             uuid: Some(journal.uuid.to_string()),
-            controller: self.journal.get().map(|own| own.keeper.request().controller.to_string()),
+            controller: self.journal.get().map(|log| log.keeper.request().controller.to_string()),
             devices,
             other_missing: false,
             joining: journal.joining.map(|join| JournalJoinModel {
@@ -227,10 +227,10 @@ impl Server {
     /// Let a device join the journal: this one, or the dropped one.
     pub(super) fn join_journal(&self, device: Option<&str>, overwrite: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
-        let own = self.journal.get().ok_or_else(|| {
+        let log = self.journal.get().ok_or_else(|| {
             Failure::refused("this server has no journal; start it with --journal DEVICE, once or twice")
         })?;
-        let request = own.keeper.request();
+        let request = log.keeper.request();
         let away = missing(&status, &request);
         let device = match device {
             Some(text) => spec(text)?,
@@ -247,7 +247,7 @@ impl Server {
         let name = join.device.text.clone();
         if !known {
             let stays = request.devices.into_iter().filter(|spec| !away.contains(spec));
-            own.keeper.set_devices(stays.chain([join.device]).collect());
+            log.keeper.set_devices(stays.chain([join.device]).collect());
         }
         let text = format!(
             "{name} is being brought up to date; event JournalMirrored says when it is, `openraid journal show` how far it is"
@@ -277,9 +277,9 @@ impl Server {
     /// # Errors
     /// It cannot be opened.
     pub(super) fn open_full_journal(&self) -> Result<(), Failure> {
-        let Some(own) = self.journal.get() else { return Ok(()) };
+        let Some(log) = self.journal.get() else { return Ok(()) };
         let is_full = |state| state == JournalState::Lost(JournalLoss::Full);
-        match self.handle.reopen_journal(&own.keeper.request(), is_full)? {
+        match self.handle.reopen_journal(&log.keeper.request(), is_full)? {
             Some(_) => self.remember_journal(),
             None => Ok(()),
         }
@@ -288,12 +288,12 @@ impl Server {
     /// Discard the entries of an array that does not run; without `lost` only report them.
     pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
         let status = self.status()?;
-        let own = self.journal.get().ok_or_else(|| {
+        let log = self.journal.get().ok_or_else(|| {
             Failure::refused("this server has no journal; name the devices of one that no server uses with --on")
         })?;
         let uuids = self.sets_of(&status, array)?;
-        let runs = status.arrays.iter().map(|view| &view.status).any(|own| {
-            own.health != Health::Failed && own.superblock.as_ref().is_some_and(|s| uuids.contains(&s.set_uuid))
+        let runs = status.arrays.iter().map(|view| &view.status).any(|status| {
+            status.health != Health::Failed && status.superblock.as_ref().is_some_and(|s| uuids.contains(&s.set_uuid))
         });
         if runs {
             return Err(Failure::refused(format!(
@@ -309,7 +309,7 @@ impl Server {
         }
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
         // Entries of an absent array stay in place during other writes.
-        let found = look(&own.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
+        let found = look(&log.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
         let loss = found.map(|found| Loss::of(&found.journal, &uuids)).filter(|loss| loss.tally.entries > 0);
         let what = if let Some(loss) = &loss {
             format!("{}, which wait for {array} to be started", loss.text())
@@ -358,7 +358,9 @@ impl Server {
         let (opened, _) = open_some(&specs, options(Use::Examine));
         let mut uuids: Vec<Uuid> = Vec::new();
         for (_, probed) in opened {
-            uuids.extend(probed.look.superblock.map(|own| own.set_uuid).filter(|uuid| !uuids.contains(uuid)));
+            uuids.extend(
+                probed.look.superblock.map(|superblock| superblock.set_uuid).filter(|uuid| !uuids.contains(uuid)),
+            );
         }
         Ok(uuids)
     }
@@ -366,7 +368,7 @@ impl Server {
 
 fn set_name(status: &ServiceStatus, uuid: Uuid) -> Option<String> {
     let mut superblocks = status.arrays.iter().filter_map(|view| view.status.superblock.as_ref());
-    superblocks.find(|own| own.set_uuid == uuid).map(crate::sets::array_name)
+    superblocks.find(|superblock| superblock.set_uuid == uuid).map(crate::sets::array_name)
 }
 
 /// A word for the state of a journal.

@@ -35,7 +35,7 @@ impl Server {
     /// A value cannot be; the configuration file has it; there is no configuration file; the change cannot be written down.
     pub(super) fn keep_config(&self, input: &KeptInput) -> Result<String, Failure> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = self.in_force().map(|own| own.path.clone()).ok_or_else(|| {
+        let path = self.in_force().map(|file| file.path.clone()).ok_or_else(|| {
             Failure::refused(
                 "this server has no configuration file, so nothing can be kept next to it; start it with `openraid serve --config FILE`",
             )
@@ -100,17 +100,17 @@ fn refuse_of_file(input: &KeptInput, file: &Desired) -> Result<(), Failure> {
     let refuse = |what: &str| {
         Err(Failure::refused(format!("the configuration file has {what}: change it there, then `openraid reload`")))
     };
-    if input.cache.as_ref().is_some_and(|own| !own.is_empty()) && file.server.cache.is_some() {
+    if input.cache.as_ref().is_some_and(|given| !given.is_empty()) && file.server.cache.is_some() {
         return refuse("server.cache");
     }
-    if input.journal.as_ref().is_some_and(|own| !own.is_empty()) && file.server.journal.is_some() {
+    if input.journal.as_ref().is_some_and(|given| !given.is_empty()) && file.server.journal.is_some() {
         return refuse("server.journal");
     }
-    if let Some(drive) = input.spares.iter().flatten().find(|own| kept::names_drive(file, own)) {
+    if let Some(drive) = input.spares.iter().flatten().find(|spare| kept::names_drive(file, spare)) {
         return refuse(&format!("the drive {drive}"));
     }
-    let known = |name: &String| file.sinks.iter().any(|own| own.name == *name);
-    match input.sinks.iter().flatten().find(|own| known(&own.name)) {
+    let known = |name: &String| file.sinks.iter().any(|sink| sink.name == *name);
+    match input.sinks.iter().flatten().find(|sink| known(&sink.name)) {
         Some(sink) => refuse(&format!("the sink {}", sink.name)),
         None => Ok(()),
     }

@@ -55,9 +55,10 @@ fn understood(asked: &Asked) -> Result<KeptSchedule, Failure> {
 impl Server {
     /// Schedules of the configuration file, then kept ones.
     pub(super) fn schedules(&self) -> Vec<DesiredSchedule> {
-        let mut all = self.in_force().map(|own| own.desired.schedules.clone()).unwrap_or_default();
-        let kept = self.kept_schedules().into_iter().map(|own| own.means);
-        let more: Vec<DesiredSchedule> = kept.filter(|own| all.iter().all(|other| other.name != own.name)).collect();
+        let mut all = self.in_force().map(|file| file.desired.schedules.clone()).unwrap_or_default();
+        let kept = self.kept_schedules().into_iter().map(|schedule| schedule.means);
+        let more: Vec<DesiredSchedule> =
+            kept.filter(|schedule| all.iter().all(|other| other.name != schedule.name)).collect();
         all.extend(more);
         all
     }
@@ -73,13 +74,13 @@ impl Server {
             crate::output::warn(&format!("{}: no schedules can be read: {error}; make them again", path.display()));
             Vec::new()
         });
-        let kept: Vec<KeptSchedule> = asked.iter().filter_map(|own| understood(own).ok()).collect();
+        let kept: Vec<KeptSchedule> = asked.iter().filter_map(|given| understood(given).ok()).collect();
         self.state().kept_schedules = Some(kept.clone());
         kept
     }
 
     fn write_schedules(&self, kept: Vec<KeptSchedule>) -> Result<(), Failure> {
-        let asked: Vec<&Asked> = kept.iter().map(|own| &own.asked).collect();
+        let asked: Vec<&Asked> = kept.iter().map(|schedule| &schedule.asked).collect();
         let text = serde_json::to_string_pretty(&asked).map_err(Failure::failed)?;
         self.registry.change_beside(FILE, || text)?;
         self.state().kept_schedules = Some(kept);
@@ -88,11 +89,11 @@ impl Server {
 
     fn refuse_of_file(&self, name: &str) -> Result<(), Failure> {
         let in_force = self.in_force();
-        let of_file = in_force.iter().flat_map(|own| &own.desired.schedules).find(|own| own.name == name);
+        let of_file = in_force.iter().flat_map(|file| &file.desired.schedules).find(|schedule| schedule.name == name);
         match (of_file, &in_force) {
-            (Some(own), Some(in_force)) => Err(Failure::refused(format!(
+            (Some(schedule), Some(in_force)) => Err(Failure::refused(format!(
                 "{name} is in line {} of {}: change it there, then `openraid reload`",
-                own.line,
+                schedule.line,
                 in_force.path.display()
             ))),
             _ => Ok(()),
@@ -105,7 +106,7 @@ impl Server {
     /// A value is not valid; the configuration file has a schedule with this name; there are too many; the file cannot
     /// be written.
     pub(super) fn keep_schedule(&self, asked: &Asked) -> Result<DesiredSchedule, Failure> {
-        let own = understood(asked)?;
+        let schedule = understood(asked)?;
         for name in &asked.arrays {
             if self.find(name).is_err() && self.registry.find(name)?.is_none() {
                 let text = format!("arrays: there is no array named {name:?}; see `openraid list`");
@@ -119,10 +120,10 @@ impl Server {
         if kept.len() >= SCHEDULES_MAX {
             return Err(Failure::refused(format!("{SCHEDULES_MAX} schedules are kept already; remove one first")));
         }
-        kept.push(own.clone());
+        kept.push(schedule.clone());
         kept.sort_by(|a, b| a.asked.name.cmp(&b.asked.name));
         self.write_schedules(kept)?;
-        Ok(own.means)
+        Ok(schedule.means)
     }
 
     /// Remove a stored schedule; true if there was one.
@@ -134,7 +135,7 @@ impl Server {
         self.refuse_of_file(name)?;
         let mut kept = self.kept_schedules();
         let before = kept.len();
-        kept.retain(|own| own.asked.name != name);
+        kept.retain(|schedule| schedule.asked.name != name);
         if kept.len() == before {
             return Ok(false);
         }
@@ -145,8 +146,10 @@ impl Server {
     pub(super) fn rename_in_schedules(&self, name: &str, to: &str) {
         let mut kept = self.kept_schedules();
         let mut is_changed = false;
-        for own in &mut kept {
-            for array in own.asked.arrays.iter_mut().chain(&mut own.means.arrays).filter(|array| *array == name) {
+        for schedule in &mut kept {
+            for array in
+                schedule.asked.arrays.iter_mut().chain(&mut schedule.means.arrays).filter(|array| *array == name)
+            {
                 to.clone_into(array);
                 is_changed = true;
             }
@@ -182,13 +185,13 @@ mod tests {
             let text = understood(&asked).expect_err("it is refused").text;
             assert!(text.contains(words), "{text}");
         };
-        refused(&|own| own.name = "a]\n[server".into(), "name:");
-        refused(&|own| own.task = "scrub".into(), "task: \"scrub\" is not a task");
-        refused(&|own| own.every = "1m".into(), "every: \"1m\" is not an interval between checks");
-        refused(&|own| own.every = "7d\"\nwindow = \"x".into(), "every:");
-        refused(&|own| own.window = Some("1-2".into()), "window: \"1-2\" is not a window of time");
-        refused(&|own| own.rate = Some("1M".into()), "rate: unknown key");
-        refused(&|own| own.ssd = Some(true), "ssd: unknown key");
+        refused(&|input| input.name = "a]\n[server".into(), "name:");
+        refused(&|input| input.task = "scrub".into(), "task: \"scrub\" is not a task");
+        refused(&|input| input.every = "1m".into(), "every: \"1m\" is not an interval between checks");
+        refused(&|input| input.every = "7d\"\nwindow = \"x".into(), "every:");
+        refused(&|input| input.window = Some("1-2".into()), "window: \"1-2\" is not a window of time");
+        refused(&|input| input.rate = Some("1M".into()), "rate: unknown key");
+        refused(&|input| input.ssd = Some(true), "ssd: unknown key");
         for (asks, reads) in [(None, false), (Some(false), false), (Some(true), true)] {
             let patrol = Asked { task: "patrol".into(), ssd: asks, ..asked.clone() };
             let ScheduleTask::Patrol { ssd, .. } = understood(&patrol).expect("it is fine").means.task else {

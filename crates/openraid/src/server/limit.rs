@@ -187,8 +187,8 @@ fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Opti
             queued: mean_stay(&old.load.waiting, &new.load.waiting, commands),
         })
     };
-    let own = now.arrays.iter().filter(|view| sets.contains(&view.status.array));
-    let members = own.clone().flat_map(|view| &view.status.members);
+    let of_array = now.arrays.iter().filter(|view| sets.contains(&view.status.array));
+    let members = of_array.clone().flat_map(|view| &view.status.members);
     let members = members.filter_map(|member| drive(member.drive?, Some(member.slot?.0)));
     let journal = now.journal.iter().flat_map(|journal| &journal.devices).filter_map(|(id, _)| drive(*id, None));
     let busy = new.load.busy.get().saturating_sub(old.load.busy.get());
@@ -214,7 +214,7 @@ fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Opti
         locks: waits(Reason::WaitedForLock),
         redos: waits(Reason::WaitedForRedo),
         fill: now.journal.as_ref().map_or(0, |journal| per_mille(journal.used.get(), journal.ring.get()) / 10),
-        background: own.clone().any(|view| view.status.task.as_ref().is_some_and(|task| !task.paused)),
+        background: of_array.clone().any(|view| view.status.task.as_ref().is_some_and(|task| !task.paused)),
         through: new.status.policy.write_cache == openraid_core::admin::WriteCache::Through,
     })
 }
@@ -401,7 +401,8 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
 /// No client sends requests: the work of the members in spite of that.
 fn unasked(figures: &Figures) -> String {
     let nothing = "nothing: no client sends requests";
-    let Some(member) = figures.members.iter().filter(|own| own.commands > 0).max_by_key(|own| own.busy) else {
+    let Some(member) = figures.members.iter().filter(|member| member.commands > 0).max_by_key(|member| member.busy)
+    else {
         return nothing.into();
     };
     let why =

@@ -33,7 +33,7 @@ impl Server {
         let drive = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
         let described = names.described;
         let drive = drive.ok_or_else(|| Failure::refused(format!("{described} of {name} has no drive")))?;
-        let desired = self.in_force().and_then(|own| own.desired.care.led.clone()).map(|own| own.value);
+        let desired = self.in_force().and_then(|file| file.desired.care.led.clone()).map(|led| led.value);
         let program = desired.ok_or_else(|| {
             Failure::refused(
                 "no program switches the lights of drives: write led = \"/usr/local/sbin/drive-light\" into [care] of the \

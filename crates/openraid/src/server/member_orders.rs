@@ -166,11 +166,11 @@ impl Server {
             return Err(self.works(&served, &found, member)?);
         }
         let status = self.status()?;
-        let own = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
+        let member = status.drives.iter().find(|view| view.drive == found.drive).map(|view| view.member.clone());
         outcome_of(&described, self.handle.admin(AdminCommand::Remove { array: found.set, drive: found.drive }))?;
-        own.iter().for_each(|own| self.keep_out(&served, own));
-        if let Some(own) = own.iter().find(|own| !self.keep_departed_out(&served, own)) {
-            self.forget_departed(&served, own);
+        member.iter().for_each(|name| self.keep_out(&served, name));
+        if let Some(name) = member.iter().find(|name| !self.keep_departed_out(&served, name)) {
+            self.forget_departed(&served, name);
         }
         let released = self.release(found.drive);
         self.note(name);

@@ -98,16 +98,17 @@ impl Server {
         let array = set_status.superblock.clone().ok_or_else(|| {
             Failure::refused("a raw drive has no redundancy, so nothing can be added to it; make an array instead")
         })?;
-        let mut returning = probed.look.superblock.clone().filter(|own| own.set_uuid == array.set_uuid);
-        if let Some(own) = returning.take_if(|own| is_device(set_status, own)) {
-            check_copy(&Members::of(&status, served), &own, text, consent)?;
+        let mut returning = probed.look.superblock.clone().filter(|superblock| superblock.set_uuid == array.set_uuid);
+        if let Some(superblock) = returning.take_if(|superblock| is_device(set_status, superblock)) {
+            check_copy(&Members::of(&status, served), &superblock, text, consent)?;
         } else if returning.is_none() {
             check_free(&probed, consent.overwrite)?;
         }
-        if let Some(own) =
-            returning.as_ref().filter(|own| !consent.split && is_split_off(own, &array, in_sync(set_status)))
+        if let Some(superblock) = returning
+            .as_ref()
+            .filter(|superblock| !consent.split && is_split_off(superblock, &array, in_sync(set_status)))
         {
-            return Ok(Joining::Confirm { text: format!("{text}: {}", split_text(own, &array)) });
+            return Ok(Joining::Confirm { text: format!("{text}: {}", split_text(superblock, &array)) });
         }
         let is_new = returning.is_none();
         let joined = self.attach_and_add(set, &array, returning, opened)?;
@@ -141,11 +142,10 @@ impl Server {
     pub(super) fn refuse_own_export(&self, spec: &MemberSpec) -> Result<(), Failure> {
         let Place::Remote(uri) = &spec.place else { return Ok(()) };
         let is_own = |listening: &Listening| match (&uri.transport, listening) {
-            (Transport::Unix { socket }, Listening::Unix(own)) => {
-                std::fs::canonicalize(socket).is_ok_and(|path| std::fs::canonicalize(own).is_ok_and(|own| own == path))
-            }
-            (Transport::Tcp { host, port }, Listening::Tcp(own)) => {
-                *port == own.port() && is_of_host(own.ip(), host, *port)
+            (Transport::Unix { socket }, Listening::Unix(listened)) => std::fs::canonicalize(socket)
+                .is_ok_and(|path| std::fs::canonicalize(listened).is_ok_and(|other| other == path)),
+            (Transport::Tcp { host, port }, Listening::Tcp(listened)) => {
+                *port == listened.port() && is_of_host(listened.ip(), host, *port)
             }
             _ => false,
         };
@@ -197,8 +197,8 @@ impl Server {
 }
 
 /// Is a member with this identity listed?
-fn is_device(status: &ArrayStatus, own: &Superblock) -> bool {
-    status.members.iter().any(|line| line.device == Some(own.device_uuid))
+fn is_device(status: &ArrayStatus, superblock: &Superblock) -> bool {
+    status.members.iter().any(|line| line.device == Some(superblock.device_uuid))
 }
 
 /// Slots whose members are in sync everywhere.
@@ -208,8 +208,8 @@ fn in_sync(status: &ArrayStatus) -> SlotSet {
 }
 
 /// Refuse a drive with the identity of a listed member: the member itself under another name, or a copy of it.
-fn check_copy(members: &Members<'_>, own: &Superblock, text: &str, consent: Consent) -> Result<(), Failure> {
-    let Some(listed) = members.with_device(own.device_uuid)? else { return Ok(()) };
+fn check_copy(members: &Members<'_>, superblock: &Superblock, text: &str, consent: Consent) -> Result<(), Failure> {
+    let Some(listed) = members.with_device(superblock.device_uuid)? else { return Ok(()) };
     if matches!(listed.member.state, MemberState::Faulty(_) | MemberState::Failing(_)) {
         return Err(Failure::refused(format!("{text}: {}", members.already(&listed))));
     }
@@ -253,15 +253,21 @@ pub fn named_in(look: &Look) -> String {
     }
     let signatures = &look.foreign.signatures;
     // A superblock that was named already is not named again.
-    let others: Vec<_> = signatures.iter().filter(|own| found.is_empty() || !own.is(ForeignKind::Md1)).collect();
-    for (index, own) in others.iter().enumerate() {
-        let same = |other: &&&Signature| other.kind == own.kind;
+    let others: Vec<_> =
+        signatures.iter().filter(|signature| found.is_empty() || !signature.is(ForeignKind::Md1)).collect();
+    for (index, signature) in others.iter().enumerate() {
+        let same = |other: &&&Signature| other.kind == signature.kind;
         if others[..index].iter().any(|other| same(&other)) {
             continue;
         }
         match others[index..].iter().filter(same).count() {
-            1 => found.push(own.to_string()),
-            places => found.push(format!("{} (at byte {} and {} more)", own.description(), own.at.get(), places - 1)),
+            1 => found.push(signature.to_string()),
+            places => found.push(format!(
+                "{} (at byte {} and {} more)",
+                signature.description(),
+                signature.at.get(),
+                places - 1
+            )),
         }
     }
     if let (true, Some(at)) = (found.is_empty(), look.foreign.data_at) {
@@ -271,12 +277,12 @@ pub fn named_in(look: &Look) -> String {
 }
 
 /// Does this host name an address at which a server of this machine listens?
-fn is_of_host(own: IpAddr, host: &str, port: u16) -> bool {
+fn is_of_host(listened: IpAddr, host: &str, port: u16) -> bool {
     let Ok(addresses) = (host.trim_matches(['[', ']']), port).to_socket_addrs() else { return false };
     // A server that listens on all addresses has each address to which a socket of this machine can be bound.
     let is_local = |ip: IpAddr| UdpSocket::bind((ip, 0)).is_ok();
     let mut addresses = addresses.map(|address| address.ip());
-    addresses.any(|ip| ip == own || own.is_unspecified() && is_local(ip))
+    addresses.any(|ip| ip == listened || listened.is_unspecified() && is_local(ip))
 }
 
 #[cfg(test)]

@@ -324,7 +324,7 @@ impl Server {
             let health = view::health_of(&status, served)?;
             (health != HealthWord::Optimal).then(|| format!("{} {}", served.name, output::array::health_text(health)))
         });
-        let missing = state.missing().map(|own| format!("{} OFFLINE", own.name));
+        let missing = state.missing().map(|entry| format!("{} OFFLINE", entry.name));
         let unknown = state.troubles.registry.as_ref().map(|_| "the registry cannot be read".to_owned());
         let bad: Vec<String> = unknown.into_iter().chain(missing).chain(bad).collect();
         match bad.as_slice() {
@@ -358,11 +358,13 @@ impl Server {
     /// The desired state in force.
     fn config(&self) -> Result<Answer, Failure> {
         let in_force = self.in_force();
-        let path = in_force.as_ref().map(|own| own.path.display().to_string());
-        let desired = in_force.as_ref().map(|own| own.desired.clone()).unwrap_or_default();
+        let path = in_force.as_ref().map(|file| file.path.display().to_string());
+        let desired = in_force.as_ref().map(|file| file.desired.clone()).unwrap_or_default();
         let mut server = self.chosen.clone();
         let of_file = model::server_values(&desired);
-        server.extend(of_file.into_iter().filter(|value| self.chosen.iter().all(|own| own.key != value.key)));
+        server.extend(
+            of_file.into_iter().filter(|value| self.chosen.iter().all(|value_chosen| value_chosen.key != value.key)),
+        );
         let mut config = model::config(path, server, &desired, &self.registry.entries()?);
         config.schedules = self.schedules().iter().map(model::schedule).collect();
         Ok(Answer::Config(Box::new(config)))
@@ -424,8 +426,8 @@ impl Server {
     fn find(&self, name: &str) -> Result<Served, Failure> {
         let state = self.state();
         let served = state.arrays.iter().find(|served| served.name == name).cloned();
-        served.ok_or_else(|| match state.missing().find(|own| own.name == name) {
-            Some(own) => own.refusal(&state),
+        served.ok_or_else(|| match state.missing().find(|entry| entry.name == name) {
+            Some(entry) => entry.refusal(&state),
             None => not_served(name),
         })
     }

@@ -93,8 +93,8 @@ impl<'a> Members<'a> {
     /// As [`Members::find`], or it is another member now.
     pub fn find_seen(self, text: &str, device: Option<&str>) -> Result<Found, Failure> {
         let found = self.find(text)?;
-        let own = found.member.device.map(|device| device.to_string());
-        if device.is_some() && device != own.as_deref() {
+        let uuid = found.member.device.map(|device| device.to_string());
+        if device.is_some() && device != uuid.as_deref() {
             return Err(Failure::refused(format!(
                 "{text} of array {} is {} now, not the member that was asked for; look again with `{}`",
                 self.served.name,
@@ -191,11 +191,11 @@ impl<'a> Members<'a> {
 
     /// The name by which a command finds only this member: its own, or its number if others have the same name.
     pub fn order_name(self, found: &Found) -> String {
-        let own = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
-        let is_same = |other: &Found| self.view(other.drive).is_some_and(|view| view.member == own);
+        let member = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
+        let is_same = |other: &Found| self.view(other.drive).is_some_and(|view| view.member == member);
         let count = self.all().map_or(0, |all| all.iter().filter(|other| is_same(other)).count());
         if count == 1 {
-            own.into()
+            member.into()
         } else {
             format!("drive:{}", found.drive)
         }
@@ -216,10 +216,10 @@ impl<'a> Members<'a> {
         let slot: u16 = slot.parse().map_err(|_| wrong())?;
         let set = *sets.get(span).ok_or_else(wrong)?;
         let lines = &set_status(self.status, set)?.members;
-        let holder = lines.iter().find(|line| line.slot.is_some_and(|own| own.0 == slot) && !line.replacement);
+        let holder = lines.iter().find(|line| line.slot.is_some_and(|place| place.0 == slot) && !line.replacement);
         let holder = holder.ok_or_else(wrong)?;
         let found = |line: &MemberStatus| Some(Found { set, drive: line.drive?, member: *line });
-        let had_it = lines.iter().filter(|line| line.slot.is_none() && line.left.is_some_and(|own| own.0 == slot));
+        let had_it = lines.iter().filter(|line| line.slot.is_none() && line.left.is_some_and(|place| place.0 == slot));
         let had_it: Vec<Found> = had_it.filter_map(found).collect();
         match (found(holder), had_it.as_slice()) {
             (Some(holder), []) => Ok(holder),

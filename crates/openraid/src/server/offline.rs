@@ -15,12 +15,12 @@ impl Server {
     pub(super) fn offline_arrays(&self) -> Vec<ArrayModel> {
         let mut models: Vec<ArrayModel> = {
             let state = self.state();
-            state.missing().map(|own| own.model(&state)).collect()
+            state.missing().map(|entry| entry.model(&state)).collect()
         };
         if !models.is_empty() {
             for alarm in self.server_alarms() {
-                let own = models.iter_mut().find(|model| alarm.what.array.as_ref() == Some(&model.name));
-                own.into_iter().for_each(|model| model.alarms.push(alarm.clone()));
+                let of_alarm = models.iter_mut().find(|model| alarm.what.array.as_ref() == Some(&model.name));
+                of_alarm.into_iter().for_each(|model| model.alarms.push(alarm.clone()));
             }
         }
         models

@@ -37,8 +37,11 @@ pub(super) type LastPatrols = BTreeMap<String, Option<PatrolModel>>;
 impl Server {
     /// Begin a patrol read if one of these arrays is due.
     pub fn begin_patrol(self: &Arc<Self>, arrays: &[ArrayModel]) {
-        let schedules: Vec<DesiredSchedule> =
-            self.schedules().into_iter().filter(|own| matches!(own.task, ScheduleTask::Patrol { .. })).collect();
+        let schedules: Vec<DesiredSchedule> = self
+            .schedules()
+            .into_iter()
+            .filter(|schedule| matches!(schedule.task, ScheduleTask::Patrol { .. }))
+            .collect();
         if schedules.is_empty() || self.access != Access::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
             return;
         }
@@ -168,7 +171,7 @@ impl Server {
     /// # Errors
     /// It must end, and why.
     fn may_go_on(&self, schedule: &DesiredSchedule, array: &str) -> Result<bool, &'static str> {
-        if !self.schedules().iter().any(|own| own.name == schedule.name && own.task == schedule.task) {
+        if !self.schedules().iter().any(|known| known.name == schedule.name && known.task == schedule.task) {
             return Err("the schedule was changed");
         }
         let array = self.array(array).map_err(|_| "the array is served no more")?;
@@ -190,7 +193,7 @@ fn why_left_out(spins: Option<bool>, ssd: bool) -> Option<&'static str> {
 
 /// The members that were left out, as the end of a sentence.
 fn left_out_text(patrol: &PatrolModel) -> String {
-    let count = patrol.members.iter().filter(|own| own.left_out.is_some()).count() as u64;
+    let count = patrol.members.iter().filter(|member| member.left_out.is_some()).count() as u64;
     let are = match count {
         0 => return String::new(),
         1 => "it is an SSD",
@@ -208,16 +211,16 @@ fn is_at_rest(array: &ArrayModel) -> bool {
 /// Conditions for ranges that the last patrol could not read.
 pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
     let last = model.uuid.as_ref().and_then(|uuid| state.patrols.get(uuid)).and_then(Option::as_ref);
-    let members = last.into_iter().flat_map(|last| &last.members).filter(|own| own.errors > 0);
+    let members = last.into_iter().flat_map(|last| &last.members).filter(|member| member.errors > 0);
     let is_in = |name: &str| super::departed::has(model, name);
-    let conditions = members.filter(|own| is_in(&own.member)).map(|own| {
-        let places = counted(own.errors, "place", "places");
-        let text = format!("{}: {}: the last patrol read could not read {places}", model.name, own.member);
+    let conditions = members.filter(|member| is_in(&member.member)).map(|member| {
+        let places = counted(member.errors, "place", "places");
+        let text = format!("{}: {}: the last patrol read could not read {places}", model.name, member.member);
         Condition {
             array: Some(model.name.clone()),
             uuid: model.uuid.clone(),
-            slot: own.slot,
-            member: Some(own.member.clone()),
+            slot: member.slot,
+            member: Some(member.member.clone()),
             next_step: Some(command("check", [&model.name])),
             ..Condition::of_server(EventName::PatrolFound, text)
         }
@@ -263,9 +266,9 @@ mod tests {
     fn a_device_whose_medium_the_kernel_does_not_say_is_read() {
         let path = std::env::temp_dir().join(format!("openraid-medium-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
-        let own = openraid_sys::Member::open(&path, Use::Examine, Direct::Never).expect("it opens");
+        let member = openraid_sys::Member::open(&path, Use::Examine, Direct::Never).expect("it opens");
         std::fs::remove_file(&path).expect("it is there");
-        let device = |rotational| openraid_sys::Facts { block_device: true, rotational, ..own.facts().clone() };
+        let device = |rotational| openraid_sys::Facts { block_device: true, rotational, ..member.facts().clone() };
         let left_out = |rotational| why_left_out(crate::members::spins_by(&device(rotational)), false).is_some();
         assert_eq!([None, Some(true), Some(false)].map(left_out), [false, false, true]);
     }
@@ -274,8 +277,8 @@ mod tests {
     fn the_medium_of_a_plain_file_is_unknown() {
         let path = std::env::temp_dir().join(format!("openraid-patrol-{}", std::process::id()));
         std::fs::File::create(&path).and_then(|file| file.set_len(1 << 20)).expect("a file");
-        let own = spec(path.to_str().expect("UTF-8")).expect("a path");
-        let opened = member::open(&own, options(Use::Examine)).expect("it opens");
+        let spec = spec(path.to_str().expect("UTF-8")).expect("a path");
+        let opened = member::open(&spec, options(Use::Examine)).expect("it opens");
         std::fs::remove_file(&path).expect("it is there");
         assert_eq!((spins(&opened), why_left_out(spins(&opened), false)), (None, None));
     }

@@ -11,7 +11,7 @@ pub fn adaptive(status: &AdaptiveStatus, now: Instant) -> Option<AdaptiveModel> 
         now: tuning(status.tuning),
         windows: status.windows,
         switches: status.switches,
-        last: status.last.iter().map(|own| switch(own, now)).collect(),
+        last: status.last.iter().map(|last| switch(last, now)).collect(),
     })
 }
 

@@ -19,8 +19,8 @@ const CREATION_SECONDS_MAX: u64 = 60;
 /// The line for an array of these members; `None` if it is clean, no journal has entries for it, and its bitmap is good.
 pub(super) fn line(set: &SetPlan, journal: Option<&JournalStatus>) -> Option<String> {
     let plan = set.plan.as_ref().ok()?;
-    let waiting = journal.into_iter().flat_map(|journal| &journal.arrays).filter(|own| own.set_uuid == set.uuid);
-    let entries: u64 = waiting.map(|own| own.waiting).sum();
+    let waiting = journal.into_iter().flat_map(|journal| &journal.arrays).filter(|array| array.set_uuid == set.uuid);
+    let entries: u64 = waiting.map(|array| array.waiting).sum();
     let logged = plan.ppl.as_ref().filter(|log| log.dirty).map(|log| log.redo.len() as u64);
     if entries == 0 && logged.is_none() && plan.resync_from.is_none() {
         let damaged = plan.bitmap.as_ref().filter(|bitmap| !bitmap.valid);

@@ -114,7 +114,7 @@ impl Server {
         }
         for export in served.exports.iter().filter(|export| !wanted.contains(export)) {
             self.handle.retract(export)?;
-            self.change_served(name, |served| served.exports.retain(|own| own != export));
+            self.change_served(name, |served| served.exports.retain(|known| known != export));
             let clients = if self.find(name)?.access == openraid_config::Access::Blocked {
                 "its clients are disconnected"
             } else {
@@ -141,9 +141,9 @@ impl Server {
     fn take_new(&self, before: &InForce, now: &InForce, model: &mut ReloadModel) {
         let served: Vec<Served> = self.state().arrays.clone();
         for desired in &now.desired.arrays {
-            let runs = served.iter().any(|served| now.desired_for(served).is_some_and(|own| own.id == desired.id));
+            let runs = served.iter().any(|served| now.desired_for(served).is_some_and(|array| array.id == desired.id));
             let is_new =
-                !before.desired.arrays.iter().any(|own| own.id == desired.id && own.members == desired.members);
+                !before.desired.arrays.iter().any(|array| array.id == desired.id && array.members == desired.members);
             if runs || !is_new {
                 continue;
             }
@@ -175,13 +175,13 @@ impl Server {
 /// Changes of the tables that are about no single array: sinks, schedules, spares, care.
 fn tables(before: &Desired, now: &Desired) -> Vec<String> {
     let sinks = |all: &[DesiredSink]| {
-        all.iter().map(|own| (own.name.clone(), DesiredSink { line: 0, ..own.clone() })).collect()
+        all.iter().map(|sink| (sink.name.clone(), DesiredSink { line: 0, ..sink.clone() })).collect()
     };
     let schedules = |all: &[DesiredSchedule]| {
-        all.iter().map(|own| (own.name.clone(), DesiredSchedule { line: 0, ..own.clone() })).collect()
+        all.iter().map(|schedule| (schedule.name.clone(), DesiredSchedule { line: 0, ..schedule.clone() })).collect()
     };
     let spares = |all: &[DesiredSpare]| {
-        all.iter().map(|own| (own.member.clone(), DesiredSpare { line: 0, ..own.clone() })).collect()
+        all.iter().map(|spare| (spare.member.clone(), DesiredSpare { line: 0, ..spare.clone() })).collect()
     };
     let mut found = changes("sink", &sinks(&before.sinks), &sinks(&now.sinks));
     found.extend(changes("schedule", &schedules(&before.schedules), &schedules(&now.schedules)));
@@ -195,9 +195,9 @@ fn tables(before: &Desired, now: &Desired) -> Vec<String> {
 /// Tables of one kind, by name.
 fn changes<T: PartialEq>(what: &str, before: &BTreeMap<String, T>, now: &BTreeMap<String, T>) -> Vec<String> {
     let removed = before.keys().filter(|name| !now.contains_key(*name)).map(|name| format!("{what} {name} removed"));
-    let others = now.iter().filter_map(|(name, own)| match before.get(name) {
+    let others = now.iter().filter_map(|(name, entry)| match before.get(name) {
         None => Some(format!("{what} {name} added")),
-        Some(old) if old != own => Some(format!("{what} {name} changed")),
+        Some(old) if old != entry => Some(format!("{what} {name} changed")),
         Some(_) => None,
     });
     removed.chain(others).collect()

@@ -17,9 +17,9 @@ use crate::words::array_name;
 /// The spans of a nested array whose names follow its own, `NAME.0` and so on, and their new names.
 fn span_names(started: &StartedArray, name: &str, to: &str) -> Vec<(usize, SetName)> {
     let renamed = |(number, span): (usize, &StartedArray)| {
-        let own = span.superblock.set_name;
+        let set_name = span.superblock.set_name;
         let is_after_it = sets::array_name(&span.superblock) == format!("{name}.{number}");
-        let host = own.text().split_once(':').map(|(host, _)| host.to_owned());
+        let host = set_name.text().split_once(':').map(|(host, _)| host.to_owned());
         let label = SetName::new(host.as_deref(), &format!("{to}.{number}")).ok();
         label.filter(|_| is_after_it).map(|label| (number, label))
     };
@@ -74,8 +74,8 @@ impl Server {
             self.handle.admin(AdminCommand::Rename { array: served.array, name: label })?;
             return Ok(());
         };
-        for (span, own) in span_names(started, &served.name, to) {
-            self.handle.admin(AdminCommand::Rename { array: started.spans[span].array, name: own })?;
+        for (span, span_name) in span_names(started, &served.name, to) {
+            self.handle.admin(AdminCommand::Rename { array: started.spans[span].array, name: span_name })?;
         }
         // At a start the name of the first span counts: until its block is written, which is one write, nothing has
         // changed.
@@ -95,15 +95,15 @@ impl Server {
     fn write_outer_name(&self, array: &StartedArray, span: &StartedArray, label: SetName) -> Result<(), Failure> {
         let status = self.handle.status()?;
         let view = status.arrays.iter().find(|view| view.status.array == span.array);
-        let own = view.ok_or_else(|| Failure::failed("it does not run any more"))?;
-        let found = self.handle.superblock_inside(span.array, own.status.capacity).map_err(Failure::failed)?;
+        let view = view.ok_or_else(|| Failure::failed("it does not run any more"))?;
+        let found = self.handle.superblock_inside(span.array, view.status.capacity).map_err(Failure::failed)?;
         let found = found.filter(|outer| outer.set_uuid == array.superblock.set_uuid);
         let outer = found.ok_or_else(|| Failure::failed("the stripe's superblock is not there"))?;
         let at = outer.super_offset.offset().bytes().get();
         let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
         Superblock { set_name: label, ..outer }.encode(&mut encoded);
         // Name and checksum are in its first sector.
-        let mut block = vec![0; usize::try_from(own.status.block.bytes().get()).expect("at most 4096")];
+        let mut block = vec![0; usize::try_from(view.status.block.bytes().get()).expect("at most 4096")];
         self.handle.read(span.array, at, &mut block)?;
         let sector = usize::try_from(SECTOR_BYTES).expect("512");
         block[..sector].copy_from_slice(&encoded[..sector]);
@@ -114,7 +114,8 @@ impl Server {
 
     /// Refuse a name of another array.
     fn refuse_taken(&self, to: &str) -> Result<(), Failure> {
-        let is_served = self.state().arrays.iter().any(|own| own.name == to || own.exports.iter().any(|own| own == to));
+        let is_served =
+            self.state().arrays.iter().any(|array| array.name == to || array.exports.iter().any(|export| export == to));
         if is_served || self.registry.find(to)?.is_some() {
             return Err(Failure::refused(format!("{to}: another array has this name; see `openraid list`")));
         }
@@ -125,8 +126,8 @@ impl Server {
         self.change_served(name, |served| {
             served.exports.iter_mut().filter(|export| *export == name).for_each(|export| to.clone_into(export));
             if let Some(started) = &mut served.started {
-                for (span, own) in span_names(started, name, to) {
-                    started.spans[span].superblock.set_name = own;
+                for (span, span_name) in span_names(started, name, to) {
+                    started.spans[span].superblock.set_name = span_name;
                 }
                 started.superblock.set_name = label;
             }
@@ -142,12 +143,13 @@ impl Server {
     fn lines_of_file(&self, name: &str) -> Vec<(u32, &'static str)> {
         let Some(in_force) = self.in_force() else { return Vec::new() };
         let desired = &in_force.desired;
-        let is_it = |id: &DesiredId| matches!(id, DesiredId::Name(own) if own == name);
-        let is_for = |whom: &SpareFor| matches!(whom, SpareFor::Array { name: own, .. } if own == name);
-        let arrays = desired.arrays.iter().filter(|own| is_it(&own.id)).map(|own| (own.line, ", or the array's UUID,"));
-        let spares = desired.spares.iter().filter(|own| is_for(&own.whom)).map(|own| (own.line, ""));
-        let schedules = desired.schedules.iter().filter(|own| own.arrays.iter().any(|own| own == name));
-        let mut lines: Vec<_> = arrays.chain(spares).chain(schedules.map(|own| (own.line, ""))).collect();
+        let is_it = |id: &DesiredId| matches!(id, DesiredId::Name(known) if known == name);
+        let is_for = |whom: &SpareFor| matches!(whom, SpareFor::Array { name: known, .. } if known == name);
+        let arrays =
+            desired.arrays.iter().filter(|array| is_it(&array.id)).map(|array| (array.line, ", or the array's UUID,"));
+        let spares = desired.spares.iter().filter(|spare| is_for(&spare.whom)).map(|spare| (spare.line, ""));
+        let schedules = desired.schedules.iter().filter(|schedule| schedule.arrays.iter().any(|array| array == name));
+        let mut lines: Vec<_> = arrays.chain(spares).chain(schedules.map(|schedule| (schedule.line, ""))).collect();
         lines.sort_unstable();
         lines
     }

@@ -52,13 +52,14 @@ impl Server {
     /// Begin, pause and resume checks of these arrays by the schedules.
     pub fn follow_schedules(&self, arrays: &[ArrayModel]) {
         let mut schedules = self.schedules();
-        schedules.retain(|own| own.task == ScheduleTask::Check);
+        schedules.retain(|schedule| schedule.task == ScheduleTask::Check);
         if schedules.is_empty() || self.access != super::Access::ReadWrite {
             return;
         }
         let now = openraid_sys::clock::wall_seconds();
         for array in arrays {
-            let of_array = |own: &&DesiredSchedule| own.arrays.is_empty() || own.arrays.contains(&array.name);
+            let of_array =
+                |schedule: &&DesiredSchedule| schedule.arrays.is_empty() || schedule.arrays.contains(&array.name);
             for schedule in schedules.iter().filter(of_array) {
                 let (paused, refused) = {
                     let scheduled = &self.state().scheduled;

@@ -166,8 +166,10 @@ pub(super) fn never_protected(status: &ServiceStatus, served: &Served) -> Option
             Err(why @ (Unprotected::Shape | Unprotected::MetadataAtEnd | Unprotected::PartialParityLog)) => Some(why),
             _ => match superblock {
                 None => Some(Unprotected::Shape),
-                Some(own) if own.ppl().is_some() => Some(Unprotected::PartialParityLog),
-                Some(own) if own.minor == MinorVersion::V1_0 && has_copies(own) => Some(Unprotected::MetadataAtEnd),
+                Some(superblock) if superblock.ppl().is_some() => Some(Unprotected::PartialParityLog),
+                Some(superblock) if superblock.minor == MinorVersion::V1_0 && has_copies(superblock) => {
+                    Some(Unprotected::MetadataAtEnd)
+                }
                 Some(_) => None,
             },
         }

@@ -66,7 +66,7 @@ impl Server {
             return;
         }
         let kept = self.registry.keep(served.uuid().as_deref(), &served.name, |kept| {
-            kept.taken_out.retain(|own| own != member);
+            kept.taken_out.retain(|spare| spare != member);
             kept.taken_out.push(member.to_owned());
         });
         if let Err(failure) = kept {
@@ -77,8 +77,8 @@ impl Server {
     /// A command added a drive.
     pub(super) fn let_in(&self, member: &str) {
         for entry in self.registry.entries().unwrap_or_default() {
-            if entry.kept.taken_out.iter().any(|own| own == member) {
-                let let_in = |kept: &mut crate::kept::Kept| kept.taken_out.retain(|own| own != member);
+            if entry.kept.taken_out.iter().any(|spare| spare == member) {
+                let let_in = |kept: &mut crate::kept::Kept| kept.taken_out.retain(|spare| spare != member);
                 if let Err(failure) = self.registry.keep(entry.uuid.as_deref(), &entry.name, let_in) {
                     crate::output::warn(&failure.text);
                 }
@@ -88,7 +88,7 @@ impl Server {
 
     pub(super) fn is_taken_out(&self, member: &str) -> bool {
         let entries = self.registry.entries().unwrap_or_default();
-        entries.iter().any(|entry| entry.kept.taken_out.iter().any(|own| own == member))
+        entries.iter().any(|entry| entry.kept.taken_out.iter().any(|spare| spare == member))
     }
 
     /// Add the spares that the file names for an array or a span, if they are missing. Returns the failures.
@@ -196,9 +196,10 @@ impl Server {
         let all: Vec<Served> = self.state().arrays.clone();
         all.into_iter().filter(|served| served.started.is_some()).find_map(|served| {
             let needs = |set: &ArrayId| {
-                let Ok(own) = set_status(&status, *set) else { return false };
-                let is_redundant = own.superblock.as_ref().is_some_and(|own| own.level.is_redundant());
-                let count = |state| own.members.iter().filter(|line| line.state == state).count();
+                let Ok(status_of_set) = set_status(&status, *set) else { return false };
+                let is_redundant =
+                    status_of_set.superblock.as_ref().is_some_and(|superblock| superblock.level.is_redundant());
+                let count = |state| status_of_set.members.iter().filter(|line| line.state == state).count();
                 is_redundant && count(MemberState::Missing) > count(MemberState::Spare)
             };
             let set = served.sets().into_iter().find(needs)?;

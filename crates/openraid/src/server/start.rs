@@ -49,7 +49,9 @@ fn without_split(
     for set in sets::plan(&probed, force).0 {
         let Some(halves) = Halves::of(&set, &probed) else { continue };
         failures.push(Failure::refused(halves.text(chosen_by)).of_array(&halves.name));
-        members.retain(|(_, own)| own.look.superblock.as_ref().is_none_or(|own| own.set_uuid != set.uuid));
+        members.retain(|(_, probed)| {
+            probed.look.superblock.as_ref().is_none_or(|superblock| superblock.set_uuid != set.uuid)
+        });
     }
     (members, failures)
 }
@@ -78,7 +80,7 @@ impl Server {
         if self.access == Access::ReadWrite && self.stays {
             let is_known = |uuid: Uuid| {
                 let uuid = Some(uuid.to_string());
-                self.registry.entries_if_readable().iter().any(|own| own.uuid == uuid)
+                self.registry.entries_if_readable().iter().any(|entry| entry.uuid == uuid)
             };
             let taken = taken_by_md::take_back(specs, is_known);
             self.add_news(taken.into_iter().map(|text| plain(EventName::Recovered, text)).collect());

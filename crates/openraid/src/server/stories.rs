@@ -134,14 +134,14 @@ impl Server {
         // A number that is older than the recorded steps has no meaning any more.
         let since = if since > recorded && since != u64::MAX { 0 } else { since };
         let arrived = (first..).zip(&steps).filter(|(number, _)| *number >= since);
-        let own = arrived.filter_map(|(number, step)| match step.what {
+        let arrived = arrived.filter_map(|(number, step)| match step.what {
             What::Arrived { array, kind, offset, len } if array == served.array => {
                 let kind = request_word(kind).to_owned();
                 Some((number, RequestModel { at_ns: step.at.0, kind, offset_bytes: offset.get(), len_bytes: len }))
             }
             _ => None,
         });
-        let found: Vec<(u64, RequestModel)> = own.take(REQUESTS_MAX + 1).collect();
+        let found: Vec<(u64, RequestModel)> = arrived.take(REQUESTS_MAX + 1).collect();
         let next = found.get(REQUESTS_MAX).map_or(recorded, |(number, _)| *number);
         let more = found.len() > REQUESTS_MAX;
         let requests = found.into_iter().take(REQUESTS_MAX).map(|(_, request)| request).collect();
@@ -185,12 +185,13 @@ fn kept(all: &[Story], names: &Names) -> Option<(u64, u64)> {
 }
 
 fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Result<Vec<&'a Story>, Failure> {
-    let own = || all.iter().filter(|story| names.is_of(story));
-    let requests = || own().filter(|story| matches!(story.owner, Owner::Request(_)));
+    let of_client = || all.iter().filter(|story| names.is_of(story));
+    let requests = || of_client().filter(|story| matches!(story.owner, Owner::Request(_)));
     let took = |story: &Story| Some(story.steps.last()?.at.since(story.steps.first()?.at));
     match wanted {
         Wanted::Since(since) => {
-            let mut ended: Vec<&Story> = own().filter(|story| story.ended.is_some_and(|at| at >= since)).collect();
+            let mut ended: Vec<&Story> =
+                of_client().filter(|story| story.ended.is_some_and(|at| at >= since)).collect();
             ended.sort_by_key(|story| story.ended);
             Ok(ended)
         }

@@ -129,7 +129,7 @@ fn nested_model(
         model.forced.clone_from(&span.forced);
         spans.push(model);
     }
-    let own = &view.status;
+    let array = &view.status;
     let forced: Vec<&str> = spans.iter().filter_map(|span| span.forced.as_deref()).collect();
     Some(ArrayModel {
         name: served.name.clone(),
@@ -138,12 +138,12 @@ fn nested_model(
         layout: spans[0].layout.clone(),
         chunk_bytes: spans[0].chunk_bytes,
         outer_chunk_bytes: Some(started.superblock.chunk.bytes().get()),
-        size_bytes: own.capacity.bytes().get(),
-        block_bytes: own.block.bytes().get(),
+        size_bytes: array.capacity.bytes().get(),
+        block_bytes: array.block.bytes().get(),
         superblock_block_bytes: started.superblock.logical_block().map(|block| block.bytes().get()),
         metadata: Some(started.superblock.minor.to_string()),
         slots: spans.iter().map(|span| span.slots).sum(),
-        health: health(own.health),
+        health: health(array.health),
         offline: None,
         sentence: String::new(),
         next_step: None,
@@ -160,18 +160,18 @@ fn nested_model(
         last_check: None,
         last_complete_check: None,
         task: None,
-        stopping: own.stopping,
+        stopping: array.stopping,
         forced: (!forced.is_empty()).then(|| forced.join(" ")),
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),
         access: served.access.word().into(),
-        profile: Some(profile(status, served, &own.policy)),
+        profile: Some(profile(status, served, &array.policy)),
         members: Vec::new(),
-        settings: crate::settings::json(&own.policy),
-        adaptive: super::reading::adaptive(&own.adaptive, status.at),
-        host: host(own),
-        cache: cache(status, &own.cached),
+        settings: crate::settings::json(&array.policy),
+        adaptive: super::reading::adaptive(&array.adaptive, status.at),
+        host: host(array),
+        cache: cache(status, &array.cached),
         reasons: add_reasons(spans.iter().flat_map(|span| &span.reasons)),
         spans,
     })
@@ -206,12 +206,12 @@ fn add_reasons<'a>(all: impl Iterator<Item = &'a ReasonModel>) -> Vec<ReasonMode
 }
 
 fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Superblock>, rates: &Rates) -> ArrayModel {
-    let own = &view.status;
-    let superblock = own.superblock.as_ref().or(superblock);
+    let array = &view.status;
+    let superblock = array.superblock.as_ref().or(superblock);
     let chunk = superblock.filter(|s| s.level.is_striped()).map(|s| s.chunk.bytes().get());
     let chunk = chunk.filter(|bytes| *bytes > 0);
     // Parity that is not in sync restores nothing, and copies may differ.
-    let is_synced = own.consistent_to == Sectors::MAX;
+    let is_synced = array.consistent_to == Sectors::MAX;
     let is_full = |state: MemberState| state == MemberState::InSync;
     let is_or_will_be_full = |state| is_full(state) || matches!(state, MemberState::Rebuilding { .. });
     ArrayModel {
@@ -221,49 +221,49 @@ fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Super
         layout: superblock.and_then(|s| layout_text(s.level, s.layout)),
         chunk_bytes: chunk,
         outer_chunk_bytes: None,
-        size_bytes: own.capacity.bytes().get(),
-        block_bytes: own.block.bytes().get(),
+        size_bytes: array.capacity.bytes().get(),
+        block_bytes: array.block.bytes().get(),
         superblock_block_bytes: superblock.and_then(Superblock::logical_block).map(|block| block.bytes().get()),
         metadata: superblock.map(|s| s.minor.to_string()),
         slots: superblock.map_or(1, |s| u32::from(s.raid_disks)),
-        health: health(own.health),
+        health: health(array.health),
         offline: None,
         sentence: String::new(),
         next_step: None,
         check_text: Vec::new(),
-        survives: superblock.filter(|_| is_synced).map_or(0, |s| losses_left(s, &own.members, is_full)),
-        survives_later: superblock.map_or(0, |s| losses_left(s, &own.members, is_or_will_be_full)),
-        active: own.active,
-        consistent_to_bytes: (own.consistent_to != Sectors::MAX).then(|| own.consistent_to.bytes().get()),
-        bitmap: own.bitmap.map(bitmap_model),
-        consistency_policy: consistency_policy(own, superblock).map(|word| word.text().into()),
+        survives: superblock.filter(|_| is_synced).map_or(0, |s| losses_left(s, &array.members, is_full)),
+        survives_later: superblock.map_or(0, |s| losses_left(s, &array.members, is_or_will_be_full)),
+        active: array.active,
+        consistent_to_bytes: (array.consistent_to != Sectors::MAX).then(|| array.consistent_to.bytes().get()),
+        bitmap: array.bitmap.map(bitmap_model),
+        consistency_policy: consistency_policy(array, superblock).map(|word| word.text().into()),
         journal: protection(view),
-        events: own.events,
+        events: array.events,
         last_check_mismatches: None,
         last_check: None,
         last_complete_check: None,
-        task: own.task.as_ref().map(|task| task_model(task, rates.of(own.array))),
-        stopping: own.stopping,
+        task: array.task.as_ref().map(|task| task_model(task, rates.of(array.array))),
+        stopping: array.stopping,
         forced: None,
         alarms: Vec::new(),
         exports: view.exports.clone(),
         addresses: Vec::new(),
         access: Access::default().word().into(),
         profile: None,
-        members: own.members.iter().map(|member| member_model(member, &status.drives)).collect(),
+        members: array.members.iter().map(|member| member_model(member, &status.drives)).collect(),
         spans: Vec::new(),
-        settings: crate::settings::json(&own.policy),
-        adaptive: super::reading::adaptive(&own.adaptive, status.at),
-        host: host(own),
-        cache: cache(status, &own.cached),
-        reasons: reasons(own),
+        settings: crate::settings::json(&array.policy),
+        adaptive: super::reading::adaptive(&array.adaptive, status.at),
+        host: host(array),
+        cache: cache(status, &array.cached),
+        reasons: reasons(array),
     }
 }
 
-fn bitmap_model(own: BitmapStatus) -> BitmapModel {
-    let (pages_marked, pages) = own.pages;
-    let chunk_bytes = own.chunk.bytes().get();
-    BitmapModel { marked: own.marked, regions: own.regions, chunk_bytes, pages, pages_marked }
+fn bitmap_model(bitmap: BitmapStatus) -> BitmapModel {
+    let (pages_marked, pages) = bitmap.pages;
+    let chunk_bytes = bitmap.chunk.bytes().get();
+    BitmapModel { marked: bitmap.marked, regions: bitmap.regions, chunk_bytes, pages, pages_marked }
 }
 
 fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> Option<ConsistencyWord> {
@@ -282,11 +282,11 @@ fn consistency_policy(status: &ArrayStatus, superblock: Option<&Superblock>) -> 
 
 /// The journal's part for an array.
 fn protection(view: &ArrayView) -> Option<ProtectionModel> {
-    let own = &view.status;
-    if own.policy.write_cache != WriteCache::Journal && own.session == Session::Off {
+    let status = &view.status;
+    if status.policy.write_cache != WriteCache::Journal && status.session == Session::Off {
         return None;
     }
-    let reason = if own.policy.write_cache == WriteCache::Journal {
+    let reason = if status.policy.write_cache == WriteCache::Journal {
         view.protection.err().map(|why| unprotected(why).into())
     } else {
         Some("it was switched off".into())
@@ -294,7 +294,7 @@ fn protection(view: &ArrayView) -> Option<ProtectionModel> {
     Some(ProtectionModel {
         protected: reason.is_none(),
         reason,
-        session: session_word(own.session).into(),
+        session: session_word(status.session).into(),
         text: String::new(),
     })
 }
@@ -422,7 +422,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
 fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileModel {
     let can_journal = status.journal.is_some() && never_protected(status, served).is_none();
     let known =
-        served.profile.as_deref().and_then(|name| crate::settings::PROFILES.iter().find(|(own, _)| *own == name));
+        served.profile.as_deref().and_then(|name| crate::settings::PROFILES.iter().find(|(known, _)| *known == name));
     let (name, base) = match known {
         Some((name, profile)) => (*name, Policy::of(*profile, can_journal)),
         None => ("balanced", Policy::default()),
@@ -436,7 +436,7 @@ fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileM
 }
 
 /// The cache, and its effect for an array.
-fn cache(status: &ServiceStatus, own: &CacheFigures) -> Option<CacheModel> {
+fn cache(status: &ServiceStatus, figures: &CacheFigures) -> Option<CacheModel> {
     let cache = status.cache.as_ref()?;
     let bytes = |sectors: u64| Sectors(sectors).bytes().get();
     let millis = |time: Nanos| time.get() / 1_000_000;
@@ -447,14 +447,14 @@ fn cache(status: &ServiceStatus, own: &CacheFigures) -> Option<CacheModel> {
         ahead_read_bytes: bytes(cache.counters.ahead_read),
         ahead_used_bytes: bytes(cache.counters.ahead_used),
         ahead_wasted_bytes: bytes(cache.counters.ahead_wasted),
-        read_hit_bytes: bytes(own.read_hits),
-        read_miss_bytes: bytes(own.read_misses),
-        written_bytes: bytes(own.written),
-        merged_bytes: bytes(own.merged),
-        destaged_bytes: bytes(own.destaged),
-        destaged_units: own.units,
-        waited_mean_ms: millis(own.waited) / own.units.max(1),
-        waited_max_ms: millis(own.waited_max),
+        read_hit_bytes: bytes(figures.read_hits),
+        read_miss_bytes: bytes(figures.read_misses),
+        written_bytes: bytes(figures.written),
+        merged_bytes: bytes(figures.merged),
+        destaged_bytes: bytes(figures.destaged),
+        destaged_units: figures.units,
+        waited_mean_ms: millis(figures.waited) / figures.units.max(1),
+        waited_max_ms: millis(figures.waited_max),
     })
 }
 

@@ -39,7 +39,7 @@ fn text(word: &str) -> String {
 
 /// Is this one of the known words?
 fn check(what: &str, word: &str, known: &[String], offered: &[ChoiceModel]) -> Result<(), Failure> {
-    if known.iter().any(|own| own == word) {
+    if known.iter().any(|choice| choice == word) {
         return Ok(());
     }
     let offered: Vec<&str> = offered.iter().map(|choice| choice.name.as_str()).collect();
@@ -113,7 +113,7 @@ fn of_review(input: &ReviewInput, known: &Catalogue, folder: &Folder) -> Result<
     for array in arrays {
         check_array(array)?;
     }
-    let is_known = |method: &String| known.choices.methods.iter().any(|own| own.name == *method);
+    let is_known = |method: &String| known.choices.methods.iter().any(|known| known.name == *method);
     if let Some(other) = methods.iter().find(|method| !is_known(method)) {
         return Err(Failure::usage(format!("there is no method {other:?}")));
     }
@@ -155,10 +155,10 @@ pub fn load_of(load: Option<&str>, known: &Catalogue) -> Result<String, Failure>
     let loads = &known.choices.loads;
     let usual = loads.first().map_or("", |first| &first.name);
     let load = load.unwrap_or(usual);
-    if loads.iter().any(|own| own.name == load) {
+    if loads.iter().any(|known| known.name == load) {
         return Ok(text(load));
     }
-    let names: Vec<&str> = loads.iter().map(|own| own.name.as_str()).collect();
+    let names: Vec<&str> = loads.iter().map(|load| load.name.as_str()).collect();
     Err(Failure::usage(format!("there is no load {load:?}; use one of {}", names.join(", "))))
 }
 

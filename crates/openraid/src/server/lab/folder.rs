@@ -65,12 +65,12 @@ impl Folder {
     /// It cannot be made; there are too many.
     pub fn begin(&self, name: &str, origin: &Origin) -> Result<(), Failure> {
         let failed = |path: &Path, error: std::io::Error| Failure::failed(format!("{}: {error}", path.display()));
-        let own = self.of(name);
-        if !own.is_dir() && self.reports()?.len() >= REPORTS_MAX {
+        let folder = self.of(name);
+        if !folder.is_dir() && self.reports()?.len() >= REPORTS_MAX {
             return Err(Failure::refused(format!("{REPORTS_MAX} reports are kept; remove one first")));
         }
-        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&own);
-        made.map_err(|error| failed(&own, error))?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|error| failed(&folder, error))?;
         let text = serde_json::to_string(origin).map_err(Failure::failed)?;
         self.write(name, ORIGIN, text.as_bytes())
     }
@@ -110,7 +110,7 @@ impl Folder {
         }
         let files: Vec<String> =
             FILES.iter().filter(|file| self.size(&name, file).is_some()).map(|&f| f.into()).collect();
-        let has = |file: &str| files.iter().any(|own| own == file);
+        let has = |file: &str| files.iter().any(|known| known == file);
         let kind = match () {
             () if has("results.json") => "review",
             () if has("plan.json") => "plan",
@@ -145,7 +145,7 @@ impl Folder {
 
     fn open(&self, name: &str, file: &str) -> Result<Option<Vec<u8>>, Failure> {
         let path = self.of(name).join(file);
-        let is_folder = fs::symlink_metadata(self.of(name)).is_ok_and(|own| own.is_dir());
+        let is_folder = fs::symlink_metadata(self.of(name)).is_ok_and(|metadata| metadata.is_dir());
         let Some(size) = self.size(name, file).filter(|_| is_folder) else { return Ok(None) };
         if size > FILE_BYTES_MAX {
             return Err(Failure::refused(format!("{}: it has more than {FILE_BYTES_MAX} bytes", path.display())));

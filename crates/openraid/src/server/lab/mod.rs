@@ -65,7 +65,7 @@ impl Laboratory {
     fn catalogue(&self) -> Result<Arc<Catalogue>, Failure> {
         let installed = installation().ok_or_else(|| Failure::refused(ABSENT))?;
         let kept = || self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = kept().as_ref().filter(|(own, _)| *own == installed) {
+        if let Some((_, known)) = kept().as_ref().filter(|(version, _)| *version == installed) {
             return Ok(Arc::clone(known));
         }
         let found = Arc::new(child::ask::<Catalogue>(&["console", "choices"].map(str::to_owned))?);
@@ -138,9 +138,9 @@ impl Laboratory {
             text: String::new(),
         };
         let watch = Arc::new(Watch::default());
-        let (own, seen, of_thread) = (Arc::clone(self), model.clone(), Arc::clone(&watch));
+        let (lab, seen, of_thread) = (Arc::clone(self), model.clone(), Arc::clone(&watch));
         let work =
-            thread::Builder::new().name("laboratory".into()).spawn(move || own.work(&seen, arguments, &of_thread));
+            thread::Builder::new().name("laboratory".into()).spawn(move || lab.work(&seen, arguments, &of_thread));
         work.map_err(|error| Failure::failed(format!("no thread for the job: {error}")))?;
         jobs.push_front(Job { model: model.clone(), watch });
         jobs.truncate(JOBS_MAX);
@@ -152,14 +152,14 @@ impl Laboratory {
         arguments.push("--json".into());
         let came = child::run_job(&arguments, watch, JOB_TIME_MAX).and_then(|output| self.keep(job, &output));
         let mut jobs = self.jobs();
-        let Some(own) = jobs.iter_mut().find(|own| own.model.number == job.number) else { return };
-        own.model.ended_seconds = Some(now());
-        (own.model.state, own.model.text) = match came {
+        let Some(entry) = jobs.iter_mut().find(|entry| entry.model.number == job.number) else { return };
+        entry.model.ended_seconds = Some(now());
+        (entry.model.state, entry.model.text) = match came {
             Ok(text) => (JobState::Done, text),
             Err(text) if watch.is_cancelled() => (JobState::Cancelled, text),
             Err(text) => (JobState::Failed, text),
         };
-        own.model.text = own.model.text.chars().take(TEXT_CHARACTERS_MAX).collect();
+        entry.model.text = entry.model.text.chars().take(TEXT_CHARACTERS_MAX).collect();
     }
 
     /// Keep the answer of a job; the result in words.

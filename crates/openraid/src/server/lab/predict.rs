@@ -59,15 +59,15 @@ impl Predictions {
     /// Forget all answers. A prediction that is being computed stays.
     pub fn forget(&self) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|own| own.result.lock().unwrap_or_else(PoisonError::into_inner).is_none());
+        kept.retain(|entry| entry.result.lock().unwrap_or_else(PoisonError::into_inner).is_none());
         *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The result, if it is known; otherwise its computation begins, unless another one runs.
     fn get(&self, arguments: &[String]) -> Result<State, Failure> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = |own: &Kept| own.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(nth) = kept.iter().position(|own| own.arguments == arguments) {
+        let result = |entry: &Kept| entry.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(nth) = kept.iter().position(|entry| entry.arguments == arguments) {
             let Some(came) = result(&kept[nth]) else { return Ok(State::Computes(kept[nth].watch.progress())) };
             // A failure is told once: the next question is computed again.
             if came.is_err() {
@@ -75,17 +75,17 @@ impl Predictions {
             }
             return Ok(State::Done(came));
         }
-        if kept.iter().any(|own| result(own).is_none()) {
+        if kept.iter().any(|entry| result(entry).is_none()) {
             return Ok(State::Waits);
         }
         let (place, watch) = (Arc::new(Mutex::new(None)), Arc::new(Watch::default()));
-        let (own, words, watched) = (Arc::clone(&place), arguments.to_vec(), Arc::clone(&watch));
+        let (answer, words, watched) = (Arc::clone(&place), arguments.to_vec(), Arc::clone(&watch));
         let work = thread::Builder::new().name("prediction".into()).spawn(move || {
             let came = child::run_job(&words, &watched, TIME_MAX);
             let came = came.and_then(|output| {
                 serde_json::from_slice(&output).map_err(|error| format!("the prediction cannot be read: {error}"))
             });
-            *own.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
+            *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
         });
         work.map_err(|error| Failure::failed(format!("no thread for the prediction: {error}")))?;
         kept.push_front(Kept { arguments: arguments.to_vec(), result: place, watch });
@@ -185,19 +185,21 @@ fn facts(member: &OpenedMember) -> Vec<String> {
 fn predicted_levels(plan: &Value, bytes: u64) -> Vec<PredictedLevel> {
     let of_profile = plan["drive_bytes"].as_f64().unwrap_or(0.0);
     let scale = if of_profile > 0.0 { bytes as f64 / of_profile } else { 1.0 };
-    let speed = |own: &Value| Some(PredictedSpeed { iops: own["iops"].as_f64()?, mean_ms: own["mean_ms"].as_f64()? });
+    let speed = |figures: &Value| {
+        Some(PredictedSpeed { iops: figures["iops"].as_f64()?, mean_ms: figures["mean_ms"].as_f64()? })
+    };
     let level = |planned: &Value| {
-        let (own, other) = (&planned["possible"], &planned["impossible"]);
-        let array = own["array"].as_str().or_else(|| other["array"].as_str())?;
-        let hours = |key: &str| own["rebuild"][key].as_f64().map(|hours| hours * scale);
+        let (possible, other) = (&planned["possible"], &planned["impossible"]);
+        let array = possible["array"].as_str().or_else(|| other["array"].as_str())?;
+        let hours = |key: &str| possible["rebuild"][key].as_f64().map(|hours| hours * scale);
         Some(PredictedLevel {
             level: array.trim_start_matches("raid").split('x').next()?.to_owned(),
-            healthy: speed(&own["healthy"]),
-            degraded: speed(&own["degraded"]),
-            rebuilding: speed(&own["rebuilding"]),
+            healthy: speed(&possible["healthy"]),
+            degraded: speed(&possible["degraded"]),
+            rebuilding: speed(&possible["rebuilding"]),
             rebuild_hours: hours("idle_hours"),
             rebuild_loaded_hours: hours("loaded_hours"),
-            limit: own["bottleneck"]["part"].as_str().map(str::to_owned),
+            limit: possible["bottleneck"]["part"].as_str().map(str::to_owned),
             impossible: other["reason"].as_str().map(str::to_owned),
         })
     };

@@ -269,7 +269,8 @@ impl Lab {
         let array = self.host.server.array(name).expect("it is served");
         let members: Vec<_> = array.sets().into_iter().flat_map(|set| &set.members).collect();
         let there = members.iter().filter(|member| member.state == StateWord::InSync);
-        let path = there.clone().nth(nth - 1 + usize::from(array.level == "raid0")).and_then(|own| own.member.clone());
+        let path =
+            there.clone().nth(nth - 1 + usize::from(array.level == "raid0")).and_then(|member| member.member.clone());
         File::options().write(true).open(path.expect("a file")).and_then(|file| file.set_len(0)).expect("it is ours");
         let mut client = Client::connect(self.host.socket(), name).expect("it is served");
         assert!(client.read(0, 1 << 20).is_err(), "{name} cannot be read");
@@ -334,10 +335,10 @@ fn check_model(wrong: &mut Wrong, case: &Case, array: &ArrayModel) {
         _ => 2,
     };
     wrong.same(&format!("{name}, exit code"), array.exit().code(), exit);
-    let open = |event: &str| array.alarms.iter().filter(|own| own.what.event == event && own.is_open()).count();
+    let open = |event: &str| array.alarms.iter().filter(|alarm| alarm.what.event == event && alarm.is_open()).count();
     wrong.same(&format!("{name}, alarm of degradation"), open("DegradedArray"), usize::from(case.health == "degraded"));
     wrong.same(&format!("{name}, alarm of failure"), open("FailedArray"), usize::from(case.health == "failed"));
-    let takes_away = array.alarms.iter().filter_map(|own| own.what.next_step.as_deref());
+    let takes_away = array.alarms.iter().filter_map(|alarm| alarm.what.next_step.as_deref());
     let takes_away = takes_away.filter(|next| next.starts_with("openraid remove") || next.starts_with("openraid add"));
     let count = if case.health == "failed" { takes_away.count() } else { 0 };
     wrong.same(&format!("{name}, advice that a failed array must not get"), count, 0);
@@ -348,13 +349,13 @@ fn check_displaced(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: Op
     let wanted = case.orders.iter().filter(|order| order.starts_with("unlink:")).count();
     let words = "NOTHING IS AT ITS PATH ANY MORE";
     let name = case.name;
-    let alarms = array.alarms.iter().filter(|own| own.what.event == "MemberDisplaced" && own.is_open());
-    let copies = alarms.filter(|own| {
-        let next = own.what.next_step.as_deref().unwrap_or_default();
-        own.what.text.contains("copy it out") && next.starts_with(&format!("openraid replace {name} drive:"))
+    let alarms = array.alarms.iter().filter(|alarm| alarm.what.event == "MemberDisplaced" && alarm.is_open());
+    let copies = alarms.filter(|alarm| {
+        let next = alarm.what.next_step.as_deref().unwrap_or_default();
+        alarm.what.text.contains("copy it out") && next.starts_with(&format!("openraid replace {name} drive:"))
     });
     wrong.same(&format!("{name}, alarms of deleted files"), copies.count(), wanted);
-    let texts = array.members.iter().filter(|own| own.text.contains(words)).count();
+    let texts = array.members.iter().filter(|member| member.text.contains(words)).count();
     wrong.same(&format!("{name}, members of the API"), texts, wanted);
     wrong.same(&format!("{name}, show"), text(array).matches(words).count(), wanted);
     if let Some(shown) = shown {
@@ -380,8 +381,8 @@ fn check_steps(wrong: &mut Wrong, steps: &Value) {
 fn check_instances(wrong: &mut Wrong, shown: &Value) {
     let names = HOSTILE.iter().zip(shown.as_array().expect("a list"));
     for (name, instance) in names.filter(|(name, _)| !name.is_empty()) {
-        if let Ok(own) = Program::new("systemd-escape").args(["--", name]).output() {
-            let wanted = String::from_utf8_lossy(&own.stdout).trim_end_matches('\n').to_owned();
+        if let Ok(escaped) = Program::new("systemd-escape").args(["--", name]).output() {
+            let wanted = String::from_utf8_lossy(&escaped.stdout).trim_end_matches('\n').to_owned();
             wrong.same(&format!("instance of {name:?}"), instance.as_str(), Some(wanted.as_str()));
         }
     }
@@ -406,7 +407,7 @@ fn check_words(wrong: &mut Wrong, case: &Case, array: &ArrayModel, listed: &str)
     wrong.same(&format!("{}, show: {shown}", case.name), shown.contains(&losses), true);
     // The last column of `list`. What an offline array has on record is not counted by the others.
     let listed = crate::verb::list::text(std::slice::from_ref(array), &[]);
-    let row = listed.lines().nth(1).and_then(|row| row.split_whitespace().last()).and_then(|own| own.parse().ok());
+    let row = listed.lines().nth(1).and_then(|row| row.split_whitespace().last()).and_then(|word| word.parse().ok());
     let [in_sync, rebuilding, spare, _, faulty] = case.counts;
     if array.health != HealthWord::Offline {
         wrong.same(&format!("{}, list", case.name), row, Some(in_sync + rebuilding + spare + faulty));
@@ -477,20 +478,20 @@ fn check_console(wrong: &mut Wrong, case: &Case, array: &ArrayModel, shown: &Val
     };
     let all: [&[&str]; 5] = [&["in sync"], &["rebuilding", "being copied to"], &["spare"], &["missing"], &["failed"]];
     let name = case.name;
-    wrong.same(&format!("{name}, members of the console"), all.map(|own| states("members", own)), case.counts);
+    wrong.same(&format!("{name}, members of the console"), all.map(|begins| states("members", begins)), case.counts);
     let [in_sync, rebuilding, spare, _, faulty] = case.counts;
-    let drives = all.map(|own| states("drives", own));
+    let drives = all.map(|begins| states("drives", begins));
     wrong.same(&format!("{name}, drives of the console"), drives, [in_sync, rebuilding, spare, 0, faulty]);
 }
 
 /// What to do about an array that is wanted and not there: each interface gives the same line.
 fn check_offline(wrong: &mut Wrong, case: &Case, array: &ArrayModel, volume: &Value, shown: Option<&Value>) {
     let (name, doctor) = (case.name, format!("openraid doctor {}", case.name));
-    let next = array.next_step.as_ref().map(|own| own.command.clone());
+    let next = array.next_step.as_ref().map(|step| step.command.clone());
     wrong.same(&format!("{name}, next step of the API"), next, Some(doctor.clone()));
     wrong.same(&format!("{name}, next step of show"), text(array).contains(&doctor), true);
-    let open = |event: &str| array.alarms.iter().find(|own| own.what.event == event && own.is_open());
-    let of_alarm = open("DeviceDisappeared").and_then(|own| own.what.next_step.clone());
+    let open = |event: &str| array.alarms.iter().find(|alarm| alarm.what.event == event && alarm.is_open());
+    let of_alarm = open("DeviceDisappeared").and_then(|alarm| alarm.what.next_step.clone());
     wrong.same(&format!("{name}, next step of its alarm"), of_alarm, Some(doctor.clone()));
     let conditions = volume["Status"]["Conditions"].to_string();
     wrong.same(&format!("{name}, next step of Redfish: {conditions}"), conditions.contains(&doctor), true);
@@ -546,7 +547,7 @@ fn check_metrics(wrong: &mut Wrong, case: &Case, array: &ArrayModel, figures: &B
         same(format!("node_md_state{{device=\"{name}\",state=\"{word}\"}}"), u64::from(word == state));
     }
     let of_tasks = format!("openraid_task_paused{{array=\"{name}\",");
-    let tasks = figures.keys().filter(|own| own.starts_with(&of_tasks)).count();
+    let tasks = figures.keys().filter(|name| name.starts_with(&of_tasks)).count();
     wrong.same(&format!("{name}, tasks of the metrics"), tasks, usize::from(case.task.is_some()));
 }
 
@@ -570,8 +571,8 @@ fn check_redfish(wrong: &mut Wrong, case: &Case, volume: &Value) {
 
 /// The console's button for the light of a drive asks for the first member that has a drive, and then to switch it off.
 fn check_light(wrong: &mut Wrong, arrays: &[ArrayModel], orders: &Value) {
-    let drive = |array: &ArrayModel| array.members.iter().find_map(|own| own.member.as_ref().and(own.drive));
-    let (array, drive) = arrays.iter().find_map(|own| Some((own, drive(own)?))).expect("an array with a drive");
+    let drive = |array: &ArrayModel| array.members.iter().find_map(|member| member.member.as_ref().and(member.drive));
+    let (array, drive) = arrays.iter().find_map(|array| Some((array, drive(array)?))).expect("an array with a drive");
     let order = |off: bool| {
         serde_json::json!({"method": "POST", "path": format!("/api/v1/arrays/{}/locate", array.name),
             "body": {"member": format!("drive:{drive}"), "off": off}})
@@ -596,7 +597,7 @@ fn every_interface_reports_the_same_of_fifty_states() {
 }
 
 fn of_api(arrays: &[ArrayModel], name: &str) -> ArrayModel {
-    arrays.iter().find(|own| own.name == name).cloned().expect("it is there")
+    arrays.iter().find(|array| array.name == name).cloned().expect("it is there")
 }
 
 /// All arrays, once no failure is still being recorded.
@@ -634,7 +635,8 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
     let by_console = console(&given);
     let figures = figures(&get(&format!("{url}metrics"), &token));
     for case in cases {
-        let of = |arrays: &[ArrayModel]| arrays.iter().find(|own| own.name == case.name).cloned().expect("it is there");
+        let of =
+            |arrays: &[ArrayModel]| arrays.iter().find(|array| array.name == case.name).cloned().expect("it is there");
         let array = of(&arrays);
         check_model(&mut wrong, case, &array);
         check_model(&mut wrong, case, &of(&by_api));
@@ -652,21 +654,21 @@ fn compared(server: &Arc<Server>, cases: &[Case], folder: &Path) -> Wrong {
         }
         if case.orders.iter().any(|order| order.starts_with("unlink:")) {
             let of = format!("openraid_member_displaced{{array=\"{}\",", case.name);
-            let by_metrics = figures.iter().filter(|(own, _)| own.starts_with(&of)).map(|(_, value)| value).sum();
+            let by_metrics = figures.iter().filter(|(key, _)| key.starts_with(&of)).map(|(_, value)| value).sum();
             let drives = volume["Links"]["Drives"]
                 .as_array()
                 .expect("a list")
                 .iter()
-                .filter_map(|own| own["@odata.id"].as_str());
+                .filter_map(|drive| drive["@odata.id"].as_str());
             let drives = drives.map(|path| json(&format!("{}{path}", url.trim_end_matches('/')), &token));
-            let by_redfish = drives.filter(|own| own["Status"]["Health"] == "Critical").count() as u64;
+            let by_redfish = drives.filter(|drive| drive["Status"]["Health"] == "Critical").count() as u64;
             let shown = by_console.as_ref().map(|shown| &shown[case.name]);
             check_displaced(&mut wrong, case, &of_api(&by_api, case.name), shown, (by_metrics, by_redfish));
         }
     }
     if let Some(shown) = &by_console {
         check_light(&mut wrong, &by_api, &shown["orders"]);
-        let commands = HOSTILE.map(|own| openraid_status::shell::command_with("show", [own, "d 1"], "--follow"));
+        let commands = HOSTILE.map(|name| openraid_status::shell::command_with("show", [name, "d 1"], "--follow"));
         wrong.same("commands of the console", &shown["commands"], &commands.to_vec().into());
         check_steps(&mut wrong, &shown["steps"]);
         check_instances(&mut wrong, &shown["instances"]);

@@ -38,26 +38,26 @@ impl Server {
     /// Start interfaces that could not start before, if it is time.
     pub fn start_late_console(self: &Arc<Self>) {
         let mut late = self.late_console.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = late.as_mut().filter(|own| own.tried.elapsed() >= RETRY_AFTER) else { return };
-        own.tried = Instant::now();
-        match start(self, own.options.clone()) {
+        let Some(waiting) = late.as_mut().filter(|waiting| waiting.tried.elapsed() >= RETRY_AFTER) else { return };
+        waiting.tried = Instant::now();
+        match start(self, waiting.options.clone()) {
             Ok(management) => {
                 let text = format!("the console runs now: {} (sign in with `openraid login`)", management.url());
                 *late = None;
                 self.add_news(vec![plain(EventName::Recovered, text)]);
             }
-            Err(failure) => own.why = failure.text,
+            Err(failure) => waiting.why = failure.text,
         }
     }
 
     /// Why the interfaces do not run, and what helps.
     pub fn console_trouble(&self) -> Option<String> {
         let late = self.late_console.lock().unwrap_or_else(PoisonError::into_inner);
-        late.as_ref().map(|own| {
+        late.as_ref().map(|waiting| {
             format!(
                 "{}; free this address (`ss -ltnp` shows the program that has it) and mend the named file, or change listen of \
                  [management] and restart the server; the arrays are served, and the start is tried again",
-                own.why
+                waiting.why
             )
         })
     }
@@ -70,7 +70,7 @@ impl Server {
             ..Condition::of_server(EventName::StartProblem, text)
         };
         let late = self.console_trouble().map(|why| of("console", format!("the console does not run: {why}")));
-        let unreadable = self.management.get().map(|own| own.unreadable()).unwrap_or_default();
+        let unreadable = self.management.get().map(|management| management.unreadable()).unwrap_or_default();
         let unreadable = unreadable.into_iter().map(|(about, why)| {
             let text = format!(
                 "sign-ins with {about} do not work: {why}; restore the file from a backup, install the version that wrote it, \

@@ -65,7 +65,7 @@ impl Server {
         let Planned { shape, plans, holds, members } = planned(creation, Use::ReadExclusive)?;
         let mut classes = members.iter().map(|(opened, _)| class_word(&opened.medium.names()));
         let class = classes.next().flatten().filter(|first| classes.all(|other| other == Some(first)));
-        let is_for = |own: &OfferModel| own.levels.is_empty() || own.levels.contains(&shape.md.to_string());
+        let is_for = |offer: &OfferModel| offer.levels.is_empty() || offer.levels.contains(&shape.md.to_string());
         let survives = |plan: &Assembly| survives_losses(&plan.geometry, SlotSet::first_n(plan.geometry.members()));
         let layout = layout_text(shape.md, shape.layout).map_or_else(String::new, |layout| format!(", {layout}"));
         Ok(PlanModel {
@@ -75,7 +75,10 @@ impl Server {
             chunk_bytes: (!shape.chunk.is_zero()).then(|| shape.chunk.bytes().get()),
             command: command(creation),
             holds,
-            offers: settings::offers().into_iter().filter(|own| class == Some(&own.class) && is_for(own)).collect(),
+            offers: settings::offers()
+                .into_iter()
+                .filter(|offer| class == Some(&offer.class) && is_for(offer))
+                .collect(),
             class: class.map(Into::into),
         })
     }
@@ -185,7 +188,8 @@ mod tests {
             let creation = serde_json::json!({"name": "pair", "level": level, "members": [member(0), member(1)]});
             let creation = serde_json::from_value(creation).expect("a creation");
             let plan = host.server.plan_new(&creation).unwrap_or_else(|failure| panic!("{}", failure.text));
-            let offers: Vec<String> = plan.offers.iter().map(|own| format!("{}={}", own.setting, own.value)).collect();
+            let offers: Vec<String> =
+                plan.offers.iter().map(|offer| format!("{}={}", offer.setting, offer.value)).collect();
             (plan.class.unwrap_or_default(), offers.join(" "))
         };
         let (disk, flash) = ("disk", "flash");

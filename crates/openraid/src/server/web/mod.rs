@@ -116,7 +116,8 @@ impl Web {
     /// The times at which the files of the log were written.
     fn stamps(&self) -> Vec<(PathBuf, Option<SystemTime>)> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let stamp = |entry: fs::DirEntry| (entry.path(), entry.metadata().and_then(|own| own.modified()).ok());
+        let stamp =
+            |entry: fs::DirEntry| (entry.path(), entry.metadata().and_then(|metadata| metadata.modified()).ok());
         let mut stamps: Vec<_> = entries.map(stamp).collect();
         stamps.sort();
         stamps
@@ -153,8 +154,8 @@ impl Controller for Web {
     }
 
     fn explain(&self, array: &str) -> Result<serde_json::Value, Refusal> {
-        let both = self.server.array(array).and_then(|own| Ok((self.server.limit(array)?, own)));
-        refuse(both.and_then(|(limit, own)| explain::document(&own, &limit)))
+        let both = self.server.array(array).and_then(|model| Ok((self.server.limit(array)?, model)));
+        refuse(both.and_then(|(limit, model)| explain::document(&model, &limit)))
     }
 
     fn slowest(&self, array: &str, count: u64) -> Result<serde_json::Value, Refusal> {
@@ -250,10 +251,10 @@ impl Controller for Web {
 
     fn sinks(&self) -> Vec<SinkModel> {
         let failing = self.server.alarms.failing_sinks();
-        let sinks = self.server.in_force().map(|own| own.desired.sinks.clone()).unwrap_or_default();
-        let of_sink = |own: &openraid_config::DesiredSink| {
-            let error = failing.iter().find(|(name, _)| *name == own.name).map(|(_, why)| why.clone());
-            SinkModel { error, ..model::sink(own) }
+        let sinks = self.server.in_force().map(|file| file.desired.sinks.clone()).unwrap_or_default();
+        let of_sink = |sink: &openraid_config::DesiredSink| {
+            let error = failing.iter().find(|(name, _)| *name == sink.name).map(|(_, why)| why.clone());
+            SinkModel { error, ..model::sink(sink) }
         };
         sinks.iter().map(of_sink).collect()
     }
@@ -263,7 +264,7 @@ impl Controller for Web {
     }
 
     fn keep_schedule(&self, input: &ScheduleInput) -> Result<ScheduleModel, Refusal> {
-        refuse(self.server.keep_schedule(input)).map(|own| model::schedule(&own))
+        refuse(self.server.keep_schedule(input)).map(|schedule| model::schedule(&schedule))
     }
 
     fn forget_schedule(&self, name: &str) -> Result<bool, Refusal> {
@@ -339,7 +340,7 @@ impl Server {
     }
 
     fn console(&self) -> Result<&Management, Failure> {
-        self.management.get().map(|own| &**own).ok_or_else(|| {
+        self.management.get().map(|management| &**management).ok_or_else(|| {
             if let Some(why) = self.console_trouble() {
                 return Failure::refused(format!("the console does not run: {why}"));
             }

@@ -66,20 +66,20 @@ fn in_set(status: &ServiceStatus, set: ArrayId, at: SetLba, offset: u64) -> Resu
     let one =
         |fragment: openraid_core::geometry::Fragment, role| Found { slot: fragment.slot, role, lba: fragment.lba };
     Ok(match geometry {
-        Geometry::Passthrough(own) => (None, vec![one(own.map(at), "data")]),
-        Geometry::Linear(own) => (None, vec![one(own.map(at), "data")]),
-        Geometry::Striped(own) => (None, vec![one(own.map(at), "data")]),
-        Geometry::Mirror(own) => (None, own.copies(at).map(|fragment| one(fragment, "copy")).collect()),
-        Geometry::Parity(own) => {
-            let (stripe, column, within) = own.locate(at);
-            let lba = own.member_lba(stripe, within);
-            let role = |slot: u16| match own.role_of(stripe, Slot(slot)) {
-                StripeRole::Data(own) if own == column => "data",
+        Geometry::Passthrough(geometry) => (None, vec![one(geometry.map(at), "data")]),
+        Geometry::Linear(geometry) => (None, vec![one(geometry.map(at), "data")]),
+        Geometry::Striped(geometry) => (None, vec![one(geometry.map(at), "data")]),
+        Geometry::Mirror(geometry) => (None, geometry.copies(at).map(|fragment| one(fragment, "copy")).collect()),
+        Geometry::Parity(geometry) => {
+            let (stripe, column, within) = geometry.locate(at);
+            let lba = geometry.member_lba(stripe, within);
+            let role = |slot: u16| match geometry.role_of(stripe, Slot(slot)) {
+                StripeRole::Data(data_column) if data_column == column => "data",
                 StripeRole::Data(_) => "other",
                 StripeRole::P => "p",
                 StripeRole::Q => "q",
             };
-            let all = (0..own.members()).map(|slot| Found { slot: Slot(slot), role: role(slot), lba });
+            let all = (0..geometry.members()).map(|slot| Found { slot: Slot(slot), role: role(slot), lba });
             (Some(stripe.0), all.collect())
         }
     })
