@@ -61,15 +61,16 @@ fn all(servers: &mut [Connection], context: &Context) -> Result<Vec<AlarmModel>,
     }
     let kept: Book =
         store(context).read().map_err(|error| Failure::failed(format!("the stored alarms cannot be read: {error}")))?;
-    let others = kept.alarms.iter().map(Alarm::model).filter(|kept| !all_alarms.iter().any(|own| is_same(own, kept)));
+    let others =
+        kept.alarms.iter().map(Alarm::model).filter(|kept| !all_alarms.iter().any(|known| is_same(known, kept)));
     let others: Vec<AlarmModel> = others.collect();
     all_alarms.extend(others);
     all_alarms.sort_by(|a, b| (a.since_seconds, &a.id).cmp(&(b.since_seconds, &b.id)));
     Ok(all_alarms)
 }
 
-fn is_same(own: &AlarmModel, kept: &AlarmModel) -> bool {
-    own.since_seconds == kept.since_seconds && own.what.is_same(&kept.what)
+fn is_same(known: &AlarmModel, kept: &AlarmModel) -> bool {
+    known.since_seconds == kept.since_seconds && known.what.is_same(&kept.what)
 }
 
 fn list(arguments: &AlarmsArguments, context: &Context) -> Outcome {
@@ -116,13 +117,13 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
         if let Answer::Acknowledged(more) = server.ask(&Command::AcknowledgeAlarms { which: which.into() })? {
             known.extend(more);
         }
-        if let Answer::Alarms(own) = server.ask(&Command::Alarms)? {
-            looked_after.extend(own);
+        if let Answer::Alarms(of_server) = server.ask(&Command::Alarms)? {
+            looked_after.extend(of_server);
         }
     }
-    let is_others = |alarm: &Alarm| !looked_after.iter().any(|own| is_same(own, &alarm.model()));
+    let is_others = |alarm: &Alarm| !looked_after.iter().any(|known| is_same(known, &alarm.model()));
     let mut others = Vec::new();
-    let is_open = |alarm: &AlarmModel| alarm.is_open() && !looked_after.iter().any(|own| is_same(own, alarm));
+    let is_open = |alarm: &AlarmModel| alarm.is_open() && !looked_after.iter().any(|known| is_same(known, alarm));
     if alarms.iter().any(is_open) {
         let changed = store(context).change(|mut book: Book| {
             let now = openraid_sys::clock::wall_seconds();
@@ -172,11 +173,11 @@ fn try_out(sink: Option<&str>, config: Option<&Path>, context: &Context) -> Outc
         },
         _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
     };
-    let line = |own: &TestModel| match &own.error {
-        None => format!("{} ({}): delivered", own.sink, own.kind),
-        Some(why) => format!("{} ({}): NOT delivered: {why}", own.sink, own.kind),
+    let line = |attempt: &TestModel| match &attempt.error {
+        None => format!("{} ({}): delivered", attempt.sink, attempt.kind),
+        Some(why) => format!("{} ({}): NOT delivered: {why}", attempt.sink, attempt.kind),
     };
     let text = sinks.iter().map(line).collect::<Vec<_>>().join("\n");
-    let exit = if sinks.iter().all(|own| own.error.is_none()) { Exit::Fine } else { Exit::Error };
+    let exit = if sinks.iter().all(|attempt| attempt.error.is_none()) { Exit::Fine } else { Exit::Error };
     Ok(context.output.answer(exit, &Tried { sinks }, &text))
 }

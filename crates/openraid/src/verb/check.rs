@@ -69,21 +69,21 @@ fn history(name: &str, context: &Context) -> Outcome {
 /// A patrol read, as text.
 fn patrol_text(name: &str, patrol: &PatrolModel) -> String {
     let end = if patrol.ended_seconds.is_some() { "" } else { ", not read to the end" };
-    let left_out = patrol.members.iter().filter(|own| own.left_out.is_some()).count() as u64;
+    let left_out = patrol.members.iter().filter(|member| member.left_out.is_some()).count() as u64;
     let left_out = match left_out {
         0 => String::new(),
         count => format!(", {} left out", counted(count, "member", "members")),
     };
     let mut lines = vec![format!("{name}: {}  patrol read{end}{left_out}", utc(patrol.at_seconds))];
-    for own in &patrol.members {
-        if let Some(why) = &own.left_out {
-            lines.push(format!("  {}: left out: {why}", own.member));
+    for member in &patrol.members {
+        if let Some(why) = &member.left_out {
+            lines.push(format!("  {}: left out: {why}", member.member));
             continue;
         }
-        let errors = counted(own.errors, "place", "places");
-        let first = own.first_error_bytes.map_or_else(String::new, |at| format!(", the first at byte {at}"));
-        let why = own.trouble.as_ref().map_or_else(String::new, |why| format!("; {why}"));
-        lines.push(format!("  {}: {} bytes, {errors} unreadable{first}{why}", own.member, own.read_bytes));
+        let errors = counted(member.errors, "place", "places");
+        let first = member.first_error_bytes.map_or_else(String::new, |at| format!(", the first at byte {at}"));
+        let why = member.trouble.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+        lines.push(format!("  {}: {} bytes, {errors} unreadable{first}{why}", member.member, member.read_bytes));
     }
     lines.join("\n")
 }

@@ -86,12 +86,12 @@ fn check(path: &Path, context: &Context) -> Outcome {
 
 /// The problems of a configuration, of which nothing is shown.
 fn checked(shown: &str, problems: &[Problem]) -> Checked {
-    let all = problems.iter().map(|own| ProblemModel {
-        line: own.line,
-        column: own.column,
-        key: own.key.clone(),
-        what: own.what.clone(),
-        remedy: own.remedy.clone(),
+    let all = problems.iter().map(|problem| ProblemModel {
+        line: problem.line,
+        column: problem.column,
+        key: problem.key.clone(),
+        what: problem.what.clone(),
+        remedy: problem.remedy.clone(),
     });
     let config = model::ConfigModel { path: Some(shown.to_owned()), ..model::ConfigModel::default() };
     Checked { problems: all.collect(), config }
@@ -101,7 +101,8 @@ fn checked(shown: &str, problems: &[Problem]) -> Checked {
 fn flaws_of(desired: &Desired, context: &Context) -> Vec<Problem> {
     let (web, nbd) = (&desired.management, &desired.server);
     let web = [("management.", &web.certificate), ("management.", &web.key), ("management.", &web.client_ca)];
-    let nbd = [&nbd.nbd_tls_certificate, &nbd.nbd_tls_key, &nbd.nbd_tls_client_ca].map(|own| ("server.nbd-tls-", own));
+    let nbd =
+        [&nbd.nbd_tls_certificate, &nbd.nbd_tls_key, &nbd.nbd_tls_client_ca].map(|file| ("server.nbd-tls-", file));
     let mut flaws: Vec<Problem> = flaws_of_files(web).into_iter().chain(flaws_of_files(nbd)).collect();
     flaws.extend(missing_files(desired));
     flaws.extend(unknown_arrays(desired, context));
@@ -143,7 +144,7 @@ fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<Problem> {
     let Ok(entries) = context.registry.entries() else { return Vec::new() };
     let is_known = |name: &str| {
         entries.iter().any(|entry| entry.name == name)
-            || desired.arrays.iter().any(|array| matches!(&array.id, ArrayId::Name(own) if own == name))
+            || desired.arrays.iter().any(|array| matches!(&array.id, ArrayId::Name(known) if known == name))
     };
     let spares = desired.spares.iter().filter_map(|spare| match &spare.whom {
         SpareFor::Array { name, .. } => Some(("spares.for".to_owned(), spare.line, name)),
@@ -170,7 +171,7 @@ type Named<'a> = (&'static str, &'a Option<Placed<PathBuf>>);
 
 /// Problems of a certificate, its key, and the authorities of clients.
 fn flaws_of_files([chain, key, authorities]: [Named<'_>; 3]) -> Vec<Problem> {
-    let path = |(_, place): Named<'_>| place.as_ref().map(|own| own.value.clone());
+    let path = |(_, place): Named<'_>| place.as_ref().map(|placed| placed.value.clone());
     let both = path(chain).zip(path(key));
     let ca = path(authorities);
     let found = flaws(both.as_ref().map(|(chain, key)| (chain.as_path(), key.as_path())), ca.as_deref());
@@ -182,7 +183,7 @@ fn flaws_of_files([chain, key, authorities]: [Named<'_>; 3]) -> Vec<Problem> {
                 ("client-ca", authorities, "name certificates of authorities, in PEM form, that are valid now")
             }
         };
-        let line = place.as_ref().map_or(0, |own| own.line);
+        let line = place.as_ref().map_or(0, |placed| placed.line);
         Problem { line, column: 1, key: format!("{table}{name}"), what, remedy: remedy.into() }
     };
     found.into_iter().map(problem).collect()
@@ -210,13 +211,15 @@ fn member(device: &Path, context: &Context) -> Outcome {
     let desired = desired::default_path().and_then(|path| desired::load(&path).ok()).unwrap_or_default();
     let config = model::config(None, Vec::new(), &desired, &context.registry.entries_or_traces());
     let resolved = |path: &Path| path.canonicalize().ok();
-    let own = resolved(device);
+    let device_path = resolved(device);
     let by_path = |array: &&model::ArrayConfigModel| {
-        own.is_some() && array.members.iter().any(|member| resolved(Path::new(member)) == own)
+        device_path.is_some() && array.members.iter().any(|member| resolved(Path::new(member)) == device_path)
     };
     let (opened, _) = open_some(&[spec(&shown)?], options(Use::Examine));
-    let uuid =
-        opened.first().and_then(|(_, probed)| probed.look.superblock.as_ref()).map(|own| own.set_uuid.to_string());
+    let uuid = opened
+        .first()
+        .and_then(|(_, probed)| probed.look.superblock.as_ref())
+        .map(|superblock| superblock.set_uuid.to_string());
     let by_uuid = |array: &&model::ArrayConfigModel| uuid.is_some() && array.uuid == uuid;
     match config.arrays.iter().find(by_uuid).or_else(|| config.arrays.iter().find(by_path)) {
         Some(array) => {

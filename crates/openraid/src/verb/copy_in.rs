@@ -232,8 +232,8 @@ fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failur
 /// The present state of the array's sets.
 fn sets(handle: &ServiceHandle, array: &Served) -> Result<Vec<ArrayStatus>, Failure> {
     let status = handle.status()?;
-    let own = array.sets();
-    Ok(status.arrays.into_iter().map(|view| view.status).filter(|status| own.contains(&status.array)).collect())
+    let sets = array.sets();
+    Ok(status.arrays.into_iter().map(|view| view.status).filter(|status| sets.contains(&status.array)).collect())
 }
 
 fn needs_sync(set: &ArrayStatus) -> bool {

@@ -80,7 +80,11 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     }
     let (_locks, busy) = busy_arrays(&specs, &opened, &failed, &context.registry);
     let is_busy = |member: &ProbedMember| {
-        member.look.superblock.as_ref().is_some_and(|own| busy.iter().any(|(uuid, _)| *uuid == own.set_uuid))
+        member
+            .look
+            .superblock
+            .as_ref()
+            .is_some_and(|superblock| busy.iter().any(|(uuid, _)| *uuid == superblock.set_uuid))
     };
     opened.retain(|(_, probed)| !is_busy(probed));
     let (plans, strangers) = sets::plan(&probed, false);
@@ -261,8 +265,8 @@ fn add_over(array: &str, members: &[impl AsRef<str>]) -> String {
 fn choice_text(array: &ArrayModel, halves: &[String]) -> String {
     let name = &array.name;
     let working = |set: &&ArrayModel| {
-        let own = set.members.iter().filter(|member| member.state == StateWord::InSync);
-        own.filter_map(|member| member.member.clone()).collect::<Vec<_>>()
+        let in_sync = set.members.iter().filter(|member| member.state == StateWord::InSync);
+        in_sync.filter_map(|member| member.member.clone()).collect::<Vec<_>>()
     };
     let kept = array.sets().iter().flat_map(working).collect::<Vec<_>>();
     let (newer, other) = (kept.join(" "), halves.join(" "));

@@ -221,7 +221,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
                 Some(Err(error)) => (None, Some(error)),
                 None => (None, None),
             };
-            text.extend(journal.iter().map(|own| format!("{}\n", super::journal::text(own))));
+            text.extend(journal.iter().map(|journal| format!("{}\n", super::journal::text(journal))));
             text.extend(journal_error.iter().map(|error| format!("  journal  {error}\n")));
             members.push(Member { journal, journal_error, ..member(&probed) });
         }
@@ -266,7 +266,7 @@ fn member(probed: &ProbedMember) -> Member {
     Member {
         size_bytes: Some(probed.info.capacity.bytes().get()),
         block_bytes: Some(probed.info.block.bytes().get()),
-        superblock: look.superblock.as_ref().map(|own| superblock_body(own, place(own, probed))),
+        superblock: look.superblock.as_ref().map(|superblock| superblock_body(superblock, place(superblock, probed))),
         superblock_error: look.superblock_error.map(|(minor, error)| format!("{minor}: {error}")),
         bitmap: look.bitmap.as_deref().and_then(bitmap_body),
         bitmap_error: look.bitmap_error.as_ref().map(ToString::to_string),
@@ -284,48 +284,48 @@ fn member(probed: &ProbedMember) -> Member {
 }
 
 /// The version of a superblock, and its sector.
-fn place(own: &Superblock, probed: &ProbedMember) -> (String, u64) {
+fn place(superblock: &Superblock, probed: &ProbedMember) -> (String, u64) {
     match md0_lba(probed.info.capacity).filter(|_| is_md0(probed)) {
         Some(lba) => ("0.90".into(), lba.get()),
-        None => (own.minor.to_string(), own.super_offset.get()),
+        None => (superblock.minor.to_string(), superblock.super_offset.get()),
     }
 }
 
-fn superblock_body(own: &Superblock, (version, super_offset_sectors): (String, u64)) -> SuperblockBody {
-    let unsupported = own.unsupported_features();
+fn superblock_body(superblock: &Superblock, (version, super_offset_sectors): (String, u64)) -> SuperblockBody {
+    let unsupported = superblock.unsupported_features();
     SuperblockBody {
         version,
-        array: own.set_name.to_string(),
-        uuid: own.set_uuid.to_string(),
-        level: level_word(own),
-        level_number: own.level.number(),
-        layout: layout_text(own.level, own.layout),
-        layout_number: own.layout,
-        chunk_bytes: own.chunk.bytes().get(),
-        slots: own.raid_disks,
-        used_bytes: bytes(own.size),
-        data_offset_sectors: own.data_offset.get(),
-        data_bytes: bytes(own.data_size),
+        array: superblock.set_name.to_string(),
+        uuid: superblock.set_uuid.to_string(),
+        level: level_word(superblock),
+        level_number: superblock.level.number(),
+        layout: layout_text(superblock.level, superblock.layout),
+        layout_number: superblock.layout,
+        chunk_bytes: superblock.chunk.bytes().get(),
+        slots: superblock.raid_disks,
+        used_bytes: bytes(superblock.size),
+        data_offset_sectors: superblock.data_offset.get(),
+        data_bytes: bytes(superblock.data_size),
         super_offset_sectors,
-        device_number: own.dev_number,
-        device_uuid: own.device_uuid.to_string(),
-        role: role_text(own.role()),
-        slot: match own.role() {
+        device_number: superblock.dev_number,
+        device_uuid: superblock.device_uuid.to_string(),
+        role: role_text(superblock.role()),
+        slot: match superblock.role() {
             Role::Active(slot) => Some(slot.0),
             _ => None,
         },
-        events: own.events,
-        clean: own.resync_position().is_none(),
-        resync_offset_sectors: own.resync_position().map(Sectors::get),
-        recovery_offset_sectors: own.recovery_offset().map(|at| at.get()),
-        created: own.created.seconds(),
-        updated: own.updated.seconds(),
-        flags: own.device_flags.names().map(Into::into).collect(),
-        features: own.features.0,
+        events: superblock.events,
+        clean: superblock.resync_position().is_none(),
+        resync_offset_sectors: superblock.resync_position().map(Sectors::get),
+        recovery_offset_sectors: superblock.recovery_offset().map(|at| at.get()),
+        created: superblock.created.seconds(),
+        updated: superblock.updated.seconds(),
+        flags: superblock.device_flags.names().map(Into::into).collect(),
+        features: superblock.features.0,
         unsupported_features: (!unsupported.is_empty()).then(|| unsupported.to_string()),
-        logical_block_bytes: own.logical_block().map(|block| block.bytes().get()),
-        corrected_reads: own.corrected_reads,
-        roles: role_map(own),
+        logical_block_bytes: superblock.logical_block().map(|block| block.bytes().get()),
+        corrected_reads: superblock.corrected_reads,
+        roles: role_map(superblock),
     }
 }
 
@@ -348,8 +348,8 @@ fn bitmap_body(area: &[u8]) -> Option<BitmapBody> {
     })
 }
 
-fn lockless_body(own: Lockless) -> LocklessBody {
-    let Lockless { header, counts } = own;
+fn lockless_body(bitmap: Lockless) -> LocklessBody {
+    let Lockless { header, counts } = bitmap;
     LocklessBody {
         events: header.events,
         chunk_bytes: header.chunk.bytes().get(),
@@ -395,9 +395,10 @@ fn role_text(role: Role) -> String {
 }
 
 /// mdadm's form: A for a slot with a member, '.' for a vacant slot, R for a slot whose replacement is being filled.
-fn role_map(own: &Superblock) -> String {
-    let count = |slot: u16| own.roles.iter().filter(|role| matches!(role, Role::Active(s) if s.0 == slot)).count();
-    (0..own.raid_disks)
+fn role_map(superblock: &Superblock) -> String {
+    let count =
+        |slot: u16| superblock.roles.iter().filter(|role| matches!(role, Role::Active(s) if s.0 == slot)).count();
+    (0..superblock.raid_disks)
         .map(|slot| match count(slot) {
             0 => '.',
             1 => 'A',
@@ -412,7 +413,7 @@ fn member_text(probed: &ProbedMember) -> String {
     let size = probed.info.capacity.bytes();
     table.row(["size", &format!("{}, {size}, blocks of {}", sold(size), probed.info.block.bytes().get())]);
     match &look.superblock {
-        Some(own) => superblock_rows(own, place(own, probed), &mut table),
+        Some(superblock) => superblock_rows(superblock, place(superblock, probed), &mut table),
         None => table.row(["array", &no_member(probed)]),
     }
     if let Some(bitmap) = look.bitmap.as_deref().and_then(bitmap_body) {
@@ -459,51 +460,62 @@ fn member_text(probed: &ProbedMember) -> String {
     format!("{}\n{}", probed.spec, table.text())
 }
 
-fn superblock_rows(own: &Superblock, (version, at): (String, u64), table: &mut Table) {
-    let layout = layout_text(own.level, own.layout).map_or_else(String::new, |word| format!(", {word}"));
-    let chunk = if own.level.is_striped() { format!(", chunk {}", human(own.chunk.bytes())) } else { String::new() };
-    table.row(["array", &format!("{} ({})", own.set_name, own.set_uuid)]);
+fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table: &mut Table) {
+    let layout = layout_text(superblock.level, superblock.layout).map_or_else(String::new, |word| format!(", {word}"));
+    let chunk = if superblock.level.is_striped() {
+        format!(", chunk {}", human(superblock.chunk.bytes()))
+    } else {
+        String::new()
+    };
+    table.row(["array", &format!("{} ({})", superblock.set_name, superblock.set_uuid)]);
     table.row([
         "level",
-        &format!("{}, {}{layout}{chunk}", level_word(own), counted(own.raid_disks.into(), "slot", "slots")),
+        &format!(
+            "{}, {}{layout}{chunk}",
+            level_word(superblock),
+            counted(superblock.raid_disks.into(), "slot", "slots")
+        ),
     ]);
-    if own.level.is_redundant() {
-        table.row(["used", &format!("{} of each member", human(Bytes(bytes(own.size))))]);
+    if superblock.level.is_redundant() {
+        table.row(["used", &format!("{} of each member", human(Bytes(bytes(superblock.size))))]);
     }
-    let (data, start) = (human(Bytes(bytes(own.data_size))), own.data_offset.get());
+    let (data, start) = (human(Bytes(bytes(superblock.data_size))), superblock.data_offset.get());
     table.row(["data", &format!("{data} from sector {start} on")]);
-    if let Some(block) = own.logical_block() {
+    if let Some(block) = superblock.logical_block() {
         table
             .row(["logical block", &format!("{} bytes; {}", block.bytes().get(), crate::kernels::REFUSED_BEFORE_6_19)]);
     }
     table.row(["superblock", &format!("{version} at sector {at}")]);
-    table.row(["role", &format!("{}, device {} ({})", role_text(own.role()), own.dev_number, own.device_uuid)]);
-    table.row(["slots", &format!("{} (A: a member, '.': none, R: being replaced)", role_map(own))]);
-    let flags = own.device_flags.names().collect::<Vec<_>>().join(", ");
+    table.row([
+        "role",
+        &format!("{}, device {} ({})", role_text(superblock.role()), superblock.dev_number, superblock.device_uuid),
+    ]);
+    table.row(["slots", &format!("{} (A: a member, '.': none, R: being replaced)", role_map(superblock))]);
+    let flags = superblock.device_flags.names().collect::<Vec<_>>().join(", ");
     if !flags.is_empty() {
         table.row(["flags", &flags]);
     }
-    let state = match own.resync_position() {
+    let state = match superblock.resync_position() {
         None => "clean".into(),
         Some(at) if at.is_zero() => "active, or its first sync is not over".into(),
         Some(at) => format!("in sync up to sector {}", at.get()),
     };
-    table.row(["state", &format!("{state}; {}", counted(own.events, "event", "events"))]);
-    if let Some(at) = own.recovery_offset() {
+    table.row(["state", &format!("{state}; {}", counted(superblock.events, "event", "events"))]);
+    if let Some(at) = superblock.recovery_offset() {
         table.row(["rebuilt", &format!("up to sector {}", at.get())]);
     }
-    table.row(["created", &utc(own.created.seconds())]);
-    table.row(["updated", &utc(own.updated.seconds())]);
-    if own.corrected_reads > 0 {
-        table.row(["repaired", &counted(own.corrected_reads.into(), "read", "reads")]);
+    table.row(["created", &utc(superblock.created.seconds())]);
+    table.row(["updated", &utc(superblock.updated.seconds())]);
+    if superblock.corrected_reads > 0 {
+        table.row(["repaired", &counted(superblock.corrected_reads.into(), "read", "reads")]);
     }
-    if let Some(journal) = own.journal {
+    if let Some(journal) = superblock.journal {
         table.row([
             "journal",
             &format!("journal {journal} holds writes of this array: it starts with that journal only"),
         ]);
     }
-    let unsupported = own.unsupported_features();
+    let unsupported = superblock.unsupported_features();
     if !unsupported.is_empty() {
         table.row(["features", &format!("not supported: {unsupported}; use Linux md for this array")]);
     }

@@ -136,13 +136,13 @@ impl Forms {
     }
 
     fn find_silent(&self, name: &str, schema: &Value, silent: &mut BTreeSet<String>) {
-        for (key, own) in schema["properties"].as_object().into_iter().flatten() {
+        for (key, form) in schema["properties"].as_object().into_iter().flatten() {
             // The name of a variant says enough.
-            let is_tag = own["enum"].as_array().is_some_and(|words| words.len() == 1);
-            if !is_tag && !self.is_described(own) {
+            let is_tag = form["enum"].as_array().is_some_and(|words| words.len() == 1);
+            if !is_tag && !self.is_described(form) {
                 silent.insert(format!("{name}: {key}"));
             }
-            self.find_silent(&format!("{name}: {key}"), own, silent);
+            self.find_silent(&format!("{name}: {key}"), form, silent);
         }
         for part in parts(schema) {
             self.find_silent(name, part, silent);
@@ -152,7 +152,7 @@ impl Forms {
     fn is_described(&self, schema: &Value) -> bool {
         let target = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next());
         schema["description"].is_string()
-            || target.and_then(|name| self.objects.get(name)).is_some_and(|own| self.is_described(own))
+            || target.and_then(|name| self.objects.get(name)).is_some_and(|object| self.is_described(object))
             || parts(schema).any(|part| self.is_described(part))
     }
 
@@ -185,10 +185,10 @@ fn parts(schema: &Value) -> impl Iterator<Item = &Value> {
 fn refer_to_defs(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {
-            for (key, own) in keys {
-                match own {
+            for (key, form) in keys {
+                match form {
                     Value::String(path) if key == "$ref" => *path = path.replace("#/components/schemas/", "#/$defs/"),
-                    _ => refer_to_defs(own),
+                    _ => refer_to_defs(form),
                 }
             }
         }

@@ -174,7 +174,7 @@ fn of_server(context: &Context) -> Result<JournalModel, Failure> {
 /// devices currently show.
 fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Failure> {
     let resolved = |path: &str| std::path::Path::new(path).canonicalize().ok();
-    let own: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
+    let paths: Vec<_> = specs.iter().filter_map(|spec| resolved(&spec.text)).collect();
     let servers = context.servers.connect().unwrap_or_else(|failure| {
         context.output.warn(&format!("{}; the answer shows the records on the devices", failure.text));
         Vec::new()
@@ -182,7 +182,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     for mut server in servers {
         // If a server does not answer, the lock that it holds shows that it runs.
         let Ok(Answer::Journal(Some(journal))) = server.ask(&Command::Journal) else { continue };
-        if journal.devices.iter().filter_map(|device| resolved(&device.device)).any(|path| own.contains(&path)) {
+        if journal.devices.iter().filter_map(|device| resolved(&device.device)).any(|path| paths.contains(&path)) {
             return Ok(*journal);
         }
     }
@@ -229,12 +229,13 @@ pub fn name_arrays(journal: &mut JournalModel, registry: &Registry) {
         if !unnamed(journal) {
             return;
         }
-        let specs: Vec<MemberSpec> = entry.members.iter().filter_map(|own| crate::members::spec(own).ok()).collect();
+        let specs: Vec<MemberSpec> =
+            entry.members.iter().filter_map(|member| crate::members::spec(member).ok()).collect();
         let (opened, _) = crate::members::open_some(&specs, options(Use::Examine));
         for superblock in opened.into_iter().filter_map(|(_, probed)| probed.look.superblock) {
             let uuid = superblock.set_uuid.to_string();
-            let own = journal.arrays.iter_mut().find(|array| array.uuid == uuid && array.name.is_none());
-            if let Some(array) = own {
+            let unnamed = journal.arrays.iter_mut().find(|array| array.uuid == uuid && array.name.is_none());
+            if let Some(array) = unnamed {
                 array.name = Some(crate::sets::array_name(&superblock));
             }
         }
@@ -246,12 +247,12 @@ fn model_of(found: &FoundDevices) -> JournalModel {
     let superblock = &found.journal.superblock;
     let ring = superblock.ring();
     let used = ring.distance(found.journal.tail.position, found.journal.head.position);
-    let array = |own: &Tally| JournalArrayModel {
-        uuid: own.set_uuid.to_string(),
+    let array = |tally: &Tally| JournalArrayModel {
+        uuid: tally.set_uuid.to_string(),
         name: None,
-        state: array_state_word(own.state).into(),
-        waiting_entries: own.entries,
-        data_bytes: Some(own.data.bytes().get()),
+        state: array_state_word(tally.state).into(),
+        waiting_entries: tally.entries,
+        data_bytes: Some(tally.data.bytes().get()),
     };
     let used_by_log = |number: usize| found.journal.devices.iter().any(|(drive, _)| drive.index() == number);
     let devices = found.devices.iter().enumerate();
@@ -262,7 +263,7 @@ fn model_of(found: &FoundDevices) -> JournalModel {
         uuid: Some(superblock.journal.to_string()),
         controller: Some(superblock.controller.to_string()),
         devices: devices
-            .map(|(n, own)| JournalDeviceModel { device: own.spec.text.clone(), works: used_by_log(n) })
+            .map(|(n, device)| JournalDeviceModel { device: device.spec.text.clone(), works: used_by_log(n) })
             .collect(),
         other_missing: found.is_half(),
         ring_bytes: ring.sectors.bytes().get(),
@@ -278,7 +279,8 @@ fn model_of(found: &FoundDevices) -> JournalModel {
 
 /// The progress of a device that is being made up to date.
 fn joining_text(join: Option<&JournalJoinModel>) -> String {
-    let percent = join.map_or(0, |own| own.copied_bytes.saturating_mul(100).checked_div(own.total_bytes).unwrap_or(0));
+    let percent = join
+        .map_or(0, |progress| progress.copied_bytes.saturating_mul(100).checked_div(progress.total_bytes).unwrap_or(0));
     format!(" (is being brought up to date: {percent} %)")
 }
 
@@ -424,7 +426,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
         return Err(half(&found, "name both with --on"));
     }
     let uuids = identities(&arguments.array, context)?;
-    let known: Vec<_> = tally(&found.journal).into_iter().filter(|own| uuids.contains(&own.set_uuid)).collect();
+    let known: Vec<_> = tally(&found.journal).into_iter().filter(|tally| uuids.contains(&tally.set_uuid)).collect();
     if known.is_empty() {
         let array = &arguments.array;
         return Err(Failure::refused(format!(
@@ -444,8 +446,8 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
         let text = format!("the journal holds {what} for {}; {remedy}", arguments.array);
         return Ok(print_loss(context, &model(false, text)));
     }
-    for own in &known {
-        discard(&mut found, own.set_uuid)?;
+    for tally in &known {
+        discard(&mut found, tally.set_uuid)?;
     }
     let others = if damage.is_some() { still_hurt(&found, &uuids, context) } else { String::new() };
     Ok(print_loss(context, &model(true, format!("discarded: {what}{others}"))))
@@ -457,9 +459,9 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
     let mut journal = model_of(found);
     name_arrays(&mut journal, &context.registry);
     let discarded = array_state_word(ArrayState::Discarded);
-    let is_given_up = |own: &JournalArrayModel| given_up.iter().any(|uuid| uuid.to_string() == own.uuid);
-    let others = journal.arrays.iter().filter(|own| own.state != discarded && !is_given_up(own));
-    let names: Vec<&str> = others.map(|own| own.name.as_ref().unwrap_or(&own.uuid).as_str()).collect();
+    let is_given_up = |array: &JournalArrayModel| given_up.iter().any(|uuid| uuid.to_string() == array.uuid);
+    let others = journal.arrays.iter().filter(|array| array.state != discarded && !is_given_up(array));
+    let names: Vec<&str> = others.map(|array| array.name.as_ref().unwrap_or(&array.uuid).as_str()).collect();
     if names.is_empty() {
         return "; the journal can be used again".into();
     }
@@ -479,7 +481,7 @@ fn print_loss(context: &Context, loss: &LossModel) -> Exit {
 
 /// The error if only one of two devices is given, and no option says that the other one is lost.
 fn half(found: &FoundDevices, remedy: &str) -> Failure {
-    let whole = found.superblocks.iter().position(|own| !own.unfinished).unwrap_or(0);
+    let whole = found.superblocks.iter().position(|superblock| !superblock.unfinished).unwrap_or(0);
     let also = found
         .devices
         .get(1 - whole)

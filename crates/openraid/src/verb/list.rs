@@ -32,7 +32,7 @@ pub(super) struct Body {
 /// # Errors
 /// The registry cannot be read, or the requested server does not answer.
 pub fn run(context: &Context) -> Outcome {
-    let (mut served, mut own) = (Vec::new(), Vec::new());
+    let (mut served, mut local) = (Vec::new(), Vec::new());
     // The recorded arrays are known without a server.
     let servers = context.servers.connect().unwrap_or_else(|failure| {
         context.output.warn(&format!("{}; the list has the remembered arrays only", failure.text));
@@ -41,16 +41,16 @@ pub fn run(context: &Context) -> Outcome {
     for mut server in servers {
         served.extend(server.list_wanted()?);
         if let Answer::Server(model) = server.ask(&Command::Hello)? {
-            own.extend(model.alarms);
+            local.extend(model.alarms);
         }
     }
     // The alarm of an offline array is also one of its server.
-    own.retain(|alarm: &AlarmModel| !served.iter().flat_map(|array| &array.alarms).any(|other| other.id == alarm.id));
+    local.retain(|alarm: &AlarmModel| !served.iter().flat_map(|array| &array.alarms).any(|other| other.id == alarm.id));
     let mut remembered = context.registry.entries()?;
     remembered.retain(|entry| !served.iter().any(|array| is_same(array, entry)));
     let exit = served.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);
     let mut text = text(&served, &remembered);
-    let open = served.iter().flat_map(|array| &array.alarms).chain(&own);
+    let open = served.iter().flat_map(|array| &array.alarms).chain(&local);
     let open = open.filter(|alarm| alarm.is_open() && alarm.what.level > Level::Info).count();
     if open > 0 {
         let _ = write!(text, "{}; see `openraid alarms`", counted(open as u64, "open alarm", "open alarms"));

@@ -88,7 +88,7 @@ mod tests {
         let page = format!(".TP\n{long}\n{long}\n.br\n\ntext \n.br\nmore\n{}.x {}\n", "y ".repeat(38), "z".repeat(20));
         let found = tidied(&page);
         let words =
-            |text: &str| text.split_whitespace().filter(|own| *own != ".br").map(str::to_owned).collect::<Vec<_>>();
+            |text: &str| text.split_whitespace().filter(|word| *word != ".br").map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&found), words(&page));
         assert_eq!(found.matches(".br").count(), 1, "one stands next to a space");
         let lines: Vec<&str> = found.lines().collect();

@@ -150,9 +150,9 @@ fn read_again(set: &SetPlan, probed: &[ProbedMember], opened: &mut [(OpenedMembe
         for range in &probed[*place].look.bad {
             let mut stays = None;
             for (other, range) in parts_of_rows(set, probed, *place, *range) {
-                let own = probed[other].look.superblock.as_ref().expect("members of a set have one");
+                let superblock = probed[other].look.superblock.as_ref().expect("members of a set have one");
                 let (member, looked) = &mut opened[other];
-                let error = read(member, own.data_offset, range, looked.info.capacity);
+                let error = read(member, superblock.data_offset, range, looked.info.capacity);
                 stays = stays.or(error.map(|error| format!("{}: {error}", member.spec)));
             }
             let (at_sector, sectors) = (range.at.get(), range.len.get());
@@ -203,8 +203,8 @@ fn compare(handle: &ServiceHandle, array: ArrayId, name: &str) -> Result<ScrubSt
     loop {
         let status = handle.status()?;
         let view = status.arrays.iter().find(|view| view.status.array == array);
-        let own = &view.ok_or_else(|| Failure::failed("the array does not run").of(name))?.status;
-        if let Some(ended) = &own.last_scrub {
+        let status = &view.ok_or_else(|| Failure::failed("the array does not run").of(name))?.status;
+        if let Some(ended) = &status.last_scrub {
             return match ended.outcome {
                 ScrubOutcome::Clean | ScrubOutcome::Mismatches { .. } => Ok(ended.clone()),
                 outcome => {
@@ -213,7 +213,7 @@ fn compare(handle: &ServiceHandle, array: ArrayId, name: &str) -> Result<ScrubSt
                 }
             };
         }
-        if let Some(task) = &own.task {
+        if let Some(task) = &status.task {
             let total = task.total.bytes().get();
             progress.get_or_insert_with(|| Progress::new("check", total)).at(task.done.bytes().get());
         }
@@ -235,8 +235,8 @@ fn judge(set: &SetPlan, result: &ScrubStatus, entries: &mut [Entry]) {
 /// Does a mismatch lie in the rows of this entry?
 fn disagrees(set: &SetPlan, result: &ScrubStatus, entry: &Entry) -> bool {
     let Ok(plan) = &set.plan else { return true };
-    let slot = plan.members.iter().find(|own| own.drive == sets::number(entry.place));
-    let slot = slot.map(|own| own.superblock.role());
+    let slot = plan.members.iter().find(|member| member.drive == sets::number(entry.place));
+    let slot = slot.map(|slot| slot.superblock.role());
     let (Some(Role::Active(slot)), range) = (slot, entry.range()) else { return true };
     let ranges: Vec<(u64, u64)> = match &plan.geometry {
         Geometry::Mirror(mirror) => {
@@ -248,7 +248,7 @@ fn disagrees(set: &SetPlan, result: &ScrubStatus, entry: &Entry) -> bool {
         _ => return true,
     };
     let hit = |(from, to): (u64, u64)| {
-        result.ranges.iter().any(|own| own.from.get() < to && from < own.from.get() + own.len.get())
+        result.ranges.iter().any(|range| range.from.get() < to && from < range.from.get() + range.len.get())
     };
     ranges.into_iter().any(hit)
 }
@@ -261,16 +261,16 @@ fn write(
 ) -> Result<(), Failure> {
     let service = quiet_service()?;
     for (place, (mut member, now)) in open_every(specs, options(Use::Exclusive))?.into_iter().enumerate() {
-        let own: Vec<&Entry> = entries.iter().filter(|entry| entry.place == place).collect();
-        if own.iter().all(|entry| entry.stays.is_some()) {
+        let of_place: Vec<&Entry> = entries.iter().filter(|entry| entry.place == place).collect();
+        if of_place.iter().all(|entry| entry.stays.is_some()) {
             continue;
         }
         if now.look.superblock != probed[place].look.superblock || now.look.bad != probed[place].look.bad {
             return Err(Failure::refused("it has changed meanwhile; nothing more was written, try again").of(&now.spec));
         }
         let superblock = now.look.superblock.as_ref().expect("it has entries");
-        let (at, bytes) = match own.iter().any(|entry| entry.stays.is_some()) {
-            true => log_of(superblock, &own).map_err(|error| error.of(&now.spec))?,
+        let (at, bytes) = match of_place.iter().any(|entry| entry.stays.is_some()) {
+            true => log_of(superblock, &of_place).map_err(|error| error.of(&now.spec))?,
             false => unannounced(superblock, &mut member)?,
         };
         on_raw_drive(&service.handle(), member, "its bad-block log cannot be written", |service, array| {
@@ -283,13 +283,13 @@ fn write(
 }
 
 /// The log with the entries that stay.
-fn log_of(own: &Superblock, entries: &[&Entry]) -> Result<(DriveLba, Vec<u8>), Failure> {
-    let log = own.bad_block_log().and_then(|log| Some((log, own.place(log.offset)?)));
+fn log_of(superblock: &Superblock, entries: &[&Entry]) -> Result<(DriveLba, Vec<u8>), Failure> {
+    let log = superblock.bad_block_log().and_then(|log| Some((log, superblock.place(log.offset)?)));
     let (log, at) = log.ok_or_else(|| Failure::failed("it has no bad-block log"))?;
     let mut table = BadBlockTable::new();
     for entry in entries.iter().filter(|entry| entry.stays.is_some()) {
         let range = openraid_format::BadRange {
-            start: own.data_offset + Sectors(entry.at_sector),
+            start: superblock.data_offset + Sectors(entry.at_sector),
             len: Sectors(entry.sectors),
         };
         table.push(range).map_err(Failure::failed)?;
@@ -300,14 +300,14 @@ fn log_of(own: &Superblock, entries: &[&Entry]) -> Result<(DriveLba, Vec<u8>), F
 }
 
 /// The superblock's first block, without the announcement of a log.
-fn unannounced(own: &Superblock, member: &mut OpenedMember) -> Result<(DriveLba, Vec<u8>), Failure> {
-    let mut own = own.clone();
-    own.features.set(FeatureMap::BAD_BLOCKS, false);
+fn unannounced(superblock: &Superblock, member: &mut OpenedMember) -> Result<(DriveLba, Vec<u8>), Failure> {
+    let mut changed = superblock.clone();
+    changed.features.set(FeatureMap::BAD_BLOCKS, false);
     let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
-    member.read_at(own.super_offset, &mut bytes).map_err(|error| Failure::failed(error).of(&member.spec))?;
+    member.read_at(changed.super_offset, &mut bytes).map_err(|error| Failure::failed(error).of(&member.spec))?;
     let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
-    own.encode(&mut encoded);
+    changed.encode(&mut encoded);
     bytes[..512].copy_from_slice(&encoded[..512]);
     let block = usize::try_from(member.info.block.bytes().get()).expect("at most 4096");
-    Ok((own.super_offset, bytes[..block].to_vec()))
+    Ok((changed.super_offset, bytes[..block].to_vec()))
 }

@@ -100,8 +100,8 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
 fn in_place(set: &SetVerdict, known: &[Entry]) -> Vec<String> {
     let entry = known.iter().find(|entry| entry.uuid.as_ref() == Some(&set.uuid));
     let members = entry.into_iter().flat_map(|entry| &entry.members);
-    let is_found = |member: &&String| set.members.iter().any(|own| own.member == **member);
-    let is_there = |member: &&String| spec(member).is_ok_and(|own| unfit(&own).is_none());
+    let is_found = |member: &&String| set.members.iter().any(|found| found.member == **member);
+    let is_there = |member: &&String| spec(member).is_ok_and(|spec| unfit(&spec).is_none());
     members.filter(|member| !is_found(member) && is_there(member)).cloned().collect()
 }
 

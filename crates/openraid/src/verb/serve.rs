@@ -129,7 +129,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     }
     voice.say(stopped(context, exit));
     voice.end();
-    Ok(exit_of(exit, !stays && offline.iter().any(|own| server.is_missing(&own.name))))
+    Ok(exit_of(exit, !stays && offline.iter().any(|entry| server.is_missing(&entry.name))))
 }
 
 fn note_unknown_arrays(context: &Context, server: &Server, why: Option<String>) {
@@ -169,8 +169,10 @@ fn configuration(arguments: &ServeArguments, context: &Context) -> Result<Option
     }
     let path = std::path::absolute(&path).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     let desired = desired::kept::merged(desired::load(&path)?, &context.registry);
-    let of_server =
-        [desired.server.cache.as_ref().map(|own| own.line), desired.server.journal.as_ref().map(|own| own.line)];
+    let of_server = [
+        desired.server.cache.as_ref().map(|placed| placed.line),
+        desired.server.journal.as_ref().map(|placed| placed.line),
+    ];
     if of_server.contains(&Some(0)) {
         let kept = context.registry.folder_beside(desired::kept::FILE);
         context.output.warn(&format!("cache or journal were set in the console, and stand in {}", kept.display()));
@@ -337,7 +339,9 @@ fn begin(
             return Err(Failure::joined(&failures, Exit::Refused));
         }
         // A service does not serve these arrays; their members are released.
-        opened.retain(|(_, probed)| !probed.look.superblock.as_ref().is_some_and(|own| sets.contains(&own.set_uuid)));
+        opened.retain(|(_, probed)| {
+            !probed.look.superblock.as_ref().is_some_and(|superblock| sets.contains(&superblock.set_uuid))
+        });
         reasons.extend(failures);
     }
     let is_busy = !busy.is_empty();
@@ -395,7 +399,7 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
 fn name_offline(offline: &[Offline], reasons: &mut Vec<Failure>) {
     for Offline { name, reason } in offline {
         let failure = Failure::refused(reason).of_array(name);
-        if !reasons.iter().any(|own| own.text == failure.text) {
+        if !reasons.iter().any(|known| known.text == failure.text) {
             reasons.push(failure);
         }
     }

@@ -200,7 +200,7 @@ pub fn follow(context: &Context, mut server: Connection, name: &str, until: Unti
 
 /// The array as it is now, by whatever name.
 fn again(server: &mut Connection, before: &ArrayModel) -> Result<ArrayModel, Failure> {
-    let same = |own: &ArrayModel| own.uuid.is_some() && own.uuid == before.uuid;
+    let same = |array: &ArrayModel| array.uuid.is_some() && array.uuid == before.uuid;
     server.show(&before.name).or_else(|why| server.list()?.into_iter().find(same).ok_or(why))
 }
 

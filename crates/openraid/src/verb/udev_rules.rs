@@ -55,7 +55,10 @@ fn on_members(members: &[String]) -> Vec<Uuid> {
     let is_local = |spec: &openraid_runtime::member::MemberSpec| matches!(spec.place, Place::Path(_));
     let specs: Vec<_> = members.iter().filter_map(|member| spec(member).ok()).filter(is_local).collect();
     let (opened, _) = open_some(&specs, options(Use::Examine));
-    opened.iter().filter_map(|(_, probed)| probed.look.superblock.as_ref().map(|own| own.set_uuid)).collect()
+    opened
+        .iter()
+        .filter_map(|(_, probed)| probed.look.superblock.as_ref().map(|superblock| superblock.set_uuid))
+        .collect()
 }
 
 /// The form of `ID_FS_UUID`: 8-4-4-4-12 digits, with the bytes in their order on disk.

@@ -214,8 +214,9 @@ fn check_block(name: &str, named: BlockSize, drives: BlockSize, arguments: &Upda
 fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<Change> {
     let mut places = set.members.clone();
     let in_slot = |place: &usize| {
-        let own = assembly(set).and_then(|plan| plan.members.iter().find(|own| own.drive == sets::number(*place)));
-        own.is_some_and(|own| matches!(own.superblock.role(), openraid_format::Role::Active(_)))
+        let member =
+            assembly(set).and_then(|plan| plan.members.iter().find(|member| member.drive == sets::number(*place)));
+        member.is_some_and(|member| matches!(member.superblock.role(), openraid_format::Role::Active(_)))
     };
     places.sort_by_key(in_slot);
     let changes = places.iter().filter_map(|place| {
@@ -225,12 +226,12 @@ fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<Change> {
     changes.collect()
 }
 
-fn change(member: String, own: &Superblock) -> Option<Change> {
-    let block = own.logical_block()?;
+fn change(member: String, superblock: &Superblock) -> Option<Change> {
+    let block = superblock.logical_block()?;
     Some(Change {
         member,
-        array: array_name(own),
-        at_sector: own.super_offset.get(),
+        array: array_name(superblock),
+        at_sector: superblock.super_offset.get(),
         from_bytes: block.bytes().get(),
         to_bytes: 0,
     })
@@ -247,11 +248,11 @@ fn outer_changes(
     let drives = sets.iter().map(|set| drives_block(set, probed)).max().unwrap_or(BlockSize::B512);
     let mut changes = Vec::new();
     for span in spans {
-        let Some(own) = outer_superblock(service, span)? else { continue };
-        if let Some(named) = own.logical_block() {
-            check_block(&array_name(&own), named, drives, arguments)?;
+        let Some(superblock) = outer_superblock(service, span)? else { continue };
+        if let Some(named) = superblock.logical_block() {
+            check_block(&array_name(&superblock), named, drives, arguments)?;
         }
-        changes.extend(change(array_name(&span.superblock), &own));
+        changes.extend(change(array_name(&span.superblock), &superblock));
     }
     Ok(changes)
 }
@@ -280,23 +281,23 @@ fn write_members(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure
     for wanted in changes {
         let place = opened.iter().position(|(_, probed)| probed.spec.text == wanted.member);
         let (member, probed) = opened.remove(place.ok_or_else(|| changed_meanwhile(&wanted.member))?);
-        let own = probed.look.superblock.as_ref();
-        if own.and_then(|own| change(probed.spec.text.clone(), own)).as_ref() != Some(wanted) {
+        let superblock = probed.look.superblock.as_ref();
+        if superblock.and_then(|superblock| change(probed.spec.text.clone(), superblock)).as_ref() != Some(wanted) {
             return Err(changed_meanwhile(&wanted.member));
         }
-        write_member(&service.handle(), member, own.expect("just seen"))?;
+        write_member(&service.handle(), member, superblock.expect("just seen"))?;
     }
     service.stop();
     Ok(())
 }
 
-fn write_member(service: &ServiceHandle, mut member: OpenedMember, own: &Superblock) -> Result<(), Failure> {
+fn write_member(service: &ServiceHandle, mut member: OpenedMember, superblock: &Superblock) -> Result<(), Failure> {
     let name = member.spec.text.clone();
     let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
     let block = usize::try_from(member.info.block.bytes().get()).expect("at most 4096");
-    member.read_at(own.super_offset, &mut bytes).map_err(|error| Failure::failed(error).of(&name))?;
-    clear(own, &mut bytes);
-    let at = byte_of(own.super_offset);
+    member.read_at(superblock.super_offset, &mut bytes).map_err(|error| Failure::failed(error).of(&name))?;
+    clear(superblock, &mut bytes);
+    let at = byte_of(superblock.super_offset);
     on_raw_drive(service, member, "its superblock cannot be written", |service, array| {
         write_durably(service, array, at, &bytes[..block])
     })
@@ -318,9 +319,9 @@ fn byte_of(lba: DriveLba) -> u64 {
 }
 
 /// Clears the field in the first sector of a superblock.
-fn clear(own: &Superblock, sectors: &mut [u8]) {
+fn clear(superblock: &Superblock, sectors: &mut [u8]) {
     let mut encoded = [0; SUPERBLOCK_BYTES_MAX];
-    let cleared = Superblock { logical_block_size: 0, ..own.clone() };
+    let cleared = Superblock { logical_block_size: 0, ..superblock.clone() };
     cleared.encode(&mut encoded);
     sectors[..SECTOR].copy_from_slice(&encoded[..SECTOR]);
 }
@@ -336,12 +337,12 @@ fn write_outer(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> 
     let started = handle.assemble(open_every(specs, options(Use::Exclusive))?, request)?;
     for span in &started.arrays {
         let name = array_name(&span.superblock);
-        let own = outer_superblock(&handle, span)?.filter(|own| own.logical_block().is_some());
-        if let Some(own) = own {
+        let superblock = outer_superblock(&handle, span)?.filter(|superblock| superblock.logical_block().is_some());
+        if let Some(superblock) = superblock {
             let mut bytes = [0; SUPERBLOCK_BYTES_MAX];
-            let at = byte_of(own.super_offset);
+            let at = byte_of(superblock.super_offset);
             let done = handle.read(span.array, at, &mut bytes).and_then(|()| {
-                clear(&own, &mut bytes);
+                clear(&superblock, &mut bytes);
                 write_durably(&handle, span.array, at, &bytes)
             });
             done.map_err(|error| Failure::new(error.exit(), error).of(&name))?;
@@ -361,12 +362,12 @@ mod tests {
     fn only_the_field_and_the_checksum_change() {
         let mut seen = 0;
         hostile_sets(20, |superblocks| {
-            for own in superblocks {
-                let own = Superblock { logical_block_size: 4096, ..own };
+            for superblock in superblocks {
+                let superblock = Superblock { logical_block_size: 4096, ..superblock };
                 let mut before = [0; SUPERBLOCK_BYTES_MAX];
-                own.encode(&mut before);
+                superblock.encode(&mut before);
                 let mut after = before;
-                clear(&own, &mut after);
+                clear(&superblock, &mut after);
                 let changed: Vec<usize> = (0..before.len()).filter(|at| before[*at] != after[*at]).collect();
                 let expected = |at: &usize| (216..220).contains(at) || (224..228).contains(at);
                 assert!(changed.iter().all(expected), "{changed:?}");

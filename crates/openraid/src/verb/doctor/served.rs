@@ -39,8 +39,8 @@ impl ServedArray {
     fn of(array: &ArrayModel, probed: &[ProbedMember]) -> Vec<Self> {
         let with_unused = |set: &ArrayModel| {
             let uuid = set.uuid.clone()?;
-            let own = |member: &&ProbedMember| {
-                member.look.superblock.as_ref().is_some_and(|own| own.set_uuid.to_string() == uuid)
+            let is_of_array = |member: &&ProbedMember| {
+                member.look.superblock.as_ref().is_some_and(|superblock| superblock.set_uuid.to_string() == uuid)
             };
             let works = |state| matches!(state, StateWord::InSync | StateWord::Rebuilding | StateWord::Spare);
             let named = |is_used| {
@@ -48,7 +48,7 @@ impl ServedArray {
                 members.filter_map(|member| member.member.clone()).collect()
             };
             let (used, listed): (Vec<String>, Vec<String>) = (named(true), named(false));
-            let names = probed.iter().filter(own).map(|member| member.spec.text.clone());
+            let names = probed.iter().filter(is_of_array).map(|member| member.spec.text.clone());
             // A server that only reads shares its members.
             let unused: Vec<String> = names.filter(|name| !used.contains(name)).collect();
             let (array, failed) = (array.name.clone(), array.health == HealthWord::Failed);

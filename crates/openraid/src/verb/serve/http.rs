@@ -37,7 +37,7 @@ pub fn start(
 pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Option<Options>, Failure> {
     let desired = file.map(|file| file.desired.management.clone()).unwrap_or_default();
     let DesiredManagement { listen, certificate, key, client_ca, names, metrics_md, drives } = desired;
-    let Some(listen) = arguments.http.clone().or(listen.map(|own| own.value)) else {
+    let Some(listen) = arguments.http.clone().or(listen.map(|placed| placed.value)) else {
         return Ok(None);
     };
     let listen = addresses("--http", &listen)?;
@@ -47,10 +47,10 @@ pub fn options(arguments: &ServeArguments, file: Option<&InForce>) -> Result<Opt
         listen,
         folder: PathBuf::new(),
         certificate: both,
-        client_ca: client_ca.map(|own| own.value),
-        names: names.map(|own| own.value).unwrap_or_default(),
-        metrics_md: arguments.metrics_md || metrics_md.is_some_and(|own| own.value),
-        drives: drives.map(|own| own.value).unwrap_or_default(),
+        client_ca: client_ca.map(|placed| placed.value),
+        names: names.map(|placed| placed.value).unwrap_or_default(),
+        metrics_md: arguments.metrics_md || metrics_md.is_some_and(|placed| placed.value),
+        drives: drives.map(|placed| placed.value).unwrap_or_default(),
     }))
 }
 
@@ -65,6 +65,6 @@ pub fn announcement(management: &Management) -> (String, Option<String>) {
 /// those of the errors (systemd.exec(5)).
 fn is_journal() -> bool {
     let stream = std::env::var("JOURNAL_STREAM").unwrap_or_default();
-    let is_stream = |own: std::fs::Metadata| stream == format!("{}:{}", own.dev(), own.ino());
+    let is_stream = |metadata: std::fs::Metadata| stream == format!("{}:{}", metadata.dev(), metadata.ino());
     ["/proc/self/fd/1", "/proc/self/fd/2"].into_iter().any(|path| std::fs::metadata(path).is_ok_and(is_stream))
 }

@@ -26,10 +26,10 @@ impl Lost {
     pub fn collect(&mut self, notice: &Notice, news: News) -> Option<News> {
         let NoticeKind::SectorLost(lba) = notice.kind else { return Some(news) };
         let lba = lba.get();
-        let same = |own: &&mut Range| {
-            (own.notice.array, own.notice.slot, own.notice.drive) == (notice.array, notice.slot, notice.drive)
+        let same = |range: &&mut Range| {
+            (range.notice.array, range.notice.slot, range.notice.drive) == (notice.array, notice.slot, notice.drive)
         };
-        let next = self.ranges.iter_mut().filter(same).find(|own| own.to + 1 == lba || own.from == lba + 1);
+        let next = self.ranges.iter_mut().filter(same).find(|range| range.to + 1 == lba || range.from == lba + 1);
         match next {
             Some(range) => (range.from, range.to) = (range.from.min(lba), range.to.max(lba)),
             None => {
@@ -66,8 +66,8 @@ mod tests {
 
     fn lost(slot: u16, lba: u64) -> (Notice, News) {
         let kind = NoticeKind::SectorLost(DriveLba(lba));
-        let (own, drive) = (Some(Slot(slot)), Some(DriveId(slot)));
-        let notice = Notice { at: Instant::ZERO, array: ArrayId(0), slot: own, drive, kind };
+        let (of_slot, drive) = (Some(Slot(slot)), Some(DriveId(slot)));
+        let notice = Notice { at: Instant::ZERO, array: ArrayId(0), slot: of_slot, drive, kind };
         (notice, plain(EventName::SectorLost, format!("data, slot {slot}: {kind}")))
     }
 

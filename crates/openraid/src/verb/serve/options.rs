@@ -53,53 +53,56 @@ impl Chosen {
         let listens = !arguments.nbd.is_empty() || !arguments.nbd_unix.is_empty();
         let (file_nbd, file_unix) = (desired.nbd, desired.nbd_unix);
         if listens {
-            let nbd = file_nbd.as_ref().map(|own| (own.value.join(", "), own.line));
+            let nbd = file_nbd.as_ref().map(|placed| (placed.value.join(", "), placed.line));
             overview.note("nbd", arguments.nbd.join(", "), nbd);
-            let unix = file_unix.as_ref().map(|own| (paths(&own.value), own.line));
+            let unix = file_unix.as_ref().map(|placed| (paths(&placed.value), placed.line));
             overview.note("nbd-unix", paths(&arguments.nbd_unix), unix);
             overview.note(
                 "nbd-tls",
                 String::new(),
-                desired.nbd_tls.as_ref().map(|own| (own.value.join(", "), own.line)),
+                desired.nbd_tls.as_ref().map(|placed| (placed.value.join(", "), placed.line)),
             );
         }
         let listen = file.and_then(|file| file.desired.management.listen.as_ref());
-        let listen = listen.map(|own| (own.value.clone(), own.line));
+        let listen = listen.map(|placed| (placed.value.clone(), placed.line));
         overview.option("management.listen", arguments.http.clone(), listen);
         let text = |bytes: Bytes| human(bytes);
         overview.option(
             "memory",
             arguments.memory.map(text),
-            desired.memory.as_ref().map(|own| (text(own.value), own.line)),
+            desired.memory.as_ref().map(|placed| (text(placed.value), placed.line)),
         );
         overview.option(
             "cache",
             arguments.cache.map(text),
-            desired.cache.as_ref().map(|own| (text(own.value), own.line)),
+            desired.cache.as_ref().map(|placed| (text(placed.value), placed.line)),
         );
-        let depth = desired.drive_depth.as_ref().map(|own| (own.value.to_string(), own.line));
-        overview.option("drive-depth", arguments.drive_depth.map(|own| own.to_string()), depth);
-        let age = desired.queue_age.as_ref().map(|own| (own.value.to_string(), own.line));
-        overview.option("queue-age", arguments.queue_age.map(|own| own.to_string()), age);
-        let journal = Some(&arguments.journal).filter(|own| !own.is_empty());
-        let file_journal = desired.journal.as_ref().map(|own| (own.value.join(", "), own.line));
-        overview.option("journal", journal.map(|own| own.join(", ")), file_journal);
-        let or = |own: &[String], file: Option<Vec<String>>| match own {
+        let depth = desired.drive_depth.as_ref().map(|placed| (placed.value.to_string(), placed.line));
+        overview.option("drive-depth", arguments.drive_depth.map(|number| number.to_string()), depth);
+        let age = desired.queue_age.as_ref().map(|placed| (placed.value.to_string(), placed.line));
+        overview.option("queue-age", arguments.queue_age.map(|number| number.to_string()), age);
+        let journal = Some(&arguments.journal).filter(|names| !names.is_empty());
+        let file_journal = desired.journal.as_ref().map(|placed| (placed.value.join(", "), placed.line));
+        overview.option("journal", journal.map(|names| names.join(", ")), file_journal);
+        let or = |given: &[String], file: Option<Vec<String>>| match given {
             [] => file.unwrap_or_default(),
-            own => own.to_vec(),
+            given => given.to_vec(),
         };
         Self {
-            nbd: or(&arguments.nbd, file_nbd.map(|own| own.value).filter(|_| !listens)),
+            nbd: or(&arguments.nbd, file_nbd.map(|placed| placed.value).filter(|_| !listens)),
             nbd_unix: match arguments.nbd_unix.as_slice() {
-                [] => file_unix.map(|own| own.value).filter(|_| !listens).unwrap_or_default(),
-                own => own.to_vec(),
+                [] => file_unix.map(|placed| placed.value).filter(|_| !listens).unwrap_or_default(),
+                given => given.to_vec(),
             },
-            nbd_tls: desired.nbd_tls.map(|own| own.value).filter(|_| !listens).unwrap_or_default(),
-            memory: arguments.memory.or(desired.memory.map(|own| own.value)).unwrap_or(MEMORY),
-            cache: arguments.cache.or(desired.cache.map(|own| own.value)),
-            drive_depth: arguments.drive_depth.or(desired.drive_depth.map(|own| own.value)).unwrap_or(DRIVE_DEPTH),
-            queue_age: arguments.queue_age.or(desired.queue_age.map(|own| own.value)).unwrap_or(QUEUE_AGE),
-            journal: or(&arguments.journal, desired.journal.map(|own| own.value)),
+            nbd_tls: desired.nbd_tls.map(|placed| placed.value).filter(|_| !listens).unwrap_or_default(),
+            memory: arguments.memory.or(desired.memory.map(|placed| placed.value)).unwrap_or(MEMORY),
+            cache: arguments.cache.or(desired.cache.map(|placed| placed.value)),
+            drive_depth: arguments
+                .drive_depth
+                .or(desired.drive_depth.map(|placed| placed.value))
+                .unwrap_or(DRIVE_DEPTH),
+            queue_age: arguments.queue_age.or(desired.queue_age.map(|placed| placed.value)).unwrap_or(QUEUE_AGE),
+            journal: or(&arguments.journal, desired.journal.map(|placed| placed.value)),
             overview: overview.values,
             notes: overview.notes,
         }
@@ -114,19 +117,19 @@ struct Overview {
 }
 
 impl Overview {
-    fn option(&mut self, key: &str, own: Option<String>, file: Option<(String, u32)>) {
-        if let Some(own) = own {
-            self.note(key, own, file);
+    fn option(&mut self, key: &str, given: Option<String>, file: Option<(String, u32)>) {
+        if let Some(given) = given {
+            self.note(key, given, file);
         }
     }
 
-    fn note(&mut self, key: &str, own: String, file: Option<(String, u32)>) {
-        let shown = if own.is_empty() { "(none)" } else { &own };
-        if let (Some((value, line)), Some(path)) = (file.filter(|(value, _)| *value != own), &self.path) {
+    fn note(&mut self, key: &str, given: String, file: Option<(String, u32)>) {
+        let shown = if given.is_empty() { "(none)" } else { &given };
+        if let (Some((value, line)), Some(path)) = (file.filter(|(value, _)| *value != given), &self.path) {
             self.notes.push(format!("{key}: {shown} of the command line overrides {value} ({path}, line {line})"));
         }
-        if !own.is_empty() {
-            self.values.push(ValueModel { key: key.into(), value: own, from: SourceWord::CommandLine, line: None });
+        if !given.is_empty() {
+            self.values.push(ValueModel { key: key.into(), value: given, from: SourceWord::CommandLine, line: None });
         }
     }
 }

@@ -34,8 +34,8 @@ pub fn limits_of(chosen: &Chosen) -> Result<Limits, Failure> {
         let pool = memory.round_down(frame);
         let work = (pool / WORK_SHARE.1 * WORK_SHARE.0).round_down(frame);
         let (drive_depth_max, queue_age_max) = (chosen.drive_depth, Nanos::from_secs(chosen.queue_age));
-        let own = Limits { drive_depth_max, queue_age_max, ..Limits::default() };
-        Limits { pool: pool + cache + journal, work, cache, journal, ..own }
+        let limits = Limits { drive_depth_max, queue_age_max, ..Limits::default() };
+        Limits { pool: pool + cache + journal, work, cache, journal, ..limits }
     };
     let limits = with(memory);
     check_sizes(&limits, memory)?;
@@ -166,8 +166,8 @@ mod tests {
         };
         let usual = asked(&[]).unwrap();
         assert_eq!((usual.drive_depth_max, usual.queue_age_max), (128, Nanos::from_secs(2)));
-        let own = asked(&["--drive-depth", "16", "--queue-age", "5"]).unwrap();
-        assert_eq!((own.drive_depth_max, own.queue_age_max), (16, Nanos::from_secs(5)));
+        let limits = asked(&["--drive-depth", "16", "--queue-age", "5"]).unwrap();
+        assert_eq!((limits.drive_depth_max, limits.queue_age_max), (16, Nanos::from_secs(5)));
         for words in [["--drive-depth", "0"], ["--drive-depth", "129"], ["--queue-age", "0"], ["--queue-age", "31"]] {
             assert!(asked(&words).unwrap_err().contains("is not in"), "{words:?}");
         }

@@ -31,15 +31,16 @@ pub fn bind(chosen: &Chosen, file: Option<&InForce>) -> Result<Tls, Failure> {
     // No client names it: the number of the process keeps servers apart.
     let socket = control::folder().join(format!("{}{}", std::process::id(), control::TLS_SUFFIX));
     let desired = file.map(|file| &file.desired.server).filter(|_| !chosen.nbd_tls.is_empty());
-    let files = desired.and_then(|own| Some((own, own.nbd_tls_certificate.clone()?, own.nbd_tls_key.clone()?)));
-    let Some((own, certificate, key)) = files else {
+    let files =
+        desired.and_then(|server| Some((server, server.nbd_tls_certificate.clone()?, server.nbd_tls_key.clone()?)));
+    let Some((server, certificate, key)) = files else {
         return Ok(Tls { bound: None, addresses: Vec::new(), socket, is_open: false, files: Vec::new() });
     };
     let mut listen = Vec::new();
     for text in &chosen.nbd_tls {
         listen.extend(addresses("nbd-tls", text)?);
     }
-    let client_ca = own.nbd_tls_client_ca.as_ref().map(|own| own.value.clone());
+    let client_ca = server.nbd_tls_client_ca.as_ref().map(|placed| placed.value.clone());
     let is_open = client_ca.is_none();
     let files = client_ca.iter().chain([&certificate.value]).cloned().collect();
     let options = NbdTlsOptions { listen, certificate: certificate.value, key: key.value, client_ca };
@@ -57,7 +58,7 @@ impl Tls {
     /// Its files with certificates, and those of the interfaces over HTTP.
     pub fn certificates(&self, web: Option<&Options>) -> Vec<PathBuf> {
         let web =
-            web.into_iter().flat_map(|web| web.client_ca.iter().chain(web.certificate.as_ref().map(|own| &own.0)));
+            web.into_iter().flat_map(|web| web.client_ca.iter().chain(web.certificate.as_ref().map(|files| &files.0)));
         let mut all: Vec<PathBuf> = self.files.iter().chain(web).cloned().collect();
         all.sort();
         all.dedup();
@@ -66,7 +67,7 @@ impl Tls {
 
     /// The addresses for clients.
     pub fn listening(&self) -> Vec<Listening> {
-        self.addresses.iter().map(|own| Listening::Tls(*own)).collect()
+        self.addresses.iter().map(|address| Listening::Tls(*address)).collect()
     }
 
     /// Accept clients until the end. The server reads the files again at a reload.
@@ -75,7 +76,7 @@ impl Tls {
     /// There is no thread.
     pub fn run(self, context: &Context, server: &Server) -> Result<Option<NbdTlsRuns>, Failure> {
         server.keep_nbd_tls(self.bound.as_ref().map(|bound| bound.renewal().clone()));
-        for address in self.addresses.iter().filter(|own| self.is_open && !own.ip().is_loopback()) {
+        for address in self.addresses.iter().filter(|address| self.is_open && !address.ip().is_loopback()) {
             context.output.warn(&format!(
                 "{address} is open to the network: without nbd-tls-client-ca, every client that can reach it can read and write the \
                  arrays, over an encrypted connection"

@@ -48,20 +48,20 @@ pub fn offline(
     reasons: &[Failure],
 ) -> Vec<Offline> {
     let of = |entry: &Entry| {
-        let known = reasons.iter().find(|own| own.about.is_array(&entry.name));
-        let reason = known.map(|own| own.fault().to_owned()).unwrap_or_else(|| {
-            let own = failed.iter().filter(|(member, _)| entry.members.contains(member));
-            let own: Vec<Failure> = own.map(|(_, failure)| failure.clone()).collect();
-            if own.is_empty() {
+        let known = reasons.iter().find(|failure| failure.about.is_array(&entry.name));
+        let reason = known.map(|failure| failure.fault().to_owned()).unwrap_or_else(|| {
+            let of_members = failed.iter().filter(|(member, _)| entry.members.contains(member));
+            let failures: Vec<Failure> = of_members.map(|(_, failure)| failure.clone()).collect();
+            if failures.is_empty() {
                 return format!(
                     "its members do not make it; `{}` says what they are",
                     command("doctor", [&entry.name])
                 );
             }
             let count = counted(entry.members.len() as u64, "member", "members");
-            let left = if own.len() == entry.members.len() { "none".into() } else { own.len().to_string() };
-            let not = if own.len() == entry.members.len() { "" } else { " not" };
-            format!("{left} of its {count} could{not} be opened: {}", grouped(&own).join("; "))
+            let left = if failures.len() == entry.members.len() { "none".into() } else { failures.len().to_string() };
+            let not = if failures.len() == entry.members.len() { "" } else { " not" };
+            format!("{left} of its {count} could{not} be opened: {}", grouped(&failures).join("; "))
         });
         Offline { name: entry.name.clone(), reason }
     };
