@@ -21,10 +21,10 @@ type Excluded = (u64, u64, Slot);
 pub fn unreadable(set: &SetPlan, members: &[ProbedMember]) -> Bytes {
     let Ok(plan) = &set.plan else { return Bytes::ZERO };
     let (mut bad, mut missing) = (Vec::new(), plan.missing);
-    for own in &plan.members {
-        match own.verdict {
+    for member in &plan.members {
+        match member.verdict {
             Membership::Member(slot) | Membership::Forced(slot) => {
-                bad.extend(members[own.drive.index()].look.bad.iter().map(|range| (slot, *range)));
+                bad.extend(members[member.drive.index()].look.bad.iter().map(|range| (slot, *range)));
             }
             Membership::Rebuilding(slot, _) => missing.insert(slot),
             _ => {}
@@ -50,8 +50,8 @@ fn stretches(excluded: &[Excluded], step: Option<u64>) -> Vec<(u64, u64, SlotSet
     ends.sort_unstable();
     ends.dedup();
     let within = |from: u64| {
-        let own = excluded.iter().filter(move |(start, end, _)| *start <= from && from < *end);
-        own.map(|(_, _, slot)| *slot).collect::<SlotSet>()
+        let covering = excluded.iter().filter(move |(start, end, _)| *start <= from && from < *end);
+        covering.map(|(_, _, slot)| *slot).collect::<SlotSet>()
     };
     ends.windows(2).map(|ends| (ends[0], ends[1], within(ends[0]))).filter(|(_, _, slots)| !slots.is_empty()).collect()
 }
@@ -105,7 +105,7 @@ pub fn in_set(mirror: &Mirror, slot: Slot, range: BadRange) -> Vec<Excluded> {
 pub fn equal_logs<'a>(set: &SetPlan, members: &'a [ProbedMember]) -> Vec<&'a ProbedMember> {
     let all = || set.members.iter().map(|place| &members[*place]).filter(|member| !member.look.bad.is_empty());
     let has_twin =
-        |own: &&ProbedMember| all().any(|other| !std::ptr::eq(*own, other) && other.look.bad == own.look.bad);
+        |member: &&ProbedMember| all().any(|other| !std::ptr::eq(*member, other) && other.look.bad == member.look.bad);
     all().filter(has_twin).collect()
 }
 
@@ -152,7 +152,7 @@ pub fn copied_logs(members: &[ProbedMember]) -> Vec<String> {
 pub fn ignore(member: &mut ProbedMember) {
     member.look.bad.clear();
     member.look.bad_blocks_error = None;
-    if let Some(own) = &mut member.look.superblock {
-        own.features.set(FeatureMap::BAD_BLOCKS, false);
+    if let Some(superblock) = &mut member.look.superblock {
+        superblock.features.set(FeatureMap::BAD_BLOCKS, false);
     }
 }

@@ -24,7 +24,7 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 pub fn past(check: &CheckModel, view: &ArrayView, status: &ServiceStatus) -> PastCheckModel {
     let members = view.status.members.iter().filter_map(|member| {
         let slot = member.slot?.0;
-        let drive = member.drive.and_then(|own| status.drives.iter().find(|drive| drive.drive == own));
+        let drive = member.drive.and_then(|number| status.drives.iter().find(|drive| drive.drive == number));
         let ranges = check.ranges.iter().filter(|range| range.slot == Some(slot));
         Some(MemberCheckModel {
             slot,
@@ -87,7 +87,7 @@ impl CheckHistory {
 
     /// The checks of an array or span, the newest last.
     pub fn of(&self, uuid: &str) -> &[PastCheckModel] {
-        self.arrays.iter().find(|own| own.uuid == uuid).map_or(&[], |own| &own.checks)
+        self.arrays.iter().find(|array| array.uuid == uuid).map_or(&[], |array| &array.checks)
     }
 
     /// Store these entries.
@@ -103,18 +103,18 @@ impl CheckHistory {
     }
 
     fn put(&mut self, entry: Entry) {
-        let place = self.arrays.iter().position(|own| own.uuid == entry.uuid);
-        let mut own = place.map_or_else(
+        let place = self.arrays.iter().position(|array| array.uuid == entry.uuid);
+        let mut record = place.map_or_else(
             || OfArray { uuid: entry.uuid.clone(), checks: Vec::new() },
             |place| self.arrays.remove(place),
         );
         if entry.ends_newest {
-            own.checks.pop();
+            record.checks.pop();
         }
-        own.checks.push(entry.past);
-        let more = own.checks.len().saturating_sub(CHECKS_MAX);
-        own.checks.drain(..more);
-        self.arrays.push(own);
+        record.checks.push(entry.past);
+        let more = record.checks.len().saturating_sub(CHECKS_MAX);
+        record.checks.drain(..more);
+        self.arrays.push(record);
         let more = self.arrays.len().saturating_sub(ARRAYS_MAX);
         self.arrays.drain(..more);
     }
@@ -137,7 +137,7 @@ mod tests {
         all.put(entry(check(1), false));
         all.put(entry(check(2), false));
         all.put(entry(CheckModel { outcome: OutcomeModel::Clean, ..check(3) }, true));
-        let times: Vec<u64> = all.of("1").iter().map(|own| own.check.at_seconds).collect();
+        let times: Vec<u64> = all.of("1").iter().map(|taken| taken.check.at_seconds).collect();
         assert_eq!(times, [1, 3], "the server did not live to see the end of the first one");
         (4..60).for_each(|at| all.put(entry(check(at), false)));
         assert_eq!((all.of("1").len(), all.of("1")[0].check.at_seconds), (CHECKS_MAX, 36));

@@ -30,16 +30,16 @@ pub fn attend(command: impl Fn() -> Command) {
 /// The script by which a shell learns to ask. Scripts of our own know that bash divides words at `=` and `:`, and that zsh finds the script
 /// in a folder.
 pub fn script(shell: Shell) -> Vec<u8> {
-    let own = |text: &str| text.replace("openraid", program()).into_bytes();
+    let bytes = |text: &str| text.replace("openraid", program()).into_bytes();
     match shell {
-        Shell::Bash => return own(include_str!("completion/bash.sh")),
-        Shell::Zsh => return own(include_str!("completion/zsh.sh")),
+        Shell::Bash => return bytes(include_str!("completion/bash.sh")),
+        Shell::Zsh => return bytes(include_str!("completion/zsh.sh")),
         _ => {}
     }
     let mut script = Vec::new();
-    if let Some(own) = Shells::builtins().completer(&shell.to_string()) {
+    if let Some(completer) = Shells::builtins().completer(&shell.to_string()) {
         // A list of bytes takes all of it.
-        let _ = own.write_registration(VARIABLE, program(), program(), program(), &mut script);
+        let _ = completer.write_registration(VARIABLE, program(), program(), program(), &mut script);
     }
     script
 }
@@ -47,20 +47,20 @@ pub fn script(shell: Shell) -> Vec<u8> {
 /// The command `openraid` with candidates for names of arrays, members and settings.
 pub fn with_candidates(mut command: Command) -> Command {
     for verb in WITH_ARRAY.iter().chain(&["stop", "serve"]) {
-        command = command.mut_subcommand(verb, |own| with(with(own, "array", arrays), "arrays", arrays));
+        command = command.mut_subcommand(verb, |subcommand| with(with(subcommand, "array", arrays), "arrays", arrays));
     }
     for verb in WITH_MEMBER {
-        command = command.mut_subcommand(verb, |own| with(own, "member", members));
+        command = command.mut_subcommand(verb, |subcommand| with(subcommand, "member", members));
     }
-    command.mut_subcommand("set", |own| with(own, "settings", values))
+    command.mut_subcommand("set", |subcommand| with(subcommand, "settings", values))
 }
 
 /// The verb with candidates for one of its arguments, if it has that argument.
 fn with(verb: Command, argument: &str, candidates: fn() -> Vec<CompletionCandidate>) -> Command {
-    if !verb.get_arguments().any(|own| own.get_id() == argument) {
+    if !verb.get_arguments().any(|known| known.get_id() == argument) {
         return verb;
     }
-    verb.mut_arg(argument, |own| own.add(ArgValueCandidates::new(candidates)))
+    verb.mut_arg(argument, |argument| argument.add(ArgValueCandidates::new(candidates)))
 }
 
 fn entries() -> Vec<Entry> {

@@ -91,7 +91,7 @@ impl Departed {
 
     fn is(&self, other: &Self) -> bool {
         match (&self.device, &other.device) {
-            (Some(own), Some(other)) => own == other,
+            (Some(device), Some(other)) => device == other,
             _ => self.member == other.member,
         }
     }
@@ -123,7 +123,7 @@ impl Departed {
 
 /// A member left. A weak reason does not replace a better one.
 pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
-    if let Some(at) = list.iter().position(|own| own.is(&fresh)) {
+    if let Some(at) = list.iter().position(|entry| entry.is(&fresh)) {
         if fresh.why.is_weak() && list[at].why != Why::Returned {
             return;
         }
@@ -138,11 +138,11 @@ pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
 
 /// A member was added again automatically, under this name. The number of its returns is recorded.
 pub fn note_return(list: &mut [Departed], member: &str, name: &str, now: u64) {
-    if let Some(own) = list.iter_mut().find(|own| own.member == member) {
-        (own.why, own.member) = (Why::Returned, name.into());
-        own.returns.push(now);
-        let more = own.returns.len().saturating_sub(RETURNS_MAX);
-        own.returns.drain(..more);
+    if let Some(entry) = list.iter_mut().find(|entry| entry.member == member) {
+        (entry.why, entry.member) = (Why::Returned, name.into());
+        entry.returns.push(now);
+        let more = entry.returns.len().saturating_sub(RETURNS_MAX);
+        entry.returns.drain(..more);
     }
 }
 
@@ -170,8 +170,8 @@ mod tests {
             (FailReason::Administrator, false),
         ];
         for (reason, returns) in reasons {
-            let own = left(Why::of(reason).expect("it is out"), 5);
-            assert_eq!((own.may_return(6), own.stays_out(6).is_none()), (returns, returns), "{reason:?}");
+            let entry = left(Why::of(reason).expect("it is out"), 5);
+            assert_eq!((entry.may_return(6), entry.stays_out(6).is_none()), (returns, returns), "{reason:?}");
         }
         assert_eq!(Why::of(FailReason::Replaced), None);
         assert!(left(Why::Absent, 5).may_return(6) && !left(Why::Unknown, 5).may_return(6));

@@ -44,7 +44,7 @@ impl About {
 
     /// Is it the array of this name, which does not start?
     pub fn is_array(&self, name: &str) -> bool {
-        matches!(self, Self::Array(own) if own == name)
+        matches!(self, Self::Array(array) if array == name)
     }
 
     /// How a text about it begins.
@@ -152,7 +152,7 @@ pub fn grouped(failures: &[Failure]) -> Vec<String> {
     let mut faults: Vec<(Vec<Option<String>>, &str)> = Vec::new();
     for failure in failures {
         let (name, fault) = (failure.about.named(), failure.fault());
-        match faults.iter_mut().find(|own| own.1 == fault && own.0.contains(&None) == name.is_none()) {
+        match faults.iter_mut().find(|entry| entry.1 == fault && entry.0.contains(&None) == name.is_none()) {
             Some((names, _)) if names.contains(&name) => {}
             Some((names, _)) => names.push(name),
             None => faults.push((vec![name], fault)),
@@ -163,7 +163,7 @@ pub fn grouped(failures: &[Failure]) -> Vec<String> {
         let (fault, remedy) = fault.rsplit_once("; ").unwrap_or((fault, ""));
         let names: Vec<String> = names.into_iter().flatten().collect();
         let text = if names.is_empty() { fault.to_owned() } else { format!("{}: {fault}", names.join(", ")) };
-        match remedies.iter_mut().find(|own| !remedy.is_empty() && own.1 == remedy) {
+        match remedies.iter_mut().find(|entry| !remedy.is_empty() && entry.1 == remedy) {
             Some((texts, _)) => texts.push(text),
             None => remedies.push((vec![text], remedy)),
         }

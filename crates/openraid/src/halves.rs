@@ -30,7 +30,8 @@ impl<'a> Halves<'a> {
         };
         let other = with(|verdict| matches!(verdict, Membership::Split { .. }));
         let places = (0..).map(sets::number);
-        let alone: Vec<Candidate> = other.iter().zip(places).filter_map(|(own, drive)| own.candidate(drive)).collect();
+        let alone: Vec<Candidate> =
+            other.iter().zip(places).filter_map(|(member, drive)| member.candidate(drive)).collect();
         let force = AssembleOptions { force: true, ..AssembleOptions::default() };
         if other.is_empty() || assemble::plan(&alone, force).is_err() {
             return None;
@@ -50,7 +51,7 @@ impl<'a> Halves<'a> {
 
     /// The commands that choose a half.
     pub fn choice(&self, verb: &str) -> String {
-        let serve = |half: &[&ProbedMember]| command(verb, half.iter().map(|own| &own.spec.text));
+        let serve = |half: &[&ProbedMember]| command(verb, half.iter().map(|member| &member.spec.text));
         format!("serve one half: `{}` or `{}`", serve(&self.newer), serve(&self.other))
     }
 
@@ -72,8 +73,8 @@ impl<'a> Halves<'a> {
 
     /// The half that is left out if this member was named; none if it is in neither half.
     pub fn left_out_for(&self, typed: &str) -> Option<Vec<String>> {
-        let has = |half: &[&ProbedMember]| half.iter().any(|own| own.spec.text == typed);
-        let all = |half: &[&ProbedMember]| half.iter().map(|own| own.spec.text.clone()).collect();
+        let has = |half: &[&ProbedMember]| half.iter().any(|member| member.spec.text == typed);
+        let all = |half: &[&ProbedMember]| half.iter().map(|member| member.spec.text.clone()).collect();
         match (has(&self.newer), has(&self.other)) {
             (true, false) => Some(all(&self.other)),
             (false, true) => Some(all(&self.newer)),
@@ -83,13 +84,14 @@ impl<'a> Halves<'a> {
 }
 
 fn names(half: &[&ProbedMember]) -> String {
-    half.iter().map(|own| own.spec.text.as_str()).collect::<Vec<_>>().join(" ")
+    half.iter().map(|member| member.spec.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// The members of a half with the event count and time of its newest superblock.
 fn half_text(half: &[&ProbedMember]) -> String {
-    let newest = half.iter().filter_map(|own| own.look.superblock.as_ref()).max_by_key(|own| own.events);
-    let at = newest.map_or_else(String::new, |own| format!(" ({})", at_text(own)));
+    let newest =
+        half.iter().filter_map(|member| member.look.superblock.as_ref()).max_by_key(|superblock| superblock.events);
+    let at = newest.map_or_else(String::new, |superblock| format!(" ({})", at_text(superblock)));
     format!("{}{at}", names(half))
 }
 

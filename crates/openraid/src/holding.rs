@@ -56,15 +56,17 @@ impl ArrayLocks {
     /// Another process uses it.
     pub fn take_started(&mut self, started: &StartedArray) -> Result<(), Failure> {
         let arrays = started.spans.iter().chain([started]);
-        let named = arrays.map(|own| (own.superblock.set_uuid, sets::array_name(&own.superblock)));
+        let named = arrays.map(|array| (array.superblock.set_uuid, sets::array_name(&array.superblock)));
         let refused = self.take(named.collect(), HELD_TIME_MAX);
         refused.into_iter().next().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
     /// Release all locks but those of these arrays and their spans.
     pub fn keep_only<'a>(&mut self, started: impl Iterator<Item = &'a StartedArray>) {
-        let used: Vec<Uuid> =
-            started.flat_map(|own| own.spans.iter().chain([own])).map(|own| own.superblock.set_uuid).collect();
+        let used: Vec<Uuid> = started
+            .flat_map(|array| array.spans.iter().chain([array]))
+            .map(|member| member.superblock.set_uuid)
+            .collect();
         self.held.retain(|(uuid, _)| used.contains(uuid));
     }
 }
@@ -112,16 +114,17 @@ pub fn open_for_start(
     let patience = open.share_of(HELD_TIME_MAX);
     let unnamed = unnamed(specs, registry);
     let seen = look(specs.iter().chain(&unnamed));
-    let mut busy = locks.take(seen.iter().map(|own| own.array.clone()).collect(), patience);
+    let mut busy = locks.take(seen.iter().map(|entry| entry.array.clone()).collect(), patience);
     let is_busy = |busy: &[(Uuid, Failure)], text: &str| {
-        seen.iter().any(|own| own.member == text && busy.iter().any(|(uuid, _)| *uuid == own.array.0))
+        seen.iter().any(|entry| entry.member == text && busy.iter().any(|(uuid, _)| *uuid == entry.array.0))
     };
     let wanted: Vec<MemberSpec> = specs.iter().filter(|spec| !is_busy(&busy, &spec.text)).cloned().collect();
     let (mut opened, mut failed) = open_some(&wanted, open);
     // These were too slow for the first look, or are on another machine.
     busy.extend(locks.take(opened.iter().filter_map(|(_, probed)| array_of(probed)).collect(), patience));
     busy.extend(held_with_unnamed(&seen, unnamed, &opened, &failed));
-    opened.retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(own, _)| *own != uuid)));
+    opened
+        .retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(locked, _)| *locked != uuid)));
     failed.retain(|(text, _)| !is_busy(&busy, text));
     Opening { opened, failed, busy }
 }
@@ -150,7 +153,7 @@ pub fn busy_arrays(
 pub fn lock_arrays(specs: &[MemberSpec]) -> Result<ArrayLocks, Failure> {
     let mut locks = ArrayLocks::default();
     let patience = options(Use::Exclusive).share_of(HELD_TIME_MAX);
-    let busy = locks.take(look(specs.iter()).into_iter().map(|own| own.array).collect(), patience);
+    let busy = locks.take(look(specs.iter()).into_iter().map(|entry| entry.array).collect(), patience);
     busy.into_iter().next().map_or(Ok(locks), |(_, failure)| Err(failure))
 }
 
@@ -171,7 +174,7 @@ fn held_with_unnamed(
     failed: &[(String, Failure)],
 ) -> Vec<(Uuid, Failure)> {
     let quick: Vec<MemberSpec> =
-        unnamed.into_iter().filter(|spec| seen.iter().any(|own| own.member == spec.text)).collect();
+        unnamed.into_iter().filter(|spec| seen.iter().any(|entry| entry.member == spec.text)).collect();
     let (_, of_unnamed) = open_some(&quick, options(Use::ReadExclusive));
     held(seen, opened, failed.iter().chain(&of_unnamed))
 }
@@ -181,9 +184,9 @@ fn held<'a>(
     opened: &[(OpenedMember, ProbedMember)],
     failed: impl Iterator<Item = &'a (String, Failure)>,
 ) -> Vec<(Uuid, Failure)> {
-    let is_open = |uuid| opened.iter().filter_map(|(_, probed)| array_of(probed)).any(|(own, _)| own == uuid);
+    let is_open = |uuid| opened.iter().filter_map(|(_, probed)| array_of(probed)).any(|(other, _)| other == uuid);
     let refusal = |(text, failure): &(String, Failure)| {
-        let Seen { array: (uuid, name), .. } = seen.iter().find(|own| own.member == *text)?;
+        let Seen { array: (uuid, name), .. } = seen.iter().find(|entry| entry.member == *text)?;
         (failure.obstacle == Obstacle::InUse && is_open(*uuid)).then(|| {
             let why = format!(
                 "busy: {}. Another program may write to this member, so the array does not start without it, \
@@ -210,7 +213,7 @@ fn look<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> Vec<Seen> {
 }
 
 fn array_of(probed: &ProbedMember) -> Option<Named> {
-    probed.look.superblock.as_ref().map(|own| (own.set_uuid, sets::array_name(own)))
+    probed.look.superblock.as_ref().map(|superblock| (superblock.set_uuid, sets::array_name(superblock)))
 }
 
 /// The members that the registry has for the arrays of these members, and that are not among them.

@@ -71,7 +71,7 @@ impl std::str::FromStr for Readd {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::Auto, Self::Never].into_iter().find(|own| own.word() == text);
+        let found = [Self::Auto, Self::Never].into_iter().find(|choice| choice.word() == text);
         found.ok_or_else(|| format!("{READD}={text}: use auto or never"))
     }
 }
@@ -121,7 +121,7 @@ pub struct Plan {
 /// The start of an array. `journalled` is the command line's choice for the journal, if it has one.
 pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Option<bool>) -> Plan {
     let of_file = file.map_or(&[][..], |desired| &desired.settings[..]);
-    let in_file = |key: &str| of_file.iter().find(|own| own.key == key).map(|own| own.value.as_str());
+    let in_file = |key: &str| of_file.iter().find(|value| value.key == key).map(|value| value.value.as_str());
     let profile = in_file(PROFILE).or(kept.profile.as_deref()).map(ToOwned::to_owned);
     let mut plan = Plan {
         policy: Policy::default(),

@@ -43,10 +43,10 @@ pub struct ProfileChoice {
 /// The path of the laboratory's program: in the folder of the own program, or else in a folder of PATH. `None` if it is
 /// not installed.
 pub fn find() -> Option<PathBuf> {
-    let own = std::env::current_exe().ok();
-    let own = own.as_deref().and_then(Path::parent).map(Path::to_path_buf);
+    let program = std::env::current_exe().ok();
+    let program = program.as_deref().and_then(Path::parent).map(Path::to_path_buf);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = own.into_iter().chain(std::env::split_paths(&path).filter(|folder| folder.is_absolute()));
+    let folders = program.into_iter().chain(std::env::split_paths(&path).filter(|folder| folder.is_absolute()));
     folders.map(|folder| folder.join(PROGRAM)).find(|file| is_program(file))
 }
 
@@ -66,7 +66,7 @@ pub fn installation() -> Option<Installation> {
 }
 
 fn is_program(file: &Path) -> bool {
-    file.metadata().is_ok_and(|own| own.is_file() && own.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Replace this process by the laboratory's program with the same arguments. Returns only if that is not possible.

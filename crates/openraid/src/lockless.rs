@@ -17,31 +17,31 @@ pub struct Lockless {
 
 /// The lockless bitmap of a member, if it has a readable one.
 pub fn of_member(member: &ProbedMember) -> Option<Lockless> {
-    let own = member.look.superblock.as_ref()?;
+    let superblock = member.look.superblock.as_ref()?;
     member.look.bitmap_error.filter(|error| *error == BitmapError::Lockless)?;
     let area = member.look.bitmap.as_deref()?;
-    let header = LocklessHeader::decode(area).ok().filter(|header| header.set_uuid == own.set_uuid)?;
-    Some(Lockless { header, counts: header.count(area, own.events) })
+    let header = LocklessHeader::decode(area).ok().filter(|header| header.set_uuid == superblock.set_uuid)?;
+    Some(Lockless { header, counts: header.count(area, superblock.events) })
 }
 
 /// Ranges of an array that cannot be trusted, by the bitmap of its newest member. `array` is a set, not a nested array.
 pub fn doubts(members: &[ProbedMember], array: &ArrayModel) -> Option<String> {
-    let is_member = |own: &Superblock| Some(own.set_uuid.to_string()) == array.uuid;
+    let is_member = |superblock: &Superblock| Some(superblock.set_uuid.to_string()) == array.uuid;
     let of_set = members.iter().filter(|member| member.look.superblock.as_ref().is_some_and(is_member));
-    let newest = of_set.max_by_key(|member| member.look.superblock.as_ref().map(|own| own.events))?;
+    let newest = of_set.max_by_key(|member| member.look.superblock.as_ref().map(|superblock| superblock.events))?;
     let level = newest.look.superblock.as_ref()?.level;
     newest.look.bitmap_error.filter(|error| *error == BitmapError::Lockless)?;
     Some(match of_member(newest) {
         None => {
             format!("{}: its lockless bitmap cannot be read: parity or copies may not be in sync anywhere", array.name)
         }
-        Some(own) => format!("{}: {}", array.name, doubt(own, level, array.health)),
+        Some(bitmap) => format!("{}: {}", array.name, doubt(bitmap, level, array.health)),
     })
 }
 
-fn doubt(own: Lockless, level: MdLevel, health: HealthWord) -> String {
-    let LocklessCounts { chunks, unwritten, unsynced } = own.counts;
-    let all = format!("{} of {}", counted(chunks, "chunk", "chunks"), human(own.header.chunk.bytes()));
+fn doubt(bitmap: Lockless, level: MdLevel, health: HealthWord) -> String {
+    let LocklessCounts { chunks, unwritten, unsynced } = bitmap.counts;
+    let all = format!("{} of {}", counted(chunks, "chunk", "chunks"), human(bitmap.header.chunk.bytes()));
     let found =
         format!("by its lockless bitmap {unsynced} of {all} are not in sync and {unwritten} were never written");
     let is_parity = matches!(level, MdLevel::Raid4 | MdLevel::Raid5 | MdLevel::Raid6);

@@ -143,14 +143,14 @@ pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
 
 /// Does the drive carry md 0.90, and no superblock of md 1.x?
 pub fn is_md0(probed: &ProbedMember) -> bool {
-    let has = |kind| probed.look.foreign.signatures.iter().any(|own| own.is(kind));
+    let has = |kind| probed.look.foreign.signatures.iter().any(|signature| signature.is(kind));
     has(ForeignKind::Md0) && !has(ForeignKind::Md1)
 }
 
 /// Read superblocks of md 0.90, for a command that writes to no member. Returns why some cannot be used.
 pub fn read_md0(opened: &mut [(OpenedMember, ProbedMember)]) -> Vec<String> {
     let old = opened.iter_mut().filter(|(_, probed)| is_md0(probed));
-    let faults = old.filter_map(|(own, probed)| Some((member::probe_md0(own, probed).err()?, &probed.spec.text)));
+    let faults = old.filter_map(|(spec, probed)| Some((member::probe_md0(spec, probed).err()?, &probed.spec.text)));
     faults.map(|(error, name)| format!("{name}: its superblock of md 0.90 cannot be used: {error}")).collect()
 }
 
@@ -188,7 +188,9 @@ pub fn protected(
         failed.iter().any(|(text, failure)| *text == spec.text && failure.obstacle == Obstacle::WriteProtected)
     };
     let again: Vec<MemberSpec> = specs.iter().filter(is_protected).cloned().collect();
-    let set_of = |probed: &ProbedMember| probed.look.superblock.as_ref().map(|own| (own.set_uuid, own.set_name));
+    let set_of = |probed: &ProbedMember| {
+        probed.look.superblock.as_ref().map(|superblock| (superblock.set_uuid, superblock.set_name))
+    };
     let (protected, _) = open_some(&again, options(Use::ReadExclusive));
     let refusal = |(member, probed): &(OpenedMember, ProbedMember)| {
         let (uuid, name) = set_of(probed)?;
@@ -317,7 +319,7 @@ pub fn named(names: &[String], registry: &Registry) -> Result<Vec<MemberSpec>, F
             None => written.push(written_spec(name)?),
         }
     }
-    written.retain(|own| !of_arrays.iter().any(|member| is_same_place(own, member)));
+    written.retain(|place| !of_arrays.iter().any(|member| is_same_place(place, member)));
     of_arrays.append(&mut written);
     Ok(of_arrays)
 }

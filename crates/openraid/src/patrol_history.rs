@@ -37,7 +37,7 @@ fn read(registry: &Registry) -> History {
 
 /// The patrols of an array, the newest last.
 pub fn of(uuid: &str, registry: &Registry) -> Vec<PatrolModel> {
-    read(registry).arrays.into_iter().find(|own| own.uuid == uuid).map(|own| own.patrols).unwrap_or_default()
+    read(registry).arrays.into_iter().find(|array| array.uuid == uuid).map(|array| array.patrols).unwrap_or_default()
 }
 
 /// Keep a patrol. One that began at the same time is the same, as it is now.
@@ -48,11 +48,11 @@ pub fn keep(uuid: &str, patrol: &PatrolModel, registry: &Registry) -> Result<(),
     registry.change_beside(FILE, || {
         let mut all = read(registry);
         all.schema = SCHEMA.into();
-        let mut patrols = match all.arrays.iter().position(|own| own.uuid == uuid) {
+        let mut patrols = match all.arrays.iter().position(|array| array.uuid == uuid) {
             Some(at) => all.arrays.remove(at).patrols,
             None => Vec::new(),
         };
-        patrols.retain(|own| own.at_seconds != patrol.at_seconds);
+        patrols.retain(|kept| kept.at_seconds != patrol.at_seconds);
         patrols.push(patrol.clone());
         let more = patrols.len().saturating_sub(PATROLS_MAX);
         patrols.drain(..more);

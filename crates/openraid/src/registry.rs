@@ -228,12 +228,12 @@ impl Registry {
         if let Some(known) = of(&self.read()?) {
             return Ok(known);
         }
-        let mut own = openraid_runtime::service::random_uuid();
+        let mut uuid = openraid_runtime::service::random_uuid();
         self.change_all(|content| match of(content) {
-            Some(known) => own = known,
-            None => content.controller = Some(own.to_string()),
+            Some(known) => uuid = known,
+            None => content.controller = Some(uuid.to_string()),
         })?;
-        Ok(own)
+        Ok(uuid)
     }
 
     /// When which journal was used last.
@@ -241,8 +241,13 @@ impl Registry {
     /// # Errors
     /// The file cannot be read.
     pub fn last_uses(&self) -> Result<Vec<LastUse>, Failure> {
-        let known = |own: &JournalUse| {
-            Some(LastUse { journal: own.uuid.parse().ok()?, epoch: own.epoch, devices: own.devices, entry: own.entry })
+        let known = |used: &JournalUse| {
+            Some(LastUse {
+                journal: used.uuid.parse().ok()?,
+                epoch: used.epoch,
+                devices: used.devices,
+                entry: used.entry,
+            })
         };
         Ok(self.read()?.journals.iter().filter_map(known).collect())
     }
@@ -254,8 +259,9 @@ impl Registry {
     pub fn remember_use(&self, used: LastUse) -> Result<(), Failure> {
         let uuid = used.journal.to_string();
         self.change_all(|content| {
-            let before = content.journals.iter().find(|own| own.uuid == uuid).map_or(0, |own| own.devices);
-            content.journals.retain(|own| own.uuid != uuid);
+            let before =
+                content.journals.iter().find(|journal| journal.uuid == uuid).map_or(0, |journal| journal.devices);
+            content.journals.retain(|journal| journal.uuid != uuid);
             let more = (content.journals.len() + 1).saturating_sub(JOURNALS_MAX);
             content.journals.drain(..more);
             let devices = used.devices.max(before);
@@ -270,8 +276,8 @@ impl Registry {
     pub fn note_entry(&self, journal: Uuid, entry: u64) -> Result<(), Failure> {
         let uuid = journal.to_string();
         self.change_all(|content| {
-            for own in content.journals.iter_mut().filter(|own| own.uuid == uuid) {
-                own.entry = own.entry.max(entry);
+            for journal in content.journals.iter_mut().filter(|journal| journal.uuid == uuid) {
+                journal.entry = journal.entry.max(entry);
             }
         })
     }
@@ -308,7 +314,7 @@ impl Registry {
         };
         match read_file(&old) {
             Ok(Some(content)) => {
-                let at = fs::metadata(&old).ok().and_then(|own| own.modified().ok());
+                let at = fs::metadata(&old).ok().and_then(|metadata| metadata.modified().ok());
                 let at = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()).map_or(0, |at| at.as_secs());
                 self.tell(&format!(
                     "the registry {} {why}; its older copy {} of {} is used, which lacks the last change; with the next \
@@ -634,7 +640,7 @@ mod tests {
         other.remember(entry("c", "3", &["/z"])).unwrap();
         registry.remember(entry("a", "1", &["/x"])).unwrap();
         assert_eq!(registry.unwritten(), (2, None));
-        let names: Vec<String> = other.entries().unwrap().into_iter().map(|own| own.name).collect();
+        let names: Vec<String> = other.entries().unwrap().into_iter().map(|entry| entry.name).collect();
         assert_eq!((names, rate(&other)), (vec!["a".to_owned(), "c".to_owned()], Some("50M".into())));
         let _ = fs::remove_dir_all(&folder);
     }
@@ -643,9 +649,9 @@ mod tests {
     fn a_controller_keeps_its_identity() {
         let folder = folder("controller");
         let registry = Registry::at(Some(&folder.join("registry.json")));
-        let own = registry.controller().unwrap();
+        let controller = registry.controller().unwrap();
         registry.remember(entry("a", "1", &["/x"])).unwrap();
-        assert_eq!(registry.controller(), Ok(own));
+        assert_eq!(registry.controller(), Ok(controller));
         let _ = fs::remove_dir_all(&folder);
     }
 
@@ -655,8 +661,8 @@ mod tests {
         let registry = Registry::at(Some(&folder.join("registry.json")));
         let used =
             |journal, epoch, devices| LastUse { journal: Uuid([journal; 16]), epoch, devices, entry: epoch * 10 };
-        for own in [used(1, 5, 2), used(2, 7, 1), used(1, 6, 1)] {
-            registry.remember_use(own).unwrap();
+        for usage in [used(1, 5, 2), used(2, 7, 1), used(1, 6, 1)] {
+            registry.remember_use(usage).unwrap();
         }
         assert_eq!(registry.last_uses(), Ok(vec![used(2, 7, 1), used(1, 6, 2)]));
         for entry in [75, 74] {
@@ -692,7 +698,7 @@ mod tests {
         let folder = folder("old");
         let path = folder.join("registry.json");
         let registry = Registry::at(Some(&path));
-        let own = registry.controller().unwrap();
+        let controller = registry.controller().unwrap();
         registry.remember(entry("a", "1", &["/x"])).unwrap();
         registry.remember(entry("b", "2", &["/y"])).unwrap();
         let names = |registry: &Registry| -> Vec<String> {
@@ -702,7 +708,11 @@ mod tests {
         let cut = &whole[..whole.len() / 2];
         for damaged in ["", cut, "{}", "\u{0}\u{0}", &whole.replace('{', "[")] {
             fs::write(&path, damaged).unwrap();
-            assert_eq!((names(&registry), registry.controller()), (vec!["a".to_owned()], Ok(own)), "{damaged:?}");
+            assert_eq!(
+                (names(&registry), registry.controller()),
+                (vec!["a".to_owned()], Ok(controller)),
+                "{damaged:?}"
+            );
         }
         // A newer version has what no older copy has.
         fs::write(&path, whole.replace("registry/2", "registry/3")).unwrap();

@@ -26,16 +26,16 @@ pub fn short_of_room<'a>(members: impl Iterator<Item = &'a str>) -> Vec<String> 
         let Ok(about) = std::fs::metadata(member) else { continue };
         let lacks = about.len().saturating_sub(about.blocks() * SPACE_UNIT);
         if about.is_file() && lacks > 0 {
-            let own = all.entry(about.dev()).or_default();
-            own.members.push(member.to_owned());
-            own.lacks += lacks;
+            let sparse = all.entry(about.dev()).or_default();
+            sparse.members.push(member.to_owned());
+            sparse.lacks += lacks;
         }
     }
     all.into_values()
-        .filter_map(|own| {
-            let first = Path::new(&own.members[0]);
+        .filter_map(|sparse| {
+            let first = Path::new(&sparse.members[0]);
             let free = openraid_sys::free_bytes(first)?;
-            shortage_text(&own, mount_point(first).as_deref(), free)
+            shortage_text(&sparse, mount_point(first).as_deref(), free)
         })
         .collect()
 }
@@ -101,14 +101,14 @@ mod tests {
 
     #[test]
     fn sparse_members_are_named_if_their_file_system_has_less_room_than_they_lack() {
-        let own = Sparse { members: vec!["a".into(), "b".into()], lacks: 96 << 20 };
+        let sparse = Sparse { members: vec!["a".into(), "b".into()], lacks: 96 << 20 };
         let mount = Some(Path::new("/srv"));
-        let text = shortage_text(&own, mount, 8 << 20).expect("it is too little");
+        let text = shortage_text(&sparse, mount, 8 << 20).expect("it is too little");
         assert!(
             text.starts_with("the file system at /srv has 8 MiB free, and 96 MiB of a, b have no space yet"),
             "{text}"
         );
-        assert_eq!(shortage_text(&own, mount, 96 << 20), None);
+        assert_eq!(shortage_text(&sparse, mount, 96 << 20), None);
         assert!(short_of_room(["/proc/self/status", "nbd://far/x"].into_iter()).is_empty());
     }
 

@@ -29,11 +29,12 @@ pub struct SetPlan {
 
 /// The map of a RAID 0, for a member whose superblock does not say it.
 pub fn say_layout(member: &mut ProbedMember, layout: u32) {
-    let own = member.look.superblock.as_mut();
-    let own = own.filter(|own| own.level == MdLevel::Raid0 && own.raid0_layout().is_none());
-    if let Some(own) = own {
-        own.layout = layout;
-        own.features.set(FeatureMap::RAID0_LAYOUT, true);
+    let superblock = member.look.superblock.as_mut();
+    let superblock =
+        superblock.filter(|superblock| superblock.level == MdLevel::Raid0 && superblock.raid0_layout().is_none());
+    if let Some(superblock) = superblock {
+        superblock.layout = layout;
+        superblock.features.set(FeatureMap::RAID0_LAYOUT, true);
     }
 }
 
@@ -59,7 +60,8 @@ pub fn plan_as(members: &[ProbedMember], options: AssembleOptions) -> (Vec<SetPl
     let plans = sets.into_iter().map(|(uuid, set)| {
         let candidates: Vec<Candidate> =
             set.iter().filter_map(|place| members[*place].candidate(number(*place))).collect();
-        let newest = candidates.iter().map(|candidate| &candidate.superblock).max_by_key(|own| own.events);
+        let newest =
+            candidates.iter().map(|candidate| &candidate.superblock).max_by_key(|superblock| superblock.events);
         let newest = newest.expect("a set has a member").clone();
         SetPlan { uuid, newest, members: set, plan: assemble::plan(&candidates, options) }
     });
@@ -166,11 +168,11 @@ pub fn create_error(error: &CreateError, name: Names<'_>) -> String {
 
 /// Two halves of an array that ran without each other: where each of them is, and what it means to bring one to the
 /// other.
-pub fn split_text(own: &Superblock, array: &Superblock) -> String {
+pub fn split_text(superblock: &Superblock, array: &Superblock) -> String {
     format!(
         "split brain: it ran without the other half of the array. It is at {}; the other half is at {}. Data written \
          to it alone is lost when it is added",
-        at_text(own),
+        at_text(superblock),
         at_text(array)
     )
 }
@@ -203,8 +205,8 @@ pub fn no_member(member: &ProbedMember) -> String {
 /// What to do with metadata that openraid does not read; empty if nothing is known.
 fn next_step(member: &ProbedMember) -> &'static str {
     let signatures = &member.look.foreign.signatures;
-    let has = |name: &str| signatures.iter().any(|own| own.name() == name);
-    if signatures.iter().any(|own| own.is(ForeignKind::Md0)) {
+    let has = |name: &str| signatures.iter().any(|signature| signature.name() == name);
+    if signatures.iter().any(|signature| signature.is(ForeignKind::Md0)) {
         "; openraid only reads md 0.90: copy the data with `openraid copy-out MEMBER... > image`, or convert the array once with \
          `mdadm --assemble --update=metadata /dev/mdN MEMBER...`"
     } else if has("ddf_raid_member") || has("isw_raid_member") {
@@ -239,7 +241,8 @@ mod tests {
     fn superblocks_that_decode_never_break_the_planning_whatever_they_say() {
         let mut planned = 0;
         hostile_sets(3000, |superblocks| {
-            let members: Vec<ProbedMember> = superblocks.into_iter().map(|own| member("/d", own)).collect();
+            let members: Vec<ProbedMember> =
+                superblocks.into_iter().map(|superblock| member("/d", superblock)).collect();
             for force in [false, true] {
                 for set in plan(&members, force).0 {
                     planned += usize::from(set.plan.is_ok());

@@ -258,13 +258,13 @@ type Row = (&'static str, String, String, &'static str, &'static str);
 
 fn rows() -> Vec<Row> {
     let first = Policy::default();
-    let own = |spec: &'static Spec| {
+    let entry = |spec: &'static Spec| {
         (spec.name, written(spec.get(&first)), values(spec.kind), needs_text(spec.needs), spec.help)
     };
     let other = |other: &'static Other| {
         (other.name, other.default.to_owned(), other.values.to_owned(), other.needs, other.help)
     };
-    Policy::TABLE.iter().map(own).chain(OTHERS.iter().map(other)).collect()
+    Policy::TABLE.iter().map(entry).chain(OTHERS.iter().map(other)).collect()
 }
 
 /// Every setting, for programs that offer them.
@@ -371,7 +371,7 @@ mod tests {
             assert!(!why.is_empty() && policy == expected, "{pair}: {why}");
         }
         for line in ["rebuild.rate=50 MiB/s", "scrub.rate=none"] {
-            assert!(text(&policy).lines().any(|own| own == line), "{line}");
+            assert!(text(&policy).lines().any(|found| found == line), "{line}");
         }
         assert_eq!(apply(&mut policy, "read.cache", "1", false), Err("read.cache=1: use on or off".into()));
     }

@@ -20,7 +20,7 @@ pub fn take_back(specs: &[MemberSpec], is_known: impl Fn(Uuid) -> bool) -> Vec<S
         // Another array may have taken the name of this drive.
         let (opened, _) = open_some(std::slice::from_ref(spec), options(Use::Examine));
         let superblock = opened.iter().find_map(|(_, probed)| probed.look.superblock.as_ref());
-        if !superblock.is_some_and(|own| is_known(own.set_uuid)) {
+        if !superblock.is_some_and(|superblock| is_known(superblock.set_uuid)) {
             continue;
         }
         let state = array.state();
@@ -28,7 +28,7 @@ pub fn take_back(specs: &[MemberSpec], is_known: impl Fn(Uuid) -> bool) -> Vec<S
         if array.end().is_ok() {
             done.push(format!(
                 "the kernel's md had the members of array {} as {} ({state}, never written): ended, they are served here",
-                superblock.map(|own| own.set_name.to_string()).unwrap_or_default(),
+                superblock.map(|superblock| superblock.set_name.to_string()).unwrap_or_default(),
                 array.path().display()
             ));
         }

@@ -276,8 +276,8 @@ impl Book {
 
     /// The open alarms of a subject, the most severe first.
     pub fn of(&self, subject: &Subject) -> Vec<AlarmModel> {
-        let own = self.alarms.iter().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject));
-        let mut models: Vec<AlarmModel> = own.map(Alarm::model).collect();
+        let about = self.alarms.iter().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject));
+        let mut models: Vec<AlarmModel> = about.map(Alarm::model).collect();
         models.sort_by(|a, b| b.what.level.cmp(&a.what.level).then(a.since_seconds.cmp(&b.since_seconds)));
         models
     }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     fn times(book: &Book) -> Vec<(String, u64, Option<u64>, Option<u64>)> {
-        book.alarms.iter().map(|own| (own.what.id(), own.since, own.until, own.acknowledged)).collect()
+        book.alarms.iter().map(|alarm| (alarm.what.id(), alarm.since, alarm.until, alarm.acknowledged)).collect()
     }
 
     #[test]
@@ -408,7 +408,7 @@ mod tests {
         book.observe(&server("7"), 10, std::slice::from_ref(&lost));
         book.observe(&Subject::Array("1".into()), 10, &[condition(EventName::Fail, Level::Critical)]);
         book.observe(&server("8"), 20, &[]);
-        assert_eq!(book.alarms.iter().filter(|own| own.until.is_none()).count(), 2);
+        assert_eq!(book.alarms.iter().filter(|alarm| alarm.until.is_none()).count(), 2);
         book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
         assert_eq!(book.of(&server("8")).len(), 1);
         assert_eq!(times(&book)[1], ("data:Fail".into(), 10, Some(30), None), "the array is not remembered");
@@ -422,7 +422,7 @@ mod tests {
         let (mut book, data) = (Book::default(), Subject::Array("1".into()));
         let pending = |book: &Book| -> Vec<(String, Option<u64>)> {
             let pending = book.pending("mail", Level::Warning, 50, |_| true);
-            pending.into_iter().map(|own| (own.what.event, own.until)).collect()
+            pending.into_iter().map(|alarm| (alarm.what.event, alarm.until)).collect()
         };
         let fail = condition(EventName::Fail, Level::Warning);
         book.observe(&data, 10, std::slice::from_ref(&fail));
@@ -461,7 +461,7 @@ mod tests {
     fn messages(book: &mut Book, now: u64) -> String {
         let sent = book.pending("mail", Level::Warning, now, |_| true);
         book.note_sent("mail", &sent);
-        sent.iter().map(|own| if own.until.is_none() { 'h' } else { 'o' }).collect()
+        sent.iter().map(|alarm| if alarm.until.is_none() { 'h' } else { 'o' }).collect()
     }
 
     #[test]
@@ -504,7 +504,7 @@ mod tests {
         let degraded = condition(EventName::DegradedArray, Level::Warning);
         let shown = |book: &Book| {
             let all = book.alarms.iter();
-            all.map(|own| (own.since, own.until, own.acknowledged, own.returns)).collect::<Vec<_>>()
+            all.map(|alarm| (alarm.since, alarm.until, alarm.acknowledged, alarm.returns)).collect::<Vec<_>>()
         };
         book.observe(&data, 10, std::slice::from_ref(&degraded));
         book.acknowledge(11, |_| true);
@@ -556,10 +556,10 @@ mod tests {
 
     #[test]
     fn an_alarm_that_was_stored_with_the_former_name_of_a_span_is_read() {
-        let own = Condition { span: Some(1), ..condition(EventName::Fail, Level::Critical) };
-        let now = serde_json::to_string(&own).expect("JSON");
+        let second = Condition { span: Some(1), ..condition(EventName::Fail, Level::Critical) };
+        let now = serde_json::to_string(&second).expect("JSON");
         let before = now.replace("\"span\"", "\"leg\"");
         assert_ne!(now, before);
-        assert_eq!(serde_json::from_str::<Condition>(&before).expect("it is read"), own);
+        assert_eq!(serde_json::from_str::<Condition>(&before).expect("it is read"), second);
     }
 }

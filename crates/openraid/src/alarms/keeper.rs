@@ -35,7 +35,7 @@ pub struct State {
     /// All alarms, with those of other servers as they were at the start.
     pub book: Book,
     /// Subjects of this server.
-    pub own: Vec<Subject>,
+    pub subjects: Vec<Subject>,
     /// Is there a change that is not in the file yet?
     is_new: bool,
     ends: bool,
@@ -93,7 +93,7 @@ impl Keeper {
             book = store.read().unwrap_or_default();
         }
         book.started = now;
-        let state = State { book, own: vec![Subject::Server(server.clone())], ..State::default() };
+        let state = State { book, subjects: vec![Subject::Server(server.clone())], ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state), ..Shared::default() });
         let thread = {
             let shared = Arc::clone(&shared);
@@ -105,8 +105,8 @@ impl Keeper {
     /// Alarms that are not stored: those of a demonstration.
     pub fn in_memory() -> Self {
         let server = format!("process {}", std::process::id());
-        let own = vec![Subject::Server(server.clone())];
-        let shared = Shared { state: Mutex::new(State { own, ..State::default() }), ..Shared::default() };
+        let subjects = vec![Subject::Server(server.clone())];
+        let shared = Shared { state: Mutex::new(State { subjects, ..State::default() }), ..Shared::default() };
         Self { server, shared: Arc::new(shared), thread: None, sinks: Mutex::default(), was_damaged: false }
     }
 
@@ -122,8 +122,8 @@ impl Keeper {
     /// A subject has these states now, and no others. Returns its open alarms.
     pub fn observe(&self, subject: &Subject, conditions: &[Condition]) -> Vec<AlarmModel> {
         let mut state = self.state();
-        if !state.own.contains(subject) {
-            state.own.push(subject.clone());
+        if !state.subjects.contains(subject) {
+            state.subjects.push(subject.clone());
         }
         if state.book.observe(subject, openraid_sys::clock::wall_seconds(), conditions) {
             state.is_new = true;
@@ -151,8 +151,8 @@ impl Keeper {
     pub fn acknowledge(&self, which: &str) -> Vec<String> {
         let mut state = self.state();
         let state = &mut *state;
-        let own = &state.own;
-        let fits = |alarm: &Alarm| own.contains(&alarm.subject()) && is_meant(alarm, which);
+        let subjects = &state.subjects;
+        let fits = |alarm: &Alarm| subjects.contains(&alarm.subject()) && is_meant(alarm, which);
         let known = state.book.acknowledge(openraid_sys::clock::wall_seconds(), fits);
         if !known.is_empty() {
             state.is_new = true;
@@ -164,8 +164,8 @@ impl Keeper {
     /// All alarms of this server, ended ones included.
     pub fn all(&self) -> Vec<AlarmModel> {
         let state = self.state();
-        let own = state.book.alarms.iter().filter(|alarm| state.own.contains(&alarm.subject()));
-        own.map(Alarm::model).collect()
+        let looked_after = state.book.alarms.iter().filter(|alarm| state.subjects.contains(&alarm.subject()));
+        looked_after.map(Alarm::model).collect()
     }
 
     /// Use these sinks from now on. Returns the failures.
@@ -180,16 +180,16 @@ impl Keeper {
         }
         // The line does not matter for a comparison.
         let is_same = |a: &DesiredSink, b: &DesiredSink| (&a.name, a.level, &a.kind) == (&b.name, b.level, &b.kind);
-        running.retain(|own| {
-            let stays = sinks.iter().any(|sink| is_same(sink, &own.sink));
+        running.retain(|thread| {
+            let stays = sinks.iter().any(|sink| is_same(sink, &thread.sink));
             if !stays {
-                own.end();
+                thread.end();
             }
             stays
         });
         let mut notes = Vec::new();
         for sink in sinks {
-            if !running.iter().any(|own| is_same(sink, &own.sink)) {
+            if !running.iter().any(|thread| is_same(sink, &thread.sink)) {
                 match Running::start(sink.clone(), &self.shared) {
                     Ok(sink) => running.push(sink),
                     Err(error) => notes.push(format!("sink {}: no thread: {error}", sink.name)),
@@ -246,7 +246,7 @@ impl Drop for Keeper {
 
 fn write(store: &Store, shared: &Shared) {
     loop {
-        let (book, own, ends) = {
+        let (book, subjects, ends) = {
             let mut state = lock(&shared.state);
             while !state.is_new && !state.ends {
                 state = shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -255,11 +255,11 @@ fn write(store: &Store, shared: &Shared) {
             if !is_new {
                 return;
             }
-            (state.book.clone(), state.own.clone(), state.ends)
+            (state.book.clone(), state.subjects.clone(), state.ends)
         };
         let written = store.change(|kept: Book| {
             let mut book = book.clone();
-            book.merge_others(kept, |subject| own.contains(subject));
+            book.merge_others(kept, |subject| subjects.contains(subject));
             book
         });
         let failed = written.is_err();

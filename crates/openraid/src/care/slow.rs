@@ -75,10 +75,10 @@ pub fn judge(paces: &[Pace]) -> Vec<Verdict> {
             return Verdict::Unknown;
         }
         others.sort_unstable();
-        let (own, median) = (paces[nth].mean(), others[others.len() / 2]);
-        if own >= median.saturating_mul(TIMES) && own - median >= DIFFERENCE_MIN_NS {
+        let (mean, median) = (paces[nth].mean(), others[others.len() / 2]);
+        if mean >= median.saturating_mul(TIMES) && mean - median >= DIFFERENCE_MIN_NS {
             let writes = paces[nth].writes * WRITES_OF >= paces[nth].commands * (WRITES_OF - 1);
-            Verdict::Slow(Found { mean_ns: own, median_ns: median, writes })
+            Verdict::Slow(Found { mean_ns: mean, median_ns: median, writes })
         } else {
             Verdict::Fine
         }
@@ -93,7 +93,7 @@ pub const fn after(before: Option<Slow>, verdict: Verdict) -> Option<Slow> {
         Verdict::Fine => None,
         Verdict::Slow(last) => {
             let windows = match before {
-                Some(own) => own.windows.saturating_add(1),
+                Some(before) => before.windows.saturating_add(1),
                 None => 1,
             };
             Some(Slow { windows, last })
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn a_row_of_slow_windows_survives_silence_and_ends_with_the_first_fast_one() {
-        let is_raised = |own: Option<Slow>| own.is_some_and(|own| own.windows >= WINDOWS);
+        let is_raised = |row: Option<Slow>| row.is_some_and(|slow| slow.windows >= WINDOWS);
         let slow = Verdict::Slow(found(false));
-        let (mut own, mut raised) = (None, Vec::new());
+        let (mut row, mut raised) = (None, Vec::new());
         for verdict in [slow, slow, Verdict::Unknown, slow, Verdict::Unknown, Verdict::Fine, slow, Verdict::Fine] {
-            own = after(own, verdict);
-            raised.push(is_raised(own));
+            row = after(row, verdict);
+            raised.push(is_raised(row));
         }
         assert_eq!(raised, [false, false, false, true, true, false, false, false]);
     }

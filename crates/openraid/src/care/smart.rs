@@ -32,10 +32,10 @@ pub fn parse(output: &[u8], status: &str, at_seconds: u64) -> Result<SmartModel,
     let text = |path: &str| root.pointer(path).and_then(Value::as_str).map(|text| text.chars().take(64).collect());
     let attribute = |id: u64| {
         let table = root.pointer("/ata_smart_attributes/table")?.as_array()?;
-        table.iter().find(|own| own["id"].as_u64() == Some(id))
+        table.iter().find(|row| row["id"].as_u64() == Some(id))
     };
     // The lower 32 bits: some vendors put other counters above.
-    let raw = |id: u64| attribute(id).and_then(|own| own["raw"]["value"].as_u64()).map(|raw| raw & 0xffff_ffff);
+    let raw = |id: u64| attribute(id).and_then(|row| row["raw"]["value"].as_u64()).map(|raw| raw & 0xffff_ffff);
     let model = SmartModel {
         at_seconds,
         model: text("/model_name").or_else(|| text("/scsi_model_name")),
@@ -58,7 +58,7 @@ pub fn parse(output: &[u8], status: &str, at_seconds: u64) -> Result<SmartModel,
     let says_nothing = model.passed.is_none() && model.temperature_celsius.is_none() && model.power_on_hours.is_none();
     if says_nothing {
         let messages = root.pointer("/smartctl/messages").and_then(Value::as_array);
-        let said = messages.into_iter().flatten().find_map(|own| own["string"].as_str());
+        let said = messages.into_iter().flatten().find_map(|message| message["string"].as_str());
         return Err(match said {
             Some(said) => format!("smartctl: {}", said.chars().take(200).collect::<String>()),
             None => format!("smartctl reports nothing about its health ({status})"),
@@ -69,8 +69,8 @@ pub fn parse(output: &[u8], status: &str, at_seconds: u64) -> Result<SmartModel,
 
 fn failing(root: &Value) -> Vec<String> {
     let table = root.pointer("/ata_smart_attributes/table").and_then(Value::as_array);
-    let is_failing = |own: &&Value| own["when_failed"].as_str() == Some("now");
-    let name = |own: &Value| own["name"].as_str().unwrap_or("an attribute").chars().take(64).collect();
+    let is_failing = |row: &&Value| row["when_failed"].as_str() == Some("now");
+    let name = |row: &Value| row["name"].as_str().unwrap_or("an attribute").chars().take(64).collect();
     table.into_iter().flatten().filter(is_failing).map(name).take(16).collect()
 }
 
@@ -87,8 +87,8 @@ fn used(root: &Value) -> Option<u64> {
     // Normalised values count down from 100. Only names that say so are believed: the numbers differ by vendor.
     let names = ["Media_Wearout_Indicator", "SSD_Life_Left", "Percent_Lifetime_Remain", "Wear_Leveling_Count"];
     let table = root.pointer("/ata_smart_attributes/table")?.as_array()?;
-    let own = table.iter().find(|own| own["name"].as_str().is_some_and(|name| names.contains(&name)))?;
-    Some(100_u64.saturating_sub(own["value"].as_u64()?))
+    let row = table.iter().find(|row| row["name"].as_str().is_some_and(|name| names.contains(&name)))?;
+    Some(100_u64.saturating_sub(row["value"].as_u64()?))
 }
 
 /// A state of a drive that should be known of.
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn events(text: &str, first: &str) -> Vec<(EventName, Level)> {
-        judge(&read(text), &read(first)).into_iter().map(|own| (own.event, own.level)).collect()
+        judge(&read(text), &read(first)).into_iter().map(|verdict| (verdict.event, verdict.level)).collect()
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Servers {
         let mut all: Vec<Connection> = paths.iter().filter_map(|path| Connection::open(path).ok()).collect();
         if all.len() > 1 {
             // A socket for clients may be in this folder too. It does not answer commands.
-            all.retain_mut(|own| own.ask(&Command::Hello).is_ok());
+            all.retain_mut(|client| client.ask(&Command::Hello).is_ok());
         }
         Ok(all)
     }
@@ -193,7 +193,7 @@ impl Servers {
         let mut found = Vec::new();
         for mut connection in self.connect()? {
             let arrays = connection.list().unwrap_or_default().into_iter().filter(|known| known.level == "jbod");
-            let nth = |own: &str| own.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
+            let nth = |path: &str| path.strip_prefix(name)?.strip_prefix('-')?.parse::<u32>().ok();
             found.extend(arrays.filter_map(|known| Some((nth(&known.name)?, known))));
         }
         found.sort_by_key(|(nth, _)| *nth);
@@ -207,8 +207,8 @@ impl Servers {
     pub fn offline(&self, array: &str) -> Result<Option<ArrayModel>, Failure> {
         for mut connection in self.connect()? {
             let arrays = connection.list_wanted().unwrap_or_default();
-            if let Some(own) = arrays.into_iter().find(|known| known.name == array) {
-                return Ok(own.offline.is_some().then_some(own));
+            if let Some(array_known) = arrays.into_iter().find(|known| known.name == array) {
+                return Ok(array_known.offline.is_some().then_some(array_known));
             }
         }
         Ok(None)
@@ -233,8 +233,8 @@ impl Servers {
         let known = self.registry.find(array);
         let uuid = known.as_ref().ok().and_then(|known| known.as_ref()?.uuid.as_deref());
         let named = word_of(array, uuid).to_owned();
-        if let Some(own) = self.offline(array)? {
-            return Err(Failure::new(Exit::Failed, offline_text(&own)));
+        if let Some(remembered) = self.offline(array)? {
+            return Err(Failure::new(Exit::Failed, offline_text(&remembered)));
         }
         if known?.is_none() {
             return Err(unknown_array(array));

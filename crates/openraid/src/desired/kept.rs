@@ -36,7 +36,7 @@ pub fn merged(mut file: Desired, registry: &Registry) -> Desired {
         }
     }
     for sink in kept.sinks {
-        if file.sinks.iter().all(|own| own.name != sink.name) {
+        if file.sinks.iter().all(|known| known.name != sink.name) {
             file.sinks.push(sink);
         }
     }
@@ -45,8 +45,8 @@ pub fn merged(mut file: Desired, registry: &Registry) -> Desired {
 
 /// Does a configuration name this drive?
 pub fn names_drive(file: &Desired, drive: &str) -> bool {
-    let of_arrays = file.arrays.iter().flat_map(|own| &own.members);
-    of_arrays.chain(file.spares.iter().map(|own| &own.member)).any(|own| own == drive)
+    let of_arrays = file.arrays.iter().flat_map(|array| &array.members);
+    of_arrays.chain(file.spares.iter().map(|spare| &spare.member)).any(|member| member == drive)
 }
 
 /// A TOML string; a JSON string is a valid one.
@@ -67,7 +67,7 @@ pub fn understood(kept: &KeptModel) -> Result<Desired, Failure> {
     let mut text = String::from("[server]\n");
     text.extend(kept.cache.as_ref().map(|cache| format!("cache = {}\n", quoted(cache))));
     text.extend((!kept.journal.is_empty()).then(|| format!("journal = {}\n", list(&kept.journal))));
-    text.extend(kept.spares.iter().map(|own| format!("[[spares]]\nmember = {}\nfor = \"all\"\n", quoted(own))));
+    text.extend(kept.spares.iter().map(|spare| format!("[[spares]]\nmember = {}\nfor = \"all\"\n", quoted(spare))));
     for sink in &kept.sinks {
         text.push_str(&table(sink)?);
     }
@@ -76,10 +76,10 @@ pub fn understood(kept: &KeptModel) -> Result<Desired, Failure> {
         Failure::usage(format!("{}: {}; {}", problem.key, problem.what, problem.remedy))
     })?;
     let mut desired = Desired::default();
-    desired.server.cache = read.server.cache.map(|own| Placed { line: 0, ..own });
-    desired.server.journal = read.server.journal.map(|own| Placed { line: 0, ..own });
-    desired.spares = read.spares.into_iter().map(|own| DesiredSpare { line: 0, ..own }).collect();
-    desired.sinks = read.sinks.into_iter().map(|own| DesiredSink { line: 0, ..own }).collect();
+    desired.server.cache = read.server.cache.map(|cache| Placed { line: 0, ..cache });
+    desired.server.journal = read.server.journal.map(|journal| Placed { line: 0, ..journal });
+    desired.spares = read.spares.into_iter().map(|spare| DesiredSpare { line: 0, ..spare }).collect();
+    desired.sinks = read.sinks.into_iter().map(|sink| DesiredSink { line: 0, ..sink }).collect();
     Ok(desired)
 }
 
@@ -125,7 +125,7 @@ mod tests {
             ..KeptModel::default()
         };
         let means = understood(&kept).expect("it is fine");
-        assert_eq!(means.server.cache.map(|own| (own.value.get(), own.line)), Some((64 << 20, 0)));
+        assert_eq!(means.server.cache.map(|cache| (cache.value.get(), cache.line)), Some((64 << 20, 0)));
         assert_eq!((means.spares.len(), means.sinks[0].name.as_str(), means.sinks[0].line), (1, "chat", 0));
         let refused = |change: &dyn Fn(&mut KeptModel), words: &str| {
             let mut kept = kept.clone();
@@ -133,11 +133,11 @@ mod tests {
             let text = understood(&kept).expect_err("it is refused").text;
             assert!(text.contains(words), "{text}");
         };
-        refused(&|own| own.cache = Some("1 horse".into()), "server.cache");
-        refused(&|own| own.cache = Some("1M\"\nnbd = [\"0.0.0.0:1".into()), "server.cache");
-        refused(&|own| own.spares.push("relative".into()), "relative");
-        refused(&|own| own.sinks[0].kind = "exec".into(), "configuration file");
-        refused(&|own| own.sinks[0].url = Some("file:///etc/shadow".into()), "url");
-        refused(&|own| own.sinks[0].name = "a]\n[server".into(), "sink");
+        refused(&|input| input.cache = Some("1 horse".into()), "server.cache");
+        refused(&|input| input.cache = Some("1M\"\nnbd = [\"0.0.0.0:1".into()), "server.cache");
+        refused(&|input| input.spares.push("relative".into()), "relative");
+        refused(&|input| input.sinks[0].kind = "exec".into(), "configuration file");
+        refused(&|input| input.sinks[0].url = Some("file:///etc/shadow".into()), "url");
+        refused(&|input| input.sinks[0].name = "a]\n[server".into(), "sink");
     }
 }

@@ -71,33 +71,33 @@ pub struct SpareConfigModel {
 }
 
 /// A sink for output.
-pub fn sink(own: &DesiredSink) -> SinkModel {
-    let target = match &own.kind {
+pub fn sink(sink: &DesiredSink) -> SinkModel {
+    let target = match &sink.kind {
         SinkKind::Exec { program } => program.display().to_string(),
         SinkKind::Webhook { url, .. } => url.clone(),
         SinkKind::Mail { to, .. } => to.join(", "),
         SinkKind::Journald { socket } => socket.display().to_string(),
     };
-    let (kind, level) = (own.kind.word().into(), own.level.word().into());
-    SinkModel { name: own.name.clone(), kind, level, target, line: own.line, error: None }
+    let (kind, level) = (sink.kind.word().into(), sink.level.word().into());
+    SinkModel { name: sink.name.clone(), kind, level, target, line: sink.line, error: None }
 }
 
 /// A schedule for output.
-pub fn schedule(own: &DesiredSchedule) -> ScheduleModel {
+pub fn schedule(schedule: &DesiredSchedule) -> ScheduleModel {
     let time = |minute: u32| format!("{:02}:{:02}", minute / 60, minute % 60);
-    let (rate, ssd) = match own.task {
+    let (rate, ssd) = match schedule.task {
         ScheduleTask::Check => (None, None),
         ScheduleTask::Patrol { rate, ssd } => (Some(rate.get()), Some(ssd)),
     };
     ScheduleModel {
-        name: own.name.clone(),
-        task: own.task.word().into(),
+        name: schedule.name.clone(),
+        task: schedule.task.word().into(),
         rate,
         ssd,
-        arrays: own.arrays.clone(),
-        every_seconds: own.every_seconds,
-        window: own.window.map(|(from, to)| format!("{}-{}", time(from), time(to))),
-        line: own.line,
+        arrays: schedule.arrays.clone(),
+        every_seconds: schedule.every_seconds,
+        window: schedule.window.map(|(from, to)| format!("{}-{}", time(from), time(to))),
+        line: schedule.line,
     }
 }
 
@@ -150,67 +150,75 @@ fn of_file(key: &str, value: String, line: u32) -> ValueModel {
 }
 
 /// The file's values for the HTTP interfaces.
-fn management_values(own: &DesiredManagement) -> Vec<ValueModel> {
-    let path = |key: &str, own: &Option<Placed<PathBuf>>| {
-        own.as_ref().map(|own| of_file(key, own.value.display().to_string(), own.line))
+fn management_values(management: &DesiredManagement) -> Vec<ValueModel> {
+    let path = |key: &str, given: &Option<Placed<PathBuf>>| {
+        given.as_ref().map(|placed| of_file(key, placed.value.display().to_string(), placed.line))
     };
-    let list = |key: &str, own: &Option<Placed<Vec<String>>>| {
-        own.as_ref().map(|own| of_file(key, own.value.join(", "), own.line))
+    let list = |key: &str, given: &Option<Placed<Vec<String>>>| {
+        given.as_ref().map(|placed| of_file(key, placed.value.join(", "), placed.line))
     };
     let all = [
-        own.listen.as_ref().map(|own| of_file("management.listen", own.value.clone(), own.line)),
-        path("management.certificate", &own.certificate),
-        path("management.key", &own.key),
-        path("management.client-ca", &own.client_ca),
-        list("management.names", &own.names),
-        own.metrics_md.as_ref().map(|own| of_file("management.metrics-md", own.value.to_string(), own.line)),
-        list("management.drives", &own.drives),
+        management.listen.as_ref().map(|listen| of_file("management.listen", listen.value.clone(), listen.line)),
+        path("management.certificate", &management.certificate),
+        path("management.key", &management.key),
+        path("management.client-ca", &management.client_ca),
+        list("management.names", &management.names),
+        management
+            .metrics_md
+            .as_ref()
+            .map(|metrics_md| of_file("management.metrics-md", metrics_md.value.to_string(), metrics_md.line)),
+        list("management.drives", &management.drives),
     ];
     all.into_iter().flatten().collect()
 }
 
 /// The file's values for the server.
 pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
-    let (own, value) = (&desired.server, of_file);
-    let path = |key: &str, own: &Option<Placed<PathBuf>>| {
-        own.as_ref().map(|own| of_file(key, own.value.display().to_string(), own.line))
+    let (server, value) = (&desired.server, of_file);
+    let path = |key: &str, given: &Option<Placed<PathBuf>>| {
+        given.as_ref().map(|placed| of_file(key, placed.value.display().to_string(), placed.line))
     };
     let paths = |all: &[PathBuf]| -> String {
         all.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
     };
     let all = [
-        own.nbd.as_ref().map(|own| value("nbd", own.value.join(", "), own.line)),
-        own.nbd_unix.as_ref().map(|own| value("nbd-unix", paths(&own.value), own.line)),
-        own.nbd_tls.as_ref().map(|own| value("nbd-tls", own.value.join(", "), own.line)),
-        path("nbd-tls-certificate", &own.nbd_tls_certificate),
-        path("nbd-tls-key", &own.nbd_tls_key),
-        path("nbd-tls-client-ca", &own.nbd_tls_client_ca),
-        own.memory.as_ref().map(|own| value("memory", human(own.value), own.line)),
-        own.cache.as_ref().map(|own| value("cache", human(own.value), own.line)),
-        own.drive_depth.as_ref().map(|own| value("drive-depth", own.value.to_string(), own.line)),
-        own.queue_age.as_ref().map(|own| value("queue-age", own.value.to_string(), own.line)),
-        own.journal.as_ref().map(|own| value("journal", own.value.join(", "), own.line)),
+        server.nbd.as_ref().map(|nbd| value("nbd", nbd.value.join(", "), nbd.line)),
+        server.nbd_unix.as_ref().map(|nbd_unix| value("nbd-unix", paths(&nbd_unix.value), nbd_unix.line)),
+        server.nbd_tls.as_ref().map(|nbd_tls| value("nbd-tls", nbd_tls.value.join(", "), nbd_tls.line)),
+        path("nbd-tls-certificate", &server.nbd_tls_certificate),
+        path("nbd-tls-key", &server.nbd_tls_key),
+        path("nbd-tls-client-ca", &server.nbd_tls_client_ca),
+        server.memory.as_ref().map(|memory| value("memory", human(memory.value), memory.line)),
+        server.cache.as_ref().map(|cache| value("cache", human(cache.value), cache.line)),
+        server
+            .drive_depth
+            .as_ref()
+            .map(|drive_depth| value("drive-depth", drive_depth.value.to_string(), drive_depth.line)),
+        server.queue_age.as_ref().map(|queue_age| value("queue-age", queue_age.value.to_string(), queue_age.line)),
+        server.journal.as_ref().map(|journal| value("journal", journal.value.join(", "), journal.line)),
     ];
     let all = all.into_iter().flatten().chain(management_values(&desired.management));
     all.chain(care_values(&desired.care)).collect()
 }
 
 /// The file's values for the care of drives; values that are the defaults are left out.
-fn care_values(own: &DesiredCare) -> Vec<ValueModel> {
+fn care_values(care: &DesiredCare) -> Vec<ValueModel> {
     let first = DesiredCare::default();
     let value = |key: &str, value: String| ValueModel { key: key.into(), value, from: SourceWord::File, line: None };
-    let time = |key: &str, own: Option<u64>, first: Option<u64>| {
-        (own != first).then(|| value(key, own.map_or_else(|| "never".into(), interval)))
+    let time = |key: &str, seconds: Option<u64>, first: Option<u64>| {
+        (seconds != first).then(|| value(key, seconds.map_or_else(|| "never".into(), interval)))
     };
-    let path = |key: &str, own: &Option<Placed<PathBuf>>| {
-        own.as_ref().map(|own| ValueModel { line: Some(own.line), ..value(key, own.value.display().to_string()) })
+    let path = |key: &str, given: &Option<Placed<PathBuf>>| {
+        given
+            .as_ref()
+            .map(|placed| ValueModel { line: Some(placed.line), ..value(key, placed.value.display().to_string()) })
     };
     let all = [
-        time("care.idle-probe", own.idle_probe, first.idle_probe),
-        time("care.smart", own.smart, first.smart),
-        time("care.slow-window", own.slow_window, first.slow_window),
-        path("care.smartctl", &own.smartctl),
-        path("care.led", &own.led),
+        time("care.idle-probe", care.idle_probe, first.idle_probe),
+        time("care.smart", care.smart, first.smart),
+        time("care.slow-window", care.slow_window, first.slow_window),
+        path("care.smartctl", &care.smartctl),
+        path("care.led", &care.led),
     ];
     all.into_iter().flatten().collect()
 }
@@ -256,7 +264,7 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
 /// out.
 pub fn know(config: &mut ConfigModel, entries: &[Entry]) {
     for array in &mut config.arrays {
-        let is_it = |own: &&Entry| own.name == array.name || array.uuid.is_some() && own.uuid == array.uuid;
+        let is_it = |entry: &&Entry| entry.name == array.name || array.uuid.is_some() && entry.uuid == array.uuid;
         if let Some(entry) = entries.iter().find(is_it) {
             array.remembered = true;
             array.name.clone_from(&entry.name);
@@ -276,7 +284,7 @@ fn array(entry: Option<&Entry>, desired: Option<&DesiredArray>) -> ArrayConfigMo
     let mut values: Vec<ValueModel> = Vec::new();
     let access = desired.and_then(|desired| desired.access.as_ref());
     values.extend(access.map(|access| file(ACCESS, access.value.word(), access.line)));
-    values.extend(of_file.iter().map(|own| file(&own.key, &own.value, own.line)));
+    values.extend(of_file.iter().map(|setting| file(&setting.key, &setting.value, setting.line)));
     let named: Vec<String> = values.iter().map(|value| value.key.clone()).collect();
     let kept = entry.map(|entry| &entry.kept);
     let profile = kept.and_then(|kept| kept.profile.as_ref()).map(|profile| (PROFILE.to_owned(), profile.clone()));
@@ -339,14 +347,15 @@ impl ConfigModel {
             let SinkModel { name, kind, level, target, line, .. } = sink;
             lines.push(format!("sink {name}: {kind} {target}, level {level} and above ({})", place(*line)));
         }
-        for own in &self.schedules {
-            let arrays = if own.arrays.is_empty() { "all arrays".into() } else { own.arrays.join(", ") };
-            let window = own.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
-            let every = whole(own.every_seconds);
-            let rate = own.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
-            let ssd = if own.ssd == Some(true) { ", SSDs too" } else { "" };
-            let ScheduleModel { name, task, .. } = own;
-            let from = place(own.line);
+        for schedule in &self.schedules {
+            let arrays = if schedule.arrays.is_empty() { "all arrays".into() } else { schedule.arrays.join(", ") };
+            let window = schedule.window.as_ref().map_or_else(String::new, |window| format!(", {window} UTC"));
+            let every = whole(schedule.every_seconds);
+            let rate =
+                schedule.rate.map_or_else(String::new, |rate| format!(" at {}/s of each drive", human(Bytes(rate))));
+            let ssd = if schedule.ssd == Some(true) { ", SSDs too" } else { "" };
+            let ScheduleModel { name, task, .. } = schedule;
+            let from = place(schedule.line);
             lines.push(format!("schedule {name}: {task} of {arrays} every {every}{window}{rate}{ssd} ({from})"));
         }
         lines.extend(self.notes.iter().map(|note| format!("note: {note}")));

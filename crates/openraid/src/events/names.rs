@@ -22,7 +22,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder").flatten() {
         if entry.path().is_dir() {
             sources(&entry.path(), found);
-        } else if entry.path().extension().is_some_and(|own| own == "rs") {
+        } else if entry.path().extension().is_some_and(|ending| ending == "rs") {
             found.push(entry.path());
         }
     }
@@ -52,7 +52,7 @@ fn each_event_is_in_the_table_and_each_name_of_the_table_is_used() {
         assert!(EventName::named(name).is_some(), "the engine's event {name} is not in the table");
     }
     for name in EventName::ALL.iter().map(|name| name.word()) {
-        let is_used = engine.contains(&name) || program.iter().any(|own| own == name);
+        let is_used = engine.contains(&name) || program.iter().any(|used| used == name);
         assert!(is_used, "{name} is in the table, but no code produces it");
     }
 }
@@ -87,7 +87,7 @@ fn the_page_of_serving_names_alarms_and_levels_that_exist() {
         let levels: Vec<&str> = cells[2].split("; ").collect();
         for word in cells[1].split('`').skip(1).step_by(2) {
             let name = EventName::named(word).unwrap_or_else(|| panic!("no alarm has the name {word}"));
-            assert!(levels.iter().any(|own| own.starts_with(name.level().word())), "{word}: {levels:?}");
+            assert!(levels.iter().any(|level| level.starts_with(name.level().word())), "{word}: {levels:?}");
             checked += 1;
         }
     }

@@ -272,9 +272,9 @@ impl Log {
 /// A segment whose records have at least this number; what was known of it, if that is as good. `None` if a server empties it for a
 /// new use now.
 fn part(path: &Path, from: u64, known: Option<Part>, lock: Lock) -> io::Result<Option<Part>> {
-    let modified = fs::metadata(path).and_then(|own| own.modified()).ok();
-    let is_known = |own: &Part| own.modified.is_some() && own.modified == modified && own.from == from;
-    if let Some(part) = known.filter(|own| is_known(own) && (own.lock == Lock::Held || lock == Lock::Free)) {
+    let modified = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let is_known = |part: &Part| part.modified.is_some() && part.modified == modified && part.from == from;
+    if let Some(part) = known.filter(|part| is_known(part) && (part.lock == Lock::Held || lock == Lock::Free)) {
         return Ok(Some(part));
     }
     let modified = modified.filter(|at| at.elapsed().is_ok_and(|age| age > SETTLES_AFTER));
@@ -379,7 +379,7 @@ mod tests {
         folder.log(4).append(&[event("c"), Entry::Acknowledge { from: 1, to: 2 }, event("d")]).unwrap();
         let content = log.read().unwrap();
         let found: Vec<_> =
-            content.events.iter().map(|own| (own.number, own.what.text.as_str(), own.acknowledged)).collect();
+            content.events.iter().map(|event| (event.number, event.what.text.as_str(), event.acknowledged)).collect();
         assert_eq!(found, [(1, "a", true), (2, "b", true), (3, "c", false), (5, "d", false)]);
         assert_eq!(content.damaged, 0);
     }
@@ -426,7 +426,7 @@ mod tests {
         log.append(&long_events(60)).unwrap();
         log.append(&[event("last")]).unwrap();
         let content = log.read().unwrap();
-        assert_eq!(content.events.last().map(|own| (own.number, own.what.text.as_str())), Some((62, "last")));
+        assert_eq!(content.events.last().map(|event| (event.number, event.what.text.as_str())), Some((62, "last")));
         assert_eq!(log.segments().unwrap().len(), 1);
     }
 

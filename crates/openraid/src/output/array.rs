@@ -383,19 +383,19 @@ fn members_text(set: &ArrayModel, indent: usize) -> String {
 }
 
 /// The health that a drive reports, in words.
-fn smart_text(own: &openraid_status::care::SmartModel) -> String {
-    let mut parts = vec![match own.passed {
+fn smart_text(smart: &openraid_status::care::SmartModel) -> String {
+    let mut parts = vec![match smart.passed {
         Some(true) => "passed".to_owned(),
         Some(false) => "FAILING".into(),
         None => "no verdict".into(),
     }];
-    parts.extend(own.temperature_celsius.map(|now| format!("{now} C")));
-    parts.extend(own.power_on_hours.map(|hours| format!("{hours} h")));
-    parts.extend(own.used_percent.map(|used| format!("{used} % worn")));
+    parts.extend(smart.temperature_celsius.map(|now| format!("{now} C")));
+    parts.extend(smart.power_on_hours.map(|hours| format!("{hours} h")));
+    parts.extend(smart.used_percent.map(|used| format!("{used} % worn")));
     let counts = [
-        (own.reallocated_sectors, "reallocated"),
-        (own.pending_sectors, "pending"),
-        (own.uncorrectable_sectors, "uncorrectable"),
+        (smart.reallocated_sectors, "reallocated"),
+        (smart.pending_sectors, "pending"),
+        (smart.uncorrectable_sectors, "uncorrectable"),
     ];
     parts
         .extend(counts.into_iter().filter_map(|(count, word)| count.filter(|n| *n > 0).map(|n| format!("{n} {word}"))));
@@ -406,8 +406,8 @@ fn smart_text(own: &openraid_status::care::SmartModel) -> String {
 /// off.
 fn drive_caches(set: &ArrayModel) -> Option<String> {
     let with = |word: &str| {
-        let own = set.members.iter().filter(|member| member.drive_cache.as_deref() == Some(word));
-        let names: Vec<&str> = own.filter_map(|member| member.member.as_deref()).collect();
+        let with_word = set.members.iter().filter(|member| member.drive_cache.as_deref() == Some(word));
+        let names: Vec<&str> = with_word.filter_map(|member| member.member.as_deref()).collect();
         (!names.is_empty()).then(|| format!("{word}: {}", names.join(", ")))
     };
     let parts: Vec<String> = [with("on"), with("off")].into_iter().flatten().collect();
@@ -488,8 +488,8 @@ fn mdstat_set(set: &ArrayModel) -> String {
 /// ` [4/3] [UU_U]`
 fn up_map(set: &ArrayModel) -> String {
     let up = |slot: u32| {
-        let own = |m: &&MemberModel| m.slot.map(u32::from) == Some(slot) && !m.replacement;
-        set.members.iter().find(own).is_some_and(|member| member.state == StateWord::InSync)
+        let is_of_slot = |m: &&MemberModel| m.slot.map(u32::from) == Some(slot) && !m.replacement;
+        set.members.iter().find(is_of_slot).is_some_and(|member| member.state == StateWord::InSync)
     };
     let map: String = (0..set.slots).map(|slot| if up(slot) { 'U' } else { '_' }).collect();
     format!(" [{}/{}] [{map}]", set.slots, map.matches('U').count())

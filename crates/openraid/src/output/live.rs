@@ -82,8 +82,8 @@ pub fn up_map(array: &ArrayModel) -> String {
         .iter()
         .map(|set| {
             let letter = |slot: u32| {
-                let own = set.members.iter().find(|m| m.slot.map(u32::from) == Some(slot) && !m.replacement);
-                match own.map(|member| member.state) {
+                let of_slot = set.members.iter().find(|m| m.slot.map(u32::from) == Some(slot) && !m.replacement);
+                match of_slot.map(|member| member.state) {
                     Some(StateWord::InSync) => 'U',
                     Some(StateWord::Rebuilding) => 'R',
                     _ => '_',

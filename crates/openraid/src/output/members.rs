@@ -137,10 +137,10 @@ fn missing_of(error: &openraid_core::array::assemble::AssembleError) -> Vec<u16>
 
 /// The verdict by a member's own superblock, if the array as a whole could not be planned.
 fn unplanned(member: &ProbedMember, set: &SetPlan, members: &[ProbedMember]) -> MemberVerdict {
-    let own = member.look.superblock.as_ref().expect("members of a set have superblocks");
-    let verdict = match set.newest.roles.get(own.dev_number) {
-        openraid_format::Role::Active(_) if own.events.saturating_add(1) < set.newest.events => {
-            Membership::Stale { events: own.events, newest: set.newest.events }
+    let superblock = member.look.superblock.as_ref().expect("members of a set have superblocks");
+    let verdict = match set.newest.roles.get(superblock.dev_number) {
+        openraid_format::Role::Active(_) if superblock.events.saturating_add(1) < set.newest.events => {
+            Membership::Stale { events: superblock.events, newest: set.newest.events }
         }
         openraid_format::Role::Active(slot) => Membership::Member(slot),
         openraid_format::Role::Spare => Membership::Spare,
@@ -161,13 +161,13 @@ pub fn left_out(set: &SetPlan, members: &[ProbedMember]) -> Vec<LeftOut> {
 
 /// The text of a verdict that concerns two members, with the name of the other one.
 fn between_two(member: &ProbedMember, verdict: Membership, set: &SetPlan, members: &[ProbedMember]) -> Option<String> {
-    let own = member.look.superblock.as_ref()?;
+    let superblock = member.look.superblock.as_ref()?;
     match verdict {
-        Membership::Split { .. } => Some(sets::split_text(own, &set.plan.as_ref().ok()?.common)),
+        Membership::Split { .. } => Some(sets::split_text(superblock, &set.plan.as_ref().ok()?.common)),
         Membership::SlotTaken(slot) => {
             let is_copy = |other: &&ProbedMember| {
                 other.spec != member.spec
-                    && other.look.superblock.as_ref().is_some_and(|other| other.device_uuid == own.device_uuid)
+                    && other.look.superblock.as_ref().is_some_and(|other| other.device_uuid == superblock.device_uuid)
             };
             let taken = |place: &&usize| set.verdict(**place).is_some_and(|verdict| !verdict.is_left_out());
             let others = set.members.iter().filter(taken).map(|place| &members[*place]);
@@ -192,7 +192,12 @@ fn of_verdict(member: &ProbedMember, verdict: Membership, set: &SetPlan, members
         Membership::Forced(slot) => ("forced", Some(slot)),
     };
     let mut text = between_two(member, verdict, set, members).unwrap_or_else(|| verdict.to_string());
-    if member.look.superblock.as_ref().is_some_and(|own| own.device_flags.contains(DeviceFlags::WRITE_MOSTLY)) {
+    if member
+        .look
+        .superblock
+        .as_ref()
+        .is_some_and(|superblock| superblock.device_flags.contains(DeviceFlags::WRITE_MOSTLY))
+    {
         text.push_str(&format!("; {WRITE_MOSTLY}"));
     }
     if let Some(error) = &member.look.bitmap_error {
@@ -274,9 +279,9 @@ mod tests {
 
     #[test]
     fn lists_of_members_have_the_names_of_their_drives() {
-        let mut own = None;
-        hostile_sets(1, |superblocks| own = own.take().or_else(|| superblocks.into_iter().next()));
-        let mut probed = member("/dev/sdx", own.expect("a superblock"));
+        let mut first = None;
+        hostile_sets(1, |superblocks| first = first.take().or_else(|| superblocks.into_iter().next()));
+        let mut probed = member("/dev/sdx", first.expect("a superblock"));
         assert!(line(&stranger(&probed)).starts_with("    /dev/sdx: "), "a file has no names");
         let text = |text: &str| Some(text.to_owned());
         probed.names = DeviceNames {

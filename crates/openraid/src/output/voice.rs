@@ -43,9 +43,9 @@ impl Voice {
         let (sender, lines) = mpsc::sync_channel(LINES_MAX);
         let (at_end, ended) = mpsc::sync_channel(1);
         let newest = live.is_some().then(Newest::default);
-        let own = newest.clone();
+        let of_thread = newest.clone();
         thread::Builder::new().name("voice".into()).spawn(move || {
-            write(&lines, live, own.as_ref());
+            write(&lines, live, of_thread.as_ref());
             let _ = at_end.send(());
         })?;
         Ok(Self { sender, ended, newest, left_out: 0 })

@@ -35,11 +35,11 @@ fn key(entry: &Entry) -> &str {
 impl Owed {
     /// The difference between the file and the content that should be in it.
     pub(super) fn note(&mut self, file: &Content, content: &Content, why: String) {
-        let gone = file.arrays.iter().filter(|own| content.arrays.iter().all(|other| key(other) != key(own)));
-        let fresh = content.arrays.iter().filter(|own| !file.arrays.contains(own));
-        self.arrays = gone.map(|own| (key(own).to_owned(), None)).collect();
-        self.arrays.extend(fresh.map(|own| (key(own).to_owned(), Some(own.clone()))));
-        self.journals = content.journals.iter().filter(|own| !file.journals.contains(own)).cloned().collect();
+        let gone = file.arrays.iter().filter(|array| content.arrays.iter().all(|other| key(other) != key(array)));
+        let fresh = content.arrays.iter().filter(|array| !file.arrays.contains(array));
+        self.arrays = gone.map(|array| (key(array).to_owned(), None)).collect();
+        self.arrays.extend(fresh.map(|array| (key(array).to_owned(), Some(array.clone()))));
+        self.journals = content.journals.iter().filter(|journal| !file.journals.contains(journal)).cloned().collect();
         self.fail(why);
     }
 
@@ -62,9 +62,9 @@ impl Owed {
 
     /// The content of the file with what it lacks.
     pub(super) fn over(&self, mut content: Content) -> Content {
-        content.arrays.retain(|own| !self.arrays.contains_key(key(own)));
+        content.arrays.retain(|array| !self.arrays.contains_key(key(array)));
         content.arrays.extend(self.arrays.values().flatten().cloned());
-        content.journals.retain(|own| self.journals.iter().all(|other| other.uuid != own.uuid));
+        content.journals.retain(|journal| self.journals.iter().all(|other| other.uuid != journal.uuid));
         content.journals.extend(self.journals.iter().cloned());
         content
     }
@@ -72,7 +72,7 @@ impl Owed {
     /// The arrays of which the file lacks something, and why; nothing if it lacks nothing.
     pub(super) fn text(&self) -> Option<String> {
         let name = |(key, entry): (&String, &Option<Entry>)| {
-            entry.as_ref().map_or_else(|| key.clone(), |own| own.name.clone())
+            entry.as_ref().map_or_else(|| key.clone(), |entry| entry.name.clone())
         };
         let names: Vec<String> = self.arrays.iter().map(name).collect();
         let of = if names.is_empty() { String::new() } else { format!(" of {}", names.join(", ")) };

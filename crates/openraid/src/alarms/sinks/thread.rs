@@ -36,8 +36,8 @@ impl Running {
     /// The system makes no thread.
     pub fn start(sink: DesiredSink, shared: &Arc<Shared>) -> std::io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
-        let (shared, own, is_over) = (Arc::clone(shared), sink.clone(), Arc::clone(&ends));
-        std::thread::Builder::new().name("sink".into()).spawn(move || run(&own, &shared, &is_over))?;
+        let (shared, of_thread, is_over) = (Arc::clone(shared), sink.clone(), Arc::clone(&ends));
+        std::thread::Builder::new().name("sink".into()).spawn(move || run(&of_thread, &shared, &is_over))?;
         Ok(Self { sink, ends })
     }
 
@@ -88,7 +88,7 @@ fn run(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
 fn due(sink: &DesiredSink, shared: &Shared, all: bool) -> Vec<Alarm> {
     let now = openraid_sys::clock::wall_seconds();
     let state = lock(&shared.state);
-    let is_own = |subject: &Subject| state.own.contains(subject);
+    let is_own = |subject: &Subject| state.subjects.contains(subject);
     let mut due = state.book.pending(&sink.name, sink.level, now, is_own);
     if all {
         let standing = state.book.standing(&sink.name, now, is_own);

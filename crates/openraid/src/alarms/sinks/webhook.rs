@@ -15,8 +15,8 @@ const STANDS_SECONDS: u64 = 240;
 
 pub(super) fn send(url: &str, form: WebhookForm, batch: &Batch) -> Result<(), String> {
     let body = match form {
-        WebhookForm::Json => own(batch),
-        WebhookForm::Alertmanager => Value::Array(batch.with_known().flat_map(|own| alerts(own, batch)).collect()),
+        WebhookForm::Json => document(batch),
+        WebhookForm::Alertmanager => Value::Array(batch.with_known().flat_map(|known| alerts(known, batch)).collect()),
     };
     post(url, &body)
 }
@@ -47,7 +47,7 @@ pub fn post(url: &str, body: &Value) -> Result<(), String> {
     }
 }
 
-fn own(batch: &Batch) -> Value {
+fn document(batch: &Batch) -> Value {
     json!({ "schema": "openraid/alarm-message/2", "host": batch.host, "summary": batch.summary(), "alarms": batch.alarms })
 }
 
