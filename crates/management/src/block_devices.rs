@@ -156,7 +156,7 @@ mod tests {
         let names = HashMap::from([(PathBuf::from("/dev/sdc"), "/dev/disk/by-id/ata-WD40_WCC2".to_owned())]);
         let all = found(ANSWER.as_bytes(), &used, &names);
         let shown: Vec<(&str, Option<&str>)> =
-            all.iter().map(|own| (own.path.as_str(), own.holds.as_deref())).collect();
+            all.iter().map(|device| (device.path.as_str(), device.holds.as_deref())).collect();
         let wanted = [("/dev/disk/by-id/ata-WD40_WCC2", None), ("/dev/sda2", None), ("/dev/sdd", Some("ext4"))];
         assert_eq!(shown, wanted);
         assert_eq!(

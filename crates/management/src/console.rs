@@ -23,7 +23,7 @@ fn version() -> &'static str {
 }
 
 fn found(name: &str) -> Option<(&'static str, &'static [u8])> {
-    FILES.iter().find(|(own, ..)| *own == name).map(|(_, text, packed)| (*text, *packed))
+    FILES.iter().find(|(known, ..)| *known == name).map(|(_, text, packed)| (*text, *packed))
 }
 
 fn kind(name: &str) -> &'static str {

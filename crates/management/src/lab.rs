@@ -88,9 +88,9 @@ impl JobInput {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Review(own) => &own.name,
-            Self::Plan(own) => &own.name,
-            Self::Comparison(own) => &own.name,
+            Self::Review(review) => &review.name,
+            Self::Plan(plan) => &plan.name,
+            Self::Comparison(comparison) => &comparison.name,
         }
     }
 }

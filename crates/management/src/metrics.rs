@@ -51,14 +51,14 @@ pub fn reply(request: &Request) -> Result<Reply, Problem> {
     }
     // The alarm of an array that is offline is one of the server, too.
     let of_arrays = || arrays.iter().flat_map(|array| &array.alarms);
-    let of_server = || server.alarms.iter().filter(|alarm| of_arrays().all(|own| own.id != alarm.id));
+    let of_server = || server.alarms.iter().filter(|alarm| of_arrays().all(|other| other.id != alarm.id));
     let alarms = || of_arrays().chain(of_server()).filter(|alarm| alarm.is_open());
     page.family("openraid_alarms_open", "gauge", "Alarms that hold and are not acknowledged.");
     for level in Level::ALL {
         let count = alarms().filter(|alarm| alarm.what.level == level).count() as u64;
         page.line("openraid_alarms_open", &[("level", level.word())], count);
     }
-    own(&mut page, &arrays);
+    states(&mut page, &arrays);
     page.family("openraid_host_latency_seconds", "gauge", "Mean time of a request in the last seconds.");
     for array in arrays.iter() {
         if let Ok(limit) = request.state.controller.limit(&array.name) {
@@ -116,7 +116,7 @@ impl Page {
     }
 }
 
-fn own(page: &mut Page, arrays: &[ArrayModel]) {
+fn states(page: &mut Page, arrays: &[ArrayModel]) {
     page.family("openraid_array_health", "gauge", "1 for the health that the array has.");
     for array in arrays {
         for (health, word) in HEALTHS {
@@ -207,13 +207,13 @@ fn members(page: &mut Page, arrays: &[ArrayModel]) {
     let each = |page: &mut Page, name: &str, value: &dyn Fn(&MemberModel) -> Vec<(&'static str, u64)>| {
         for array in arrays {
             for member in array.sets().into_iter().flat_map(|set| &set.members) {
-                let (Some(own), Some(drive)) = (&member.member, member.drive) else { continue };
+                let (Some(path), Some(drive)) = (&member.member, member.drive) else { continue };
                 let (drive, serial) = (drive.to_string(), member.serial.clone().unwrap_or_default());
                 for (kind, value) in value(member) {
                     let all = [
                         ("array", array.name.as_str()),
                         ("drive", &drive),
-                        ("member", own),
+                        ("member", path),
                         ("serial", &serial),
                         ("kind", kind),
                     ];

@@ -89,7 +89,7 @@ impl NbdTls {
     /// The addresses, with the ports that the kernel chose.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.listeners.iter().filter_map(|own| own.local_addr().ok()).collect()
+        self.listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
     }
 
     /// The TLS settings.

@@ -107,7 +107,7 @@ impl State {
 
     /// Is this session open, or the token that it was made of not revoked?
     pub fn is_signed_in(&self, session: &Session) -> bool {
-        self.sessions.all().iter().any(|own| own.number == session.number)
+        self.sessions.all().iter().any(|known| known.number == session.number)
             || self.tokens.all().is_ok_and(|all| all.iter().any(|token| session.is_of_token(token)))
     }
 

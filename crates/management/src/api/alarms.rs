@@ -89,7 +89,8 @@ pub fn list(request: &Request) -> Result<Reply, Problem> {
             && alarm.what.level >= least
             && request.asked("array").is_none_or(|array| alarm.what.array.as_deref() == Some(array))
     });
-    let order = |own: &AlarmModel| (!own.is_open(), own.until_seconds.is_some(), std::cmp::Reverse(own.what.level));
+    let order =
+        |alarm: &AlarmModel| (!alarm.is_open(), alarm.until_seconds.is_some(), std::cmp::Reverse(alarm.what.level));
     alarms.sort_by(|a, b| order(a).cmp(&order(b)).then(b.since_seconds.cmp(&a.since_seconds)).then(a.id.cmp(&b.id)));
     Ok(Reply::json(200, &AlarmsModel { alarms }))
 }

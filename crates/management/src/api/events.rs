@@ -81,21 +81,21 @@ pub fn list(request: &Request) -> Result<Reply, Problem> {
 pub fn lines(request: &Request) -> Result<Reply, Problem> {
     let (events, _) = found(request)?;
     let mut text = String::from("number,time,level,event,array,span,slot,member,text,acknowledged\r\n");
-    for own in &events {
-        let number = |own: Option<String>| own.unwrap_or_default();
+    for event in &events {
+        let number = |text: Option<String>| text.unwrap_or_default();
         let cells = [
-            own.number.to_string(),
-            time::text(own.at_seconds),
-            own.level.clone(),
-            own.event.clone(),
-            own.array.clone().unwrap_or_default(),
-            number(own.span.map(|own| own.to_string())),
-            number(own.slot.map(|own| own.to_string())),
-            own.member.clone().unwrap_or_default(),
-            own.text.clone(),
-            own.acknowledged.to_string(),
+            event.number.to_string(),
+            time::text(event.at_seconds),
+            event.level.clone(),
+            event.event.clone(),
+            event.array.clone().unwrap_or_default(),
+            number(event.span.map(|span| span.to_string())),
+            number(event.slot.map(|slot| slot.to_string())),
+            event.member.clone().unwrap_or_default(),
+            event.text.clone(),
+            event.acknowledged.to_string(),
         ];
-        text.push_str(&cells.map(|own| quoted(&own)).join(","));
+        text.push_str(&cells.map(|cell| quoted(&cell)).join(","));
         text.push_str("\r\n");
     }
     Ok(Reply::text("text/csv; charset=utf-8", text)

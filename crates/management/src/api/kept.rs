@@ -17,7 +17,7 @@ pub struct KeptAnswer {
 }
 
 /// The kept values.
-pub fn own(request: &Request) -> Result<Reply, Problem> {
+pub fn values(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.kept()))
 }
 

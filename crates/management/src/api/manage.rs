@@ -209,7 +209,7 @@ fn in_force(request: &Request, array: &str, refusal: Refusal) -> Result<Done, Re
     if !refusal.in_force {
         return Err(refusal);
     }
-    let array = request.state.controller.arrays()?.into_iter().find(|own| own.name == array).map(Box::new);
+    let array = request.state.controller.arrays()?.into_iter().find(|known| known.name == array).map(Box::new);
     Ok(Done { text: refusal.text, array })
 }
 
@@ -341,7 +341,7 @@ pub fn checked(creation: &Creation) -> Result<(), Problem> {
     if creation.members.len() + creation.spares.len() > MEMBERS_MAX {
         return Err(Problem::bad(format!("an array has {MEMBERS_MAX} members and spares at most")));
     }
-    if let Some(other) = creation.members.iter().chain(&creation.spares).find(|own| !own.starts_with('/')) {
+    if let Some(other) = creation.members.iter().chain(&creation.spares).find(|member| !member.starts_with('/')) {
         return Err(Problem::bad(format!("{other:?} is not an absolute path")));
     }
     Ok(())

@@ -90,7 +90,8 @@ pub const ROUTES: &[Route] = &[
     )
     .takes::<session::SignIn>()
     .gives::<session::SessionModel>(),
-    route(Get, "/api/v1/session", READ, "The session of this client.", session::own).gives::<session::SessionModel>(),
+    route(Get, "/api/v1/session", READ, "The session of this client.", session::current)
+        .gives::<session::SessionModel>(),
     route(Delete, "/api/v1/session", READ, "Sign out.", session::end),
     route(Get, "/api/v1/server", READ, "The server.", manage::server).gives::<ServerModel>(),
     route(Get, "/api/v1/arrays", READ, "All arrays.", arrays::all).gives::<arrays::ArraysModel>(),
@@ -175,7 +176,7 @@ pub const ROUTES: &[Route] = &[
         .gives::<arrays::DrivesModel>(),
     route(Get, "/api/v1/journal", READ, "The journal.", arrays::journal).gives::<JournalModel>(),
     route(Get, "/api/v1/settings", READ, "The desired state in force.", manage::settings),
-    route(Get, "/api/v1/kept", ADMINISTER, "Values that are kept apart from the configuration file.", kept::own)
+    route(Get, "/api/v1/kept", ADMINISTER, "Values that are kept apart from the configuration file.", kept::values)
         .gives::<KeptModel>(),
     route(
         Patch,

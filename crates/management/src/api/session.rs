@@ -104,7 +104,7 @@ pub fn begin(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// The session of the client.
-pub fn own(request: &Request) -> Result<Reply, Problem> {
+pub fn current(request: &Request) -> Result<Reply, Problem> {
     let session = request.session.as_ref().ok_or_else(|| Problem::new(401, "not-signed-in", "sign in first"))?;
     Ok(Reply::json(200, &model(request, session, None)))
 }

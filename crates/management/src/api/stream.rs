@@ -34,8 +34,8 @@ impl Place {
     /// Take one, if one is free.
     pub fn take(state: &Arc<State>) -> Option<Self> {
         let count: &AtomicUsize = &state.streams;
-        let own = Self(Arc::clone(state));
-        (count.fetch_add(1, Ordering::Relaxed) < STREAMS_MAX).then_some(own)
+        let place = Self(Arc::clone(state));
+        (count.fetch_add(1, Ordering::Relaxed) < STREAMS_MAX).then_some(place)
     }
 
     /// None is free.

@@ -23,15 +23,15 @@ pub fn archive(request: &Request) -> Result<Reply, Problem> {
         }
         Err(refusal) => missing.push(format!("{name}: {}", refusal.text)),
     };
-    take("server".into(), controller.server().map(|own| json!(own)));
+    take("server".into(), controller.server().map(|server| json!(server)));
     take("arrays".into(), Ok(json!(*arrays)));
-    take("journal".into(), controller.journal().map(|own| json!(own)));
+    take("journal".into(), controller.journal().map(|journal| json!(journal)));
     take("settings".into(), controller.settings());
-    take("alarms".into(), controller.alarms().map(|own| json!(own)));
+    take("alarms".into(), controller.alarms().map(|alarm| json!(alarm)));
     let sinks = controller.sinks();
     take("sinks".into(), Ok(json!(sinks)));
     take("schedules".into(), Ok(json!(controller.schedules())));
-    take("lab".into(), controller.lab().map(|own| json!(own)));
+    take("lab".into(), controller.lab().map(|lab| json!(lab)));
     let newest = controller.events().map(|all| json!(all[all.len().saturating_sub(EVENTS_MAX)..]));
     take("events".into(), newest);
     for array in arrays.iter() {
@@ -40,7 +40,7 @@ pub fn archive(request: &Request) -> Result<Reply, Problem> {
         take(format!("checks {}", array.name), checks.map(|(sets, patrols)| json!({"sets": sets, "patrols": patrols})));
     }
     let mut parts = Value::Object(parts);
-    hide(&mut parts, &sinks.iter().map(|own| own.target.clone()).collect::<Vec<_>>());
+    hide(&mut parts, &sinks.iter().map(|sink| sink.target.clone()).collect::<Vec<_>>());
     let at = time::now();
     let document = json!({"schema": "openraid/support/1", "at": time::text(at), "at_seconds": at, "missing": missing, "parts": parts});
     Ok(Reply::json(200, &document).with("content-disposition", "attachment; filename=\"openraid-support.json\""))
@@ -50,12 +50,12 @@ pub fn archive(request: &Request) -> Result<Reply, Problem> {
 fn hide(value: &mut Value, secrets: &[String]) {
     match value {
         Value::String(text) => {
-            for secret in secrets.iter().filter(|own| !own.is_empty()) {
+            for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
                 *text = text.replace(secret.as_str(), LEFT_OUT);
             }
         }
-        Value::Array(all) => all.iter_mut().for_each(|own| hide(own, secrets)),
-        Value::Object(all) => all.values_mut().for_each(|own| hide(own, secrets)),
+        Value::Array(all) => all.iter_mut().for_each(|part| hide(part, secrets)),
+        Value::Object(all) => all.values_mut().for_each(|part| hide(part, secrets)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }

@@ -30,17 +30,19 @@ pub fn in_two_parts(state: &str, document: &str) -> String {
 /// Is one of the versions in a header this one?
 fn is_among(header: &str, is_it: impl Fn(&str) -> bool) -> bool {
     let versions = header.split(',').map(str::trim);
-    versions.map(|own| own.trim_start_matches("W/").trim_matches('"')).any(|own| own == "*" || is_it(own))
+    versions
+        .map(|version| version.trim_start_matches("W/").trim_matches('"'))
+        .any(|version| version == "*" || is_it(version))
 }
 
 /// Does a header `If-Match` have this state? The second part of a version is not compared: a rebuild that continues refuses no change.
 pub fn has_state(header: &str, state: &str) -> bool {
-    is_among(header, |own| own.split('-').next() == Some(state.trim_matches('"')))
+    is_among(header, |tag| tag.split('-').next() == Some(state.trim_matches('"')))
 }
 
 /// Does a header `If-None-Match` have this version of a document?
 pub fn has_document(header: &str, version: &str) -> bool {
-    is_among(header, |own| own == version.trim_matches('"'))
+    is_among(header, |tag| tag == version.trim_matches('"'))
 }
 
 fn state(array: &ArrayModel) -> Value {

@@ -60,8 +60,8 @@ impl Session {
 
     /// Was it made of this token?
     pub fn is_of_token(&self, token: &Token) -> bool {
-        let own = Self::of_token(token);
-        (self.number, &self.user, self.since_seconds) == (own.number, &own.user, own.since_seconds)
+        let of_token = Self::of_token(token);
+        (self.number, &self.user, self.since_seconds) == (of_token.number, &of_token.user, of_token.since_seconds)
     }
 
     /// Its time is over, or it was not used for too long.
@@ -202,7 +202,8 @@ impl Sessions {
 
     /// The session that these words of basic authentication have.
     pub fn of_basic(&self, words: &str) -> Option<Session> {
-        let secret = self.table().basics.iter().find(|(own, _)| is_same(own, words)).map(|(_, secret)| secret.clone());
+        let secret =
+            self.table().basics.iter().find(|(known, _)| is_same(known, words)).map(|(_, secret)| secret.clone());
         self.find(&secret?)
     }
 
@@ -215,7 +216,7 @@ impl Sessions {
             let digest = digest(secret);
             table.sessions.iter().any(|session| session.digest == digest)
         };
-        table.basics.retain(|(own, secret)| own != words && is_open(secret));
+        table.basics.retain(|(known, secret)| known != words && is_open(secret));
         table.basics.push((words.into(), secret));
         session
     }
@@ -260,7 +261,7 @@ impl Sessions {
     pub fn take_link(&self, secret: &str) -> Option<Role> {
         let mut table = self.table();
         clear(&mut table);
-        let nth = table.links.iter().position(|(own, ..)| is_same(own, secret))?;
+        let nth = table.links.iter().position(|(kept, ..)| is_same(kept, secret))?;
         Some(table.links.remove(nth).1)
     }
 
@@ -382,7 +383,7 @@ mod tests {
     #[test]
     fn over_the_loopback_all_wait_together_and_none_is_refused() {
         let (sessions, _) = sessions("loopback");
-        let [first, second, third] = ["127.0.0.1", "127.0.0.2", "::1"].map(|own| own.parse().expect("an address"));
+        let [first, second, third] = ["127.0.0.1", "127.0.0.2", "::1"].map(|text| text.parse().expect("an address"));
         assert!(!sessions.must_wait(first));
         for nth in 0..WRONG_PASSWORDS_MAX {
             sessions.tried(if nth % 2 == 0 { second } else { third }, &format!("user{nth}"), false);

@@ -17,8 +17,8 @@ pub fn check_host(headers: &HeaderMap, names: &[String]) -> Result<(), Problem> 
     };
     let name = host_name(host);
     let is_address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().is_ok();
-    let own = |own: &String| own.eq_ignore_ascii_case(name);
-    if is_address || name.eq_ignore_ascii_case("localhost") || names.iter().any(own) {
+    let is_name = |known: &String| known.eq_ignore_ascii_case(name);
+    if is_address || name.eq_ignore_ascii_case("localhost") || names.iter().any(is_name) {
         return Ok(());
     }
     let text = format!("{name:?} is not a name of this server; add it to management.names, or use its address");
@@ -46,8 +46,8 @@ pub fn check_origin(method: &Method, headers: &HeaderMap, is_tls: bool) -> Resul
     };
     if let Some(origin) = text("origin") {
         let scheme = if is_tls { "https" } else { "http" };
-        let own = format!("{scheme}://{}", text("host").unwrap_or_default());
-        if !origin.eq_ignore_ascii_case(&own) {
+        let here = format!("{scheme}://{}", text("host").unwrap_or_default());
+        if !origin.eq_ignore_ascii_case(&here) {
             return refused(&format!("Origin {origin}"));
         }
     }

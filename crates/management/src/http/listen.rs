@@ -88,7 +88,7 @@ impl Management {
                 Some(tls::make(&options.folder, &all).map_err(StartError)?)
             }
         };
-        let renewal = certificate.map(|own| Renewal::new(own, options.client_ca.clone())).transpose();
+        let renewal = certificate.map(|certificate| Renewal::new(certificate, options.client_ca.clone())).transpose();
         let renewal = renewal.map_err(StartError)?;
         let users = Users::at(options.folder.join("users.json"));
         let tokens = Tokens::at(options.folder.join("tokens.json"));

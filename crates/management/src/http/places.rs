@@ -61,8 +61,8 @@ impl Places {
 
     /// This task serves the connection of a place.
     pub fn serves(&self, number: u64, task: AbortHandle) {
-        if let Some(own) = self.held().guests.get_mut(&number) {
-            *own = Some(task);
+        if let Some(guest) = self.held().guests.get_mut(&number) {
+            *guest = Some(task);
         }
     }
 }
@@ -81,10 +81,10 @@ impl Place {
             return;
         }
         if held.known.len() >= held.known_max {
-            let waiting = held.known.iter().filter_map(|(number, own)| Some((own.waits?, *number)));
+            let waiting = held.known.iter().filter_map(|(number, client)| Some((client.waits?, *number)));
             let Some((_, longest)) = waiting.min() else { return };
             let gone = held.known.remove(&longest);
-            gone.and_then(|own| own.task).inspect(AbortHandle::abort);
+            gone.and_then(|client| client.task).inspect(AbortHandle::abort);
         }
         let task = held.guests.remove(&self.number).flatten();
         held.known.insert(self.number, Known { waits: Some(Instant::now()), task });
@@ -101,8 +101,8 @@ impl Place {
     }
 
     fn set(&self, waits: Option<Instant>) {
-        if let Some(own) = self.places.held().known.get_mut(&self.number) {
-            own.waits = waits;
+        if let Some(client) = self.places.held().known.get_mut(&self.number) {
+            client.waits = waits;
         }
     }
 }

@@ -100,9 +100,9 @@ pub fn find(routes: &[Route], method: &Method, path: &[String]) -> Result<(Route
 
 /// The methods that a path has, as `Allow` writes them.
 pub fn allowed(routes: &[Route], path: &[String]) -> String {
-    let own = routes.iter().filter(|route| matches(route.path, path).is_some());
+    let of_path = routes.iter().filter(|route| matches(route.path, path).is_some());
     let words: Vec<&str> =
-        own.map(|route| if route.method == Verb::Get { "GET, HEAD" } else { route.method.word() }).collect();
+        of_path.map(|route| if route.method == Verb::Get { "GET, HEAD" } else { route.method.word() }).collect();
     words.join(", ")
 }
 

@@ -133,7 +133,7 @@ async fn answer(
 
 /// Has the client asked for too much? Requests without a session do not count for sessions.
 fn admit(state: &State, peer: IpAddr, session: Option<&Session>) -> Result<(), Problem> {
-    let of = |own: &Session| Client::Session(own.user.clone(), own.number);
+    let of = |session: &Session| Client::Session(session.user.clone(), session.number);
     if state.rates.admit(session.map_or(Client::Address(peer), of)) {
         return Ok(());
     }
@@ -247,15 +247,15 @@ fn response(answer: Answer, is_head: bool) -> Response<Payload> {
     };
     let mut response = Response::new(payload);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    let own = response.headers_mut();
+    let sent = response.headers_mut();
     for (name, value) in HEADERS {
         if !headers.iter().any(|(other, _)| *other == name) {
-            own.insert(name, HeaderValue::from_static(value));
+            sent.insert(name, HeaderValue::from_static(value));
         }
     }
     for (name, value) in headers {
         if let Ok(value) = HeaderValue::from_str(&value) {
-            own.append(HeaderName::from_static(name), value);
+            sent.append(HeaderName::from_static(name), value);
         }
     }
     response

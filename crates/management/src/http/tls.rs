@@ -34,11 +34,11 @@ pub fn make(folder: &Path, names: &[String]) -> Result<Certificate, String> {
     if made.chain.exists() && made.key.exists() {
         return Ok(made);
     }
-    let own = rcgen::generate_simple_self_signed(names.to_vec());
-    let own = own.map_err(|error| format!("no certificate can be made: {error}"))?;
+    let made_now = rcgen::generate_simple_self_signed(names.to_vec());
+    let made_now = made_now.map_err(|error| format!("no certificate can be made: {error}"))?;
     let written = fs::create_dir_all(folder)
-        .and_then(|()| write(&made.key, &own.key_pair.serialize_pem()))
-        .and_then(|()| write(&made.chain, &own.cert.pem()));
+        .and_then(|()| write(&made.key, &made_now.key_pair.serialize_pem()))
+        .and_then(|()| write(&made.chain, &made_now.cert.pem()));
     written.map_err(|error| format!("the certificate in {} cannot be written: {error}", folder.display()))?;
     Ok(made)
 }
@@ -78,8 +78,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 /// The authorities of clients.
 fn authorities(path: &Path, all: Vec<CertificateDer<'static>>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
-    for own in all {
-        roots.add(own).map_err(|error| wrong(path, format_args!("no certificate of an authority: {error}")))?;
+    for certificate in all {
+        roots.add(certificate).map_err(|error| wrong(path, format_args!("no certificate of an authority: {error}")))?;
     }
     Ok(roots)
 }
@@ -132,9 +132,9 @@ pub fn flaws(certificate: Option<(&Path, &Path)>, client_ca: Option<&Path>) -> V
     let now: String = time::text(time::now()).chars().filter(char::is_ascii_digit).collect();
     let mut found = Vec::new();
     if let Some((chain, key)) = certificate {
-        let (read, own) = (certificates(chain), private_key(key));
-        let are_read = read.is_ok() && own.is_ok();
-        found.extend(own.err().map(|why| (TlsFile::Key, why)));
+        let (read, private) = (certificates(chain), private_key(key));
+        let are_read = read.is_ok() && private.is_ok();
+        found.extend(private.err().map(|why| (TlsFile::Key, why)));
         match read {
             Ok(all) => found.extend(untimely(chain, &all, &now).map(|why| (TlsFile::Certificate, why))),
             Err(why) => found.push((TlsFile::Certificate, why)),
@@ -158,8 +158,8 @@ pub fn flaws(certificate: Option<(&Path, &Path)>, client_ca: Option<&Path>) -> V
 
 /// The first of these certificates that is not valid at `now`, which is written `YYYYMMDDhhmmss`.
 fn untimely(path: &Path, all: &[CertificateDer<'_>], now: &str) -> Option<String> {
-    all.iter().zip(1..).find_map(|(own, nth)| {
-        let (from, to) = validity(own)?;
+    all.iter().zip(1..).find_map(|(certificate, nth)| {
+        let (from, to) = validity(certificate)?;
         let day = |time: &str| format!("{}-{}-{}", &time[..4], &time[4..6], &time[6..8]);
         let fault = if now < from.as_str() {
             format!("is valid from {} on only", day(&from))
@@ -188,10 +188,12 @@ impl Validity {
     #[must_use]
     pub fn of(path: &Path) -> Option<Self> {
         let all = certificates(path).ok()?;
-        let times = all.iter().map(|own| validity(own).and_then(|(from, to)| Some((seconds(&from)?, seconds(&to)?))));
+        let times = all
+            .iter()
+            .map(|certificate| validity(certificate).and_then(|(from, to)| Some((seconds(&from)?, seconds(&to)?))));
         let times: Vec<(u64, u64)> = times.collect::<Option<_>>()?;
-        let from = times.iter().map(|own| own.0).max()?;
-        let to = times.iter().map(|own| own.1).min()?;
+        let from = times.iter().map(|time| time.0).max()?;
+        let to = times.iter().map(|time| time.1).min()?;
         Some(Self { path: path.into(), from, to })
     }
 }
@@ -249,7 +251,7 @@ fn moment(tag: u8, text: &[u8]) -> Option<String> {
         0x18 => digits.to_owned(),
         _ => return None,
     };
-    (whole.len() == 14 && whole.bytes().all(|own| own.is_ascii_digit())).then_some(whole)
+    (whole.len() == 14 && whole.bytes().all(|letter| letter.is_ascii_digit())).then_some(whole)
 }
 
 #[cfg(test)]
@@ -283,10 +285,11 @@ mod tests {
         };
         // Certificates by rcgen, which writes DER by itself.
         let made = |from: i32, to: i32| {
-            let mut own = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
-            (own.not_before, own.not_after) = (rcgen::date_time_ymd(from, 3, 4), rcgen::date_time_ymd(to, 5, 6));
+            let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
+            (parameters.not_before, parameters.not_after) =
+                (rcgen::date_time_ymd(from, 3, 4), rcgen::date_time_ymd(to, 5, 6));
             let key = rcgen::KeyPair::generate().expect("a key");
-            (own.self_signed(&key).expect("a certificate"), key.serialize_pem())
+            (parameters.self_signed(&key).expect("a certificate"), key.serialize_pem())
         };
         let (now, key) = made(2020, 2999);
         assert_eq!(validity(now.der()), Some(("20200304000000".into(), "29990506000000".into())));
@@ -312,7 +315,7 @@ mod tests {
             (&chain, &key, Some(&none), vec![(ClientAuthorities, "No such file")]),
             (&chain, &key, Some(&key), vec![(ClientAuthorities, "no certificate in PEM form")]),
         ] {
-            let found = flaws(Some((chain, key)), authority.map(|own| own.as_path()));
+            let found = flaws(Some((chain, key)), authority.map(|authority| authority.as_path()));
             assert_eq!(found.len(), wanted.len(), "{found:?}");
             for ((file, text), (wanted_file, word)) in found.iter().zip(wanted) {
                 assert!(*file == wanted_file && text.contains(word), "{word:?} is not in {found:?}");

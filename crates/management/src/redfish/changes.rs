@@ -41,7 +41,7 @@ fn wrong(name: &str, why: impl AsRef<str>) -> Problem {
 fn setting(name: &str, value: &Value, table: &[(&str, &str)]) -> Result<String, Problem> {
     let word = text(name, value)?;
     let words: Vec<&str> = table.iter().map(|(word, _)| *word).collect();
-    let found = table.iter().find(|(own, _)| *own == word).map(|(_, value)| (*value).to_owned());
+    let found = table.iter().find(|(known, _)| *known == word).map(|(_, value)| (*value).to_owned());
     found.ok_or_else(|| refused("property-word", name, value, &format!("use {}", words.join(", "))))
 }
 
@@ -52,8 +52,8 @@ fn linked(request: &Request, name: &str, value: &Value) -> Result<Vec<String>, P
         return Err(wrong(name, format!("at most {MEMBERS_MAX} drives")));
     }
     let mut specs = Vec::new();
-    for own in all {
-        let path = own["@odata.id"].as_str().ok_or_else(|| wrong(name, "each entry is {\"@odata.id\": \"PATH\"}"))?;
+    for entry in all {
+        let path = entry["@odata.id"].as_str().ok_or_else(|| wrong(name, "each entry is {\"@odata.id\": \"PATH\"}"))?;
         let id = path.strip_prefix("/redfish/v1/Systems/1/Storage/openraid/Drives/");
         let drive = id.map(|id| drive_named(&request.state, id));
         let drive =
@@ -80,9 +80,9 @@ fn apply_time(value: &Value) -> Result<(), Problem> {
 
 /// Properties that Redfish does not define: `Oem.Openraid`.
 fn oem(value: &Value, change: &mut VolumeChange) -> Result<(), Problem> {
-    let own = value.get("Openraid").and_then(Value::as_object);
-    let own = own.ok_or_else(|| wrong("Oem", "this service knows Oem.Openraid, an object"))?;
-    for (key, value) in own {
+    let oem = value.get("Openraid").and_then(Value::as_object);
+    let oem = oem.ok_or_else(|| wrong("Oem", "this service knows Oem.Openraid, an object"))?;
+    for (key, value) in oem {
         match key.as_str() {
             "@odata.type" => {}
             "Overwrite" => {
@@ -119,8 +119,8 @@ fn asked(request: &Request, body: &Map<String, Value>) -> Result<VolumeChange, P
             "Name" | "DisplayName" => change.name = Some(text(key, value)?),
             "RAIDType" => {
                 let word = text(key, value)?;
-                let level = LEVELS.iter().find(|(own, _)| *own == word);
-                let types: Vec<&str> = LEVELS.iter().map(|(own, _)| *own).collect();
+                let level = LEVELS.iter().find(|(known, _)| *known == word);
+                let types: Vec<&str> = LEVELS.iter().map(|(known, _)| *known).collect();
                 let unknown = || refused("property-word", key, value, &format!("use {}", types.join(", ")));
                 change.level = Some(level.ok_or_else(unknown)?.1);
             }
@@ -169,7 +169,8 @@ fn creation(request: &Request, body: &Map<String, Value>) -> Result<(Creation, S
     }
     let known = drives(&request.state)?;
     for spec in change.drives.iter().chain(&change.spares) {
-        if let Some((array, _)) = known.iter().find(|own| own.spec == *spec).and_then(|own| own.owner.as_ref()) {
+        if let Some((array, _)) = known.iter().find(|drive| drive.spec == *spec).and_then(|drive| drive.owner.as_ref())
+        {
             return Err(wrong("Links.Drives", format!("{} belongs to volume {array}", drive_id(spec))));
         }
     }
@@ -235,7 +236,7 @@ pub fn set(request: &Request, array: &ArrayModel, settings: Settings, yes: bool)
 fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Result<(), Problem> {
     let members = array.sets().into_iter().flat_map(|set| &set.members);
     let spares: Vec<String> =
-        members.filter(|own| own.state == StateWord::Spare).filter_map(|own| own.member.clone()).collect();
+        members.filter(|member| member.state == StateWord::Spare).filter_map(|member| member.member.clone()).collect();
     let name = || array.name.clone();
     for spec in wanted.iter().filter(|spec| !spares.contains(spec)) {
         let command = Command::Add { array: name(), member: spec.clone(), span: None, overwrite: false, split: false };
@@ -251,7 +252,7 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
 /// Change a volume: the policies of its caches, its spares, its name, which is a part of its address.
 pub fn change(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let (mut settings, mut spares, mut name, mut own) = (Vec::new(), None, None, oem::Change::default());
+    let (mut settings, mut spares, mut name, mut of_oem) = (Vec::new(), None, None, oem::Change::default());
     for (key, value) in object(request)? {
         match key.as_str() {
             "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),
@@ -266,7 +267,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
                 spares = value.get("DedicatedSpareDrives").map(|_| change.spares);
             }
             "@Redfish.OperationApplyTime" => apply_time(&value)?,
-            "Oem" => own = oem::asked(request, &value)?,
+            "Oem" => of_oem = oem::asked(request, &value)?,
             "Name" | "DisplayName" if value == array.name.as_str() => {}
             "Name" | "DisplayName" => name = Some(text(&key, &value)?),
             other if has_property(&array, other) => {
@@ -275,15 +276,15 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
             other => return Err(property("property-unknown", other, "a volume has no such property here")),
         }
     }
-    if settings.is_empty() && spares.is_none() && name.is_none() && own.settings.is_empty() {
+    if settings.is_empty() && spares.is_none() && name.is_none() && of_oem.settings.is_empty() {
         let all = "Name, WriteCachePolicy, ReadCachePolicy, Links.DedicatedSpareDrives, Oem.Openraid.Settings";
         return Err(no_operation(all));
     }
     if !settings.is_empty() {
         set(request, &array, settings, true)?;
     }
-    if !own.settings.is_empty() {
-        set(request, &array, own.settings, own.accepts_risk)?;
+    if !of_oem.settings.is_empty() {
+        set(request, &array, of_oem.settings, of_oem.accepts_risk)?;
     }
     if let Some(spares) = spares {
         set_spares(request, &array, &spares)?;
@@ -303,7 +304,7 @@ pub fn delete(request: &Request) -> Result<Reply, Problem> {
         apply_time(value)?;
     }
     let clients = request.state.controller.clients(&array.name)?;
-    let is_confirmed = body.get("Oem").map(|own| &own["Openraid"]["Confirm"]) == Some(&array.name.as_str().into());
+    let is_confirmed = body.get("Oem").map(|oem| &oem["Openraid"]["Confirm"]) == Some(&array.name.as_str().into());
     if clients > 0 && !is_confirmed {
         let text = format!(
             "{name} is in use: {clients} connected; they would get errors. End them first, or confirm with the body \

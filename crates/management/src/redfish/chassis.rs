@@ -93,10 +93,10 @@ pub fn change_drive(request: &Request) -> Result<Reply, Problem> {
                 let why = "no program switches the light of this drive; `led` of the table [care] of the configuration file names one";
                 return Err(property("property-unknown", LIGHT, why));
             }
-            own if document.get(own).is_some() => {
-                return Err(property("property-read-only", own, "it follows from the drive and its array"))
+            other if document.get(other).is_some() => {
+                return Err(property("property-read-only", other, "it follows from the drive and its array"))
             }
-            own => return Err(property("property-unknown", own, "a drive has no such property here")),
+            other => return Err(property("property-unknown", other, "a drive has no such property here")),
         }
     }
     let (Some(on), Some((array, _))) = (light, &drive.owner) else { return Err(super::no_operation(LIGHT)) };

@@ -12,7 +12,7 @@ use super::{link, time};
 pub fn with_status(array: &ArrayModel, state: &str, health: &str) -> Value {
     let mut status = json!({"State": state, "Health": health});
     let open: Vec<Value> =
-        array.alarms.iter().filter(|own| own.until_seconds.is_none()).map(|own| one(array, own)).collect();
+        array.alarms.iter().filter(|alarm| alarm.until_seconds.is_none()).map(|alarm| one(array, alarm)).collect();
     if !open.is_empty() {
         status["Conditions"] = open.into();
     }
@@ -33,7 +33,7 @@ fn one(array: &ArrayModel, alarm: &AlarmModel) -> Value {
         condition["Resolution"] = next.as_str().into();
     }
     let mut members = array.sets().into_iter().flat_map(|set| &set.members);
-    if let Some(spec) = what.member.as_ref().filter(|spec| members.any(|own| own.member.as_ref() == Some(spec))) {
+    if let Some(spec) = what.member.as_ref().filter(|spec| members.any(|member| member.member.as_ref() == Some(spec))) {
         condition["OriginOfCondition"] = link(&drive_path(spec));
     }
     condition

@@ -93,7 +93,7 @@ impl Listeners {
 
     /// The test events after this one.
     pub fn tests_after(&self, number: u64) -> Vec<TestEvent> {
-        self.table().tests.iter().filter(|own| own.number > number).cloned().collect()
+        self.table().tests.iter().filter(|test| test.number > number).cloned().collect()
     }
 
     fn submit(&self, record: Value) {
@@ -117,12 +117,12 @@ impl Listeners {
 
     /// Is it open?
     pub fn has(&self, number: u64) -> bool {
-        self.table().open.iter().any(|own| own.number == number)
+        self.table().open.iter().any(|stream| stream.number == number)
     }
 
     /// End it.
     pub fn end(&self, number: u64) {
-        self.table().open.retain(|own| own.number != number);
+        self.table().open.retain(|stream| stream.number != number);
     }
 }
 
@@ -202,14 +202,14 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
 async fn feed(open: Open, session: Option<Session>, after: Option<u64>, sender: Sender<Bytes>) {
     let (mut last, mut test) = (after, open.state.listeners.last_test());
     loop {
-        let (state, number, own, from) = (Arc::clone(&open.state), open.number, session.clone(), last);
+        let (state, number, of_client, from) = (Arc::clone(&open.state), open.number, session.clone(), last);
         let tests = open.state.listeners.tests_after(test);
-        test = tests.last().map_or(test, |own| own.number);
-        let work = tokio::task::spawn_blocking(move || round(&state, number, own.as_ref(), from));
+        test = tests.last().map_or(test, |test| test.number);
+        let work = tokio::task::spawn_blocking(move || round(&state, number, of_client.as_ref(), from));
         let Ok(Some((mut text, newest))) = work.await else { return };
         last = Some(newest);
         // They have no number in the log, so a client that comes back does not name them.
-        tests.iter().for_each(|own| text.push_str(&format!("data: {}\n\n", own.message(None))));
+        tests.iter().for_each(|test| text.push_str(&format!("data: {}\n\n", test.message(None))));
         if !matches!(timeout(STALL_TIME_MAX, sender.send(Bytes::from(text))).await, Ok(Ok(()))) {
             return;
         }
@@ -280,10 +280,10 @@ pub fn submit_test(request: &Request) -> Result<Reply, Problem> {
     let body = object(request)?;
     if body.contains_key("MessageId") {
         // The arguments belong to the message.
-        record.as_object_mut().map(|own| own.remove("MessageArgs"));
+        record.as_object_mut().map(|fields| fields.remove("MessageArgs"));
     }
     for (key, value) in body {
-        let own = match key.as_str() {
+        let checked = match key.as_str() {
             "EventType" | "EventId" | "EventTimestamp" | "Message" | "MessageId" => text(&key, &value)?.into(),
             "Severity" | "MessageSeverity" => {
                 let word = text(&key, &value)?;
@@ -300,7 +300,7 @@ pub fn submit_test(request: &Request) -> Result<Reply, Problem> {
             "OriginOfCondition" => link(&text(&key, &value)?),
             _ => return Err(property("property-unknown", &key, "a test event has no such parameter")),
         };
-        record[key] = own;
+        record[key] = checked;
     }
     request.state.listeners.submit(record);
     request.state.controller.audit(None, format!("{} by HTTP: a test event is sent", request.user()));

@@ -111,7 +111,7 @@ fn alive(mut document: Value, served: &[openraid_status::ArrayModel]) -> Value {
     let origin = document["Links"]["OriginOfCondition"]["@odata.id"].as_str().unwrap_or_default();
     let is_there = served.iter().any(|array| origin.ends_with(&format!("/{}", array.name)));
     if !is_there {
-        document.as_object_mut().map(|own| own.remove("Links"));
+        document.as_object_mut().map(|fields| fields.remove("Links"));
     }
     document
 }

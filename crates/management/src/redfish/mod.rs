@@ -158,7 +158,10 @@ pub fn error(problem: &Problem) -> Reply {
         message["MessageId"] = format!("Base.1.18.{id}").into();
         let given = &problem.arguments;
         let mut filled = (*text).to_owned();
-        given.iter().enumerate().for_each(|(nth, own)| filled = filled.replace(&format!("%{}", nth + 1), own));
+        given
+            .iter()
+            .enumerate()
+            .for_each(|(nth, argument)| filled = filled.replace(&format!("%{}", nth + 1), argument));
         message["MessageArgs"] = json!(given);
         message["Message"] = filled.into();
         message["MessageSeverity"] = "Warning".into();
@@ -313,7 +316,7 @@ fn described(document: &Value) -> Reply {
 
 fn resource(path: &str, kind: &str, id: &str, name: &str) -> Value {
     // Types of our own have the version `v1_0_0`.
-    let version = TYPES.iter().find(|(own, _)| *own == kind).map_or("v1_0_0", |(_, version)| version);
+    let version = TYPES.iter().find(|(known, _)| *known == kind).map_or("v1_0_0", |(_, version)| version);
     json!({"@odata.id": path, "@odata.type": format!("#{kind}.{version}.{kind}"), "Id": id, "Name": name})
 }
 
@@ -333,8 +336,8 @@ fn link(path: &str) -> Value {
 
 /// A document with these properties more.
 fn with(mut document: Value, more: Value) -> Value {
-    if let (Some(own), Value::Object(more)) = (document.as_object_mut(), more) {
-        own.extend(more);
+    if let (Some(fields), Value::Object(more)) = (document.as_object_mut(), more) {
+        fields.extend(more);
     }
     document
 }
@@ -454,7 +457,7 @@ mod tests {
         assert_eq!(version(&first), version(&at(1, "2026-01-01T00:00:01Z", 6)));
         let later = at(2, "2026-01-01T00:00:00Z", 5);
         assert_ne!(version(&first), version(&later));
-        let tags = [first, later].map(|own| versioned(own, "\"5\""));
+        let tags = [first, later].map(|document_state| versioned(document_state, "\"5\""));
         let tag = |reply: &Reply| reply.headers.iter().find(|(name, _)| *name == "etag").expect("a version").1.clone();
         assert_ne!(tag(&tags[0]), tag(&tags[1]));
         // A change that was decided before the progress is carried out.

@@ -42,10 +42,11 @@ pub fn schema(request: &Request) -> Result<Reply, Problem> {
 /// # Errors
 /// The server is ending.
 pub fn of_storage(state: &State) -> Result<Value, Problem> {
-    let mut own = json!({"@odata.type": "#OpenraidStorage.v1_0_0.Openraid"});
+    let mut oem = json!({"@odata.type": "#OpenraidStorage.v1_0_0.Openraid"});
     if let Some(journal) = state.controller.journal()? {
-        let device = |own: &openraid_status::JournalDeviceModel| json!({"Device": own.device, "Works": own.works});
-        own["Journal"] = json!({
+        let device =
+            |device: &openraid_status::JournalDeviceModel| json!({"Device": device.device, "Works": device.works});
+        oem["Journal"] = json!({
             "State": journal.state,
             "Trouble": journal.trouble,
             "RingBytes": journal.ring_bytes,
@@ -54,7 +55,7 @@ pub fn of_storage(state: &State) -> Result<Value, Problem> {
             "Devices": journal.devices.iter().map(device).collect::<Vec<_>>(),
         });
     }
-    Ok(own)
+    Ok(oem)
 }
 
 /// `Oem.Openraid` of a volume.
@@ -103,10 +104,11 @@ pub struct Change {
 /// # Errors
 /// It has something else.
 pub fn asked(request: &Request, value: &Value) -> Result<Change, Problem> {
-    let own = value.get("Openraid").and_then(Value::as_object);
-    let own = own.ok_or_else(|| property("property-value", "Oem", "this service knows Oem.Openraid, an object"))?;
+    let fields = value.get("Openraid").and_then(Value::as_object);
+    let fields =
+        fields.ok_or_else(|| property("property-value", "Oem", "this service knows Oem.Openraid, an object"))?;
     let mut change = Change::default();
-    for (key, value) in own {
+    for (key, value) in fields {
         let name = format!("Oem.Openraid.{key}");
         match key.as_str() {
             "@odata.type" => {}
@@ -132,15 +134,18 @@ fn settings(request: &Request, value: &Value) -> Result<Vec<(String, String)>, P
     let mut found = Vec::new();
     for (key, value) in members(name, value)? {
         let name = format!("{name}.{key}");
-        let own = known.iter().find(|own| own.name == *key || own.name.replace(['.', '-'], "_") == *key);
-        let Some(own) = own else { return Err(property("property-unknown", &name, "see /api/v1/settings/known")) };
+        let setting =
+            known.iter().find(|setting| setting.name == *key || setting.name.replace(['.', '-'], "_") == *key);
+        let Some(setting) = setting else {
+            return Err(property("property-unknown", &name, "see /api/v1/settings/known"));
+        };
         let text = match value {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
             Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),
-            other => return Err(refused("property-type", &name, other, &format!("use {}", own.values))),
+            other => return Err(refused("property-type", &name, other, &format!("use {}", setting.values))),
         };
-        found.push((own.name.clone(), text));
+        found.push((setting.name.clone(), text));
     }
     // A profile goes first: the other settings differ from it.
     found.sort_by_key(|(key, _)| key != "profile");
@@ -149,14 +154,14 @@ fn settings(request: &Request, value: &Value) -> Result<Vec<(String, String)>, P
 
 /// The limit of an array now, as `openraid explain --json` has it, in words of Redfish.
 pub fn of_limit(limit: &Value) -> Value {
-    let part = |own: &Value| {
+    let part = |value: &Value| {
         json!({
-            "Part": own["part"],
-            "Name": own["name"],
-            "BusyPercent": own["busy_percent"],
-            "Commands": own["commands"],
-            "ServiceNanoseconds": own["service_ns"],
-            "QueuedNanoseconds": own["queued_ns"],
+            "Part": value["part"],
+            "Name": value["name"],
+            "BusyPercent": value["busy_percent"],
+            "Commands": value["commands"],
+            "ServiceNanoseconds": value["service_ns"],
+            "QueuedNanoseconds": value["queued_ns"],
         })
     };
     let parts = limit["parts"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -178,7 +183,7 @@ pub fn explanation(request: &Request) -> Result<Reply, Problem> {
     let explanation = request.state.controller.explain(&array.name)?;
     let path = format!("{}/Oem/Openraid/Explanation", storage::volume_path(&array.name));
     let list = |key: &str| explanation[key].as_array().cloned().unwrap_or_default();
-    let reason = |own: &Value| json!({"Reason": own["reason"], "Text": own["text"], "Count": own["count"]});
+    let reason = |reason: &Value| json!({"Reason": reason["reason"], "Text": reason["text"], "Count": reason["count"]});
     // `-` before the first request.
     let ratio = |key: &str| explanation[key].as_str().and_then(|text| text.parse::<f64>().ok());
     let document = resource(&path, "OpenraidExplanation", "Explanation", &format!("Decisions of {}", array.name));
@@ -209,7 +214,14 @@ pub fn locate(request: &Request) -> Result<Reply, Problem> {
     let why = format!("{} has {} bytes", array.name, array.size_bytes);
     let offset = number("OffsetBytes", value, ..array.size_bytes, &why)?;
     let place = request.state.controller.place(&array.name, offset)?;
-    let member = |own: &crate::place::LocationModel| json!({"Slot": own.slot, "Member": own.member, "Role": own.role, "OffsetBytes": own.member_offset_bytes});
+    let member = |location: &crate::place::LocationModel| {
+        json!({
+            "Slot": location.slot,
+            "Member": location.member,
+            "Role": location.role,
+            "OffsetBytes": location.member_offset_bytes,
+        })
+    };
     Ok(described(&json!({
         "@odata.type": "#OpenraidVolume.v1_0_0.Place",
         "OffsetBytes": place.offset_bytes,
@@ -226,19 +238,19 @@ pub fn predict(request: &Request) -> Result<Reply, Problem> {
     let (load, drive) = (taken(&mut body, "Load")?, taken(&mut body, "DriveProfile")?);
     let creation = changes::predicted(request, &body)?;
     let prediction = request.state.controller.predict(&PredictionInput { creation, load, drive })?;
-    let speed = |own: &Option<PredictedSpeed>| {
-        own.as_ref().map(|own| json!({"RequestsPerSecond": own.iops, "MeanMilliseconds": own.mean_ms}))
+    let speed = |speed: &Option<PredictedSpeed>| {
+        speed.as_ref().map(|speed| json!({"RequestsPerSecond": speed.iops, "MeanMilliseconds": speed.mean_ms}))
     };
-    let level = |own: &crate::lab::PredictedLevel| {
+    let level = |level: &crate::lab::PredictedLevel| {
         json!({
-            "Level": own.level,
-            "Healthy": speed(&own.healthy),
-            "Degraded": speed(&own.degraded),
-            "Rebuilding": speed(&own.rebuilding),
-            "RebuildHours": own.rebuild_hours,
-            "RebuildUnderLoadHours": own.rebuild_loaded_hours,
-            "Limit": own.limit,
-            "Impossible": own.impossible,
+            "Level": level.level,
+            "Healthy": speed(&level.healthy),
+            "Degraded": speed(&level.degraded),
+            "Rebuilding": speed(&level.rebuilding),
+            "RebuildHours": level.rebuild_hours,
+            "RebuildUnderLoadHours": level.rebuild_loaded_hours,
+            "Limit": level.limit,
+            "Impossible": level.impossible,
         })
     };
     let reply = described(&json!({
@@ -255,7 +267,7 @@ pub fn predict(request: &Request) -> Result<Reply, Problem> {
 
 /// A text below `Oem.Openraid`, taken out of the body.
 fn taken(body: &mut Map<String, Value>, key: &str) -> Result<Option<String>, Problem> {
-    let own = body.get_mut("Oem").and_then(|oem| oem.get_mut("Openraid")).and_then(Value::as_object_mut);
-    let value = own.and_then(|own| own.remove(key));
+    let fields = body.get_mut("Oem").and_then(|oem| oem.get_mut("Openraid")).and_then(Value::as_object_mut);
+    let value = fields.and_then(|fields| fields.remove(key));
     value.map(|value| super::text(&format!("Oem.Openraid.{key}"), &value)).transpose()
 }

@@ -32,7 +32,7 @@ fn percent(array: &ArrayModel, key: &str) -> Option<u64> {
 /// The value that all of them have; none if they differ, or there are none.
 fn common(mut values: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     let first = values.next()??;
-    values.all(|own| own == Some(first)).then_some(first)
+    values.all(|value| value == Some(first)).then_some(first)
 }
 
 /// Arrays that have background work. A failed one has none, and takes no settings.
@@ -51,7 +51,7 @@ pub fn of(arrays: &[ArrayModel]) -> Value {
 /// The rate of patrol reads, which schedules have; null if they differ, or there are none.
 pub fn patrol(state: &State) -> Value {
     let schedules = state.controller.schedules();
-    let rates = schedules.iter().filter(|own| own.task == "patrol").map(|own| own.rate);
+    let rates = schedules.iter().filter(|schedule| schedule.task == "patrol").map(|schedule| schedule.rate);
     json!({"@odata.type": "#OpenraidStorageController.v1_0_0.Openraid", PATROL: common(rates)})
 }
 
@@ -65,7 +65,7 @@ struct Asked {
 fn rates(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
     for (key, value) in members("ControllerRates", value)? {
         let name = format!("ControllerRates.{key}");
-        let Some((_, setting, _)) = RATES.iter().find(|(own, ..)| own == key) else {
+        let Some((_, setting, _)) = RATES.iter().find(|(known, ..)| known == key) else {
             let why = "use RebuildRatePercent, ConsistencyCheckRatePercent";
             return Err(property("property-unknown", &name, why));
         };
@@ -100,10 +100,10 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
         match key.as_str() {
             "ControllerRates" => rates(&value, &mut asked)?,
             "Oem" => oem(&value, &mut asked)?,
-            own if document.get(own).is_some() => {
-                return Err(property("property-read-only", own, "it follows from the program and its arrays"))
+            other if document.get(other).is_some() => {
+                return Err(property("property-read-only", other, "it follows from the program and its arrays"))
             }
-            own => return Err(property("property-unknown", own, "a controller has no such property here")),
+            other => return Err(property("property-unknown", other, "a controller has no such property here")),
         }
     }
     if asked.settings.is_empty() && asked.patrol.is_none() {
@@ -127,27 +127,27 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
 
 fn set_patrol(request: &Request, rate: u64) -> Result<(), Problem> {
     let controller = &request.state.controller;
-    let all = controller.schedules().into_iter().filter(|own| own.task == "patrol").collect::<Vec<_>>();
+    let all = controller.schedules().into_iter().filter(|schedule| schedule.task == "patrol").collect::<Vec<_>>();
     if all.is_empty() {
         let text = format!("Oem.Openraid.{PATROL}: no schedule has a patrol; add one, see /api/v1/schedules");
         return Err(Problem::new(409, "refused", text));
     }
-    if let Some(fixed) = all.iter().find(|own| own.line > 0) {
+    if let Some(fixed) = all.iter().find(|schedule| schedule.line > 0) {
         let text = format!(
             "Oem.Openraid.{PATROL}: schedule {} is in line {} of the configuration file; change its rate there",
             fixed.name, fixed.line
         );
         return Err(Problem::new(409, "refused", text));
     }
-    for own in all {
+    for schedule in all {
         let input = ScheduleInput {
-            every: format!("{}h", own.every_seconds / 3600),
-            name: own.name,
-            task: own.task,
-            arrays: own.arrays,
-            window: own.window,
+            every: format!("{}h", schedule.every_seconds / 3600),
+            name: schedule.name,
+            task: schedule.task,
+            arrays: schedule.arrays,
+            window: schedule.window,
             rate: Some(rate.to_string()),
-            ssd: own.ssd,
+            ssd: schedule.ssd,
         };
         controller.keep_schedule(&input)?;
         controller.audit(None, format!("{} by HTTP: schedule {}: rate {rate}", request.user(), input.name));

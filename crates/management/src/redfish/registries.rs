@@ -28,7 +28,7 @@ pub fn all(_: &Request) -> Result<Reply, Problem> {
 pub fn one(request: &Request) -> Result<Reply, Problem> {
     let id = request.parts[0].as_str();
     if id == "Openraid.1.0.0.json" {
-        return Ok(found(&own()));
+        return Ok(found(&openraid()));
     }
     let known = KNOWN.iter().find(|(prefix, version, _)| format!("{prefix}.{version}") == id);
     let (prefix, version, published) = known.ok_or_else(|| Problem::missing(format!("there is no registry {id:?}")))?;
@@ -55,7 +55,7 @@ pub(super) const fn severity(level: Level) -> &'static str {
 }
 
 /// Our own registry: a message for each event or alarm. The text of the event is its only argument.
-fn own() -> Value {
+fn openraid() -> Value {
     let mut messages = Map::new();
     for event in EventName::ALL {
         let about = event.about();

@@ -44,9 +44,10 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
 
 /// Sessions that the client may see: its own, and all of them for an administrator.
 fn visible(request: &Request) -> Vec<Session> {
-    let own = request.session.as_ref();
-    let is_seen =
-        |other: &Session| own.is_some_and(|own| own.role == crate::Role::Administrator || own.number == other.number);
+    let session = request.session.as_ref();
+    let is_seen = |other: &Session| {
+        session.is_some_and(|session| session.role == crate::Role::Administrator || session.number == other.number)
+    };
     request.state.sessions.all().into_iter().filter(is_seen).collect()
 }
 

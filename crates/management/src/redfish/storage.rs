@@ -211,7 +211,7 @@ pub fn controller_document(state: &State) -> Result<Value, Problem> {
             "FirmwareVersion": env!("CARGO_PKG_VERSION"),
             "Status": {"State": "Enabled", "Health": "OK"},
             "CacheSummary": {"TotalCacheSizeMiB": cache >> 20},
-            "SupportedRAIDTypes": LEVELS.map(|(own, _)| own),
+            "SupportedRAIDTypes": LEVELS.map(|(level, _)| level),
             "ControllerRates": rates::of(&arrays),
             "Oem": {"Openraid": rates::patrol(state)},
         }),
@@ -301,7 +301,7 @@ fn setting<'a>(array: &'a ArrayModel, key: &str) -> &'a str {
 }
 
 fn word(table: &[(&'static str, &str)], value: &str, otherwise: &'static str) -> &'static str {
-    table.iter().find(|(_, own)| *own == value).map_or(otherwise, |(word, _)| word)
+    table.iter().find(|(_, known)| *known == value).map_or(otherwise, |(word, _)| word)
 }
 
 /// A volume, with the version of the array's state.
@@ -389,7 +389,7 @@ pub fn has_property(array: &ArrayModel, name: &str) -> bool {
 }
 
 fn raid_type(level: &str) -> &'static str {
-    LEVELS.iter().map(|(own, _)| *own).find(|own| own.eq_ignore_ascii_case(level)).unwrap_or("None")
+    LEVELS.iter().map(|(level, _)| *level).find(|known| known.eq_ignore_ascii_case(level)).unwrap_or("None")
 }
 
 #[cfg(test)]

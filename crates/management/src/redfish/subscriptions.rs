@@ -21,31 +21,31 @@ const URL_BYTES_MAX: usize = 1024;
 /// All open streams and subscriptions.
 pub fn all(request: &Request) -> Result<Reply, Problem> {
     let open = request.state.listeners.open();
-    let paths: Vec<String> = open.iter().map(|own| format!("{DESTINATIONS}/{}", own.number)).collect();
+    let paths: Vec<String> = open.iter().map(|stream| format!("{DESTINATIONS}/{}", stream.number)).collect();
     Ok(found(&collection(DESTINATIONS, "EventDestinationCollection", "Subscriptions", &paths)))
 }
 
 fn named(request: &Request) -> Result<Listener, Problem> {
     let id = request.parts[0].as_str();
-    let found = request.state.listeners.open().into_iter().find(|own| own.number.to_string() == id);
+    let found = request.state.listeners.open().into_iter().find(|stream| stream.number.to_string() == id);
     found.ok_or_else(|| Problem::missing(format!("there is no subscription {id:?}")))
 }
 
-fn document(own: &Listener) -> Value {
-    let id = own.number.to_string();
-    let is_push = own.destination.is_some();
+fn document(listener: &Listener) -> Value {
+    let id = listener.number.to_string();
+    let is_push = listener.destination.is_some();
     let mut more = json!({
-        "Destination": own.destination,
+        "Destination": listener.destination,
         "Protocol": "Redfish",
         "SubscriptionType": if is_push { "RedfishEvent" } else { "SSE" },
         "EventFormatType": "Event",
-        "Context": own.context,
+        "Context": listener.context,
         "Status": {"State": "Enabled", "Health": "OK"},
     });
     if is_push {
         more["DeliveryRetryPolicy"] = "RetryForever".into();
     }
-    let name = format!("{} at {}", own.user, own.address);
+    let name = format!("{} at {}", listener.user, listener.address);
     with(resource(&format!("{DESTINATIONS}/{id}"), "EventDestination", &id, &name), more)
 }
 
@@ -66,16 +66,16 @@ fn url(name: &str, value: &Value) -> Result<String, Problem> {
 
 /// The request in a body.
 fn asked(request: &Request) -> Result<Listener, Problem> {
-    let mut own = Listener::of(request);
+    let mut listener = Listener::of(request);
     let mut has_protocol = false;
     for (key, value) in object(request)? {
         let fixed = match key.as_str() {
             "Destination" => {
-                own.destination = Some(url(&key, &value)?);
+                listener.destination = Some(url(&key, &value)?);
                 continue;
             }
             "Context" => {
-                own.context = Some(text(&key, &value)?);
+                listener.context = Some(text(&key, &value)?);
                 continue;
             }
             "Protocol" => {
@@ -92,57 +92,57 @@ fn asked(request: &Request) -> Result<Listener, Problem> {
         }
     }
     let missing = |name: &str| property("property-missing", name, "it is missing");
-    if own.destination.is_none() {
+    if listener.destination.is_none() {
         return Err(missing("Destination"));
     }
     if !has_protocol {
         return Err(missing("Protocol"));
     }
-    Ok(own)
+    Ok(listener)
 }
 
 /// Push events to another server, until that is deleted or this server ends.
 pub fn add(request: &Request) -> Result<Reply, Problem> {
-    let mut own = asked(request)?;
+    let mut listener = asked(request)?;
     let listeners = &request.state.listeners;
-    if listeners.open().iter().filter(|own| own.destination.is_some()).count() >= SUBSCRIPTIONS_MAX {
+    if listeners.open().iter().filter(|stream| stream.destination.is_some()).count() >= SUBSCRIPTIONS_MAX {
         let text = format!("at most {SUBSCRIPTIONS_MAX} subscriptions are possible; delete one");
         return Err(Problem::new(503, "unavailable", text));
     }
-    own.number = listeners.add(own.clone());
-    let (state, pushed, first_test) = (Arc::downgrade(&request.state), own.clone(), listeners.last_test());
+    listener.number = listeners.add(listener.clone());
+    let (state, pushed, first_test) = (Arc::downgrade(&request.state), listener.clone(), listeners.last_test());
     let thread =
         std::thread::Builder::new().name("redfish-push".into()).spawn(move || push(&state, &pushed, first_test));
     if let Err(error) = thread {
-        listeners.end(own.number);
+        listeners.end(listener.number);
         return Err(Problem::new(503, "unavailable", format!("no thread for the subscription: {error}")));
     }
-    let to = own.destination.as_deref().unwrap_or_default();
+    let to = listener.destination.as_deref().unwrap_or_default();
     request.state.controller.audit(None, format!("{} by HTTP: events are pushed to {to}", request.user()));
-    let reply = found(&document(&own)).with("location", format!("{DESTINATIONS}/{}", own.number));
+    let reply = found(&document(&listener)).with("location", format!("{DESTINATIONS}/{}", listener.number));
     Ok(Reply { status: 201, ..reply })
 }
 
 /// Push events until the subscription or the server ends, and test events after this one. What was not taken is sent again, with what
 /// came since.
-fn push(state: &Weak<State>, own: &Listener, first_test: u64) {
+fn push(state: &Weak<State>, listener: &Listener, first_test: u64) {
     let (mut last, mut test) = (None, first_test);
-    let url = own.destination.as_deref().unwrap_or_default();
-    while let Some(state) = state.upgrade().filter(|state| state.listeners.has(own.number)) {
+    let url = listener.destination.as_deref().unwrap_or_default();
+    while let Some(state) = state.upgrade().filter(|state| state.listeners.has(listener.number)) {
         let Ok(events) = state.controller.events() else { return };
         let newest = events.last().map_or(0, |event| event.number);
         let from = *last.get_or_insert(newest);
         let fresh: Vec<&EventModel> = events.iter().filter(|event| event.number > from).take(EVENTS_MAX).collect();
         let mut pause = STREAM_INTERVAL;
         for event in state.listeners.tests_after(test) {
-            if state.controller.push(url, &event.message(own.context.as_deref())).is_err() {
+            if state.controller.push(url, &event.message(listener.context.as_deref())).is_err() {
                 pause = PUSH_INTERVAL;
                 break;
             }
             test = event.number;
         }
         if let Some(newest) = fresh.last() {
-            match state.controller.push(url, &message(&fresh, own.context.as_deref())) {
+            match state.controller.push(url, &message(&fresh, listener.context.as_deref())) {
                 Ok(()) => last = Some(newest.number),
                 Err(_) => pause = PUSH_INTERVAL,
             }
@@ -154,11 +154,11 @@ fn push(state: &Weak<State>, own: &Listener, first_test: u64) {
 
 /// End a stream or a subscription.
 pub fn end(request: &Request) -> Result<Reply, Problem> {
-    let own = named(request)?;
+    let listener = named(request)?;
     let session = request.session.as_ref();
-    if !session.is_some_and(|session| session.role == crate::Role::Administrator || session.user == own.user) {
+    if !session.is_some_and(|session| session.role == crate::Role::Administrator || session.user == listener.user) {
         return Err(Problem::new(403, "forbidden", "the subscription of another user is ended by an administrator"));
     }
-    request.state.listeners.end(own.number);
+    request.state.listeners.end(listener.number);
     Ok(Reply::empty(204).with("odata-version", "4.0"))
 }

@@ -57,26 +57,26 @@ impl Table {
 
     /// Update the tasks from the arrays.
     fn look(&mut self, arrays: &[ArrayModel]) {
-        for own in self.tasks.iter_mut().filter(|own| own.ended.is_none()) {
+        for seen in self.tasks.iter_mut().filter(|seen| seen.ended.is_none()) {
             let set = arrays
                 .iter()
-                .find(|array| array.name == own.array)
-                .and_then(|array| array.sets().get(own.set).copied());
-            match set.and_then(|set| set.task.as_ref()).filter(|task| task.kind == own.kind) {
-                Some(task) => (own.percent, own.paused) = (task.percent(), task.paused),
-                None => own.ended = Some((time::now(), outcome(own.kind, set))),
+                .find(|array| array.name == seen.array)
+                .and_then(|array| array.sets().get(seen.set).copied());
+            match set.and_then(|set| set.task.as_ref()).filter(|task| task.kind == seen.kind) {
+                Some(task) => (seen.percent, seen.paused) = (task.percent(), task.paused),
+                None => seen.ended = Some((time::now(), outcome(seen.kind, set))),
             }
         }
         for array in arrays {
             for (nth, set) in array.sets().into_iter().enumerate() {
                 let Some(task) = &set.task else { continue };
-                let is_known = |own: &Seen| {
-                    own.ended.is_none()
-                        && (own.array.as_str(), own.set, own.kind) == (array.name.as_str(), nth, task.kind)
+                let is_known = |seen: &Seen| {
+                    seen.ended.is_none()
+                        && (seen.array.as_str(), seen.set, seen.kind) == (array.name.as_str(), nth, task.kind)
                 };
                 if !self.tasks.iter().any(is_known) {
-                    let own = self.add(&array.name, nth, task.kind);
-                    (own.percent, own.paused) = (task.percent(), task.paused);
+                    let seen = self.add(&array.name, nth, task.kind);
+                    (seen.percent, seen.paused) = (task.percent(), task.paused);
                 }
             }
         }
@@ -204,7 +204,7 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
         return Ok(Reply::empty(204).with("odata-version", "4.0"));
     }
     let mut table = request.state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
-    table.tasks.retain(|own| own.number != task.number);
+    table.tasks.retain(|kept| kept.number != task.number);
     Ok(Reply::empty(204).with("odata-version", "4.0"))
 }
 
@@ -214,7 +214,7 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
 /// The server is ending.
 pub fn begun(state: &State, array: &str) -> Result<Reply, Problem> {
     let running = |all: &[Seen]| {
-        all.iter().rev().find(|own| own.array == array && own.kind.is_check() && own.ended.is_none()).cloned()
+        all.iter().rev().find(|task| task.array == array && task.kind.is_check() && task.ended.is_none()).cloned()
     };
     if let Some(task) = running(&all_now(state)?) {
         return Ok(accepted(&task));

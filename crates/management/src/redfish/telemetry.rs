@@ -69,14 +69,14 @@ type Known = (&'static str, &'static str, &'static str, &'static [&'static str])
 
 fn known(request: &Request) -> Result<Known, Problem> {
     let id = request.parts[0].as_str();
-    let found = KNOWN.iter().find(|(own, ..)| *own == id).copied();
+    let found = KNOWN.iter().find(|(known, ..)| *known == id).copied();
     found.ok_or_else(|| Problem::missing(format!("there is no report {id:?}; see {REPORTS}")))
 }
 
 /// A definition. A report is made when it is read.
 pub fn definition(request: &Request) -> Result<Reply, Problem> {
     let (id, name, place, figures) = known(request)?;
-    let metric = |own: &&str| json!({"MetricId": own, "MetricProperties": [format!("{place}/{own}")]});
+    let metric = |figure: &&str| json!({"MetricId": figure, "MetricProperties": [format!("{place}/{figure}")]});
     Ok(found(&with(
         resource(&format!("{DEFINITIONS}/{id}"), "MetricReportDefinition", id, name),
         json!({
@@ -97,17 +97,17 @@ fn values(request: &Request, id: &str) -> Result<Vec<(String, Value)>, Problem> 
     let arrays = request.state.arrays()?;
     Ok(match id {
         "Volumes" => {
-            let own =
+            let host =
                 |array: &openraid_status::ArrayModel| (array.name.clone(), oem::of_volume(array, "")["Host"].clone());
-            arrays.iter().map(own).collect()
+            arrays.iter().map(host).collect()
         }
         "Drives" => {
             let drives = storage::drives(&request.state)?;
-            let own = |drive: &storage::Drive| {
+            let figures = |drive: &storage::Drive| {
                 let (_, member) = drive.owner.as_ref()?;
                 Some((drive.id(), oem::of_drive(member)))
             };
-            drives.iter().filter_map(own).collect()
+            drives.iter().filter_map(figures).collect()
         }
         _ => {
             let mut all = Vec::new();
@@ -125,8 +125,8 @@ pub fn report(request: &Request) -> Result<Reply, Problem> {
     let (id, name, place, figures) = known(request)?;
     let now = time::text(time::now());
     let mut all = Vec::new();
-    for (own, object) in values(request, id)? {
-        let place = place.replace("{Id}", &own);
+    for (id_of_part, object) in values(request, id)? {
+        let place = place.replace("{Id}", &id_of_part);
         all.extend(figures.iter().map(|figure| {
             json!({
                 "MetricId": figure,
