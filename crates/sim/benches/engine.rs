@@ -111,9 +111,9 @@ fn journalled() -> Limits {
 
 /// Whether the command line selects this line of this half.
 fn is_picked(half: &str, level: Level, members: u16, depth: u32, load: Load) -> bool {
-    let own = [half.into(), level.to_string().replace(' ', ""), format!("on{members}"), depth.to_string()];
+    let line = [half.into(), level.to_string().replace(' ', ""), format!("on{members}"), depth.to_string()];
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--") && !word.contains('='));
-    words.all(|word| own.contains(&word) || word == load.name())
+    words.all(|word| line.contains(&word) || word == load.name())
 }
 
 /// Measure the engine with cache and journal. Returns the number of figures that miss their goals.

@@ -13,17 +13,17 @@ fn main() {
     let count = numbers.next().unwrap_or(100);
     let mut all = Digest::default();
     for seed in first..first + count {
-        let mut own = Digest::default();
+        let mut digest = Digest::default();
         let mut events = 0;
         for scenario in [Scenario::draw(seed), Scenario::aimed(seed)] {
             let report = report(&scenario, None);
-            own.number(report.counts.decisions);
-            own.bytes(format!("{:?} {}", report.verdict, report.story.join("\n")).as_bytes());
+            digest.number(report.counts.decisions);
+            digest.bytes(format!("{:?} {}", report.verdict, report.story.join("\n")).as_bytes());
             events += report.counts.events;
         }
-        own.number(events);
-        println!("{seed} {:016x} {events}", own.value());
-        all.number(own.value());
+        digest.number(events);
+        println!("{seed} {:016x} {events}", digest.value());
+        all.number(digest.value());
     }
     println!("all {:016x}", all.value());
 }

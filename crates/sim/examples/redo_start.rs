@@ -32,7 +32,8 @@ struct Machine {
 
 fn kit(name: &str) -> DriveKit {
     let library = Library::builtin();
-    let profile = library.drives().find(|own| own.head.answers_to(name)).unwrap_or_else(|| panic!("no drive {name}"));
+    let profile =
+        library.drives().find(|drive| drive.head.answers_to(name)).unwrap_or_else(|| panic!("no drive {name}"));
     DriveKit::new(profile)
 }
 
@@ -46,7 +47,7 @@ impl Machine {
         rig.rest();
         let journal = rig.world.make_journal_on(&DriveSpec::new(ring), 1, None);
         let (members, log) = (kit(drive), kit(JOURNAL_DRIVE));
-        let members = rig.drives.iter().map(|own| (*own, members.clone()));
+        let members = rig.drives.iter().map(|drive| (*drive, members.clone()));
         let kits = members.chain([(journal[0], log)]).collect();
         let mut machine = Self { rig, journal, kits, uncached };
         machine.pace();
@@ -67,7 +68,7 @@ impl Machine {
     fn attach(&mut self) {
         let world = &mut self.rig.world;
         world.attach_journal(&self.journal).unwrap_or_else(|fault| panic!("{fault}"));
-        while world.journal().map(|own| own.state) != Some(JournalState::Live) {
+        while world.journal().map(|journal| journal.state) != Some(JournalState::Live) {
             world.step();
         }
     }

@@ -34,8 +34,8 @@ fn refusal(answer: Result<AdminOutcome, AdminError>) -> String {
 #[test]
 fn a_drive_that_fits_is_taken() {
     let (mut rig, drive) = array_and_drive();
-    let own = superblock(&rig, drive);
-    assert_eq!(add(&mut rig, drive, own), Ok(AdminOutcome::Done));
+    let superblock = superblock(&rig, drive);
+    assert_eq!(add(&mut rig, drive, superblock), Ok(AdminOutcome::Done));
 }
 
 #[test]
@@ -43,19 +43,19 @@ fn a_drive_with_larger_blocks_is_refused_with_both_sizes() {
     let (mut rig, drive) = array_and_drive();
     let spec = *rig.world.drive(drive).spec();
     let coarse = rig.world.add_drive(openraid_sim::drive::DriveSpec { block: BlockSize::B4096, ..spec });
-    let own = superblock(&rig, coarse);
-    let text = refusal(add(&mut rig, coarse, own));
+    let superblock = superblock(&rig, coarse);
+    let text = refusal(add(&mut rig, coarse, superblock));
     assert!(text.contains("logical block is 4096 bytes, the array's 512"), "{text}");
 }
 
 #[test]
 fn a_member_that_comes_back_with_a_smaller_data_area_is_refused_with_the_area_and_the_need() {
     let (mut rig, drive) = array_and_drive();
-    let mut own = superblock(&rig, drive);
-    let need = own.data_size.get();
-    own.data_size = Sectors(need - 128);
-    let text = refusal(add(&mut rig, drive, own.clone()));
-    let (have, offset) = (need - 128, own.data_offset.get());
+    let mut superblock = superblock(&rig, drive);
+    let need = superblock.data_size.get();
+    superblock.data_size = Sectors(need - 128);
+    let text = refusal(add(&mut rig, drive, superblock.clone()));
+    let (have, offset) = (need - 128, superblock.data_offset.get());
     assert!(text.contains(&format!(" ({have} sectors) from sector {offset} on")), "{text}");
     assert!(text.contains(&format!(" ({need} sectors) of each member")), "{text}");
 }
@@ -63,12 +63,12 @@ fn a_member_that_comes_back_with_a_smaller_data_area_is_refused_with_the_area_an
 #[test]
 fn a_drive_without_room_for_the_bitmap_is_refused_with_the_room_and_the_need() {
     let (mut rig, drive) = array_and_drive();
-    let mut own = superblock(&rig, drive);
+    let mut superblock = superblock(&rig, drive);
     let capacity = rig.world.drive(drive).spec().capacity;
-    let (_, room) = own.bitmap_room(capacity).expect("it has a bitmap");
-    let offset = own.bitmap_offset().expect("it has a bitmap");
+    let (_, room) = superblock.bitmap_room(capacity).expect("it has a bitmap");
+    let offset = superblock.bitmap_offset().expect("it has a bitmap");
     // No sector is free between the bitmap and the next area.
-    own.set_bitmap_offset(Some(offset + i32::try_from(room.get()).expect("small")));
-    let text = refusal(add(&mut rig, drive, own));
+    superblock.set_bitmap_offset(Some(offset + i32::try_from(room.get()).expect("small")));
+    let text = refusal(add(&mut rig, drive, superblock));
     assert!(text.contains("write-intent bitmap needs") && text.contains("room for 0 sectors between"), "{text}");
 }

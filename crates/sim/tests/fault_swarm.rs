@@ -45,11 +45,11 @@ fn run_of(seed: u64) -> Scenario {
 /// Each kind of task meets a power cut, and each state of a member most of the actions.
 fn judge_pairs(tally: &Tally) {
     for task in ["rebuild", "replacement", "resync", "check", "repair", "task that is held"] {
-        assert!(tally.tasks.keys().any(|(fault, own)| *fault == Fault::Cut && *own == task), "no cut in: {task}");
+        assert!(tally.tasks.keys().any(|(fault, met)| *fault == Fault::Cut && *met == task), "no cut in: {task}");
     }
     let actions = Action::all_words().count();
     for state in ["in sync", "being filled", "faulty", "missing", "spare", "replacement"] {
-        let met = tally.states.keys().filter(|(own, _)| *own == state).count();
+        let met = tally.states.keys().filter(|(known, _)| *known == state).count();
         assert!(3 * met > actions, "{state}: only {met} of {actions} actions");
     }
 }
@@ -82,7 +82,7 @@ fn every_field_of_a_run_is_drawn_or_has_a_reason() {
         constant.iter().filter(|key| !CONSTANT.iter().any(|(known, _)| known == **key)).collect();
     assert!(unexplained.is_empty(), "no run draws {unexplained:?}");
     let drawn: Vec<&str> =
-        CONSTANT.iter().map(|(key, _)| *key).filter(|key| !constant.iter().any(|own| own == key)).collect();
+        CONSTANT.iter().map(|(key, _)| *key).filter(|key| !constant.iter().any(|judged| judged == key)).collect();
     assert!(drawn.is_empty(), "these are drawn now: {drawn:?}");
     let missing: Vec<&str> = Action::all_words().filter(|word| !actions.contains(word)).collect();
     assert!(missing.is_empty(), "no run has the actions {missing:?}");

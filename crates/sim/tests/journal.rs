@@ -367,8 +367,9 @@ fn a_log_never_holds_more_than_the_cache_can_take_over() {
                 machine.rig.session.run_on(&mut machine.rig.world, &load, 8);
             }
             let status = machine.rig.status();
-            let count =
-                |reason: Reason| status.reasons.iter().find(|(own, _)| *own == reason).map_or(0, |(_, count)| *count);
+            let count = |reason: Reason| {
+                status.reasons.iter().find(|(counted, _)| *counted == reason).map_or(0, |(_, count)| *count)
+            };
             assert!(count(Reason::DestageForJournal) > 0, "{shape}: it is the journal that wants them written");
             assert_eq!(count(Reason::DestageAged), 0, "{shape}: nothing is five seconds old");
             // The cache is too small; the ring has enough room.

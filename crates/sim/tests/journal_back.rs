@@ -308,10 +308,10 @@ fn a_lost_journal_is_not_forgotten_while_its_superblock_is_being_written() {
     for seed in seeds(8, 40) {
         let mut machine = machine(Shape::raid5(4, CHUNK), seed);
         let device = machine.devices[0];
-        let last = |own: &DriveCommand| own.lba >= DriveLba::ZERO + (JOURNAL - Sectors::kib(16));
+        let last = |command: &DriveCommand| command.lba >= DriveLba::ZERO + (JOURNAL - Sectors::kib(16));
         run(&mut machine, 120);
         machine.rig.session.drain(&mut machine.rig.world);
-        while !machine.rig.world.drive(device).outstanding().any(|own| own.lba.get() < 8) {
+        while !machine.rig.world.drive(device).outstanding().any(|outstanding| outstanding.lba.get() < 8) {
             assert!(machine.rig.world.step());
         }
         machine.rig.world.drive_mut(device).faults.hang = true;
@@ -413,7 +413,8 @@ fn rows_that_only_the_lost_log_knew_are_made_consistent() {
             run(&mut machine, 16);
             let first = machine.rig.drives[0];
             let start = superblock_on(&machine.rig.world, first).expect("a member").data_offset;
-            let is_destaged = |world: &World| world.drive(first).commands_that_change().any(|own| own.lba >= start);
+            let is_destaged =
+                |world: &World| world.drive(first).commands_that_change().any(|command| command.lba >= start);
             while !is_destaged(&machine.rig.world) {
                 assert!(machine.rig.world.step());
             }
@@ -425,7 +426,7 @@ fn rows_that_only_the_lost_log_knew_are_made_consistent() {
             machine.rig.world.boot();
             let lost = AssembleOptions { journal_lost: true, ..AssembleOptions::default() };
             let plan = assemble::plan(&machine.rig.world.candidates(), lost).expect("all members are there");
-            assert!(plan.bitmap.as_ref().is_some_and(|own| own.valid), "the bitmap is not damaged");
+            assert!(plan.bitmap.as_ref().is_some_and(|bitmap| bitmap.valid), "the bitmap is not damaged");
             let Ok(AdminOutcome::Started(array)) = machine.rig.world.admin(AdminCommand::StartSet(plan)) else {
                 panic!("all members are there")
             };
@@ -444,9 +445,9 @@ fn rows_that_only_the_lost_log_knew_are_made_consistent() {
 fn losing_the_journal_does_not_wait_for_the_other_arrays() {
     for seed in seeds(2, 20) {
         for steps in (5..120).step_by(10) {
-            let (own, other) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
+            let (one, other) = (Shape::raid5(4, CHUNK), Shape::raid5(5, CHUNK));
             let _case = Case::new(seed, format!("after {steps} steps"));
-            let mut machine = two_arrays::Machine::new(own, other, seed, 1);
+            let mut machine = two_arrays::Machine::new(one, other, seed, 1);
             let policy = Policy { write_cache: WriteCache::Volatile, ..Policy::default() };
             let array = machine.other.session.array;
             machine.rig.world.admin(AdminCommand::SetPolicy { array, policy }).expect("there is a cache");

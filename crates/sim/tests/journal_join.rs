@@ -21,7 +21,7 @@ const CHUNK: Sectors = Sectors::kib(16);
 const STEPS_MAX: u64 = 400;
 
 struct Machine {
-    own: Journalled,
+    journalled: Journalled,
     /// The device that stays, and the device that is lost and returns.
     stays: DriveId,
     joins: DriveId,
@@ -30,19 +30,19 @@ struct Machine {
 impl Machine {
     /// A machine that has dropped one device, and has continued with the other one alone.
     fn degraded(shape: Shape, seed: u64) -> Self {
-        let own = Journalled::new(shape, seed, false, 2);
+        let journalled = Journalled::new(shape, seed, false, 2);
         let gone = usize::from(seed.is_multiple_of(2));
-        let mut machine = Self { stays: own.devices[1 - gone], joins: own.devices[gone], own };
+        let mut machine = Self { stays: journalled.devices[1 - gone], joins: journalled.devices[gone], journalled };
         machine.run(40);
-        machine.own.rig.world.pull(machine.joins);
+        machine.journalled.rig.world.pull(machine.joins);
         machine.run(40);
         assert_eq!(machine.works(), [true]);
-        machine.own.rig.world.drive_mut(machine.joins).put_back();
+        machine.journalled.rig.world.drive_mut(machine.joins).put_back();
         machine
     }
 
     fn journal(&self) -> JournalStatus {
-        self.own.rig.world.journal().expect("it was attached")
+        self.journalled.rig.world.journal().expect("it was attached")
     }
 
     /// The devices that work.
@@ -56,25 +56,25 @@ impl Machine {
             align: 4096,
             mix: [1, 8, 1, 1, 1],
             depth: 6,
-            ..Workload::mixed(self.own.rig.session.capacity())
+            ..Workload::mixed(self.journalled.rig.session.capacity())
         }
     }
 
     fn run(&mut self, requests: u64) {
         let load = self.load();
-        self.own.rig.session.run_on(&mut self.own.rig.world, &load, requests);
+        self.journalled.rig.session.run_on(&mut self.journalled.rig.world, &load, requests);
     }
 
     fn join(&mut self) {
-        self.own.rig.world.join_journal(self.joins).expect("it may");
+        self.journalled.rig.world.join_journal(self.joins).expect("it may");
     }
 
     /// Run one step while hosts write.
     fn step(&mut self, load: &Workload) {
-        while self.own.rig.session.outstanding() < 4 {
-            self.own.rig.session.ask_random(&mut self.own.rig.world, load);
+        while self.journalled.rig.session.outstanding() < 4 {
+            self.journalled.rig.session.ask_random(&mut self.journalled.rig.world, load);
         }
-        self.own.rig.session.step(&mut self.own.rig.world);
+        self.journalled.rig.session.step(&mut self.journalled.rig.world);
     }
 
     /// Hosts write for this number of steps, or until the device has joined. Returns the number of steps.
@@ -91,15 +91,15 @@ impl Machine {
 
     /// Start after a power cut with these devices.
     fn boot_with(&mut self, devices: &[DriveId]) {
-        self.own.devices = devices.to_vec();
-        self.own.boot();
-        self.own.rig.session.look_at_all(&mut self.own.rig.world);
+        self.journalled.devices = devices.to_vec();
+        self.journalled.boot();
+        self.journalled.rig.session.look_at_all(&mut self.journalled.rig.world);
     }
 
     fn finish(mut self) {
-        self.own.rig.session.drain(&mut self.own.rig.world);
-        self.own.rig.rest();
-        self.own.rig.judge();
+        self.journalled.rig.session.drain(&mut self.journalled.rig.world);
+        self.journalled.rig.rest();
+        self.journalled.rig.judge();
     }
 }
 
@@ -119,13 +119,13 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
         for shape in shapes() {
             let _case = Case::new(seed, shape);
             let mut machine = Machine::degraded(shape, seed);
-            machine.own.rig.world.take_notices();
+            machine.journalled.rig.world.take_notices();
             machine.join();
             assert!(machine.journal().joining.is_some());
             let steps = machine.step_on(100_000);
             assert!((40..STEPS_MAX).contains(&steps), "{shape}: {steps} steps");
             assert_eq!(machine.works(), [true, true], "{shape}");
-            let notices = machine.own.rig.world.take_notices();
+            let notices = machine.journalled.rig.world.take_notices();
             let mirrored = notices.iter().filter(|notice| notice.kind == NoticeKind::JournalMirrored).count();
             assert_eq!(
                 (mirrored, notices.iter().any(|n| n.kind == NoticeKind::JournalDegraded)),
@@ -134,8 +134,8 @@ fn a_device_that_comes_back_is_brought_up_to_date_while_hosts_write_and_is_enoug
             );
             machine.run(60);
             // The device that stayed is lost with the power.
-            machine.own.rig.session.cut_power(&mut machine.own.rig.world);
-            machine.own.rig.world.pull(machine.stays);
+            machine.journalled.rig.session.cut_power(&mut machine.journalled.rig.world);
+            machine.journalled.rig.world.pull(machine.stays);
             let joins = machine.joins;
             machine.boot_with(&[joins]);
             machine.finish();
@@ -148,12 +148,12 @@ fn a_request_for_a_higher_epoch_is_repeated_until_the_epoch_is_durable() {
     for seed in seeds(2, 40) {
         for shape in shapes() {
             let _case = Case::new(seed, shape);
-            let own = Journalled::new(shape, seed, false, 2);
-            let mut machine = Machine { stays: own.devices[0], joins: own.devices[1], own };
+            let journalled = Journalled::new(shape, seed, false, 2);
+            let mut machine = Machine { stays: journalled.devices[0], joins: journalled.devices[1], journalled };
             machine.run(40);
             let before = machine.journal();
             assert!(!before.epoch_pending, "{shape}");
-            machine.own.rig.world.pull(machine.joins);
+            machine.journalled.rig.world.pull(machine.joins);
             let load = machine.load();
             let mut pending = 0;
             while machine.journal().epoch == before.epoch {
@@ -176,14 +176,14 @@ fn the_power_goes_at_any_step_of_a_join_and_takes_nothing_along() {
         let shape = shapes()[usize::try_from(at % 3).expect("few")];
         let _case = Case::new(at, shape);
         let mut machine = Machine::degraded(shape, 1 + at);
-        let before = machine.own.rig.world.find_journal(&[machine.joins]).expect("it was dropped").superblock;
+        let before = machine.journalled.rig.world.find_journal(&[machine.joins]).expect("it was dropped").superblock;
         machine.join();
         machine.step_on(at);
-        machine.own.rig.session.cut_power(&mut machine.own.rig.world);
-        machine.own.rig.world.boot();
+        machine.journalled.rig.session.cut_power(&mut machine.journalled.rig.world);
+        machine.journalled.rig.world.boot();
         let (stays, joins) = (machine.stays, machine.joins);
         // The joining device alone: its content as it was dropped, no journal, or the complete one.
-        let alone = match machine.own.rig.world.find_journal(&[joins]) {
+        let alone = match machine.journalled.rig.world.find_journal(&[joins]) {
             Err(JournalFault::Found(FindError::Journal(_, JournalError::Unfinished))) => {
                 unfinished += 1;
                 false
@@ -225,37 +225,37 @@ fn whichever_device_fails_at_any_step_of_a_join_nothing_is_lost() {
         inside += u64::from(machine.journal().joining.is_some());
         let (joins, stays) = (machine.joins, machine.stays);
         match at % 4 {
-            0 => machine.own.rig.world.pull(joins),
-            1 => machine.own.rig.world.drive_mut(joins).faults.writes = Some(DriveError::ReadOnly),
-            2 => machine.own.rig.world.drive_mut(joins).faults.hang = true,
-            _ => machine.own.rig.world.pull(stays),
+            0 => machine.journalled.rig.world.pull(joins),
+            1 => machine.journalled.rig.world.drive_mut(joins).faults.writes = Some(DriveError::ReadOnly),
+            2 => machine.journalled.rig.world.drive_mut(joins).faults.hang = true,
+            _ => machine.journalled.rig.world.pull(stays),
         }
         machine.run(30);
-        machine.own.rig.session.drain(&mut machine.own.rig.world);
+        machine.journalled.rig.session.drain(&mut machine.journalled.rig.world);
         if at % 4 == 2 {
             // No write waits for the device before hosts write to it.
-            machine.own.rig.run_for(Nanos::from_secs(40));
+            machine.journalled.rig.run_for(Nanos::from_secs(40));
         }
         if at % 4 < 3 {
             assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]), "{shape}");
             assert!(machine.journal().joining.is_none());
             // The device returns again, and is complete after that.
-            machine.own.rig.world.release(joins);
-            let drive = machine.own.rig.world.drive_mut(joins);
+            machine.journalled.rig.world.release(joins);
+            let drive = machine.journalled.rig.world.drive_mut(joins);
             drive.put_back();
             drive.faults.writes = None;
-            machine.own.rig.run_for(Nanos::from_millis(100));
-            machine.own.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+            machine.journalled.rig.run_for(Nanos::from_millis(100));
+            machine.journalled.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
             machine.join();
             machine.step_on(100_000);
             assert_eq!(machine.works(), [true, true], "{shape}");
             machine.run(20);
-            machine.own.rig.session.cut_power(&mut machine.own.rig.world);
+            machine.journalled.rig.session.cut_power(&mut machine.journalled.rig.world);
             let alone = if at.is_multiple_of(2) { joins } else { stays };
             machine.boot_with(&[alone]);
         } else {
             // Before the copy is complete, the remaining devices acknowledge no write; afterwards they acknowledge all.
-            machine.own.rig.rest();
+            machine.journalled.rig.rest();
             let state = machine.journal().state;
             assert!(state == JournalState::Live || matches!(state, JournalState::Lost(_)));
         }
@@ -270,7 +270,7 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
         let shape = Shape::raid5(4, CHUNK);
         let _case = Case::new(seed, shape);
         let mut machine = Machine::degraded(shape, seed);
-        let world = &mut machine.own.rig.world;
+        let world = &mut machine.journalled.rig.world;
         let small = world.add_drive(DriveSpec::new(JOURNAL - Sectors::mib(1)));
         let new = world.add_drive(DriveSpec::new(JOURNAL));
         world.join_journal(new).expect_err("the old one has to go first");
@@ -278,12 +278,12 @@ fn a_new_device_takes_the_place_of_one_that_is_gone_for_good() {
         world.join_journal(small).expect_err("it is too small");
         machine.joins = new;
         machine.join();
-        machine.own.rig.world.join_journal(small).expect_err("one at a time");
+        machine.journalled.rig.world.join_journal(small).expect_err("one at a time");
         machine.step_on(100_000);
-        machine.own.rig.world.join_journal(small).expect_err("there are two");
+        machine.journalled.rig.world.join_journal(small).expect_err("there are two");
         assert_eq!(machine.works(), [true, true]);
         machine.run(40);
-        machine.own.rig.session.cut_power(&mut machine.own.rig.world);
+        machine.journalled.rig.session.cut_power(&mut machine.journalled.rig.world);
         machine.boot_with(&[new]);
         machine.finish();
     }
@@ -296,18 +296,18 @@ fn a_device_that_failed_while_it_joined_is_distinguished_from_the_one_that_joine
     let shape = Shape::raid5(4, CHUNK);
     let mut machine = Machine::degraded(shape, 2);
     let second = machine.joins;
-    machine.joins = machine.own.rig.world.add_drive(DriveSpec::new(JOURNAL));
-    machine.own.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+    machine.joins = machine.journalled.rig.world.add_drive(DriveSpec::new(JOURNAL));
+    machine.journalled.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
     machine.join();
     let load = machine.load();
-    while superblock(&machine, machine.joins).is_none_or(|own| !own.unfinished) {
+    while superblock(&machine, machine.joins).is_none_or(|superblock| !superblock.unfinished) {
         machine.step(&load);
     }
     let failed = machine.joins;
-    machine.own.rig.world.pull(failed);
+    machine.journalled.rig.world.pull(failed);
     machine.run(20);
     assert!(machine.journal().joining.is_none(), "it is gone");
-    machine.own.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
+    machine.journalled.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
     machine.joins = second;
     machine.join();
     machine.step_on(100_000);
@@ -322,7 +322,7 @@ fn a_device_that_failed_while_it_joined_is_distinguished_from_the_one_that_joine
 fn superblock(machine: &Machine, drive: DriveId) -> Option<JournalSuperblock> {
     let at = journal_superblock_lba(SuperblockCopy::First, JOURNAL).expect("large enough");
     let mut bytes = [0; JOURNAL_BLOCK_BYTES];
-    machine.own.rig.world.drive(drive).peek(at, &mut bytes);
+    machine.journalled.rig.world.drive(drive).peek(at, &mut bytes);
     JournalSuperblock::decode(&bytes, SuperblockCopy::First).ok()
 }
 
@@ -330,15 +330,15 @@ fn superblock(machine: &Machine, drive: DriveId) -> Option<JournalSuperblock> {
 fn a_place_of_the_log_that_cannot_be_read_ends_a_join_and_nothing_else() {
     let shape = Shape::raid5(4, CHUNK);
     let mut machine = Machine::degraded(shape, 4);
-    machine.own.rig.world.take_notices();
-    machine.own.rig.world.drive_mut(machine.stays).faults.reads = true;
+    machine.journalled.rig.world.take_notices();
+    machine.journalled.rig.world.drive_mut(machine.stays).faults.reads = true;
     machine.join();
     machine.step_on(100_000);
     assert_eq!((machine.journal().state, machine.works()), (JournalState::Live, vec![true]));
-    let notices = machine.own.rig.world.take_notices();
+    let notices = machine.journalled.rig.world.take_notices();
     assert!(notices.iter().any(|notice| notice.kind == NoticeKind::JournalUnreadable), "{notices:?}");
-    machine.own.rig.world.drive_mut(machine.stays).faults.reads = false;
-    machine.own.rig.run_for(Nanos::from_millis(100));
+    machine.journalled.rig.world.drive_mut(machine.stays).faults.reads = false;
+    machine.journalled.rig.run_for(Nanos::from_millis(100));
     machine.join();
     machine.step_on(100_000);
     assert_eq!(machine.works(), [true, true]);
@@ -356,20 +356,20 @@ fn the_ring_goes_round_while_a_device_joins_and_leaves_and_joins() {
         let load = Workload { len_max: 64 << 10, mix: [0, 1, 0, 0, 0], ..machine.load() };
         for turn in 0..6 {
             let rounds = machine.journal().counters.rounds;
-            machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 30 + 10 * turn);
+            machine.journalled.rig.session.run_on(&mut machine.journalled.rig.world, &load, 30 + 10 * turn);
             machine.join();
             while machine.journal().joining.is_some() {
-                machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 1);
+                machine.journalled.rig.session.run_on(&mut machine.journalled.rig.world, &load, 1);
             }
             inside += machine.journal().counters.rounds - rounds;
-            machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 20);
+            machine.journalled.rig.session.run_on(&mut machine.journalled.rig.world, &load, 20);
             if turn % 2 == 0 {
-                machine.own.rig.world.pull(machine.joins);
-                machine.own.rig.session.run_on(&mut machine.own.rig.world, &load, 20);
-                machine.own.rig.world.drive_mut(machine.joins).put_back();
-                machine.own.rig.run_for(Nanos::from_millis(20));
+                machine.journalled.rig.world.pull(machine.joins);
+                machine.journalled.rig.session.run_on(&mut machine.journalled.rig.world, &load, 20);
+                machine.journalled.rig.world.drive_mut(machine.joins).put_back();
+                machine.journalled.rig.run_for(Nanos::from_millis(20));
             } else {
-                machine.own.rig.session.cut_power(&mut machine.own.rig.world);
+                machine.journalled.rig.session.cut_power(&mut machine.journalled.rig.world);
                 let joins = machine.joins;
                 machine.boot_with(&[joins]);
                 std::mem::swap(&mut machine.joins, &mut machine.stays);
@@ -389,24 +389,24 @@ fn no_epoch_is_reported_that_no_device_has() {
         for shape in shapes() {
             for step in 0..40 {
                 let _case = Case::new(seed, shape);
-                let own = Journalled::new(shape, seed, false, 2);
-                let mut machine = Machine { stays: own.devices[0], joins: own.devices[1], own };
+                let journalled = Journalled::new(shape, seed, false, 2);
+                let mut machine = Machine { stays: journalled.devices[0], joins: journalled.devices[1], journalled };
                 machine.run(40);
                 let before = machine.journal().epoch;
-                machine.own.rig.world.pull(machine.joins);
+                machine.journalled.rig.world.pull(machine.joins);
                 let load = machine.load();
                 for _ in 0..step {
                     machine.step(&load);
                 }
-                machine.own.rig.world.pull(machine.stays);
+                machine.journalled.rig.world.pull(machine.stays);
                 machine.run(40);
                 assert!(matches!(machine.journal().state, JournalState::Lost(_)));
                 let reported = machine.journal().epoch;
                 for drive in [machine.stays, machine.joins] {
-                    machine.own.rig.world.drive_mut(drive).put_back();
+                    machine.journalled.rig.world.drive_mut(drive).put_back();
                 }
                 let found =
-                    machine.own.rig.world.find_journal(&[machine.stays, machine.joins]).expect("both are there");
+                    machine.journalled.rig.world.find_journal(&[machine.stays, machine.joins]).expect("both are there");
                 assert!(reported <= found.superblock.epoch, "{reported} was reported after {before}, step {step}");
                 between += u32::from(reported == before);
             }

@@ -51,36 +51,36 @@ struct Tally {
 }
 
 struct Machine {
-    own: Journalled,
+    journalled: Journalled,
     both: Vec<DriveId>,
     random: Random,
 }
 
 impl Machine {
     fn new(shape: Shape, seed: u64) -> Self {
-        let own = Journalled::new(shape, seed, false, 2);
-        Self { both: own.devices.clone(), own, random: Random::derived(seed, 41) }
+        let journalled = Journalled::new(shape, seed, false, 2);
+        Self { both: journalled.devices.clone(), journalled, random: Random::derived(seed, 41) }
     }
 
     fn run(&mut self, requests: u64) {
-        let capacity = self.own.rig.session.capacity();
+        let capacity = self.journalled.rig.session.capacity();
         let load = Workload { len_max: 32 << 10, align: 512, mix: [1, 8, 1, 1, 1], ..Workload::mixed(capacity) };
-        self.own.rig.session.run_on(&mut self.own.rig.world, &load, requests);
+        self.journalled.rig.session.run_on(&mut self.journalled.rig.world, &load, requests);
     }
 
     fn is_mirrored(&self) -> bool {
-        self.own.rig.world.journal().expect("it was attached").devices.len() == 2
+        self.journalled.rig.world.journal().expect("it was attached").devices.len() == 2
     }
 
     fn steps(&mut self, most: u64) {
         for _ in 0..self.random.below(most) {
-            self.own.rig.world.step();
-            self.own.rig.session.hear(&mut self.own.rig.world);
+            self.journalled.rig.world.step();
+            self.journalled.rig.session.hear(&mut self.journalled.rig.world);
         }
     }
 
     fn end(&mut self) {
-        let rig = &mut self.own.rig;
+        let rig = &mut self.journalled.rig;
         match self.random.chance(1, 5) {
             true => rig.session.kill(&mut rig.world),
             false => rig.session.cut_power(&mut rig.world),
@@ -95,35 +95,35 @@ impl Machine {
         match way {
             Way::Torn => self.steps(60),
             Way::Pulled => {
-                self.own.rig.world.pull(one);
+                self.journalled.rig.world.pull(one);
                 let requests = self.random.below(60);
                 self.run(requests);
                 self.steps(60);
             }
             Way::First => {
-                self.own.rig.world.vanish(one);
+                self.journalled.rig.world.vanish(one);
                 self.steps(40);
             }
         }
         self.end();
-        self.own.rig.world.drive_mut(one).put_back();
+        self.journalled.rig.world.drive_mut(one).put_back();
     }
 
     /// The journal on one device.
     fn alone(&mut self, drive: DriveId) -> Result<FoundJournal, JournalFault> {
-        self.own.rig.world.find_journal(&[drive])
+        self.journalled.rig.world.find_journal(&[drive])
     }
 
     /// A start that ends while a device is brought up to date. Returns false if no device is stale.
     fn heal_in_part(&mut self, tally: &mut Tally) -> bool {
         let (both, cut) = (self.both.clone(), self.random.bits());
         let olds: Vec<_> = both.iter().map(|drive| self.alone(*drive)).collect();
-        let resynced = self.own.rig.world.find_journal_until(&both, Some(cut));
+        let resynced = self.journalled.rig.world.find_journal_until(&both, Some(cut));
         let Resynced::Part { done, steps, stale } = resynced.unwrap_or_else(|fault| panic!("{fault}")) else {
             tally.level += 1;
             return false;
         };
-        let world = &self.own.rig.world;
+        let world = &self.journalled.rig.world;
         let in_doubt = both.iter().any(|drive| world.drive(*drive).in_doubt().next().is_some());
         let counter = match done {
             0 => &mut tally.before,
@@ -148,8 +148,8 @@ impl Machine {
 
     /// A start that ends while the journal is opened.
     fn attach_in_part(&mut self, tally: &mut Tally) {
-        let found = self.own.rig.world.find_journal(&self.both).unwrap_or_else(|fault| panic!("{fault}"));
-        self.own.rig.world.start_admin(AdminCommand::AttachJournal(found));
+        let found = self.journalled.rig.world.find_journal(&self.both).unwrap_or_else(|fault| panic!("{fault}"));
+        self.journalled.rig.world.start_admin(AdminCommand::AttachJournal(found));
         self.steps(30);
         tally.attaching += 1;
         self.end();
@@ -158,23 +158,23 @@ impl Machine {
     /// Some interrupted starts, followed by a complete one, with both devices or with the better one.
     fn start(&mut self, tally: &mut Tally) {
         for _ in 0..self.random.below(STARTS_MAX) {
-            self.own.rig.world.boot();
+            self.journalled.rig.world.boot();
             if self.random.chance(1, 5) || !self.heal_in_part(tally) {
-                self.own.rig.world.boot();
+                self.journalled.rig.world.boot();
                 self.attach_in_part(tally);
             }
         }
-        self.own.rig.world.boot();
+        self.journalled.rig.world.boot();
         if self.random.chance(1, 4) {
-            let resynced = self.own.rig.world.find_journal_until(&self.both, Some(0));
+            let resynced = self.journalled.rig.world.find_journal_until(&self.both, Some(0));
             if let Ok(Resynced::Part { stale, .. }) = resynced {
-                self.own.devices.retain(|drive| *drive != stale);
+                self.journalled.devices.retain(|drive| *drive != stale);
                 tally.alone += 1;
             }
         }
-        self.own.boot();
-        self.own.devices = self.both.clone();
-        self.own.rig.session.look_at_all(&mut self.own.rig.world);
+        self.journalled.boot();
+        self.journalled.devices = self.both.clone();
+        self.journalled.rig.session.look_at_all(&mut self.journalled.rig.world);
     }
 }
 
@@ -188,7 +188,7 @@ fn is_same(now: &Result<FoundJournal, JournalFault>, old: &Result<FoundJournal, 
 
 /// Whether a device has the log of another one.
 fn is_like(now: &FoundJournal, other: &FoundJournal) -> bool {
-    let log = |own: &FoundJournal| (own.epoch, own.tail, own.head, own.entries.clone(), own.kept.clone());
+    let log = |found: &FoundJournal| (found.epoch, found.tail, found.head, found.entries.clone(), found.kept.clone());
     log(now) == log(other)
 }
 
@@ -210,8 +210,8 @@ fn power_that_goes_while_a_device_of_the_journal_is_brought_up_to_date_takes_not
                 machine.differ(way);
                 machine.start(&mut tally);
             }
-            machine.own.rig.rest();
-            machine.own.rig.judge();
+            machine.journalled.rig.rest();
+            machine.journalled.rig.judge();
         }
     }
     let places = [tally.before, tally.inside, tally.between, tally.after];

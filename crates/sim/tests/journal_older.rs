@@ -209,8 +209,8 @@ fn a_member_with_its_own_image_of_two_intervals_ago_is_left_out() {
                 older.push((events(&machine), images(&machine, &[drive])));
             }
             machine.rig.session.cut_power(&mut machine.rig.world);
-            let newest = machine.rig.drives.iter().filter_map(|own| superblock_on(&machine.rig.world, *own));
-            let newest = newest.map(|own| own.events).max().expect("members");
+            let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));
+            let newest = newest.map(|superblock| superblock.events).max().expect("members");
             let candidates = older.iter().rev().filter(|(events, _)| events + 1 < newest);
             kept += older.len() - candidates.clone().count();
             let Some((_, image)) = candidates.into_iter().next() else { continue };
@@ -246,8 +246,8 @@ fn without_a_journal_an_image_of_two_intervals_ago_is_left_out_too() {
             let events = superblock_on(&rig.world, drive).expect("a member").events;
             rig.session.run_on(&mut rig.world, &load, 20 * BETWEEN);
             rig.session.cut_power(&mut rig.world);
-            let newest = rig.drives.iter().filter_map(|own| superblock_on(&rig.world, *own));
-            let newest = newest.map(|own| own.events).max().expect("members");
+            let newest = rig.drives.iter().filter_map(|drive| superblock_on(&rig.world, *drive));
+            let newest = newest.map(|superblock| superblock.events).max().expect("members");
             assert!(events + 1 < newest, "{events} and {newest}");
             rig.world.drive_mut(drive).put_image(&older);
             rig.boot();
@@ -270,7 +270,7 @@ fn the_superblocks_are_written_once_an_interval_whatever_is_written() {
         write(&mut machine, 24);
         let counts = |machine: &Journalled| {
             let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));
-            let events = newest.map(|own| own.events).max().expect("members");
+            let events = newest.map(|superblock| superblock.events).max().expect("members");
             (events, machine.rig.world.now(), durable(machine))
         };
         let (events, begun, first) = counts(&machine);
@@ -290,9 +290,9 @@ fn cost(shape: Shape, interval: Nanos) -> (u64, u64, u64) {
     let mut machine = machine(shape, 2, 1, interval);
     write(&mut machine, 24 * 400);
     let newest = machine.rig.drives.iter().filter_map(|drive| superblock_on(&machine.rig.world, *drive));
-    let events = newest.map(|own| own.events).max().expect("members");
+    let events = newest.map(|superblock| superblock.events).max().expect("members");
     let counters = machine.rig.drives.iter().map(|drive| machine.rig.world.drive(*drive).counters());
-    counters.fold((events, 0, 0), |sum, own| (events, sum.1 + own.writes, sum.2 + own.flushes))
+    counters.fold((events, 0, 0), |sum, counter| (events, sum.1 + counter.writes, sum.2 + counter.flushes))
 }
 
 /// Two runs of one load differ a little in their destage too, so the price is a mean of some hundred generations.

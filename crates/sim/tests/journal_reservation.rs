@@ -19,7 +19,7 @@ fn is_never_full(machine: &mut Journalled) {
     let notices = machine.rig.world.take_notices();
     let full = notices.iter().any(|notice| matches!(notice.kind, NoticeKind::JournalFull));
     assert!(!full, "nothing has failed, and the journal is full\n{}", machine.rig.world.dump());
-    assert_eq!(machine.rig.world.journal().map(|own| own.state), Some(JournalState::Live));
+    assert_eq!(machine.rig.world.journal().map(|journal| journal.state), Some(JournalState::Live));
 }
 
 /// Writes into the cache and past it, in whole blocks and in parts of lines, until the ring has little room. The power

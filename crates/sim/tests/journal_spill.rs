@@ -197,7 +197,7 @@ fn giving_up_entries_while_a_device_joins_loses_nothing_else() {
         machine.other.session.drain(&mut machine.rig.world);
         machine.rig.world.drive_mut(joins).faults.late = Some(Late { one_in: 1, most: Nanos::from_millis(300) });
         machine.rig.run_for(Nanos::from_millis(50 * (seed % 20)));
-        let waiting = machine.journal().arrays.iter().find(|own| own.waiting > 0).map(|own| own.set_uuid);
+        let waiting = machine.journal().arrays.iter().find(|array| array.waiting > 0).map(|array| array.set_uuid);
         let set_uuid: Uuid = waiting.expect("it is kept for an array");
         let kept = machine.journal().kept;
         let copied = machine.journal().joining.is_some_and(|join| join.copied < kept);

@@ -67,7 +67,7 @@ fn a_full_table_is_reported_and_reuses_the_place_of_a_discarded_array() {
     let known = rig.world.journal().expect("it is there");
     assert!(known.counters.data_records > 0, "the journal acknowledges writes again: {known:?}");
     assert_eq!(known.arrays.len(), JOURNAL_ARRAYS_MAX);
-    let has = |uuid| known.arrays.iter().any(|own| own.set_uuid == uuid);
+    let has = |uuid| known.arrays.iter().any(|array| array.set_uuid == uuid);
     assert!(!has(stranger(103)) && has(stranger(107)), "the first of two of the same age");
     assert_eq!(count_full_notices(&mut rig), 0);
     // Both are present after a cut.
@@ -94,7 +94,7 @@ fn giving_up_is_durable_before_it_is_reported() {
     attach_journal(&mut rig.world, &devices);
     let state = |rig: &mut Rig, number| {
         let superblock = rig.world.find_journal(&devices).expect("it is whole").superblock;
-        superblock.arrays.iter().flatten().find(|own| own.set_uuid == stranger(number)).expect("it is known").state
+        superblock.arrays.iter().flatten().find(|array| array.set_uuid == stranger(number)).expect("it is known").state
     };
     assert_eq!(state(&mut rig, 103), ArrayState::Live);
     rig.world.admin(AdminCommand::DiscardJournalled { set_uuid: stranger(103) }).expect("it is not here");

@@ -285,8 +285,8 @@ fn an_unfinished_device_of_another_journal_is_refused() {
         let at = journal_superblock_lba(copy, JOURNAL).expect("large enough");
         let mut bytes = [0; JOURNAL_BLOCK_BYTES];
         world.drive(stranger).peek(at, &mut bytes);
-        let own = JournalSuperblock::decode(&bytes, copy).expect("it was just made");
-        JournalSuperblock { unfinished: true, ..own }.encode(copy, &mut bytes);
+        let superblock = JournalSuperblock::decode(&bytes, copy).expect("it was just made");
+        JournalSuperblock { unfinished: true, ..superblock }.encode(copy, &mut bytes);
         world.drive_mut(stranger).poke(at, &bytes);
     }
     let devices = [machine.devices[1], stranger];

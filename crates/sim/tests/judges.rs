@@ -37,11 +37,11 @@ fn runs(cells: &[Cell]) -> Vec<Run> {
         Run { group, name: cell.to_string(), theirs: cell.mean_ms, ours, error }
     };
     let equal = cells.iter().map(|cell| run(cell, run::run(cell, &profiles.made_equal(cell), true), cell.group()));
-    let own = cells.iter().filter_map(|cell| {
-        let ours = run::run(cell, profiles.own(cell)?, false);
+    let shipped = cells.iter().filter_map(|cell| {
+        let ours = run::run(cell, profiles.shipped(cell)?, false);
         Some(run(cell, ours, format!("{} as shipped", cell.group())))
     });
-    equal.chain(own).collect()
+    equal.chain(shipped).collect()
 }
 
 /// Number of runs with an error of at most `percent`.
@@ -82,10 +82,10 @@ fn agree(simulator: &str, cells: &[Cell], least: [usize; 3]) {
     for Run { name, theirs, ours, error, .. } in &runs {
         println!("{name:44} {theirs:9.3} {ours:9.3} {error:+6.1} %");
     }
-    let (equal, own) = runs.split_at(cells.len());
-    let found = [within(equal, 5.0), within(equal, 10.0), within(own, 10.0)];
+    let (equal, shipped) = runs.split_at(cells.len());
+    let found = [within(equal, 5.0), within(equal, 10.0), within(shipped, 10.0)];
     let tables = tables(&runs);
-    println!("{simulator}: {found:?} of {} and {}\n{tables}", equal.len(), own.len());
+    println!("{simulator}: {found:?} of {} and {}\n{tables}", equal.len(), shipped.len());
     if std::env::var_os("OPENRAID_BLESS").is_some() {
         bless(simulator, &tables);
     }

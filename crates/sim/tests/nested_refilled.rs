@@ -89,9 +89,9 @@ impl Machine {
         for number in 0..SPANS {
             options.world.seed = seed * 100 + u64::from(number);
             let spec = DriveSpec::new(BEFORE_DATA + MEMBER_DATA);
-            let own: Vec<DriveId> = (0..SLOTS).map(|_| world.add_drive(spec)).collect();
-            spans.push(world.create(&shape, &own, &options));
-            drives.extend(own);
+            let drives_of_span: Vec<DriveId> = (0..SLOTS).map(|_| world.add_drive(spec)).collect();
+            spans.push(world.create(&shape, &drives_of_span, &options));
+            drives.extend(drives_of_span);
         }
         let journal = world.make_journal(2, JOURNAL);
         attach_journal(&mut world, &journal);
@@ -301,7 +301,7 @@ impl Machine {
         for _ in 0..TRIES {
             for array in self.spans.clone() {
                 let members = self.world.status(array).expect("it runs").members;
-                if members.iter().any(|own| own.drive == Some(drive)) {
+                if members.iter().any(|member| member.drive == Some(drive)) {
                     let _ = self.world.admin(AdminCommand::Remove { array, drive });
                 }
             }
@@ -318,7 +318,7 @@ impl Machine {
     /// The drives of a span whose members have such a state.
     fn holders(&self, span: ArrayId, state: impl Fn(MemberState) -> bool) -> Vec<DriveId> {
         let members = self.world.status(span).expect("it runs").members;
-        members.iter().filter(|own| state(own.state)).filter_map(|own| own.drive).collect()
+        members.iter().filter(|member| state(member.state)).filter_map(|member| member.drive).collect()
     }
 
     fn has_room(&self, span: ArrayId) -> bool {
@@ -407,8 +407,8 @@ fn members_of_both_spans_are_lost_and_filled_again_over_and_over() {
     let tally = Mutex::new(Tally::default());
     two_at_a_time(seeds(8, 400).chain(TAIL_MOVED), |seed| {
         let _case = Case::new(seed, "RAID 50, mirrored journal");
-        let own = Machine::new(seed).run();
-        tally.lock().expect("nothing panics with it").add(&own);
+        let found = Machine::new(seed).run();
+        tally.lock().expect("nothing panics with it").add(&found);
     });
     let tally = tally.into_inner().expect("nothing panics with it");
     let Tally { lost, wiped, filling, filled_in_part, joins, heals } = tally;

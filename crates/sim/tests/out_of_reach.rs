@@ -189,7 +189,7 @@ fn a_member_whose_loss_was_recorded_stays_out_and_the_last_ones_come_back() {
             rig.world.admin(AdminCommand::Return { array, drive }).expect("it has everything");
         }
         assert_eq!(rig.health(), Health::Degraded);
-        assert!(rig.status().members.iter().any(|own| own.state == MemberState::Faulty(FailReason::Gone)));
+        assert!(rig.status().members.iter().any(|member| member.state == MemberState::Faulty(FailReason::Gone)));
         rig.session.run(&mut rig.world, &load, 20);
         rig.judge();
     }

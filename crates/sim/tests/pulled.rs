@@ -27,7 +27,7 @@ fn lose(rig: &mut Rig, drive: DriveId) {
 fn failures(rig: &mut Rig) -> Vec<(Option<DriveId>, NoticeKind)> {
     let notices = rig.world.take_notices();
     let is_failure = |kind| matches!(kind, NoticeKind::Fail(_) | NoticeKind::Degraded { .. } | NoticeKind::Failed);
-    notices.iter().filter(|own| is_failure(own.kind)).map(|own| (own.drive, own.kind)).collect()
+    notices.iter().filter(|notice| is_failure(notice.kind)).map(|notice| (notice.drive, notice.kind)).collect()
 }
 
 fn state_of(rig: &Rig, drive: DriveId) -> MemberState {
@@ -39,8 +39,9 @@ fn add_spare(rig: &mut Rig) -> DriveId {
     let drive = rig.new_drive();
     let array = rig.world.status(rig.array).and_then(|status| status.superblock).expect("it has one");
     let capacity = rig.world.drive(drive).spec().capacity;
-    let own = superblock_for_new_member(&array, &NewDrive { drive, capacity, uuid: Uuid([7; 16]) }).expect("it fits");
-    let member = NewMember { drive, superblock: own, returning: false };
+    let superblock =
+        superblock_for_new_member(&array, &NewDrive { drive, capacity, uuid: Uuid([7; 16]) }).expect("it fits");
+    let member = NewMember { drive, superblock: superblock, returning: false };
     rig.world.admin(AdminCommand::Add { array: rig.array, member }).expect("it fits");
     drive
 }
@@ -118,7 +119,8 @@ fn a_journal_device_that_is_gone_is_left_and_without_any_writes_are_not_protecte
     let [first, second] = [machine.devices[0], machine.devices[1]];
     let load = Workload { range: 0..512 << 10, ..Workload::mixed(machine.rig.session.capacity()) };
     machine.rig.session.run(&mut machine.rig.world, &load, 30);
-    let kinds = |rig: &mut Rig| rig.world.take_notices().iter().map(|own| (own.drive, own.kind)).collect::<Vec<_>>();
+    let kinds =
+        |rig: &mut Rig| rig.world.take_notices().iter().map(|notice| (notice.drive, notice.kind)).collect::<Vec<_>>();
     kinds(&mut machine.rig);
     lose(&mut machine.rig, first);
     machine.rig.rest();

@@ -157,7 +157,7 @@ fn an_array_that_lost_a_member_fills_the_journal_and_delays_no_request() {
         ends.push(end.status);
     }
     // The journal has the unflushed data of the lost member: the tail does not pass it.
-    assert_eq!(rig.world.journal().map(|own| own.state), Some(JournalState::Lost(JournalLoss::Full)));
+    assert_eq!(rig.world.journal().map(|journal| journal.state), Some(JournalState::Lost(JournalLoss::Full)));
     assert_eq!(ends.first(), Some(&ReplyStatus::Ok));
     assert_eq!(ends.last(), Some(&ReplyStatus::IoError));
 }
@@ -214,6 +214,6 @@ fn a_full_journal_delays_no_request_while_an_array_always_has_dirty_data() {
         for turn in 0..400 {
             write_beside(&mut rig, busy, turn % 32 * 2 * CHUNK, &mut turns);
         }
-        assert_eq!(rig.world.journal().map(|own| own.state), Some(JournalState::Lost(JournalLoss::Full)));
+        assert_eq!(rig.world.journal().map(|journal| journal.state), Some(JournalState::Lost(JournalLoss::Full)));
     }
 }

@@ -59,8 +59,8 @@ fn fill_with(rig: &mut Rig, seed: u64, subset: u64) -> Vec<openraid_units::Drive
         if subset >> number & 1 == 0 {
             continue;
         }
-        let own = superblock_on(&rig.world, drive).expect("it is a member");
-        let area = own.data_offset..own.data_offset + own.data_size;
+        let superblock = superblock_on(&rig.world, drive).expect("it is a member");
+        let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
         let left = rig.random.below(40);
         rig.world.drive_mut(drive).faults.room = Some(Room::half(area, seed + number as u64, left));
         full.push(drive);
@@ -137,9 +137,9 @@ fn the_host_is_told_that_there_is_no_room_and_writes_that_need_none_go_on() {
         rig.world.write(rig.array, offset, &[byte; 4096]).expect("there is room");
     }
     let drive = rig.drive_in(Slot(0)).expect("it works");
-    let own = superblock_on(&rig.world, drive).expect("it is a member");
+    let superblock = superblock_on(&rig.world, drive).expect("it is a member");
     // The first chunk of the member has room, the others have none.
-    let area = own.data_offset + Sectors::kib(64)..own.data_offset + own.data_size;
+    let area = superblock.data_offset + Sectors::kib(64)..superblock.data_offset + superblock.data_size;
     rig.world.drive_mut(drive).faults.room = Some(Room { one_in: 1, ..Room::half(area, 2, 0) });
     let write = |rig: &mut Rig, chunk: u64| rig.world.write(rig.array, chunk * (64 << 10), &[0x33; 4096]);
     assert_eq!(write(&mut rig, 0), Ok(()));
@@ -301,8 +301,8 @@ fn a_member_that_is_being_filled_and_has_no_room_leaves_and_another_one_takes_it
         rig.session.run(&mut rig.world, &load, 60);
         let spares: Vec<_> = rig.drives.iter().rev().take(2).copied().collect();
         for (number, spare) in spares.iter().enumerate() {
-            let own = superblock_on(&rig.world, *spare).expect("it is a spare");
-            let area = own.data_offset..own.data_offset + own.data_size;
+            let superblock = superblock_on(&rig.world, *spare).expect("it is a spare");
+            let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
             rig.world.drive_mut(*spare).faults.room =
                 (number as u64 == seed / 2 % 2).then(|| Room { one_in: 1, ..Room::half(area, seed, 20) });
         }

@@ -25,7 +25,7 @@ fn position(steps: &[Step], is_it: impl Fn(&What) -> bool) -> usize {
 }
 
 fn gives(reason: Reason) -> impl Fn(&What) -> bool {
-    move |what| matches!(what, What::Reason { reason: own, .. } if *own == reason)
+    move |what| matches!(what, What::Reason { reason: told, .. } if *told == reason)
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn the_first_write_after_quiet_tells_its_wait_for_the_journal() {
     let mut machine = Journalled::new(Shape::raid5(4, Sectors::kib(16)), 1, false, 1);
     let count = |rig: &Rig| {
         let reasons = rig.status().reasons;
-        reasons.iter().find(|(own, _)| *own == Reason::WaitedForJournalStart).map_or(0, |(_, count)| *count)
+        reasons.iter().find(|(counted, _)| *counted == Reason::WaitedForJournalStart).map_or(0, |(_, count)| *count)
     };
     let steps = take_steps(&mut machine.rig, 0);
     let wait = position(&steps, gives(Reason::WaitedForJournalStart));

@@ -47,10 +47,10 @@ impl Array {
         let mut all = Vec::new();
         for span in 0..spans {
             options.world.seed = 10 + u64::from(span);
-            let own: Vec<DriveId> =
+            let drives_of_span: Vec<DriveId> =
                 (0..shape.members).map(|_| world.add_drive(DriveSpec::new(BEFORE_DATA + DATA))).collect();
-            all.push(world.create(&shape, &own, &options));
-            drives.extend(own);
+            all.push(world.create(&shape, &drives_of_span, &options));
+            drives.extend(drives_of_span);
         }
         let array = if spans == 1 { all[0] } else { world.create_nested(&all, CHUNK, 1) };
         world.run_until_idle();
@@ -108,7 +108,7 @@ fn write_at(world: &mut World, array: ArrayId, places: &[u64], len: u64, depth: 
         assert!(world.step(), "requests have no answer");
         for (token, finished) in world.take_finished().collect::<Vec<_>>() {
             assert_eq!(finished.status, ReplyStatus::Ok);
-            waiting.retain(|own| *own != token);
+            waiting.retain(|other| *other != token);
         }
     }
 }
@@ -212,8 +212,8 @@ fn a_gathered_write_without_room_ends_as_single_writes_do() {
         options.world.limits = Limits::default();
         let mut rig = Rig::new(shape, options);
         let drive = rig.drive_in(slot_of(1)).expect("it works");
-        let own = superblock_on(&rig.world, drive).expect("it is a member");
-        let area = own.data_offset..own.data_offset + own.data_size;
+        let superblock = superblock_on(&rig.world, drive).expect("it is a member");
+        let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
         rig.world.drive_mut(drive).faults.room = Some(Room { one_in: 1, ..Room::half(area, 2, 0) });
         let mut statuses = Vec::new();
         for places in [0, len, 2 * len].chunks(depth) {

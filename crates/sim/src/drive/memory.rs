@@ -427,7 +427,7 @@ impl MemoryDrive {
 
     /// Commands in flight that change the drive's content.
     pub fn commands_that_change(&self) -> impl Iterator<Item = &DriveCommand> {
-        self.outstanding().filter(|own| !matches!(own.op, DriveOp::Read | DriveOp::Flush))
+        self.outstanding().filter(|issued| !matches!(issued.op, DriveOp::Read | DriveOp::Flush))
     }
 
     fn flush(&mut self, covers: u64) -> Result<(), DriveError> {

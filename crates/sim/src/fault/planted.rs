@@ -361,11 +361,11 @@ impl Planted {
             return Ok(());
         }
         if let (Bug::SwappedReads, DriveOp::Read, Ok(()), Some(frames)) = (self.bug, op, result, frames) {
-            let own = frames.to_vec();
-            if self.last_read.len() == own.len() && self.random.chance(1, 64) {
+            let read = frames.to_vec();
+            if self.last_read.len() == read.len() && self.random.chance(1, 64) {
                 frames.copy_from_slice(&self.last_read);
             }
-            self.last_read = own;
+            self.last_read = read;
         }
         result
     }

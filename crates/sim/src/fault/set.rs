@@ -187,8 +187,8 @@ impl Set {
         for (_, drive, _) in &here {
             // A drive with a damaged superblock has its data at the recorded start. A new drive may have no superblock
             // yet.
-            if let Some(own) = superblock_on(world, *drive) {
-                self.starts.insert(*drive, own.data_offset);
+            if let Some(superblock) = superblock_on(world, *drive) {
+                self.starts.insert(*drive, superblock.data_offset);
             }
         }
         let failed = status.health == Health::Failed;
@@ -231,19 +231,19 @@ impl Set {
     /// damaged.
     pub fn note_current(&mut self, world: &World) {
         let drives = (0..world.drives_len()).filter_map(|drive| u16::try_from(drive).ok()).map(DriveId);
-        let own = drives.filter_map(|drive| Some((drive, superblock_on(world, drive)?)));
-        let own: Vec<_> = own.filter(|(_, superblock)| Some(superblock.set_uuid) == self.uuid).collect();
-        let Some((_, newest)) = own.iter().max_by_key(|(_, superblock)| superblock.events) else { return };
+        let members = drives.filter_map(|drive| Some((drive, superblock_on(world, drive)?)));
+        let members: Vec<_> = members.filter(|(_, superblock)| Some(superblock.set_uuid) == self.uuid).collect();
+        let Some((_, newest)) = members.iter().max_by_key(|(_, superblock)| superblock.events) else { return };
         // The drive with the newest superblock may be absent.
         if newest.events < self.newest {
             return;
         }
         self.newest = newest.events;
         // A drive with an older event count was absent and missed writes, even if the others call it a member.
-        let member = |own: &Superblock| {
-            own.events + 1 >= newest.events && matches!(newest.roles.get(own.dev_number), Role::Active(_))
+        let member = |superblock: &Superblock| {
+            superblock.events + 1 >= newest.events && matches!(newest.roles.get(superblock.dev_number), Role::Active(_))
         };
-        self.current = own.iter().filter(|(_, own)| member(own)).map(|(drive, _)| *drive).collect();
+        self.current = members.iter().filter(|(_, superblock)| member(superblock)).map(|(drive, _)| *drive).collect();
     }
 
     /// Whether every slot has a full member according to the drives.
@@ -252,10 +252,10 @@ impl Set {
         let full: Vec<Superblock> = self.places().filter_map(|place| superblock_on(world, place.drive)).collect();
         let newest = full.iter().max_by_key(|superblock| superblock.events);
         let Some(newest) = newest else { return self.uuid.is_none() };
-        let counts = |own: &&Superblock| {
-            own.events + 1 >= newest.events
-                && own.recovery_offset().is_none()
-                && matches!(newest.roles.get(own.dev_number), Role::Active(_))
+        let counts = |superblock: &&Superblock| {
+            superblock.events + 1 >= newest.events
+                && superblock.recovery_offset().is_none()
+                && matches!(newest.roles.get(superblock.dev_number), Role::Active(_))
         };
         full.iter().filter(counts).count() == usize::from(self.geometry.members())
     }
@@ -264,8 +264,8 @@ impl Set {
     #[must_use]
     pub fn writes_metadata(&self, world: &World) -> bool {
         self.places().any(|place| {
-            let Some(own) = superblock_on(world, place.drive) else { return false };
-            let data = own.data_offset..own.data_offset + own.data_size;
+            let Some(superblock) = superblock_on(world, place.drive) else { return false };
+            let data = superblock.data_offset..superblock.data_offset + superblock.data_size;
             world.drive(place.drive).commands_that_change().any(|command| !data.contains(&command.lba))
         })
     }
@@ -273,8 +273,8 @@ impl Set {
     /// Whether the newest superblock says that writes may be under way.
     #[must_use]
     pub fn is_dirty_on_disk(&self, world: &World) -> bool {
-        let own = self.places().filter_map(|place| superblock_on(world, place.drive));
-        let newest = own.max_by_key(|superblock| superblock.events);
+        let superblocks = self.places().filter_map(|place| superblock_on(world, place.drive));
+        let newest = superblocks.max_by_key(|superblock| superblock.events);
         newest.is_some_and(|superblock| superblock.resync_position().is_some())
     }
 
@@ -301,7 +301,7 @@ impl Set {
         for member in status.members.iter().filter(|member| !member.replacement) {
             let (Some(slot), Some(drive)) = (member.slot, member.drive) else { continue };
             // A drive that has just been filled is a member only after its superblock says so.
-            let recorded = superblock_on(world, drive).is_none_or(|own| own.recovery_offset().is_none());
+            let recorded = superblock_on(world, drive).is_none_or(|superblock| superblock.recovery_offset().is_none());
             if member.state == MemberState::InSync && recorded && !world.drive(drive).faults.is_failing() {
                 absent.remove(slot);
             }
@@ -498,11 +498,11 @@ impl Set {
 fn filled_to(world: &World, place: &Place) -> Option<MemberLba> {
     match (place.standing, superblock_on(world, place.drive)) {
         (Standing::Full, _) => None,
-        (Standing::Filling, Some(own)) => {
-            let data = own.data_offset..own.data_offset + own.data_size;
+        (Standing::Filling, Some(superblock)) => {
+            let data = superblock.data_offset..superblock.data_offset + superblock.data_size;
             let mut changing = world.drive(place.drive).commands_that_change();
             let is_changing = changing.any(|command| !data.contains(&command.lba));
-            own.recovery_offset().filter(|_| !is_changing)
+            superblock.recovery_offset().filter(|_| !is_changing)
         }
         (Standing::Filling | Standing::Out, _) => Some(MemberLba(0)),
     }

@@ -190,10 +190,10 @@ impl<E: Copy> Lines<E> {
     /// Add an event to a line. Its time must not be before that of an earlier event of that line.
     #[inline]
     pub fn push(&mut self, calendar: &mut Calendar, line: usize, at: Instant, event: E) {
-        let own = &mut self.lines[line];
-        let entry = Entry::new(own.station, at);
+        let row = &mut self.lines[line];
+        let entry = Entry::new(row.station, at);
         // Equal entries belong to one line, and the earlier event precedes.
-        if entry >= self.soon_entry.min(calendar.games[1]) || !own.events.is_empty() {
+        if entry >= self.soon_entry.min(calendar.games[1]) || !row.events.is_empty() {
             return self.push_late(calendar, line, at, event);
         }
         if self.soon_line != NO_LINE {

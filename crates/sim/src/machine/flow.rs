@@ -138,9 +138,9 @@ impl<D: DriveModel> Machine<D> {
     fn arrive(&mut self, slot: u32) {
         let cost = &self.parts.processor;
         let io = &self.inside[slot as usize].io;
-        let own = if io.kind == IoKind::Write { cost.write } else { cost.read };
-        let own = own + Nanos(cost.kib.0 * u64::from(io.len) / 1024);
-        let time = if self.nested { own + cost.nested } else { own };
+        let work = if io.kind == IoKind::Write { cost.write } else { cost.read };
+        let work = work + Nanos(cost.kib.0 * u64::from(io.len) / 1024);
+        let time = if self.nested { work + cost.nested } else { work };
         if self.processor_is_free {
             self.enter(slot);
             return;

@@ -277,7 +277,7 @@ impl<D: DriveModel> Machine<D> {
         let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
         let mut calendar = Calendar::new();
         let channels: Vec<Ways> = parts.channels.iter().map(Ways::new).collect();
-        let own = (!journal.is_empty()).then(|| Journal::new(drives.len()));
+        let journal_state = (!journal.is_empty()).then(|| Journal::new(drives.len()));
         let stations = stations(drives, journal, channels.len(), &mut calendar);
         let mut lines = Lines::new(Event::NONE);
         (0..PLACES.channels + channels.len()).for_each(|_| lines.add(&mut calendar));
@@ -309,7 +309,7 @@ impl<D: DriveModel> Machine<D> {
             free: Vec::new(),
             door: Door::new(array.spans(), parts.span_turn, parts.requests_max),
             gate: Gate::new(parts.adapts_after, parts.taught, parts.through_below),
-            journal: own,
+            journal: journal_state,
             to_host_last: Instant::ZERO,
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
             set_members: u64::from(array.members / array.spans()),
@@ -555,10 +555,10 @@ impl<D: DriveModel> Machine<D> {
             return (bus, Some(ways.own_busy()));
         }
         let share = |direction: usize| {
-            let [path, own] = [parts.path, parts.bus].map(|rates| rates[direction].picos);
+            let [path, of_bus] = [parts.path, parts.bus].map(|rates| rates[direction].picos);
             let worked = bus[direction];
             let time = |picos: u64| (self.bytes[direction] * picos / 1000).min(worked.0);
-            (Nanos(worked.0 - (time(own.max(path)) - time(own))), Nanos(time(path)))
+            (Nanos(worked.0 - (time(of_bus.max(path)) - time(of_bus))), Nanos(time(path)))
         };
         let ((out, path_out), (inward, path_in)) = (share(0), share(1));
         ([out, inward], Some([path_out, path_in]))

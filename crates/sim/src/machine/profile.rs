@@ -416,7 +416,7 @@ impl MachineSpec {
         match bus.duplex {
             Duplex::Half => WayCost { read, write, shared: Some(Rate::new(bus.read.value.0, setup)) },
             Duplex::Full => {
-                let slower = |own: Rate, bus: u64| Rate { setup, picos: own.picos.max(Rate::new(bus, setup).picos) };
+                let slower = |rate: Rate, bus: u64| Rate { setup, picos: rate.picos.max(Rate::new(bus, setup).picos) };
                 let read = slower(read, bus.read.value.0);
                 WayCost { read, write: slower(write, bus.write.value.0), shared: None }
             }

@@ -112,7 +112,7 @@ impl Rate {
 /// last server is done with it, and never before the previous transfer.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Way {
-    own: Server,
+    server: Server,
     rate: Rate,
     last: Instant,
 }
@@ -126,8 +126,8 @@ impl Way {
 
     /// A transfer arrives. Returns when it ends. `shared` is the server that this way shares with others, and its rate.
     pub fn take(&mut self, now: Instant, bytes: u64, shared: Option<(&mut Server, Rate)>) -> Instant {
-        let own = self.own.take(now, self.rate.time(bytes));
-        let end = shared.map_or(own, |(server, rate)| own.max(server.take(now, rate.time(bytes))));
+        let done = self.server.take(now, self.rate.time(bytes));
+        let end = shared.map_or(done, |(server, rate)| done.max(server.take(now, rate.time(bytes))));
         self.last = self.last.max(end);
         self.last
     }
@@ -135,7 +135,7 @@ impl Way {
     /// Time for which the way has worked.
     #[must_use]
     pub const fn busy(&self) -> Nanos {
-        self.own.busy()
+        self.server.busy()
     }
 }
 
@@ -143,14 +143,14 @@ impl Way {
 /// and the parity engine only occupy it, because their wait would be short.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Memory {
-    own: Server,
+    server: Server,
     picos: u64,
 }
 
 impl Memory {
     /// A server that takes `picos` picoseconds for a byte; zero means no limit.
     pub fn new(picos: u64) -> Self {
-        Self { own: Server::default(), picos }
+        Self { server: Server::default(), picos }
     }
 
     /// `bytes` pass. Returns when the last byte has passed.
@@ -159,12 +159,12 @@ impl Memory {
         if self.picos == 0 || bytes == 0 {
             return now;
         }
-        self.own.take(now, Nanos(bytes * self.picos / PICOS))
+        self.server.take(now, Nanos(bytes * self.picos / PICOS))
     }
 
     /// Time for which the memory has worked.
     pub const fn busy(&self) -> Nanos {
-        self.own.busy()
+        self.server.busy()
     }
 }
 

@@ -71,8 +71,8 @@ pub fn fill_stamp(stamp: u64, offset: u64, out: &mut [u8]) {
         number += 1;
     }
     let (words, rest) = rest.as_chunks_mut::<8>();
-    for own in words {
-        *own = word(number);
+    for place in words {
+        *place = word(number);
         number += 1;
     }
     if !rest.is_empty() {

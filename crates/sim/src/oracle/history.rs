@@ -79,7 +79,7 @@ impl History {
     #[must_use]
     pub fn asked_since(&self, number: usize) -> String {
         let mut counts = [0_u64; 5];
-        self.requests[number.min(self.requests.len())..].iter().for_each(|own| counts[place(own.kind)] += 1);
+        self.requests[number.min(self.requests.len())..].iter().for_each(|request| counts[place(request.kind)] += 1);
         let words = ["read", "write", "flush", "trim", "zeroing"];
         let plural = ["reads", "writes", "flushes", "trims", "zeroings"];
         let named = counts.iter().zip(words.iter().zip(plural)).filter(|(number, _)| **number > 0);
@@ -91,26 +91,33 @@ impl History {
     #[must_use]
     pub fn writer(&self, version: VersionId) -> Option<String> {
         let number = *self.writers.get(&version)?;
-        let own = &self.requests[number];
-        Some(format!("request {} ({}, asked at {}, {})", number + 1, what(own), millis(own.asked), end(own)))
+        let request = &self.requests[number];
+        Some(format!(
+            "request {} ({}, asked at {}, {})",
+            number + 1,
+            what(request),
+            millis(request.asked),
+            end(request)
+        ))
     }
 
     /// All requests to these ranges of bytes, one a line, with the events that concern all requests.
     #[must_use]
     pub fn of(&self, ranges: &[Range<u64>]) -> Vec<String> {
-        let touches = |own: &Request| {
-            ranges.iter().any(|range| own.range.start < range.end && range.start < own.range.end)
-                || own.kind == RequestKind::Flush
+        let touches = |request: &Request| {
+            ranges.iter().any(|range| request.range.start < range.end && range.start < request.range.end)
+                || request.kind == RequestKind::Flush
         };
         let mut lines = Vec::new();
         let mut flush = None;
         for entry in &self.entries {
             match entry {
                 Entry::Request(number) if touches(&self.requests[*number]) => {
-                    let own = &self.requests[*number];
-                    let line = format!("{}  request {}: {}, {}", at(own.asked), number + 1, what(own), end(own));
+                    let request = &self.requests[*number];
+                    let line =
+                        format!("{}  request {}: {}, {}", at(request.asked), number + 1, what(request), end(request));
                     // The last of several consecutive flushes represents all of them.
-                    if own.kind == RequestKind::Flush {
+                    if request.kind == RequestKind::Flush {
                         flush = Some(line);
                     } else {
                         lines.extend(flush.take());

@@ -208,9 +208,9 @@ impl Versions {
     /// Begin a write of `content`.
     pub fn begin_write(&mut self, range: Range<u64>, content: Content) -> VersionId {
         let (begun, id) = (self.tick(), self.next_id());
-        let own = range.clone();
+        let range_of_version = range.clone();
         let (ended, sure, durable, left) = (None, false, false, false);
-        self.versions.push(Version { content, range: own, begun, ended, sure, durable, left, origin: id });
+        self.versions.push(Version { content, range: range_of_version, begun, ended, sure, durable, left, origin: id });
         for start in self.starts(&range) {
             self.extents.get_mut(&start).expect("a border").versions.push(id);
         }

@@ -111,10 +111,10 @@ impl World {
         if self.finished.is_empty() {
             return Vec::new();
         }
-        let (own, others): (VecDeque<_>, VecDeque<_>) =
+        let (of_array, others): (VecDeque<_>, VecDeque<_>) =
             std::mem::take(&mut self.finished).into_iter().partition(|(_, done)| done.request.array == array);
         self.finished = others;
-        Vec::from(own)
+        Vec::from(of_array)
     }
 
     /// Wait for the end of a request.

@@ -86,7 +86,7 @@ impl World {
         let (spec, end) = (drive.spec(), command.lba + command.len);
         let block = spec.block.sectors().get();
         let fits = end.get() <= spec.capacity.get() && (command.lba.get() | command.len.get()).is_multiple_of(block);
-        let free = !drive.outstanding().any(|own| own.lba < end && command.lba < own.lba + own.len);
+        let free = !drive.outstanding().any(|issued| issued.lba < end && command.lba < issued.lba + issued.len);
         if fits && free {
             command.drive = openraid_units::DriveId(u16::try_from(other.unwrap_or(0)).expect("a world has few drives"));
         }

@@ -190,7 +190,8 @@ impl World {
         let spec = *self.drive(drive).spec();
         let device = JournalDevice { drive, capacity: spec.capacity, block: spec.block };
         let mut reader = Reader { world: self, drives: &[drive], said: 0 };
-        let seen = superblock_of(0, &device, &mut reader).map_or((0, 0), |own| (own.generation, own.epoch));
+        let seen = superblock_of(0, &device, &mut reader)
+            .map_or((0, 0), |superblock| (superblock.generation, superblock.epoch));
         self.admin(AdminCommand::JoinJournal { drive, generation: seen.0, epoch: seen.1 })
     }
 

@@ -282,11 +282,11 @@ impl World {
     pub fn add_drive(&mut self, spec: DriveSpec) -> DriveId {
         let drive = DriveId(u16::try_from(self.drives.len()).expect("a world has few drives"));
         let random = Random::derived(self.spec.seed, user::DRIVE + u64::from(drive.0));
-        let mut own = MemoryDrive::new(spec, self.spec.limits.drive_depth_max, random);
+        let mut memory = MemoryDrive::new(spec, self.spec.limits.drive_depth_max, random);
         if self.planted.is_some() {
-            own.make_room(PLANTED_COMMANDS_MAX);
+            memory.make_room(PLANTED_COMMANDS_MAX);
         }
-        self.drives.push(Some(own));
+        self.drives.push(Some(memory));
         self.attach(drive);
         drive
     }
@@ -330,9 +330,9 @@ impl World {
     }
     /// Lose the connection to a drive: see [`MemoryDrive::disconnect`].
     pub fn disconnect(&mut self, drive: DriveId) {
-        let own = |action: &InFlight| matches!(action, InFlight::Drive(command) if command.drive == drive);
+        let is_of_drive = |action: &InFlight| matches!(action, InFlight::Drive(command) if command.drive == drive);
         let tickets: BTreeSet<Ticket> =
-            self.in_flight.iter().filter(|(_, action)| own(action)).map(|(ticket, _)| *ticket).collect();
+            self.in_flight.iter().filter(|(_, action)| is_of_drive(action)).map(|(ticket, _)| *ticket).collect();
         self.due.retain(|Reverse(due)| !tickets.contains(&due.ticket));
         self.drive_mut(drive).disconnect();
     }

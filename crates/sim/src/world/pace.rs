@@ -28,7 +28,8 @@ impl World {
         self.paces.iter_mut().flatten().for_each(|model| model.advance(now, &mut ended));
         for tag in ended {
             let is_it = |action: &InFlight| matches!(action, InFlight::Drive(command) if command.tag == tag);
-            let ticket: Option<Ticket> = self.in_flight.iter().find(|(_, own)| is_it(own)).map(|(ticket, _)| *ticket);
+            let ticket: Option<Ticket> =
+                self.in_flight.iter().find(|(_, action)| is_it(action)).map(|(ticket, _)| *ticket);
             if let Some(ticket) = ticket {
                 self.schedule(ticket, now);
             }

@@ -38,7 +38,7 @@ impl Profiles {
         let parse = |(file, text)| {
             let mut profile = DriveProfile::parse(file, text).unwrap_or_else(|error| panic!("{error}"));
             if let (DriveKind::Disk(disk), Some((_, rate))) =
-                (&mut profile.kind, SLOW_LINKS.iter().find(|own| own.0 == file))
+                (&mut profile.kind, SLOW_LINKS.iter().find(|link| link.0 == file))
             {
                 disk.link_rate.value = *rate;
             }
@@ -60,7 +60,7 @@ impl Profiles {
     }
 
     /// The drive of this project's library, if it has one.
-    pub fn own(&self, cell: &Cell) -> Option<&DriveProfile> {
+    pub fn shipped(&self, cell: &Cell) -> Option<&DriveProfile> {
         self.library.drive(cell.drive()).ok()
     }
 }
@@ -79,9 +79,13 @@ pub fn machine(cell: &Cell, profile: &DriveProfile, together: bool) -> Machine {
     }
     let kit = DriveKit::new(&profile);
     // The other simulator's spindles turn together.
-    let own = |index| if together { 0 } else { index };
-    let options =
-        |index| DriveOptions { write_cache: Some(cell.cache), seed: 11, index: own(index), ..DriveOptions::default() };
+    let position = |index| if together { 0 } else { index };
+    let options = |index| DriveOptions {
+        write_cache: Some(cell.cache),
+        seed: 11,
+        index: position(index),
+        ..DriveOptions::default()
+    };
     let drives: Vec<AnyDrive> = (0..u64::from(cell.members)).map(|index| kit.build(&options(index))).collect();
     let mirror_read = match cell.mirror.as_str() {
         "nearest" => MirrorRead::NearestHead,

@@ -53,9 +53,9 @@ fn a_write_takes_the_time_of_its_entry_on_one_device_or_two() {
             let busy = [&after, &before].map(|counters| counters.journal_busy.expect("it has one").0);
             let busy = Nanos(busy[0] - busy[1]);
             assert!(busy.0 as f64 > 0.99 * time.0 as f64, "{level}: busy for {busy:?} of {time:?} from {from:?}");
-            for (own, old) in after.journal.iter().zip(&before.journal) {
+            for (device, old) in after.journal.iter().zip(&before.journal) {
                 // One entry for each write, including the one under way: 4 KiB of header, 4 KiB of payload.
-                let (commands, sectors) = (own.writes - old.writes, own.sectors_written - old.sectors_written);
+                let (commands, sectors) = (device.writes - old.writes, device.sectors_written - old.sectors_written);
                 assert!((2 * writes..=2 * (writes + 1)).contains(&commands), "{commands} commands");
                 assert_eq!(sectors, commands * BLOCK / 512);
             }

@@ -96,12 +96,12 @@ fn drives_on_an_expander_have_their_own_rates_until_the_wide_port_is_full() {
         // Drives slower than a lane, and faster ones: each drive then has the rate of a lane.
         for drive in ["exos_x18_18tb", "pm893_960"] {
             let drive = library.drive(drive).unwrap();
-            let own = match &drive.kind {
+            let of_drive = match &drive.kind {
                 DriveKind::Disk(disk) => disk.rate_outer.value.0 as f64 / 1e6,
                 _ => drive.link_rate().unwrap().0 as f64 / 1e6,
             };
             for members in [2, 4, 8, 24] {
-                let expected = (f64::from(members) * own.min(lane)).min(port);
+                let expected = (f64::from(members) * of_drive.min(lane)).min(port);
                 let found = striped(&library, controller, drive.clone(), members, [IoKind::Read; 2]);
                 let name = format!("{members} of {} on {link}", drive.head.name);
                 assert!((found / expected - 1.0).abs() < 0.05, "{name}: {found} is not {expected}");

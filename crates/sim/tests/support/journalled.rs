@@ -19,7 +19,7 @@ pub fn limits_with_journal(cache: Bytes) -> Limits {
 pub fn attach_journal(world: &mut World, devices: &[DriveId]) {
     world.attach_journal(devices).unwrap_or_else(|fault| panic!("{fault}"));
     world.run_for(Nanos::from_millis(50));
-    assert_eq!(world.journal().map(|own| own.state), Some(JournalState::Live));
+    assert_eq!(world.journal().map(|journal| journal.state), Some(JournalState::Live));
 }
 
 /// Let the journal protect an array.

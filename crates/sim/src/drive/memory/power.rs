@@ -22,7 +22,7 @@ impl MemoryDrive {
     /// carried out now, and then once more.
     pub fn disconnect(&mut self) {
         let repeated: Vec<(DriveCommand, Box<[u8]>)> =
-            self.issued.values().filter_map(|own| Some((own.command, own.bytes.clone()?))).collect();
+            self.issued.values().filter_map(|issued| Some((issued.command, issued.bytes.clone()?))).collect();
         let writes = repeated.into_iter().filter(|(command, _)| matches!(command.op, DriveOp::Write { .. }));
         for (command, bytes) in writes.collect::<Vec<_>>() {
             if self.random.chance(1, 2) {
@@ -39,7 +39,7 @@ impl MemoryDrive {
         }
         self.faults.hang = true;
         // No answer of the old connection arrives.
-        self.issued.values_mut().for_each(|own| own.stuck = true);
+        self.issued.values_mut().for_each(|issued| issued.stuck = true);
     }
 
     /// Pull the drive: stuck commands end as well. Returns their tags, which must be finished.

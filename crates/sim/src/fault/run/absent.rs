@@ -58,7 +58,7 @@ impl Run<'_> {
         if chosen.is_empty() {
             return Ok(());
         }
-        let there: SlotSet = full.iter().filter(|own| !chosen.contains(own)).map(|(slot, _)| *slot).collect();
+        let there: SlotSet = full.iter().filter(|member| !chosen.contains(member)).map(|(slot, _)| *slot).collect();
         let missing = (SlotSet::first_n(set.geometry.members()).minus(there)) | scars;
         let survives = set.geometry.survives(missing);
         let unsafe_scars = !scars.is_empty();
@@ -72,7 +72,7 @@ impl Run<'_> {
         let names: Vec<String> = chosen.iter().map(|(_, drive)| self.name(*drive)).collect();
         self.log(|| format!("  not there: {}", names.join(", ")));
         // A drive that was out of the set may call itself a member of an older one, and no other drive contradicts it.
-        let is_full = |drive: DriveId| full.iter().any(|(_, own)| *own == drive);
+        let is_full = |drive: DriveId| full.iter().any(|(_, other)| *other == drive);
         let others = candidates.iter().any(|candidate| !is_full(candidate.drive));
         let is_taken = plan.is_ok();
         if self.bounded() && is_taken && !survives && !unsafe_scars && !others {
@@ -110,7 +110,8 @@ impl Run<'_> {
             return Ok(());
         }
         if devices.len() == 2 && random.chance(1, 2) {
-            let says_two = |drive: &DriveId| self.journal_superblock(*drive).is_some_and(|own| own.mirrors == 2);
+            let says_two =
+                |drive: &DriveId| self.journal_superblock(*drive).is_some_and(|superblock| superblock.mirrors == 2);
             if self.bounded() && self.are_both_fresh() && !devices.iter().all(says_two) {
                 return Err(self.lost("a device of a journal with two says that it is the only one"));
             }

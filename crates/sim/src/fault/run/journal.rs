@@ -87,7 +87,7 @@ impl Journal {
 impl Journal {
     /// The number of a device, if the drive is one.
     pub(super) fn number_of(&self, drive: DriveId) -> Option<usize> {
-        self.devices.iter().position(|own| *own == drive)
+        self.devices.iter().position(|known| *known == drive)
     }
 }
 
@@ -115,8 +115,8 @@ impl Run<'_> {
     fn is_journal_behind(&self, set: usize) -> bool {
         self.scenario.journal.is_some()
             && self.sets[set].places().any(|place| {
-                let own = superblock_on(&self.world, place.drive);
-                own.is_some_and(|own| own.features.contains(FeatureMap::JOURNAL_BEHIND))
+                let superblock = superblock_on(&self.world, place.drive);
+                superblock.is_some_and(|superblock| superblock.features.contains(FeatureMap::JOURNAL_BEHIND))
             })
     }
 
@@ -129,8 +129,8 @@ impl Run<'_> {
             return false;
         }
         let armed = |candidate: Candidate| {
-            let own = Some(candidate.superblock.set_uuid) == set.uuid;
-            own && matches!(&candidate.ppl, Some(PplArea::Log(log)) if log.header.generation > 0)
+            let is_of_set = Some(candidate.superblock.set_uuid) == set.uuid;
+            is_of_set && matches!(&candidate.ppl, Some(PplArea::Log(log)) if log.header.generation > 0)
         };
         // The log of one member says nothing about the others, because a superblock wave may be half done. Aimed runs
         // cut the power at that moment.
@@ -159,7 +159,7 @@ impl Run<'_> {
             return Ok(true);
         }
         let kept = |run: &Self| {
-            let lost = run.world.journal().is_some_and(|own| own.state != JournalState::Live)
+            let lost = run.world.journal().is_some_and(|journal| journal.state != JournalState::Live)
                 || !run.journal.fresh.iter().any(|drive| run.works(*drive));
             let holds = |set: &crate::fault::set::Set| {
                 run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
@@ -354,19 +354,21 @@ impl Run<'_> {
     /// A dropped device joins again.
     pub(super) fn join_journal(&mut self) -> Done {
         self.note_journal();
-        let Some(status) = self.world.journal().filter(|own| own.state == JournalState::Live) else { return Ok(()) };
-        let works = |drive: &DriveId| status.devices.iter().any(|(own, works)| own == drive && *works);
+        let Some(status) = self.world.journal().filter(|journal| journal.state == JournalState::Live) else {
+            return Ok(());
+        };
+        let works = |drive: &DriveId| status.devices.iter().any(|(other, works)| other == drive && *works);
         let Some(drive) = self.journal.devices.iter().copied().find(|drive| !works(drive)) else { return Ok(()) };
         if self.bounded() && self.journal.hurt {
             return Ok(());
         }
         self.log(|| format!("  {}", self.name(drive)));
         self.world.release(drive);
-        let own = self.world.drive_mut(drive);
-        own.put_back();
-        own.faults.writes = None;
+        let device = self.world.drive_mut(drive);
+        device.put_back();
+        device.faults.writes = None;
         self.happen(RETURN_EVENTS)?;
-        if self.world.journal().is_none_or(|own| own.state != JournalState::Live) {
+        if self.world.journal().is_none_or(|journal| journal.state != JournalState::Live) {
             return Ok(());
         }
         match self.world.join_journal(drive) {
@@ -379,7 +381,7 @@ impl Run<'_> {
 
     /// The journal leaves, and is taken again.
     pub(super) fn take_journal_again(&mut self) -> Done {
-        let live = self.world.journal().is_some_and(|own| own.state == JournalState::Live);
+        let live = self.world.journal().is_some_and(|journal| journal.state == JournalState::Live);
         if !live || self.bounded() && self.journal.hurt || self.admin(AdminCommand::DetachJournal).is_err() {
             return Ok(());
         }
@@ -414,7 +416,7 @@ impl Run<'_> {
     /// Make the devices work again. A lost journal is created again if no array waits for the old one.
     pub(super) fn return_journal(&mut self) -> Done {
         self.repair_journal_drives();
-        let lost = self.world.journal().is_none_or(|own| matches!(own.state, JournalState::Lost(_)));
+        let lost = self.world.journal().is_none_or(|journal| matches!(journal.state, JournalState::Lost(_)));
         if self.journal.devices.is_empty() || !lost {
             return Ok(());
         }
@@ -440,14 +442,16 @@ impl Run<'_> {
         let fresh = &self.journal.fresh;
         let whole = fresh.len() == 2 && fresh.iter().all(|drive| self.works(*drive)) && !self.journal.hurt;
         // Entries are checked when a controller starts. A second read of an entry has no checksum of its own.
-        let read_again =
-            self.world.journal().is_some_and(|own| own.pending_redos > 0 || own.arrays.iter().any(|a| a.waiting > 0));
+        let read_again = self
+            .world
+            .journal()
+            .is_some_and(|journal| journal.pending_redos > 0 || journal.arrays.iter().any(|a| a.waiting > 0));
         let read_wrong = silent && read_again;
         if self.journal.devices.is_empty() || self.bounded() && (!whole || read_wrong) {
             return Ok(());
         }
         let drive = *self.random.pick(&self.journal.devices);
-        let used = self.world.journal().map_or(Sectors(0), |own| own.used).get().max(64);
+        let used = self.world.journal().map_or(Sectors(0), |journal| journal.used).get().max(64);
         let ring = Sectors::mib(1).get();
         let places = [0, ring + self.random.below(used), ring + self.random.below(Sectors::mib(4).get())];
         let lba = DriveLba(*self.random.pick(&places) / 8 * 8);

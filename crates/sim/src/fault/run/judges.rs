@@ -66,8 +66,8 @@ impl Run<'_> {
 
     /// Whether copies may differ where hosts have trimmed: drives that read differently after a discard.
     pub(super) fn may_copies_differ(&self, set: usize) -> bool {
-        let own = &self.sets[set];
-        !own.has_parity() && (self.scenario.extras.mixed || self.discards_refused) && !self.session.trims.is_empty()
+        let judged = &self.sets[set];
+        !judged.has_parity() && (self.scenario.extras.mixed || self.discards_refused) && !self.session.trims.is_empty()
     }
 
     /// The status claims nothing that the drives contradict.
@@ -77,10 +77,10 @@ impl Run<'_> {
         }
         for set in self.sets.iter().filter(|set| set.uuid.is_some()) {
             let Some(status) = self.world.status(set.array) else { continue };
-            let own = status.members.iter().filter(|member| !member.replacement && member.slot.is_some());
-            for member in own {
+            let in_slots = status.members.iter().filter(|member| !member.replacement && member.slot.is_some());
+            for member in in_slots {
                 let on_disk = member.drive.and_then(|drive| superblock_on(&self.world, drive));
-                let fills = on_disk.is_some_and(|own| own.recovery_offset().is_some());
+                let fills = on_disk.is_some_and(|superblock| superblock.recovery_offset().is_some());
                 if member.state == MemberState::InSync && fills {
                     return Err(self.lost("the status is wrong: a member is called in sync, and is being filled"));
                 }
@@ -98,8 +98,8 @@ impl Run<'_> {
         let set = &self.sets[number];
         let Some(status) = self.world.status(set.array) else { return Vec::new() };
         let works = |drive: DriveId| {
-            let mut own = status.members.iter().filter(|member| member.drive == Some(drive) && !member.replacement);
-            own.any(|member| member.state == MemberState::InSync)
+            let mut lines = status.members.iter().filter(|member| member.drive == Some(drive) && !member.replacement);
+            lines.any(|member| member.state == MemberState::InSync)
         };
         let sound = set.places().filter(|place| {
             place.is_full() && works(place.drive) && !self.world.drive(place.drive).faults.is_failing()
@@ -118,18 +118,20 @@ impl Run<'_> {
         if !self.bounded() || !set.is_redundant() || set.unfit || set.uuid.is_none() || self.has_scars(set) {
             return Ok(());
         }
-        let rows_among = |own: &[Sound]| Members::known(&self.world, set.geometry.clone(), own).differing_rows();
+        let rows_among =
+            |members: &[Sound]| Members::known(&self.world, set.geometry.clone(), members).differing_rows();
         let (all, logs) = (rows_among(&here), self.logged_stripes(number));
         for (_, drive, _) in &here {
-            let Some(own) = superblock_on(&self.world, *drive) else { continue };
+            let Some(superblock) = superblock_on(&self.world, *drive) else { continue };
             // The next start replays the log, or examines all rows without it.
-            if own.recovery_offset().is_some() || own.journal.is_some() {
+            if superblock.recovery_offset().is_some() || superblock.journal.is_some() {
                 continue;
             }
-            let is_newer = |other| superblock_on(&self.world, other).is_some_and(|other| other.events > own.events);
+            let is_newer =
+                |other| superblock_on(&self.world, other).is_some_and(|other| other.events > superblock.events);
             let with: Vec<Sound> = here.iter().copied().filter(|(_, other, _)| !is_newer(*other)).collect();
             let rows = if with.len() == here.len() { all.clone() } else { rows_among(&with) };
-            let bits = self.bits_of(*drive, &own);
+            let bits = self.bits_of(*drive, &superblock);
             let uncovered = rows.iter().copied().find(|(slot, row)| {
                 let place = self.place_of_mark(number, *slot, *row);
                 let marked = match &bits {
@@ -137,7 +139,7 @@ impl Run<'_> {
                         let bit = usize::try_from(place / chunk).expect("a small bitmap");
                         bits.get(bit / 8).is_some_and(|byte| byte >> (bit % 8) & 1 == 1)
                     }
-                    None => own.resync_position().is_some_and(|from| from.get() <= place),
+                    None => superblock.resync_position().is_some_and(|from| from.get() <= place),
                 };
                 let logged = set.logged && logs.contains(&self.stripe_of(number, *row));
                 let trimmed = self.may_copies_differ(number);
@@ -171,9 +173,9 @@ impl Run<'_> {
     }
 
     /// Sectors of each bit of a member's bitmap, and the bits.
-    fn bits_of(&self, drive: DriveId, own: &Superblock) -> Option<(u64, Vec<u8>)> {
+    fn bits_of(&self, drive: DriveId, superblock: &Superblock) -> Option<(u64, Vec<u8>)> {
         let candidate = self.world.candidates().into_iter().find(|candidate| candidate.drive == drive)?;
-        own.bitmap_offset()?;
+        superblock.bitmap_offset()?;
         let bytes = candidate.bitmap?;
         let header = openraid_format::BitmapHeader::decode(&bytes).ok()?;
         Some((u64::from(header.chunk) / 512, bytes[BITMAP_HEADER_BYTES..].to_vec()))
@@ -223,12 +225,13 @@ impl Run<'_> {
         let drives = status.members.iter().filter(|member| member.state == MemberState::InSync);
         for drive in drives.filter_map(|member| member.drive) {
             let (Some(old), Some(new)) = (before.get(&drive), after.get(&drive)) else { continue };
-            let Some(start) = self.sets[number].places().find(|place| place.drive == drive).map(|own| own.start) else {
+            let Some(start) = self.sets[number].places().find(|place| place.drive == drive).map(|place| place.start)
+            else {
                 continue;
             };
             let wrong = old.chunks(512).zip(new.chunks(512)).enumerate().find(|(sector, (old, new))| {
                 let lba = start + Sectors(*sector as u64);
-                old != new && !flipped.iter().any(|(_, own, at, _)| *own == drive && *at == lba)
+                old != new && !flipped.iter().any(|(_, of_drive, at, _)| *of_drive == drive && *at == lba)
             });
             if let Some((sector, _)) = wrong {
                 let name = self.name(drive);

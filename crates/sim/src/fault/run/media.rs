@@ -110,8 +110,8 @@ impl Run<'_> {
             return;
         }
         // The superblock is lost for the next controller, so the data read from it must be recorded.
-        let own = self.sets.iter().find(|set| set.places().any(|place| place.drive == drive));
-        if own.is_some_and(|set| self.scenario.stable_reads && set.dirty && !set.has_parity()) {
+        let of_drive = self.sets.iter().find(|set| set.places().any(|place| place.drive == drive));
+        if of_drive.is_some_and(|set| self.scenario.stable_reads && set.dirty && !set.has_parity()) {
             return;
         }
         for set in &mut self.sets {

@@ -201,10 +201,10 @@ impl Run<'_> {
             None => drive_of(&status, *self.random.pick(&needed)),
         };
         let Some(drive) = chosen else { return };
-        let Some(own) = crate::oracle::members::superblock_on(&self.world, drive) else { return };
+        let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return };
         self.log(|| format!("  {}", self.name(drive)));
         self.count(Fault::Refused);
-        self.world.drive_mut(drive).faults.refuse_next = Some((own.data_offset, own.data_size));
+        self.world.drive_mut(drive).faults.refuse_next = Some((superblock.data_offset, superblock.data_size));
     }
 
     /// Let some drive refuse discards from now on, or end that.

@@ -61,7 +61,7 @@ impl Run<'_> {
         });
         let journal = self.journal_devices().iter().map(|drive| self.world.drive(*drive).image().clone());
         let journal = journal.collect();
-        let durable = self.world.journal().map_or(0, |own| own.durable);
+        let durable = self.world.journal().map_or(0, |journal| journal.durable);
         self.older = Some(Older { journal, durable, member });
     }
 
@@ -111,7 +111,7 @@ impl Run<'_> {
         }
         let seen = plan.members.iter().filter_map(|member| member.superblock.journal_reached).max();
         let (Some(seen), Ok(_)) = (seen, self.world.attach_journal(devices)) else { return Ok(()) };
-        let ends = self.world.journal().map_or(u64::MAX, |own| own.durable);
+        let ends = self.world.journal().map_or(u64::MAX, |journal| journal.durable);
         if self.bounded() && ends < durable {
             return Err(self.lost("a copy of the journal has lost entries that were durable"));
         }
@@ -153,7 +153,10 @@ impl Run<'_> {
         let others = (0..self.world.drives_len()).map(super::drive_id).filter(|drive| *drive != member.drive);
         let others = others.filter(|drive| !self.world.drive(*drive).faults.gone);
         let others = others.filter_map(|drive| superblock_on(&self.world, drive));
-        let newest = others.filter(|own| Some(own.set_uuid) == self.sets[set].uuid).map(|own| own.events).max();
+        let newest = others
+            .filter(|superblock| Some(superblock.set_uuid) == self.sets[set].uuid)
+            .map(|superblock| superblock.events)
+            .max();
         if newest.is_none_or(|newest| member.events + 1 >= newest) {
             self.log(|| "  the copy lacks less than an interval: the drive is not there".into());
             self.world.drive_mut(member.drive).faults.gone = true;
@@ -166,7 +169,7 @@ impl Run<'_> {
         let status = self.world.status(self.sets[set].array);
         let mut members = status.iter().flat_map(|status| &status.members);
         let works = |state| matches!(state, MemberState::InSync | MemberState::Failing(_));
-        if self.bounded() && members.any(|own| own.drive == Some(member.drive) && works(own.state)) {
+        if self.bounded() && members.any(|other| other.drive == Some(member.drive) && works(other.state)) {
             return Err(self.lost("a member of an earlier moment is taken as in sync"));
         }
         Ok(())
@@ -182,10 +185,12 @@ impl Run<'_> {
         self.count_end(End::Cut);
         self.go_down(End::Cut)?;
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
-            let Some(mut own) = superblock_on(&self.world, drive) else { continue };
-            if self.sets.iter().any(|set| set.uuid == Some(own.set_uuid)) && own.journal_reached.take().is_some() {
-                own.features.set(FeatureMap::JOURNAL_REACHED, false);
-                self.put_superblock(drive, &own);
+            let Some(mut superblock) = superblock_on(&self.world, drive) else { continue };
+            if self.sets.iter().any(|set| set.uuid == Some(superblock.set_uuid))
+                && superblock.journal_reached.take().is_some()
+            {
+                superblock.features.set(FeatureMap::JOURNAL_REACHED, false);
+                self.put_superblock(drive, &superblock);
             }
         }
         self.boot(None)

@@ -115,9 +115,9 @@ impl Run<'_> {
         let superblocks: Vec<(DriveId, Superblock)> = superblocks.collect();
         let policy = self.next_policy(number, &superblocks);
         self.log(|| format!("  the consistency policy is {policy:?} now"));
-        for (drive, mut own) in superblocks {
-            self.put_policy(number, drive, &mut own, policy);
-            self.put_superblock(drive, &own);
+        for (drive, mut superblock) in superblocks {
+            self.put_policy(number, drive, &mut superblock, policy);
+            self.put_superblock(drive, &superblock);
         }
         let set = &mut self.sets[number];
         (set.logged, set.armed) = (policy == Marks::Logs, false);
@@ -127,28 +127,28 @@ impl Run<'_> {
 
     /// A policy that the set does not have, and has room for.
     fn next_policy(&mut self, number: usize, superblocks: &[(DriveId, Superblock)]) -> Marks {
-        let first = superblocks.first().map(|(_, own)| own);
+        let first = superblocks.first().map(|(_, superblock)| superblock);
         let now = match first {
-            Some(own) if own.bitmap_offset().is_some() => Marks::Bitmap,
-            Some(own) if own.ppl().is_some() => Marks::Logs,
+            Some(superblock) if superblock.bitmap_offset().is_some() => Marks::Bitmap,
+            Some(superblock) if superblock.ppl().is_some() => Marks::Logs,
             _ => Marks::Nothing,
         };
         let Some(place) = self.sets[number].log_place else {
             return if now == Marks::Bitmap { Marks::Nothing } else { Marks::Bitmap };
         };
-        let have_room = superblocks.iter().all(|(_, own)| has_room_for_log(own, place));
+        let have_room = superblocks.iter().all(|(_, superblock)| has_room_for_log(superblock, place));
         let others = [Marks::Nothing, Marks::Bitmap, Marks::Logs].into_iter();
         let others: Vec<Marks> = others.filter(|one| *one != now && (have_room || *one != Marks::Logs)).collect();
         *self.random.pick(&others)
     }
 
-    fn put_policy(&mut self, number: usize, drive: DriveId, own: &mut Superblock, policy: Marks) {
+    fn put_policy(&mut self, number: usize, drive: DriveId, superblock: &mut Superblock, policy: Marks) {
         let set = &mut self.sets[number];
-        if let Some(offset) = own.bitmap_offset() {
+        if let Some(offset) = superblock.bitmap_offset() {
             set.bitmaps.insert(drive, Some(offset));
         }
-        own.features.set(FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS, false);
-        own.set_bitmap_offset(None);
+        superblock.features.set(FeatureMap::PPL | FeatureMap::MULTIPLE_PPLS, false);
+        superblock.set_bitmap_offset(None);
         match policy {
             Marks::Nothing => {}
             Marks::Bitmap => {
@@ -156,35 +156,35 @@ impl Run<'_> {
                 let known = set.bitmaps.get(&drive).copied().flatten();
                 let others = set.bitmaps.values().copied().flatten().next();
                 let log = set.log_place.map(|place| i32::from(place.offset));
-                own.set_bitmap_offset(known.or(others).or(log));
-                self.put_bitmap(drive, own);
+                superblock.set_bitmap_offset(known.or(others).or(log));
+                self.put_bitmap(drive, superblock);
             }
             Marks::Logs => {
-                own.set_ppl(set.log_place.expect("the set had logs"));
-                let (start, _) = own.ppl_area().expect("the place was examined");
+                superblock.set_ppl(set.log_place.expect("the set had logs"));
+                let (start, _) = superblock.ppl_area().expect("the place was examined");
                 let mut bytes = vec![0; PPL_HEADER_BYTES];
-                PplHeader::new(own.set_uuid, 0).encode(&mut bytes);
+                PplHeader::new(superblock.set_uuid, 0).encode(&mut bytes);
                 self.world.drive_mut(drive).poke(start, &bytes);
             }
         }
     }
 
-    pub(super) fn put_superblock(&mut self, drive: DriveId, own: &Superblock) {
+    pub(super) fn put_superblock(&mut self, drive: DriveId, superblock: &Superblock) {
         let capacity = self.world.drive(drive).spec().capacity;
-        let Some(lba) = superblock_lba(own.minor, capacity) else { return };
-        let mut bytes = vec![0; own.encoded_len().next_multiple_of(4096)];
-        own.encode(&mut bytes);
-        bytes.truncate(own.encoded_len().next_multiple_of(512));
+        let Some(lba) = superblock_lba(superblock.minor, capacity) else { return };
+        let mut bytes = vec![0; superblock.encoded_len().next_multiple_of(4096)];
+        superblock.encode(&mut bytes);
+        bytes.truncate(superblock.encoded_len().next_multiple_of(512));
         self.world.drive_mut(drive).poke(lba, &bytes);
     }
 
     /// An empty bitmap.
-    fn put_bitmap(&mut self, drive: DriveId, own: &Superblock) {
+    fn put_bitmap(&mut self, drive: DriveId, superblock: &Superblock) {
         let capacity = self.world.drive(drive).spec().capacity;
-        let Some((start, room)) = own.bitmap_room(capacity) else { return };
-        let Some(covers) = openraid_format::sync_size(own) else { return };
+        let Some((start, room)) = superblock.bitmap_room(capacity) else { return };
+        let Some(covers) = openraid_format::sync_size(superblock) else { return };
         let chunk = self.scenario.bitmap_chunk.unwrap_or(4096).max(4096);
-        let header = BitmapHeader::new(own.set_uuid, own.events, covers, chunk);
+        let header = BitmapHeader::new(superblock.set_uuid, superblock.events, covers, chunk);
         let sectors = header.geometry().sectors();
         assert!(sectors <= room, "the bitmap had room before");
         let mut bytes = vec![0; usize::try_from(sectors.bytes().get()).expect("a small bitmap").max(512)];
@@ -194,12 +194,13 @@ impl Run<'_> {
 }
 
 /// Whether a member has room for a log at this place: neither its data nor its bad-block log are there.
-fn has_room_for_log(own: &Superblock, place: PplPlace) -> bool {
-    let mut with = own.clone();
+fn has_room_for_log(superblock: &Superblock, place: PplPlace) -> bool {
+    let mut with = superblock.clone();
     with.set_bitmap_offset(None);
     with.set_ppl(place);
     let Some((start, len)) = with.ppl_area() else { return false };
     let is_apart = |from: DriveLba, size: Sectors| from + size <= start || start + len <= from;
-    let log = own.bad_block_log().and_then(|log| Some((own.place(log.offset)?, Sectors(u64::from(log.size)))));
-    is_apart(own.data_offset, own.data_size) && log.is_none_or(|(from, size)| is_apart(from, size))
+    let log =
+        superblock.bad_block_log().and_then(|log| Some((superblock.place(log.offset)?, Sectors(u64::from(log.size)))));
+    is_apart(superblock.data_offset, superblock.data_size) && log.is_none_or(|(from, size)| is_apart(from, size))
 }

@@ -34,10 +34,17 @@ struct Seat {
 
 impl Seat {
     fn of(world: &World, drive: DriveId, is_replacement: bool) -> Option<Self> {
-        let own = superblock_on(world, drive)?;
-        let bitmap = own.bitmap_room(world.drive(drive).spec().capacity);
-        let data = (own.data_offset, own.data_size);
-        Some(Self { drive, superblock: own.super_offset, data, bitmap, log: own.ppl_area(), is_replacement })
+        let superblock = superblock_on(world, drive)?;
+        let bitmap = superblock.bitmap_room(world.drive(drive).spec().capacity);
+        let data = (superblock.data_offset, superblock.data_size);
+        Some(Self {
+            drive,
+            superblock: superblock.super_offset,
+            data,
+            bitmap,
+            log: superblock.ppl_area(),
+            is_replacement,
+        })
     }
 
     /// A number in the member's superblock.
@@ -192,7 +199,7 @@ impl Run<'_> {
         }
         let destages = phases.contains(Phase::EntryOut) && phases.contains(Phase::DestageOut);
         phases.insert_if(destages, Phase::EntryBesideDestage);
-        let lost = self.world.journal().is_some_and(|own| matches!(own.state, JournalState::Lost(_)));
+        let lost = self.world.journal().is_some_and(|journal| matches!(journal.state, JournalState::Lost(_)));
         phases.insert_if(lost && phases.contains(Phase::DestageOut), Phase::DestageWithoutJournal);
         phases.insert_if(phases.is_empty(), Phase::Rest);
         for status in self.sets.iter().filter_map(|set| self.world.status(set.array)) {
@@ -209,7 +216,7 @@ impl Run<'_> {
         let watch = self.watch();
         let seats = &watch.seats[set];
         let events = |seat: &Seat| seat.number_at(&self.world, EVENTS_AT);
-        let own = seats.iter().find(|seat| seat.drive == drive && !seat.is_replacement).map(events);
-        own.is_some_and(|own| seats.iter().any(|seat| events(seat) < own))
+        let count = seats.iter().find(|seat| seat.drive == drive && !seat.is_replacement).map(events);
+        count.is_some_and(|count| seats.iter().any(|seat| events(seat) < count))
     }
 }

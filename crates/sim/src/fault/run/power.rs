@@ -194,7 +194,8 @@ impl Run<'_> {
             return true;
         }
         let absent = set.absent(&self.world, &status);
-        let comes_back = |slot| set.place_of(slot).is_some_and(|own| own.is_full() && self.lost.contains(&own.drive));
+        let comes_back =
+            |slot| set.place_of(slot).is_some_and(|place| place.is_full() && self.lost.contains(&place.drive));
         if lost == Lost::StayAway || !absent.into_iter().all(comes_back) {
             return !absent.is_empty() || !set.is_whole_on_disk(&self.world);
         }

@@ -25,31 +25,32 @@ impl Run<'_> {
         self.journal.read_wrong = true;
         let ring = log.superblock.ring();
         let kept = log.kept.iter().map(|kept| Placed { entry: &kept.entry, at: kept.at });
-        let own = log.entries.iter().map(|entry| Placed { entry, at: ring.drive_lba(entry.position) });
-        let placed: Vec<Placed> = kept.chain(own).collect();
+        let of_ring = log.entries.iter().map(|entry| Placed { entry, at: ring.drive_lba(entry.position) });
+        let placed: Vec<Placed> = kept.chain(of_ring).collect();
         // Also the place of this sector in the ring before its entry was copied, because older entries are identified
         // by that place.
         let mut places = vec![lba];
-        places.extend(placed.iter().filter_map(|own| {
-            let within = inside(lba, own.at, own.entry.sectors)?;
-            Some(ring.drive_lba(own.entry.position) + within)
+        places.extend(placed.iter().filter_map(|placed| {
+            let within = inside(lba, placed.at, placed.entry.sectors)?;
+            Some(ring.drive_lba(placed.entry.position) + within)
         }));
         for set in &mut self.sets {
             let Some(index) = set.uuid.and_then(|uuid| log.superblock.index_of(uuid)) else { continue };
-            let records = placed.iter().flat_map(|own| own.entry.records.iter().map(|record| (own.at, *record)));
+            let records =
+                placed.iter().flat_map(|placed| placed.entry.records.iter().map(|record| (placed.at, *record)));
             for (at, record) in records.filter(|(_, record)| record.array() == index) {
                 match record {
                     JournalRecord::Redo { member_lba, sectors, payload_at, .. } => {
                         let within = inside(lba, at + JOURNAL_ALIGN + payload_at, sectors);
-                        within.into_iter().for_each(|own| set.suspect.insert(member_lba + own, Sectors(1)));
+                        within.into_iter().for_each(|offset| set.suspect.insert(member_lba + offset, Sectors(1)));
                     }
                     JournalRecord::RedoRef { member_lba, sectors, at, .. } => {
                         let within = places.iter().filter_map(|lba| inside(*lba, ring.drive_lba(at), sectors));
-                        within.for_each(|own| set.suspect.insert(member_lba + own, Sectors(1)));
+                        within.for_each(|offset| set.suspect.insert(member_lba + offset, Sectors(1)));
                     }
                     JournalRecord::Data { set_lba, sectors, payload_at, .. } => {
                         let within = inside(lba, at + JOURNAL_ALIGN + payload_at, sectors);
-                        within.into_iter().for_each(|own| set.suspect_sector(set_lba + own));
+                        within.into_iter().for_each(|offset| set.suspect_sector(set_lba + offset));
                     }
                     _ => {}
                 }

@@ -70,9 +70,9 @@ impl Run<'_> {
         for (number, drive) in drives.into_iter().enumerate() {
             let is_full = number == sure || self.random.chance(1, 2);
             let (seed, left) = (self.random.bits(), self.random.below(LEFT_MOST));
-            let Some(own) = superblock_on(&self.world, drive).filter(|_| is_full) else { continue };
+            let Some(superblock) = superblock_on(&self.world, drive).filter(|_| is_full) else { continue };
             self.log(|| format!("  {}: new room for {left} blocks of 4 KiB", self.name(drive)));
-            let area = own.data_offset..own.data_offset + own.data_size;
+            let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
             self.world.drive_mut(drive).faults.room = Some(Room::half(area, seed, left));
         }
     }

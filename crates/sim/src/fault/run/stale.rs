@@ -59,9 +59,11 @@ impl Run<'_> {
         let Some(status) = self.world.status(self.sets[number].array) else { return Ok(()) };
         let working = status.members.iter().filter(|member| member.state == MemberState::InSync && !member.replacement);
         let drives = working.filter_map(|member| superblock_on(&self.world, member.drive?));
-        let Some(oldest) = drives.map(|own| own.events).min() else { return Ok(()) };
+        let Some(oldest) = drives.map(|superblock| superblock.events).min() else { return Ok(()) };
         let lacks = |drive: &&DriveId| self.sets[number].left[drive] < writes;
-        let near = |drive: &&DriveId| superblock_on(&self.world, **drive).is_some_and(|own| own.events + 1 >= oldest);
+        let near = |drive: &&DriveId| {
+            superblock_on(&self.world, **drive).is_some_and(|superblock| superblock.events + 1 >= oldest)
+        };
         match out.iter().filter(lacks).find(near) {
             Some(drive) => Err(self.lost(format!(
                 "a member that lacks a write could be taken: {} is less than two events behind the others",
@@ -80,11 +82,11 @@ impl Run<'_> {
             status.members.iter().any(|member| member.drive == Some(drive) && counts(member.state))
         };
         let claims = |drive: DriveId| {
-            superblock_on(&self.world, drive).is_some_and(|own| {
-                Some(own.set_uuid) == set.uuid
-                    && own.recovery_offset().is_none()
-                    && !own.features.contains(FeatureMap::REPLACEMENT)
-                    && matches!(own.role(), Role::Active(_))
+            superblock_on(&self.world, drive).is_some_and(|superblock| {
+                Some(superblock.set_uuid) == set.uuid
+                    && superblock.recovery_offset().is_none()
+                    && !superblock.features.contains(FeatureMap::REPLACEMENT)
+                    && matches!(superblock.role(), Role::Active(_))
             })
         };
         let drives = (0..self.world.drives_len()).map(super::drive_id);

@@ -97,10 +97,10 @@ impl Run<'_> {
     /// loses its power.
     pub(super) fn log_unanswered(&self, goes: impl Fn(DriveId) -> bool) {
         let parts = (0..self.world.drives_len()).map(drive_id).filter_map(|drive| {
-            let own = self.world.drive(drive);
+            let known = self.world.drive(drive);
             let writes = match goes(drive) {
-                true => own.in_doubt().count(),
-                false => own.commands_that_change().count(),
+                true => known.in_doubt().count(),
+                false => known.commands_that_change().count(),
             };
             let writes = u64::try_from(writes).unwrap_or(u64::MAX);
             (writes > 0).then(|| format!("{} {}", self.name(drive), count(writes, "write", "writes")))
@@ -137,7 +137,7 @@ impl Run<'_> {
     pub(super) fn lost_by_read(&self, mismatch: &Mismatch) -> Stop {
         let sector = mismatch.offset / SECTOR_BYTES;
         let places: Vec<String> =
-            self.sets.iter().enumerate().filter_map(|(set, own)| self.place(set, own.stands(sector))).collect();
+            self.sets.iter().enumerate().filter_map(|(set, judged)| self.place(set, judged.stands(sector))).collect();
         let places = if places.is_empty() { String::new() } else { format!("; {}", places.join("; ")) };
         let sentence = self.session.explain(mismatch);
         let head = format!(
