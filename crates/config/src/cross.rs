@@ -54,17 +54,17 @@ pub fn check_uses(top: &Section<'_>) {
             listens.note_as(&management, "listen", &word, at_loopback(&word.text), "the address");
         }
     }
-    let own = Own::of(top);
+    let own_addresses = OwnAddresses::of(top);
     let arrays = top.table("arrays").map(|section| section.all_tables()).unwrap_or_default();
     for (_, array) in arrays.iter().take(ARRAYS_MAX) {
         let members = array.texts("members", MEMBERS_MAX).unwrap_or_default();
-        members.iter().for_each(|word| own.note(array, "members", word));
+        members.iter().for_each(|word| own_addresses.note(array, "members", word));
         drives.note_all(array, "members", members, "the drive");
         exports.note_all(array, "exports", array.texts("exports", EXPORTS_MAX).unwrap_or_default(), "the export");
     }
     for spare in top.tables("spares").iter().take(SPARES_MAX) {
         let member: Vec<Word> = spare.text("member").into_iter().collect();
-        member.iter().for_each(|word| own.note(spare, "member", word));
+        member.iter().for_each(|word| own_addresses.note(spare, "member", word));
         drives.note_all(spare, "member", member, "the drive");
     }
 }
@@ -84,12 +84,12 @@ fn at_loopback(text: &str) -> String {
 }
 
 /// The addresses of this server: an array whose member is served there would wait for itself.
-struct Own {
+struct OwnAddresses {
     sockets: Vec<String>,
     listens: Vec<String>,
 }
 
-impl Own {
+impl OwnAddresses {
     fn of(top: &Section<'_>) -> Self {
         let texts = |key: &str| -> Vec<String> {
             let words = top.table("server").and_then(|server| server.texts(key, LISTENS_MAX)).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Own {
     /// Addresses are compared as they are written; the server itself finds other notations when it opens the member.
     fn has(&self, member: &str) -> bool {
         match member.parse::<NbdUri>().map(|uri| uri.transport) {
-            Ok(Transport::Unix { socket }) => self.sockets.iter().any(|own| Path::new(own) == socket),
+            Ok(Transport::Unix { socket }) => self.sockets.iter().any(|known| Path::new(known) == socket),
             Ok(Transport::Tcp { host, port }) => {
                 let host = if host == "localhost" { "127.0.0.1" } else { &host };
                 let is_ipv6 = host.contains(':');

@@ -70,7 +70,7 @@ impl DesiredServer {
     #[must_use]
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
         fn differs<T: PartialEq>(a: &Option<Placed<T>>, b: &Option<Placed<T>>) -> bool {
-            a.as_ref().map(|own| &own.value) != b.as_ref().map(|own| &own.value)
+            a.as_ref().map(|placed| &placed.value) != b.as_ref().map(|placed| &placed.value)
         }
         let all = [
             ("nbd", differs(&self.nbd, &other.nbd)),
@@ -113,7 +113,7 @@ impl DesiredManagement {
     #[must_use]
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
         fn differs<T: PartialEq>(a: &Option<Placed<T>>, b: &Option<Placed<T>>) -> bool {
-            a.as_ref().map(|own| &own.value) != b.as_ref().map(|own| &own.value)
+            a.as_ref().map(|placed| &placed.value) != b.as_ref().map(|placed| &placed.value)
         }
         let all = [
             ("management.listen", differs(&self.listen, &other.listen)),

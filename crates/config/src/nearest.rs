@@ -6,7 +6,7 @@ use strsim::osa_distance;
 #[must_use]
 pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     let plain = word.to_lowercase().replace('_', "-");
-    let best = known.iter().map(|own| (osa_distance(&plain, own), *own)).min_by_key(|(distance, _)| *distance)?;
+    let best = known.iter().map(|word| (osa_distance(&plain, word), *word)).min_by_key(|(distance, _)| *distance)?;
     let limit = (plain.chars().count() / 3).max(1);
     (best.0 <= limit).then_some(best.1)
 }

@@ -82,7 +82,7 @@ pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> 
 
 /// The table that a key belongs in.
 fn belongs(word: &str, settings: &[&str]) -> Option<String> {
-    let is_setting = settings.iter().any(|own| *own == word || own.split('.').next() == Some(word));
+    let is_setting = settings.iter().any(|setting| *setting == word || setting.split('.').next() == Some(word));
     if SERVER.contains(&word) {
         Some("[server]".into())
     } else if MANAGEMENT.contains(&word) {
@@ -174,7 +174,8 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
         nbd_tls_client_ca,
         memory: size("memory"),
         cache: size("cache"),
-        drive_depth: depth.map(|own| Placed { value: u32::try_from(own.value).unwrap_or(u32::MAX), line: own.line }),
+        drive_depth: depth
+            .map(|depth| Placed { value: u32::try_from(depth.value).unwrap_or(u32::MAX), line: depth.line }),
         queue_age: number("queue-age", QUEUE_AGE_MAX_SECONDS),
         journal,
     }
@@ -323,7 +324,7 @@ fn settings(section: &Section<'_>, words: &dyn Words) -> Vec<Setting> {
             section.reader.complain(word.at, &format!("{}.{key}", section.path), "unknown setting", &remedy);
         } else if let Err(why) = words.check_setting(&key, &word.text) {
             section.reader.complain(word.at, &format!("{}.{key}", section.path), &why, "see `openraid set --help`");
-        } else if settings.iter().any(|own| own.key == key) {
+        } else if settings.iter().any(|setting| setting.key == key) {
             let path = format!("{}.{key}", section.path);
             section.reader.complain(word.at, &path, "written twice", "once as a dotted key, or once in quotes");
         } else {

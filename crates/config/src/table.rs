@@ -119,8 +119,8 @@ impl<'r> Section<'r> {
 
     /// Where a key stands.
     pub fn at_key(&self, key: &str) -> usize {
-        let found = self.table.keys().find(|own| own.get_ref().as_ref() == key);
-        found.map_or(self.at, |own| own.span().start)
+        let found = self.table.keys().find(|name| name.get_ref().as_ref() == key);
+        found.map_or(self.at, |name| name.span().start)
     }
 
     /// Is there such a key, whatever its value is?

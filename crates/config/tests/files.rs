@@ -57,19 +57,19 @@ fn a_file_describes_a_server() {
          [[spares]]\nmember = \"/s0\"\n\n[[spares]]\nmember = \"/s1\"\nfor = \"data\"\nspan = 1\n",
     );
     let server = &desired.server;
-    assert_eq!(server.cache.as_ref().map(|own| (own.value, own.line)), Some((Bytes::mib(64), 3)));
-    assert_eq!(server.nbd.as_ref().map(|own| own.value.clone()), Some(vec!["10810".into()]));
-    assert_eq!(server.queue_age.as_ref().map(|own| own.value), Some(5));
+    assert_eq!(server.cache.as_ref().map(|placed| (placed.value, placed.line)), Some((Bytes::mib(64), 3)));
+    assert_eq!(server.nbd.as_ref().map(|placed| placed.value.clone()), Some(vec!["10810".into()]));
+    assert_eq!(server.queue_age.as_ref().map(|placed| placed.value), Some(5));
     assert_eq!(server.memory, None);
     let by_uuid = &desired.arrays[0];
     assert!(matches!(by_uuid.id, ArrayId::Uuid(uuid) if uuid.0[15] == 0xff), "{by_uuid:?}");
     let written = |settings: &[Setting]| -> Vec<String> {
-        settings.iter().map(|own| format!("{}={} line {}", own.key, own.value, own.line)).collect()
+        settings.iter().map(|setting| format!("{}={} line {}", setting.key, setting.value, setting.line)).collect()
     };
     assert_eq!(written(&by_uuid.settings), ["write.cache=through line 17"]);
     let data = &desired.arrays[1];
     assert_eq!(data.id, ArrayId::Name("data".into()));
-    assert_eq!(data.access.as_ref().map(|own| (own.value, own.line)), Some((Access::ReadOnly, 10)));
+    assert_eq!(data.access.as_ref().map(|placed| (placed.value, placed.line)), Some((Access::ReadOnly, 10)));
     assert_eq!(data.exports, ["data", "vm1"]);
     let settings =
         ["profile=balanced line 14", "background.depth=4 line 13", "rebuild.rate=50M line 11", "sorting=off line 12"];
@@ -108,9 +108,9 @@ fn exports_of_the_server_itself_as_members_are_told_in_notes() {
                 members = [\"nbd+unix:///x?socket=/run/own.sock\", \"nbd://localhost:10810/x\", \"nbd://localhost/x\"]\n\
                 [[spares]]\nmember = \"nbd://127.0.0.1:10810/y\"\nfor = \"all\"\n";
     let notes = good(text).notes;
-    let found: Vec<_> = notes.iter().map(|own| (own.line, own.key.as_str())).collect();
+    let found: Vec<_> = notes.iter().map(|note| (note.line, note.key.as_str())).collect();
     assert_eq!(found, [(5, "arrays.a.members"), (5, "arrays.a.members"), (7, "spares.member")], "{notes:?}");
-    assert!(notes.iter().all(|own| own.what.contains("is an export of this server")), "{notes:?}");
+    assert!(notes.iter().all(|note| note.what.contains("is an export of this server")), "{notes:?}");
 }
 
 #[test]
