@@ -67,11 +67,11 @@ mod tests {
         };
         let others = std::thread::spawn(slack).join().expect("it ends");
         assert_ne!(others, 1, "the kernel's default is larger");
-        let own = std::thread::spawn(move || {
+        let exact = std::thread::spawn(move || {
             make_timers_exact();
             slack()
         });
-        assert_eq!(own.join().expect("it ends"), 1);
+        assert_eq!(exact.join().expect("it ends"), 1);
     }
 
     #[test]

@@ -59,22 +59,22 @@ mod tests {
     fn a_path_that_leads_elsewhere_is_told_from_one_that_does_not() {
         let folder = std::env::temp_dir().join(format!("openraid-displaced-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("room");
-        let [own, other, link] = ["own", "other", "link"].map(|name| folder.join(name));
-        fs::write(&own, "a").expect("room");
+        let [named, other, link] = ["own", "other", "link"].map(|name| folder.join(name));
+        fs::write(&named, "a").expect("room");
         fs::write(&other, "b").expect("room");
-        symlink(&own, &link).expect("a link");
-        let identity = identify(&fs::metadata(&own).expect("it is there")).expect("a file");
-        assert_eq!([&own, &link].map(|path| identity.displaced_from(path)), [None, None]);
+        symlink(&named, &link).expect("a link");
+        let identity = identify(&fs::metadata(&named).expect("it is there")).expect("a file");
+        assert_eq!([&named, &link].map(|path| identity.displaced_from(path)), [None, None]);
         fs::remove_file(&link).and_then(|()| symlink(&other, &link)).expect("a link");
         assert_eq!(identity.displaced_from(&link), Some(Displaced::Other));
         let aside = folder.join("aside");
-        fs::rename(&own, &aside).expect("it is there");
-        assert_eq!(identity.displaced_from(&own), Some(Displaced::Nothing));
+        fs::rename(&named, &aside).expect("it is there");
+        assert_eq!(identity.displaced_from(&named), Some(Displaced::Nothing));
         assert_eq!(identity.displaced_from(&aside.join("below")), Some(Displaced::Nothing));
-        fs::create_dir(&own).expect("room");
-        assert_eq!(identity.displaced_from(&own), Some(Displaced::NotAMember(NotAMember::Directory)));
-        fs::remove_dir(&own).and_then(|()| fs::rename(&aside, &own)).expect("it is there");
-        assert_eq!(identity.displaced_from(&own), None);
+        fs::create_dir(&named).expect("room");
+        assert_eq!(identity.displaced_from(&named), Some(Displaced::NotAMember(NotAMember::Directory)));
+        fs::remove_dir(&named).and_then(|()| fs::rename(&aside, &named)).expect("it is there");
+        assert_eq!(identity.displaced_from(&named), None);
         assert_eq!(
             identity.displaced_from(Path::new("/dev/null")),
             Some(Displaced::NotAMember(NotAMember::CharacterDevice))

@@ -54,10 +54,10 @@ fn owner_in(locks: &str, kind: LockKind, file: &str) -> Option<u32> {
 
 /// Another process that has the file or device open.
 pub(crate) fn opener(resolved: &Path) -> Option<u32> {
-    let own = std::process::id();
+    let this_process = std::process::id();
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    numbers.find(|process| *process != own && has_open(*process, resolved))
+    numbers.find(|process| *process != this_process && has_open(*process, resolved))
 }
 
 fn has_open(process: u32, resolved: &Path) -> bool {

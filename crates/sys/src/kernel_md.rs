@@ -24,7 +24,7 @@ impl KernelMd {
     #[must_use]
     pub fn over(device: &Path) -> Option<Self> {
         let about = fs::metadata(device).ok().filter(|about| about.file_type().is_block_device())?;
-        let holders = fs::read_dir(Sysfs::of(about.rdev())?.own().join("holders")).ok()?;
+        let holders = fs::read_dir(Sysfs::of(about.rdev())?.device().join("holders")).ok()?;
         let arrays = holders.flatten().filter_map(|holder| fs::canonicalize(holder.path()).ok());
         arrays.map(|folder| Self { folder }).find(|array| array.folder.join("md").exists())
     }

@@ -521,7 +521,7 @@ fn facts(
     };
     let logical_block = BlockSize::new(logical).map_err(|size| block_size(path, size))?;
     let queue = |name| sysfs.as_ref().and_then(|s| s.queue(name)).unwrap_or(0);
-    let own = sysfs.as_ref().filter(|_| block_device);
+    let of_device = sysfs.as_ref().filter(|_| block_device);
     Ok(Facts {
         size: Sectors(size.sectors_floor().get() / logical_block.sectors().get() * logical_block.sectors().get()),
         logical_block,
@@ -538,10 +538,10 @@ fn facts(
         discard_zeroes: !block_device,
         fast_zero: !block_device || queue("write_zeroes_max_bytes") > 0,
         room_wait: room_wait(device),
-        model: own.and_then(Sysfs::model),
-        serial: own.and_then(Sysfs::serial),
-        zoned: own.and_then(Sysfs::zoned),
-        bay: own.and_then(Sysfs::bay),
+        model: of_device.and_then(Sysfs::model),
+        serial: of_device.and_then(Sysfs::serial),
+        zoned: of_device.and_then(Sysfs::zoned),
+        bay: of_device.and_then(Sysfs::bay),
     })
 }
 

@@ -69,7 +69,10 @@ impl DeviceNames {
     /// device.
     #[must_use]
     pub fn of(path: &Path) -> Self {
-        let device = fs::metadata(path).ok().filter(|own| own.file_type().is_block_device()).map(|own| own.rdev());
+        let device = fs::metadata(path)
+            .ok()
+            .filter(|metadata| metadata.file_type().is_block_device())
+            .map(|metadata| metadata.rdev());
         let Some(sysfs) = device.and_then(Sysfs::of) else { return Self::default() };
         Self {
             model: sysfs.model(),
@@ -89,7 +92,7 @@ pub(crate) fn in_sysfs(device: u64) -> PathBuf {
 
 /// The folders of sysfs for a block device and for its disk. Both are the same for a whole disk.
 pub(crate) struct Sysfs {
-    own: PathBuf,
+    device: PathBuf,
     disk: PathBuf,
 }
 
@@ -97,14 +100,14 @@ impl Sysfs {
     /// Finds the folders by device number. `None` if sysfs does not have the device (file systems without a device,
     /// sandboxes).
     pub(crate) fn of(device: u64) -> Option<Self> {
-        let own = fs::canonicalize(in_sysfs(device)).ok()?;
-        let is_partition = own.join("partition").exists();
-        let disk = if is_partition { own.parent()?.to_path_buf() } else { own.clone() };
-        Some(Self { own, disk })
+        let folder = fs::canonicalize(in_sysfs(device)).ok()?;
+        let is_partition = folder.join("partition").exists();
+        let disk = if is_partition { folder.parent()?.to_path_buf() } else { folder.clone() };
+        Some(Self { device: folder, disk })
     }
 
-    pub(crate) fn own(&self) -> &Path {
-        &self.own
+    pub(crate) fn device(&self) -> &Path {
+        &self.device
     }
 
     pub(crate) fn disk(&self) -> &Path {
@@ -155,8 +158,8 @@ impl Sysfs {
     /// This device, its disk if it is a partition, and its partitions if it is a disk. If any of these has a holder,
     /// the device cannot be used.
     fn family(&self) -> Vec<PathBuf> {
-        let mut family = vec![self.own.clone()];
-        if self.own != self.disk {
+        let mut family = vec![self.device.clone()];
+        if self.device != self.disk {
             family.push(self.disk.clone());
         } else if let Ok(entries) = fs::read_dir(&self.disk) {
             family.extend(entries.flatten().map(|e| e.path()).filter(|p| p.join("partition").exists()));
@@ -229,9 +232,9 @@ fn mounted_from(numbers: &[String]) -> Option<String> {
 /// The file under a loop device, or under the one that a partition is on; none for any other device.
 #[must_use]
 pub fn backing_file(device: u64) -> Option<PathBuf> {
-    let own = in_sysfs(device).canonicalize().ok()?;
+    let folder = in_sysfs(device).canonicalize().ok()?;
     let read = |disk: &Path| fs::read_to_string(disk.join("loop/backing_file")).ok();
-    let text = read(&own).or_else(|| read(own.parent()?))?;
+    let text = read(&folder).or_else(|| read(folder.parent()?))?;
     Some(text.trim_end_matches('\n').into())
 }
 
@@ -355,7 +358,7 @@ mod tests {
             println!("skipped: the root file system has no block device here");
             return;
         };
-        let holder = holder_of_device(root.dev(), &sysfs.own).expect("the device of / is in use");
+        let holder = holder_of_device(root.dev(), &sysfs.device).expect("the device of / is in use");
         // In a changed root, `/` is no mount of its own: then the device is named by a mount that can be seen.
         let known = [SYSTEM, "is built on", "mounted on"];
         assert!(known.iter().any(|words| holder.contains(words)), "{holder}");

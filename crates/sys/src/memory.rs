@@ -83,7 +83,7 @@ fn files(group: &str) -> Vec<PathBuf> {
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
         let (root, file) = match controllers {
             "" => (PathBuf::from(GROUPS), "memory.max"),
-            _ if controllers.split(',').any(|own| own == "memory") => {
+            _ if controllers.split(',').any(|name| name == "memory") => {
                 (Path::new(GROUPS).join("memory"), "memory.limit_in_bytes")
             }
             _ => continue,
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn bound_with(files: &[(&str, &str)]) -> Option<MemoryBound> {
-        bound_of(&|path| files.iter().find(|(own, _)| Path::new(own) == path).map(|(_, text)| (*text).into()))
+        bound_of(&|path| files.iter().find(|(known, _)| Path::new(known) == path).map(|(_, text)| (*text).into()))
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
         assert!(bound.by.contains("/sys/fs/cgroup/a/memory.max"), "{}", bound.by);
         let one = ("/proc/self/cgroup", "8:pids:/\n4:cpu,memory:/c\n0::/\n");
         let none = ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-        let own = ("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "65536\n");
-        assert_eq!(bound_with(&[meminfo, one, none, own]).unwrap().bytes, Bytes::kib(64));
+        let limit = ("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "65536\n");
+        assert_eq!(bound_with(&[meminfo, one, none, limit]).unwrap().bytes, Bytes::kib(64));
         assert_eq!(bound_with(&[meminfo, one, none]).unwrap().bytes, Bytes::mib(2));
     }
 

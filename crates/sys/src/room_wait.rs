@@ -49,7 +49,9 @@ const DM_STATUS_TABLE_FLAG: u32 = 1 << 4;
 
 /// How long the storage under a device keeps a write that has no room before it refuses the write.
 pub(crate) fn room_wait(device: u64) -> Nanos {
-    let Some(seconds) = text(Path::new(PARAMETER)).and_then(|own| own.parse::<u64>().ok()) else { return Nanos::ZERO };
+    let Some(seconds) = text(Path::new(PARAMETER)).and_then(|text| text.parse::<u64>().ok()) else {
+        return Nanos::ZERO;
+    };
     if !is_thin(device, DEPTH_MAX) {
         return Nanos::ZERO;
     }
@@ -59,12 +61,12 @@ pub(crate) fn room_wait(device: u64) -> Nanos {
 /// Is a thin volume under the device? If the kernel does not say, a device of the device mapper may be one.
 fn is_thin(device: u64, depth: u32) -> bool {
     let Some(sysfs) = Sysfs::of(device) else { return false };
-    if sysfs.disk().join("dm").exists() && targets(device).is_none_or(|own| own.iter().any(|own| own == "thin")) {
+    if sysfs.disk().join("dm").exists() && targets(device).is_none_or(|kinds| kinds.iter().any(|kind| kind == "thin")) {
         return true;
     }
     let below = fs::read_dir(sysfs.disk().join("slaves")).into_iter().flatten().flatten();
-    let mut numbers = below.filter_map(|own| device_of(&text(&own.path().join("dev"))?));
-    depth > 0 && numbers.any(|own| is_thin(own, depth - 1))
+    let mut numbers = below.filter_map(|entry| device_of(&text(&entry.path().join("dev"))?));
+    depth > 0 && numbers.any(|number| is_thin(number, depth - 1))
 }
 
 fn device_of(number: &str) -> Option<u64> {

@@ -215,9 +215,9 @@ fn a_socket_belongs_to_the_group_of_its_folder_only_if_the_folder_is_set_group_i
         let made = path.metadata().expect("socket");
         assert_eq!((made.mode() & 0o777, made.gid()), (wanted, group), "{mode:o}");
         drop(listener);
-        let own = Listener::unix(&path).expect("listen");
+        let listener = Listener::unix(&path).expect("listen");
         assert_eq!(path.metadata().expect("socket").mode() & 0o777, 0o600, "a socket for this user alone");
-        drop(own);
+        drop(listener);
     }
 }
 
