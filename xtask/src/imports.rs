@@ -25,16 +25,16 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
     for row in table.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).skip(2)
     {
         let cells: Vec<String> = row.split('|').map(without_remarks).collect();
-        let [_, name, own, outside, ..] = &cells[..] else { continue };
+        let [_, name, ours_said, outside, ..] = &cells[..] else { continue };
         let name = name.trim_matches('`').to_owned();
         let Some(manifest) = text(&format!("crates/{name}/Cargo.toml")) else {
             complaints.push(format!("{PAGE}: the table of imports has '{name}', and there is no such crate"));
             continue;
         };
         let (ours, others) = dependencies(manifest);
-        let said = match own.strip_prefix("all above but ") {
+        let said = match ours_said.strip_prefix("all above but ") {
             Some(without) => &above - &names(&without.replace(" and ", ", ")),
-            None => names(own),
+            None => names(ours_said),
         };
         if said != ours {
             complaints.push(format!("{PAGE}: the manifest of '{name}' has {ours:?} of ours, and the table {said:?}"));
@@ -77,7 +77,7 @@ fn dependencies(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         let name = &line[..end];
         if is_list && !name.is_empty() {
             match name.strip_prefix(OURS).or(Some(name).filter(|name| *name == PROGRAM)) {
-                Some(own) => ours.insert(own.to_owned()),
+                Some(crate_name) => ours.insert(crate_name.to_owned()),
                 None => others.insert(name.to_owned()),
             };
         }
@@ -94,10 +94,10 @@ mod tests {
         let a =
             "[package]\nname = \"openraid-a\"\n[dependencies]\nlibc.workspace = true\n[dev-dependencies]\nfoo = 1\n";
         let b = "[dependencies]\nopenraid-a.workspace = true\n\n[features]\nx = []\n";
-        let mut own = vec![(PAGE, page.as_str()), ("crates/a/Cargo.toml", a), ("crates/b/Cargo.toml", b)];
-        own.extend(more);
+        let mut all = vec![(PAGE, page.as_str()), ("crates/a/Cargo.toml", a), ("crates/b/Cargo.toml", b)];
+        all.extend(more);
         let files: Vec<Entry> =
-            own.into_iter().map(|(path, text)| Entry { path: path.into(), bytes: text.into() }).collect();
+            all.into_iter().map(|(path, text)| Entry { path: path.into(), bytes: text.into() }).collect();
         let mut found = Vec::new();
         check(&files, &mut found);
         found.join("\n")

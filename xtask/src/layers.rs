@@ -219,7 +219,7 @@ mod tests {
             fn is_e(self: &Self, x: &mut u8) {}\n    fn is_f<F: FnMut(&mut u8)>(&self, f: F) {}\n}\n";
         let forms = acting_questions(&[entry("a.rs", text)]).join("\n");
         assert_eq!(forms.lines().count(), 3, "{forms}");
-        assert!(["fn is_a", "fn has_b", "fn may_c"].iter().all(|own| forms.contains(own)), "{forms}");
+        assert!(["fn is_a", "fn has_b", "fn may_c"].iter().all(|form| forms.contains(form)), "{forms}");
         assert!(found.contains("fn is_a") && found.contains("fn has_c") && found.contains("fn may_d"), "{found}");
     }
 

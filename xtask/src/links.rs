@@ -55,7 +55,7 @@ fn why_dead(from: &str, target: &str, files: &[Entry]) -> Option<String> {
         let is_folder = files.iter().any(|file| file.path.starts_with(&format!("{}/", path.trim_end_matches('/'))));
         return (!is_folder).then(|| "there is no such file".into());
     };
-    let has_it = anchor.is_empty() || file.text().is_some_and(|text| anchors(text).iter().any(|own| own == anchor));
+    let has_it = anchor.is_empty() || file.text().is_some_and(|text| anchors(text).iter().any(|known| known == anchor));
     (!has_it).then(|| format!("{path} has no such heading"))
 }
 

@@ -32,9 +32,9 @@ const RENAMED: &[(&str, &str)] = &[
 
 /// Find the old names in the core, and two types with one name that are both visible outside their files.
 pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
-    let own = files.iter().filter(|file| file.is("rs") && file.path.starts_with(CORE));
+    let sources = files.iter().filter(|file| file.is("rs") && file.path.starts_with(CORE));
     let mut types = BTreeMap::new();
-    for file in own {
+    for file in sources {
         let Some(text) = file.text() else { continue };
         for (number, line) in (1..).zip(text.lines()) {
             if let Some(earlier) = visible_type(line).and_then(|name| types.insert(name, &file.path)) {

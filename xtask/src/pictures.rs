@@ -11,12 +11,12 @@ const PICTURES: &[(&str, usize)] = &[("chart.svg", 100_000), ("console.png", 200
 
 /// Complain of each picture that is missing, too large, unknown, or on no page.
 pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
-    let own = files.iter().filter_map(|file| Some((file.path.strip_prefix(FOLDER)?, file.bytes.len())));
-    for (name, _) in own.clone().filter(|(name, _)| !PICTURES.iter().any(|(known, _)| known == name)) {
+    let present = files.iter().filter_map(|file| Some((file.path.strip_prefix(FOLDER)?, file.bytes.len())));
+    for (name, _) in present.clone().filter(|(name, _)| !PICTURES.iter().any(|(known, _)| known == name)) {
         complaints.push(format!("{FOLDER}{name}: xtask/src/pictures.rs does not name it"));
     }
     for (name, size_max) in PICTURES {
-        match own.clone().find(|(own, _)| own == name) {
+        match present.clone().find(|(path, _)| path == name) {
             None => complaints.push(format!("{FOLDER}{name} is missing; tools/pictures makes it")),
             Some((_, size)) if size > *size_max => {
                 complaints.push(format!("{FOLDER}{name} has {size} bytes; at most {size_max} are allowed"));

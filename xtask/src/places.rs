@@ -75,10 +75,10 @@ fn check_span(span: &str, folder: &mut String, files: &[Entry]) -> Result<(), St
     }
     let words = Code::of(found.text().unwrap_or_default()).words();
     for name in names.split(',').map(str::trim) {
-        let own = name.rsplit("::").next().unwrap_or(name);
-        let defines = |pair: &[(usize, String)]| DEFINING.contains(&pair[0].1.as_str()) && pair[1].1 == own;
+        let last = name.rsplit("::").next().unwrap_or(name);
+        let defines = |pair: &[(usize, String)]| DEFINING.contains(&pair[0].1.as_str()) && pair[1].1 == last;
         if !words.windows(2).any(defines) {
-            return Err(format!("{} does not define {own}; find where it went", found.path));
+            return Err(format!("{} does not define {last}; find where it went", found.path));
         }
     }
     Ok(())

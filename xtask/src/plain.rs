@@ -143,10 +143,15 @@ fn strings_of_program(text: &str) -> Vec<String> {
 /// The names of the tests, as sentences.
 fn names_of_tests(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim).collect::<Vec<_>>();
-    let is_test =
-        |line: usize| lines[..line].iter().rev().take_while(|line| line.starts_with("#[")).any(|own| *own == "#[test]");
+    let is_test = |line: usize| {
+        lines[..line].iter().rev().take_while(|line| line.starts_with("#[")).any(|attribute| *attribute == "#[test]")
+    };
     let functions = Code::of(text).functions();
-    functions.into_iter().filter(|own| is_test(own.line - 1)).map(|own| own.name.replace('_', " ")).collect()
+    functions
+        .into_iter()
+        .filter(|function| is_test(function.line - 1))
+        .map(|function| function.name.replace('_', " "))
+        .collect()
 }
 
 /// A crate, `docs/decisions`, another folder of the root, or the root itself.
@@ -199,7 +204,7 @@ fn count_in(paragraph: &str, sums: &mut Counts) {
         lower.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
     let (of_words, rest) = sums.split_at_mut(WORDS.len());
     for (sum, word) in of_words.iter_mut().zip(WORDS) {
-        *sum += words.iter().filter(|own| *own == word).count();
+        *sum += words.iter().filter(|other| *other == word).count();
         if *word == "behind" {
             // An event count is one or more events behind another one.
             *sum -= words.windows(2).filter(|pair| pair[0].starts_with("event") && pair[1] == "behind").count();

@@ -12,22 +12,26 @@ use std::process::Command;
 /// A crate, the workspace's crates that it may import, and external ones.
 struct Imports {
     package: &'static str,
-    own: &'static [&'static str],
+    ours: &'static [&'static str],
     external: &'static [&'static str],
 }
 
 const TABLE: &[Imports] = &[
-    Imports { package: "openraid-units", own: &[], external: &[] },
-    Imports { package: "openraid-format", own: &["openraid-units"], external: &[] },
-    Imports { package: "openraid-core", own: &["openraid-units", "openraid-format"], external: &[] },
-    Imports { package: "openraid-parity", own: &["openraid-units"], external: &[] },
-    Imports { package: "openraid-nbd", own: &["openraid-units"], external: &[] },
-    Imports { package: "openraid-sys", own: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
-    Imports { package: "openraid-models", own: &["openraid-units"], external: &["strsim", "toml"] },
-    Imports { package: "openraid-drives", own: &["openraid-units", "openraid-core", "openraid-models"], external: &[] },
+    Imports { package: "openraid-units", ours: &[], external: &[] },
+    Imports { package: "openraid-format", ours: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-core", ours: &["openraid-units", "openraid-format"], external: &[] },
+    Imports { package: "openraid-parity", ours: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-nbd", ours: &["openraid-units"], external: &[] },
+    Imports { package: "openraid-sys", ours: &["openraid-units"], external: &["io-uring", "libc", "rustix"] },
+    Imports { package: "openraid-models", ours: &["openraid-units"], external: &["strsim", "toml"] },
+    Imports {
+        package: "openraid-drives",
+        ours: &["openraid-units", "openraid-core", "openraid-models"],
+        external: &[],
+    },
     Imports {
         package: "openraid-sim",
-        own: &[
+        ours: &[
             "openraid-units",
             "openraid-format",
             "openraid-core",
@@ -39,7 +43,7 @@ const TABLE: &[Imports] = &[
     },
     Imports {
         package: "openraid-methods",
-        own: &[
+        ours: &[
             "openraid-units",
             "openraid-core",
             "openraid-models",
@@ -53,19 +57,26 @@ const TABLE: &[Imports] = &[
     Imports {
         package: "openraid-runtime",
         // No models of drives: a program that has some gives them to members by a trait.
-        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-parity", "openraid-nbd", "openraid-sys"],
+        ours: &[
+            "openraid-units",
+            "openraid-format",
+            "openraid-core",
+            "openraid-parity",
+            "openraid-nbd",
+            "openraid-sys",
+        ],
         external: &[],
     },
-    Imports { package: "openraid-status", own: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
+    Imports { package: "openraid-status", ours: &["openraid-core"], external: &["serde", "serde_json", "utoipa"] },
     Imports {
         package: "openraid-config",
-        own: &["openraid-units", "openraid-format", "openraid-nbd", "openraid-status"],
+        ours: &["openraid-units", "openraid-format", "openraid-nbd", "openraid-status"],
         external: &["strsim", "toml"],
     },
     // The HTTP libraries stay in this crate.
     Imports {
         package: "openraid-management",
-        own: &["openraid-nbd", "openraid-status"],
+        ours: &["openraid-nbd", "openraid-status"],
         external: &[
             "argon2",
             "getrandom",
@@ -83,13 +94,13 @@ const TABLE: &[Imports] = &[
     },
     Imports {
         package: "openraid-claims",
-        own: &["openraid-models", "openraid-methods"],
+        ours: &["openraid-models", "openraid-methods"],
         external: &["serde_json", "strsim"],
     },
     Imports {
         package: "openraid",
         // Nothing of the laboratory: this program runs as root on raw drives.
-        own: &[
+        ours: &[
             "openraid-units",
             "openraid-format",
             "openraid-core",
@@ -117,7 +128,7 @@ const TABLE: &[Imports] = &[
     // The laboratory's program has the whole of openraid, because rehearsals and reviews serve arrays.
     Imports {
         package: "openraid-lab",
-        own: &[
+        ours: &[
             "openraid",
             "openraid-claims",
             "openraid-core",
@@ -134,13 +145,13 @@ const TABLE: &[Imports] = &[
         external: &["clap", "clap_complete", "serde", "serde_json", "utoipa"],
     },
     // For tests only: nothing may import it but as a dev-dependency.
-    Imports { package: "openraid-oracle", own: &[], external: &[] },
+    Imports { package: "openraid-oracle", ours: &[], external: &[] },
     Imports {
         package: "openraid-interop",
-        own: &["openraid-units", "openraid-format", "openraid-core", "openraid-sim", "openraid-oracle"],
+        ours: &["openraid-units", "openraid-format", "openraid-core", "openraid-sim", "openraid-oracle"],
         external: &[],
     },
-    Imports { package: "xtask", own: &[], external: &["serde_json"] },
+    Imports { package: "xtask", ours: &[], external: &["serde_json"] },
 ];
 
 /// Crates that must build without the standard library.
@@ -210,7 +221,7 @@ fn foreign_imports(tree: &str) -> Vec<String> {
                 complaints.push(format!("{name} is not in the table of xtask/src/purity.rs; add what it may import"));
             }
         } else if let Some(entry) = entry(package) {
-            if !entry.own.contains(&name) && !entry.external.contains(&name) {
+            if !entry.ours.contains(&name) && !entry.external.contains(&name) {
                 complaints.push(format!("{package} must not import {name} (table in xtask/src/purity.rs)"));
             }
         }
@@ -412,8 +423,8 @@ mod tests {
     fn the_table_has_no_circle() {
         // Each crate may import only crates that stand above it.
         for (n, entry) in TABLE.iter().enumerate() {
-            for own in entry.own {
-                assert!(TABLE[..n].iter().any(|above| above.package == *own), "{} -> {own}", entry.package);
+            for name in entry.ours {
+                assert!(TABLE[..n].iter().any(|above| above.package == *name), "{} -> {name}", entry.package);
             }
         }
     }

@@ -215,11 +215,11 @@ fn dead_files(files: &[Entry], complaints: &mut Vec<String>) {
     for file in files.iter().filter(|file| file.is("rs")) {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let name = file.path.rsplit('/').next().unwrap_or_default();
-        let own = name.trim_end_matches(".rs");
-        let root = matches!(own, "lib" | "main" | "mod") || is_target(&file.path);
+        let stem = name.trim_end_matches(".rs");
+        let root = matches!(stem, "lib" | "main" | "mod") || is_target(&file.path);
         for module in file.text().map(modules).unwrap_or_default() {
             // A root's modules are next to it, another file's in a folder of its name; `#[path]` has both.
-            let base = if root { folder.to_owned() } else { format!("{folder}/{own}") };
+            let base = if root { folder.to_owned() } else { format!("{folder}/{stem}") };
             alive.insert(format!("{base}/{module}.rs"));
             alive.insert(format!("{base}/{module}/mod.rs"));
         }

@@ -23,7 +23,7 @@ impl Entry {
 
     /// Does the name end in `.extension`?
     pub fn is(&self, extension: &str) -> bool {
-        Path::new(&self.path).extension().is_some_and(|own| own == extension)
+        Path::new(&self.path).extension().is_some_and(|ending| ending == extension)
     }
 }
 
