@@ -94,8 +94,8 @@ impl BusFile {
     pub fn parse_at(file: &str, text: &str, edges: &Edges) -> Result<Self, ModelErrors> {
         let (mut parsed, uncertain) = read_file(file, text, edges, Self::read)?;
         for bus in &mut parsed.buses {
-            let own = format!("bus.{}.", bus.name);
-            bus.uncertain = uncertain.iter().filter(|field| field.starts_with(&own)).cloned().collect();
+            let beginning = format!("bus.{}.", bus.name);
+            bus.uncertain = uncertain.iter().filter(|field| field.starts_with(&beginning)).cloned().collect();
         }
         parsed.head.uncertain = uncertain;
         Ok(parsed)

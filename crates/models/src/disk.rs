@@ -160,8 +160,8 @@ impl DiskProfile {
         let time = |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Time, 0, u64::MAX).map(Nanos);
         let (command, cached_command) = (time(interface, "command"), time(interface, "cached_command"));
         let of_writes = |base: &str, of_reads: &Sourced<Nanos>| {
-            let own = interface.optional_quantity(base, Dimension::Time, 0, u64::MAX);
-            own.map_or_else(|| of_reads.clone(), |own| own.map(Nanos))
+            let time = interface.optional_quantity(base, Dimension::Time, 0, u64::MAX);
+            time.map_or_else(|| of_reads.clone(), |time| time.map(Nanos))
         };
         let kinds = [QueueKind::None, QueueKind::LegacyTcq, QueueKind::Ncq, QueueKind::ScsiTcq];
         let profile = Self {

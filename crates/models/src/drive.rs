@@ -185,7 +185,7 @@ impl DriveProfile {
     /// Whether a port, or the drive's lane of it, is slower than the drive's own link.
     #[must_use]
     pub fn exceeds(&self, port: &BusProfile) -> bool {
-        self.link_rate().is_some_and(|own| own > port.lane_rate().value)
+        self.link_rate().is_some_and(|rate| rate > port.lane_rate().value)
     }
 
     /// The same drive on a port of a controller: the slower of the two links counts.

@@ -31,7 +31,7 @@ struct Text {
     file: String,
     text: String,
     /// Whether the profile is from a folder; otherwise it is built in.
-    own: bool,
+    is_from_folder: bool,
 }
 
 /// A name without a profile.
@@ -127,8 +127,8 @@ impl Library {
     }
 
     /// Add one file.
-    fn add(&mut self, folder: &str, file: &str, text: &str, own: bool) -> Result<(), ModelErrors> {
-        let place = || Text { file: file.to_owned(), text: text.to_owned(), own };
+    fn add(&mut self, folder: &str, file: &str, text: &str, is_from_folder: bool) -> Result<(), ModelErrors> {
+        let place = || Text { file: file.to_owned(), text: text.to_owned(), is_from_folder };
         match folder {
             "drives" => put(&mut self.drives, DriveProfile::parse(file, text)?, place(), |drive| &drive.head.name),
             "hosts" => put(&mut self.hosts, HostProfile::parse(file, text)?, place(), |host| &host.head.name),
@@ -176,7 +176,7 @@ impl Library {
     pub fn drive_file(&self, name: &str) -> Result<Option<&str>, LookupError> {
         let found = self.drive(name)?;
         let text = self.drives.iter().find(|(known, _)| known.head.name == found.head.name).map(|(_, text)| text);
-        Ok(text.filter(|text| text.own).map(|text| text.file.as_str()))
+        Ok(text.filter(|text| text.is_from_folder).map(|text| text.file.as_str()))
     }
     /// A controller by one of its names.
     ///
@@ -276,10 +276,10 @@ impl Library {
     /// # Errors
     /// There is no such link.
     pub fn fits(&self, drive: &DriveProfile, controller: &ControllerProfile) -> Result<bool, LookupError> {
-        let (own, port) = (self.bus(&drive.link)?.plug, self.bus(&controller.link)?.plug);
-        let slot = own == Some(Plug::Pcie) && controller.kind == ControllerKind::Software;
+        let (plug, port) = (self.bus(&drive.link)?.plug, self.bus(&controller.link)?.plug);
+        let slot = plug == Some(Plug::Pcie) && controller.kind == ControllerKind::Software;
         let taken = matches!(drive.kind, DriveKind::Constant(_)) || slot;
-        Ok(taken || own.zip(port).is_none_or(|(own, port)| own.fits(port)))
+        Ok(taken || plug.zip(port).is_none_or(|(plug, port)| plug.fits(port)))
     }
 
     /// Errors between profiles: names without a profile (a controller's bus, a drive's link), drives that are faster

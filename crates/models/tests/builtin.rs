@@ -172,7 +172,7 @@ fn card_and_slot_agree_on_the_older_generation_and_the_fewer_lanes() {
     // A profile without a bus of its card accepts every slot as it is.
     assert_eq!(agreed("areca-1220", "pcie3_x16"), "pcie3_x16");
     for controller in library.controllers() {
-        let own = library.bus(&controller.bus).unwrap();
-        assert_eq!(library.agreed(controller, own), own, "{}", controller.head.name);
+        let bus = library.bus(&controller.bus).unwrap();
+        assert_eq!(library.agreed(controller, bus), bus, "{}", controller.head.name);
     }
 }
