@@ -189,8 +189,8 @@ mod tests {
         let mut area = vec![0; LOCKLESS_STATES_AT];
         header().encode(&mut area);
         area.extend([0, 1, 2, 3, 4, 5, 1, 0, 3, 3]);
-        let counts = |own: LocklessHeader, len: usize, events| {
-            let counts = own.count(&area[..len], events);
+        let counts = |header: LocklessHeader, len: usize, events| {
+            let counts = header.count(&area[..len], events);
             (counts.chunks, counts.unwritten, counts.unsynced)
         };
         assert_eq!(counts(header(), area.len(), 9), (8, 2, 4));

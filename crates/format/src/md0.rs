@@ -46,7 +46,7 @@ mod word {
     pub const LAYOUT: usize = 64;
     pub const CHUNK_BYTES: usize = 65;
     pub const DISKS: usize = 128;
-    pub const OWN: usize = 992;
+    pub const THIS_DISK: usize = 992;
 }
 
 /// Descriptors in a superblock, and words of each.
@@ -135,9 +135,9 @@ impl Words<'_> {
     /// The role and the state of the descriptor with this number.
     fn disk(&self, number: usize) -> (Role, u32) {
         let at = word::DISKS + number * DISK_WORDS;
-        let (own, slot, state) = (self.u32(at), self.u32(at + 3), self.u32(at + 4));
+        let (number_said, slot, state) = (self.u32(at), self.u32(at + 3), self.u32(at + 4));
         let role = match u16::try_from(slot) {
-            _ if state & FAULTY != 0 || usize::try_from(own) != Ok(number) => Role::Faulty,
+            _ if state & FAULTY != 0 || usize::try_from(number_said) != Ok(number) => Role::Faulty,
             Ok(slot) if state & SYNC != 0 => Role::Active(Slot(slot)),
             _ => Role::Spare,
         };
@@ -177,14 +177,17 @@ impl Words<'_> {
         let super_offset = superblock_lba(MinorVersion::V1_0, drive_size).ok_or(too_small)?;
         let number = le::i32_at(self.0, word::LEVEL * 4);
         let level = MdLevel::from_number(number).ok_or(Md0Error::Field(SuperblockError::UnknownLevel(number)))?;
-        let own = self.u32(word::OWN);
-        let place = usize::try_from(own).ok().filter(|own| *own < DISKS).ok_or(Md0Error::Number(own))?;
+        let number_said = self.u32(word::THIS_DISK);
+        let place = usize::try_from(number_said)
+            .ok()
+            .filter(|number_said| *number_said < DISKS)
+            .ok_or(Md0Error::Number(number_said))?;
         let mut roles = RoleTable::new(DISKS);
         (0..DISKS).for_each(|number| roles.set(number, self.disk(number).0));
         let set_uuid = self.uuid();
         // The superblock has no identity of the member: the set and the number are one.
         let mut device_uuid = set_uuid;
-        device_uuid.0[0] ^= self.0[word::OWN * 4] | 0x80;
+        device_uuid.0[0] ^= self.0[word::THIS_DISK * 4] | 0x80;
         let mut device_flags = DeviceFlags::default();
         if self.disk(place).1 & WRITE_MOSTLY != 0 {
             device_flags = DeviceFlags::WRITE_MOSTLY;
@@ -206,7 +209,7 @@ impl Words<'_> {
             data_size: Sectors(at.get()),
             super_offset,
             recovery_or_tail: 0,
-            dev_number: own,
+            dev_number: number_said,
             corrected_reads: 0,
             device_uuid,
             device_flags,
@@ -225,8 +228,8 @@ impl Words<'_> {
     /// The words in the order in which mdadm prints them.
     fn uuid(&self) -> Uuid {
         let mut uuid = [0; 16];
-        for (own, word) in uuid.chunks_exact_mut(4).zip(word::UUID) {
-            own.copy_from_slice(&self.u32(word).to_be_bytes());
+        for (bytes, word) in uuid.chunks_exact_mut(4).zip(word::UUID) {
+            bytes.copy_from_slice(&self.u32(word).to_be_bytes());
         }
         Uuid(uuid)
     }

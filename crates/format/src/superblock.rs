@@ -461,7 +461,7 @@ impl Superblock {
     /// the drive.
     #[must_use]
     pub fn metadata_extent(&self) -> Option<(DriveLba, Sectors)> {
-        let own = (self.super_offset, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64));
+        let block = (self.super_offset, Sectors((SUPERBLOCK_BYTES_MAX / 512) as u64));
         let log = match self.bad_block_log() {
             Some(log) => Some((self.place(log.offset)?, Sectors(u64::from(log.size)))),
             None => None,
@@ -470,7 +470,7 @@ impl Superblock {
             Some(offset) => Some((self.place(offset)?, Sectors(1))),
             None => None,
         };
-        let parts = [Some(own), log, bitmap, self.ppl_area()];
+        let parts = [Some(block), log, bitmap, self.ppl_area()];
         let from = parts.iter().flatten().map(|(at, _)| *at).min()?;
         let to = parts.iter().flatten().map(|(at, len)| *at + *len).max()?;
         Some((from, to - from))

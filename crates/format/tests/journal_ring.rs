@@ -439,7 +439,12 @@ fn devices_that_do_not_belong_together_are_refused() {
     let (one, other) = mirror_of(&model.superblock);
     let found = model.scan(&one).0;
     assert_eq!(choose_journal_mirror([(&one, &found), (&one, &found)]), Err(JournalError::SameMirror(0)));
-    let alone = |own: &JournalSuperblock, epoch| JournalSuperblock { mirror: 0, mirrors: 1, epoch, ..own.clone() };
+    let alone = |superblock: &JournalSuperblock, epoch| JournalSuperblock {
+        mirror: 0,
+        mirrors: 1,
+        epoch,
+        ..superblock.clone()
+    };
     let both = [alone(&one, 5), alone(&other, 6)];
     assert_eq!(choose_journal_mirror([(&both[0], &found), (&both[1], &found)]), Err(JournalError::BothAlone));
     assert_eq!(choose_journal_mirror([(&both[0], &found), (&other, &found)]), Ok(0), "the other one is stale");
@@ -448,8 +453,8 @@ fn devices_that_do_not_belong_together_are_refused() {
     let error = JournalError::NotMirrors { one: JOURNAL, other: Uuid([9; 16]) };
     assert_eq!(choose_journal_mirror([(&one, &found), (&strange, &found)]), Err(error));
     assert!(error.to_string().contains("different journals"));
-    let own = Uuid([1; 16]);
-    assert_eq!(one.check_controller(own), Err(JournalError::OtherController { owner: CONTROLLER, own }));
+    let controller = Uuid([1; 16]);
+    assert_eq!(one.check_controller(controller), Err(JournalError::OtherController { owner: CONTROLLER, controller }));
 }
 
 #[test]

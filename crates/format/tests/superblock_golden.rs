@@ -190,16 +190,16 @@ fn arrays_with_features_we_cannot_serve_are_named() {
 #[test]
 fn the_partial_parity_log_is_where_mdadm_puts_it() {
     for member in common::case("raid5-ppl") {
-        let own = member.superblock().unwrap();
+        let superblock = member.superblock().unwrap();
         let request = openraid_format::PlacementRequest {
-            minor: own.minor,
-            level: own.level,
-            chunk: own.chunk,
+            minor: superblock.minor,
+            level: superblock.level,
+            chunk: superblock.chunk,
             drive_size: member.size,
         };
         let placement = openraid_format::Placement::with_ppl(request).unwrap();
-        assert_eq!(own.ppl(), placement.ppl);
-        assert_eq!(own.data_offset, placement.data_offset);
+        assert_eq!(superblock.ppl(), placement.ppl);
+        assert_eq!(superblock.data_offset, placement.data_offset);
     }
 }
 

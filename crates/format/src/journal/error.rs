@@ -169,7 +169,7 @@ pub enum JournalError {
         /// The controller that the journal belongs to.
         owner: Uuid,
         /// The controller that opens the journal.
-        own: Uuid,
+        controller: Uuid,
     },
     /// The two superblocks of one device belong to different journals.
     TwoJournals {
@@ -245,9 +245,9 @@ impl fmt::Display for JournalError {
             Self::TooSmall(_) | Self::TooLarge(_) | Self::DeviceTruncated { .. } | Self::LargerBlocks { .. } => {
                 self.fmt_size(f)
             }
-            Self::OtherController { owner, own } => write!(
+            Self::OtherController { owner, controller } => write!(
                 f,
-                "this journal belongs to another controller ({owner}, this one is {own}) and may hold acknowledged \
+                "this journal belongs to another controller ({owner}, this one is {controller}) and may hold acknowledged \
                  data; serve with it there, or, if that controller does not use it any more, adopt it with: openraid \
                  journal adopt DEVICE (both devices of a mirrored one)"
             ),

@@ -440,11 +440,11 @@ impl JournalSuperblock {
     ///
     /// # Errors
     /// [`JournalError::OtherController`].
-    pub fn check_controller(&self, own: Uuid) -> Result<(), JournalError> {
-        if self.controller == own {
+    pub fn check_controller(&self, controller: Uuid) -> Result<(), JournalError> {
+        if self.controller == controller {
             Ok(())
         } else {
-            Err(JournalError::OtherController { owner: self.controller, own })
+            Err(JournalError::OtherController { owner: self.controller, controller })
         }
     }
 }
