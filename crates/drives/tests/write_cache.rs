@@ -64,13 +64,13 @@ fn no_more_writes_are_acknowledged_than_there_are_places() {
 fn writes_into_a_full_cache_go_at_the_rate_of_the_medium() {
     for places in [1, 2] {
         let drive = drive(places);
-        let own = disk(&drive);
+        let medium = disk(&drive);
         let mut random = Random::new(8);
         let blocks = drive.capacity.value.0 / 8;
         let next = || (DriveOp::Write { fua: false }, random.below(blocks) * 8, 8);
         let trial = closed(&mut DriveKit::new(&drive).build(&DriveOptions::default()), 1, 100, 40_000, next);
-        let transfer = 4096e9 / own.rate_outer.value.0 as f64;
-        let expected = own.seek_write.average.value.0 as f64 + own.turn().0 as f64 / 2.0 + transfer;
+        let transfer = 4096e9 / medium.rate_outer.value.0 as f64;
+        let expected = medium.seek_write.average.value.0 as f64 + medium.turn().0 as f64 / 2.0 + transfer;
         close(trial.mean(), expected, 0.01);
     }
 }

@@ -123,9 +123,14 @@ impl DiskTables {
             dirty_extents: profile.dirty_extents.value as usize,
             write_cache: profile.write_cache,
             reads_ahead: profile.reads_ahead,
-            shingled: profile.shingled.as_ref().map(|own| {
+            shingled: profile.shingled.as_ref().map(|shingled| {
                 let sectors = |bytes: Bytes| bytes.sectors_floor().0;
-                (sectors(own.band.value), sectors(own.cache.value), u64::from(own.extents.value), own.idle.value.0)
+                (
+                    sectors(shingled.band.value),
+                    sectors(shingled.cache.value),
+                    u64::from(shingled.extents.value),
+                    shingled.idle.value.0,
+                )
             }),
         }
     }

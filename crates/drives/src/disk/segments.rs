@@ -256,12 +256,12 @@ impl Segments {
 
     /// Record that the segment was used now.
     fn touch(&mut self, index: usize) {
-        let own = self.starts.len();
+        let head = self.starts.len();
         let Neighbours { before, after } = self.uses[index];
         (self.uses[before].after, self.uses[after].before) = (after, before);
-        let last = self.uses[own].before;
-        self.uses[index] = Neighbours { before: last, after: own };
-        (self.uses[last].after, self.uses[own].before) = (index, index);
+        let last = self.uses[head].before;
+        self.uses[index] = Neighbours { before: last, after: head };
+        (self.uses[last].after, self.uses[head].before) = (index, index);
     }
 
     /// The sectors from `start` to `end` were read. At `now` the head is just after them, at media time `media`, and

@@ -59,8 +59,8 @@ impl Shingles {
             let Some(band) = self.take() else { break };
             rewritten.push(band);
         }
-        let own = self.bands.entry(lba / self.band).or_default();
-        *own = (own.0 + len, own.1 + 1);
+        let cached = self.bands.entry(lba / self.band).or_default();
+        *cached = (cached.0 + len, cached.1 + 1);
         self.used = (self.used.0 + len, self.used.1 + 1);
         rewritten
     }

@@ -381,9 +381,9 @@ fn looked_at(name: &str, seed: u64, often: bool) -> (Vec<(Instant, u32)>, Vec<Na
         let pause = if random.chance(1, 50) { 3_000_000_000 } else { 9_000_000 };
         let until = now + Nanos(random.below(pause));
         loop {
-            let own = disk.next();
+            let event = disk.next();
             let inner = Some(Instant(disk.due)).filter(|due| often && *due != Instant::NEVER);
-            let Some(next) = own.into_iter().chain(inner).min().filter(|next| *next <= until) else { break };
+            let Some(next) = event.into_iter().chain(inner).min().filter(|next| *next <= until) else { break };
             (now, looks) = (next, looks + 1);
             disk.advance(now, &mut done);
             log.extend(done.drain(..).map(|tag| (now, tag.index())));
