@@ -40,9 +40,9 @@ fn a_bitmap_that_is_damaged_on_all_members_is_made_again_and_md_takes_the_array(
     for file in &files {
         let mut bytes = std::fs::read(file).expect("a member");
         let size = Sectors(bytes.len() as u64 / 512);
-        let own =
+        let superblock =
             Superblock::decode(&bytes[4096..4096 + SUPERBLOCK_BYTES_MAX], MinorVersion::V1_2, size).expect("good");
-        let (place, _) = own.bitmap_room(size).expect("it names a bitmap");
+        let (place, _) = superblock.bitmap_room(size).expect("it names a bitmap");
         let at = usize::try_from(place.offset().bytes().get()).expect("a small file");
         bytes[at..at + 512].fill(0);
         std::fs::write(file, bytes).expect("written");

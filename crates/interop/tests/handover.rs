@@ -287,7 +287,7 @@ fn halves_that_md_ran_alone_are_split_and_what_one_missed_is_not_left_to_the_bit
     let Some(_output) = answer(guest.run(BOOT_TIMEOUT)) else { return };
     let mut world = machine(&files, SEED);
     let candidates = world.candidates();
-    let events: Vec<u64> = candidates.iter().map(|own| own.superblock.events).collect();
+    let events: Vec<u64> = candidates.iter().map(|candidate| candidate.superblock.events).collect();
     assert_eq!(events[0], events[1], "both halves did the same");
     let plan = assemble::plan(&candidates, AssembleOptions::default()).expect("it can be planned");
     let split = Membership::Split { events: events[1], newest: events[0] };

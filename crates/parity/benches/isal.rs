@@ -152,12 +152,12 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 fn compare(arena: &Arena, kernels: Kernels, isal: Isal, case: Case) {
     let turns = if case.cold { COLD_TURNS } else { HOT_TURNS };
-    let (mut own, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..turns {
         let first = turn * ROWS_APART;
         let a = case.turn(arena, first, &|starts, length| ours(kernels, case.kind, starts, length));
         let b = case.turn(arena, first, &|starts, length| theirs(isal, case.kind, starts, length));
-        own.push(a);
+        ours.push(a);
         other.push(b);
         ratios.push(a / b);
     }
@@ -172,7 +172,7 @@ fn compare(arena: &Arena, kernels: Kernels, isal: Isal, case: Case) {
         case.data,
         case.length >> 10,
         if case.cold { "cold" } else { "hot" },
-        median(own),
+        median(ours),
         median(other),
         ratio,
         goal,

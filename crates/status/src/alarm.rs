@@ -115,8 +115,8 @@ impl Condition {
     /// Is it the same state as another one, whatever its words and its array's name are?
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
-        let key = |own: &Self| (own.event.clone(), own.span, own.member.clone());
-        let subject = |own: &Self| own.uuid.clone().or_else(|| own.array.clone());
+        let key = |alarm: &Self| (alarm.event.clone(), alarm.span, alarm.member.clone());
+        let subject = |alarm: &Self| alarm.uuid.clone().or_else(|| alarm.array.clone());
         key(self) == key(other) && subject(self) == subject(other)
     }
 

@@ -20,13 +20,13 @@ pub fn word(text: &str) -> String {
         return format!("'{}'", text.replace('\'', "'\\''"));
     }
     let mut all = String::from("$'");
-    for own in text.chars() {
-        match own {
-            '\\' | '\'' => all.extend(['\\', own]),
-            _ if is_unseen(own) => {
-                own.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| all.push_str(&format!("\\{byte:03o}")));
+    for letter in text.chars() {
+        match letter {
+            '\\' | '\'' => all.extend(['\\', letter]),
+            _ if is_unseen(letter) => {
+                letter.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| all.push_str(&format!("\\{byte:03o}")));
             }
-            _ => all.push(own),
+            _ => all.push(letter),
         }
     }
     all + "'"
@@ -43,14 +43,14 @@ pub fn path(text: &str) -> String {
 
 /// Words as a shell must read them, with spaces between them.
 pub fn words<T: AsRef<str>>(all: impl IntoIterator<Item = T>) -> String {
-    all.into_iter().map(|own| word(own.as_ref())).collect::<Vec<_>>().join(" ")
+    all.into_iter().map(|argument| word(argument.as_ref())).collect::<Vec<_>>().join(" ")
 }
 
 /// A command line of openraid: a verb with its first options, the words, and further options.
 pub fn command_with<T: AsRef<str>>(verb: &str, all: impl IntoIterator<Item = T>, options: &str) -> String {
     let all: Vec<T> = all.into_iter().collect();
     let space = if options.is_empty() { "" } else { " " };
-    match all.iter().any(|own| own.as_ref().starts_with('-')) {
+    match all.iter().any(|argument| argument.as_ref().starts_with('-')) {
         true => format!("openraid {verb}{space}{options} -- {}", words(all)),
         false => format!("openraid {verb} {}{space}{options}", words(all)),
     }
@@ -62,19 +62,21 @@ pub fn command<T: AsRef<str>>(verb: &str, all: impl IntoIterator<Item = T>) -> S
 }
 
 /// Does a terminal obey it, or show nothing, or turn the direction of what follows?
-fn is_unseen(own: char) -> bool {
-    own.is_control()
-        || matches!(own, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+fn is_unseen(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// A text for a terminal, which may have several lines: what the terminal would obey is shown as a number.
 #[must_use]
 pub fn seen(text: &str) -> Cow<'_, str> {
-    let is_kept = |own: char| !is_unseen(own) || matches!(own, '\n' | '\t');
+    let is_kept = |letter: char| !is_unseen(letter) || matches!(letter, '\n' | '\t');
     if text.chars().all(is_kept) {
         return Cow::Borrowed(text);
     }
-    text.chars().map(|own| if is_kept(own) { own.to_string() } else { own.escape_unicode().to_string() }).collect()
+    text.chars()
+        .map(|letter| if is_kept(letter) { letter.to_string() } else { letter.escape_unicode().to_string() })
+        .collect()
 }
 
 #[cfg(test)]

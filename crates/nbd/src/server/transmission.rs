@@ -366,10 +366,10 @@ impl Transmission {
         let bits = header.flags;
         let set = |flag: u16| bits & flag != 0;
         let fua = set(cmd_flag::FUA);
-        let (command, own, advertised) = match header.kind {
+        let (command, valid, advertised) = match header.kind {
             cmd::READ => {
-                let own = if self.flags.contains(ExportFlags::DONT_FRAGMENT) { cmd_flag::DF } else { 0 };
-                (Command::Read { dont_fragment: set(cmd_flag::DF) }, own, ExportFlags::NONE)
+                let valid = if self.flags.contains(ExportFlags::DONT_FRAGMENT) { cmd_flag::DF } else { 0 };
+                (Command::Read { dont_fragment: set(cmd_flag::DF) }, valid, ExportFlags::NONE)
             }
             cmd::WRITE => (Command::Write { fua }, 0, ExportFlags::NONE),
             cmd::FLUSH => (Command::Flush, 0, ExportFlags::FLUSH),
@@ -390,7 +390,7 @@ impl Transmission {
         if !self.flags.contains(advertised) {
             return Err(Reason::NotAdvertised);
         }
-        let known = own | if self.flags.contains(ExportFlags::FUA) { cmd_flag::FUA } else { 0 };
+        let known = valid | if self.flags.contains(ExportFlags::FUA) { cmd_flag::FUA } else { 0 };
         if bits & !known != 0 {
             return Err(Reason::BadFlags(bits & !known));
         }

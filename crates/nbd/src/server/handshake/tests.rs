@@ -237,12 +237,12 @@ fn contexts_are_listed_by_name_and_by_namespace() {
     assert_eq!(peer.verdict(9, &context_payload(b"disk", &[])), INVALID, "needs structured replies");
     assert_eq!(peer.verdict(8, &[]), 1);
     let base = reply(9, 4, b"\0\0\0\0base:allocation");
-    let own = reply(9, 4, b"\0\0\0\0openraid:degraded");
+    let degraded = reply(9, 4, b"\0\0\0\0openraid:degraded");
     let ack = reply(9, 1, b"");
     let mut listed = |queries: &[&[u8]]| peer.send(&opt(9, &context_payload(b"disk", queries))).1;
-    assert_eq!(listed(&[]), [&base[..], &own, &ack].concat());
+    assert_eq!(listed(&[]), [&base[..], &degraded, &ack].concat());
     assert_eq!(listed(&[b"base:"]), [&base[..], &ack].concat());
-    assert_eq!(listed(&[b"openraid:", b"openraid:degraded"]), [&own[..], &ack].concat());
+    assert_eq!(listed(&[b"openraid:", b"openraid:degraded"]), [&degraded[..], &ack].concat());
     assert_eq!(listed(&[b"qemu:", b"base", b"", b":", b"base:allocation2"]), ack);
 }
 

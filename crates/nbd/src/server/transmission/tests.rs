@@ -94,12 +94,12 @@ fn unknown_commands_are_invalid_and_have_no_payload() {
 #[test]
 fn flags_of_other_commands_are_invalid() {
     let s = session();
-    for (kind, own) in [(0u16, 0x05u16), (1, 0x01), (3, 0x01), (4, 0x01), (5, 0x01), (6, 0x13), (7, 0x09)] {
+    for (kind, valid) in [(0u16, 0x05u16), (1, 0x01), (3, 0x01), (4, 0x01), (5, 0x01), (6, 0x13), (7, 0x09)] {
         let length = if kind == 3 { 0 } else { 512 };
         for bit in 0..16 {
             let flag = 1 << bit;
             let event = one(&s, flag, kind, 0, length);
-            if own & flag == 0 {
+            if valid & flag == 0 {
                 assert_eq!(reason(&event), (Reason::BadFlags(flag), NbdError::Invalid), "command {kind}");
             } else {
                 assert!(!matches!(event, TransmissionEvent::Refused(_)), "command {kind} flag {flag:#x}");
