@@ -68,7 +68,7 @@ impl Default for CheckHistory {
 
 /// An entry for the history.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct CheckEntry {
     /// The array, or span.
     pub uuid: String,
     /// The check.
@@ -94,7 +94,7 @@ impl CheckHistory {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep(registry: &Registry, entries: Vec<Entry>) -> Result<(), Failure> {
+    pub fn keep(registry: &Registry, entries: Vec<CheckEntry>) -> Result<(), Failure> {
         registry.change_beside("check-history", || {
             let mut all = Self::read(registry);
             entries.into_iter().for_each(|entry| all.put(entry));
@@ -102,7 +102,7 @@ impl CheckHistory {
         })
     }
 
-    fn put(&mut self, entry: Entry) {
+    fn put(&mut self, entry: CheckEntry) {
         let place = self.arrays.iter().position(|array| array.uuid == entry.uuid);
         let mut record = place.map_or_else(
             || OfArray { uuid: entry.uuid.clone(), checks: Vec::new() },
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn an_end_takes_the_place_of_its_beginning_and_old_checks_go_first() {
         let check = |at| CheckModel::begun(CheckWord::Check, at, 5, 1 << 20);
-        let entry = |check: CheckModel, ends_newest| Entry {
+        let entry = |check: CheckModel, ends_newest| CheckEntry {
             uuid: "1".into(),
             past: PastCheckModel { check, members: Vec::new() },
             ends_newest,

@@ -17,7 +17,7 @@ const CHECKS_MAX: usize = 1024;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Kept {
+struct RecordedCheck {
     uuid: String,
     check: CheckModel,
     /// The last complete check before it, if this one was not complete.
@@ -29,7 +29,7 @@ struct Kept {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Checks {
     schema: String,
-    arrays: Vec<Kept>,
+    arrays: Vec<RecordedCheck>,
 }
 
 impl Default for Checks {
@@ -56,7 +56,7 @@ impl Checks {
         self.kept(uuid)?.complete.as_ref().filter(|check| check.events <= events)
     }
 
-    fn kept(&self, uuid: &str) -> Option<&Kept> {
+    fn kept(&self, uuid: &str) -> Option<&RecordedCheck> {
         self.arrays.iter().find(|kept| kept.uuid == uuid)
     }
 
@@ -81,7 +81,7 @@ impl Checks {
         self.arrays.retain(|kept| kept.uuid != uuid);
         let more = (self.arrays.len() + 1).saturating_sub(CHECKS_MAX);
         self.arrays.drain(..more);
-        self.arrays.push(Kept { uuid: uuid.into(), check, complete });
+        self.arrays.push(RecordedCheck { uuid: uuid.into(), check, complete });
     }
 }
 

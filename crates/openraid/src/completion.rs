@@ -9,7 +9,7 @@ use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
 use crate::output::program;
-use crate::registry::{Entry, Registry};
+use crate::registry::{RegisteredArray, Registry};
 use crate::settings;
 
 /// The variable of the environment by which a shell asks.
@@ -63,7 +63,7 @@ fn with(verb: Command, argument: &str, candidates: fn() -> Vec<CompletionCandida
     verb.mut_arg(argument, |argument| argument.add(ArgValueCandidates::new(candidates)))
 }
 
-fn entries() -> Vec<Entry> {
+fn entries() -> Vec<RegisteredArray> {
     let path = std::env::var_os("OPENRAID_REGISTRY").map(PathBuf::from);
     Registry::at(path.as_deref()).entries().unwrap_or_default()
 }

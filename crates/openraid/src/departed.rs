@@ -21,7 +21,8 @@ pub const RETURNS_WINDOW_SECONDS: u64 = 86_400;
 /// Why a member is out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Why {
+#[schema(as = Why)]
+pub enum DepartureReason {
     /// It vanished, or did not answer.
     Vanished,
     /// It was absent when the array was started.
@@ -40,7 +41,7 @@ pub enum Why {
     Unknown,
 }
 
-impl Why {
+impl DepartureReason {
     /// The reason for a failure that the engine reports; `None` if the member was replaced and is no longer a member.
     pub const fn of(reason: FailReason) -> Option<Self> {
         match reason {
@@ -65,14 +66,15 @@ impl Why {
 
 /// A member that left.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Departed {
+#[schema(as = Departed)]
+pub struct Departure {
     /// Path or address of the member.
     pub member: String,
     /// The identity in its superblock, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
     /// The reason, as a word.
-    pub why: Why,
+    pub why: DepartureReason,
     /// The reason, in words.
     pub reason: String,
     /// When it left: seconds since 1970.
@@ -82,9 +84,9 @@ pub struct Departed {
     pub returns: Vec<u64>,
 }
 
-impl Departed {
+impl Departure {
     /// A member that leaves now.
-    pub fn now(member: &str, device: Option<String>, why: Why, reason: &str, at_seconds: u64) -> Self {
+    pub fn now(member: &str, device: Option<String>, why: DepartureReason, reason: &str, at_seconds: u64) -> Self {
         let (member, reason) = (member.to_owned(), reason.to_owned());
         Self { member, device, why, reason, at_seconds, returns: Vec::new() }
     }
@@ -101,30 +103,35 @@ impl Departed {
         // A time in the future is of a clock that was set back since: it says nothing about the last day.
         let recent = |at: &&u64| now.checked_sub(**at).is_some_and(|age| age < RETURNS_WINDOW_SECONDS);
         match self.why {
-            Why::NoRoom if !crate::room::has_all(&self.member) => {
+            DepartureReason::NoRoom if !crate::room::has_all(&self.member) => {
                 Some(format!("it had no room ({}): make room for all of it", self.reason))
             }
-            Why::Faulty => Some(format!("it failed: {}", self.reason)),
-            Why::Order => Some("it was failed by a command".into()),
-            Why::Removed => Some("it was taken out by a command".into()),
-            Why::Unknown => Some("it was out already, and the reason is not known".into()),
-            Why::Vanished | Why::Absent | Why::NoRoom if self.returns.iter().filter(recent).count() >= RETURNS_MAX => {
+            DepartureReason::Faulty => Some(format!("it failed: {}", self.reason)),
+            DepartureReason::Order => Some("it was failed by a command".into()),
+            DepartureReason::Removed => Some("it was taken out by a command".into()),
+            DepartureReason::Unknown => Some("it was out already, and the reason is not known".into()),
+            DepartureReason::Vanished | DepartureReason::Absent | DepartureReason::NoRoom
+                if self.returns.iter().filter(recent).count() >= RETURNS_MAX =>
+            {
                 Some(format!("it came back {RETURNS_MAX} times within a day, and left again: look at its connection"))
             }
-            Why::Vanished | Why::Absent | Why::NoRoom | Why::Returned => None,
+            DepartureReason::Vanished
+            | DepartureReason::Absent
+            | DepartureReason::NoRoom
+            | DepartureReason::Returned => None,
         }
     }
 
     /// Is it added again automatically when it returns?
     pub fn may_return(&self, now: u64) -> bool {
-        self.stays_out(now).is_none() && self.why != Why::Returned
+        self.stays_out(now).is_none() && self.why != DepartureReason::Returned
     }
 }
 
 /// A member left. A weak reason does not replace a better one.
-pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
+pub fn note(list: &mut Vec<Departure>, mut fresh: Departure) {
     if let Some(at) = list.iter().position(|entry| entry.is(&fresh)) {
-        if fresh.why.is_weak() && list[at].why != Why::Returned {
+        if fresh.why.is_weak() && list[at].why != DepartureReason::Returned {
             return;
         }
         let old = list.remove(at);
@@ -137,9 +144,9 @@ pub fn note(list: &mut Vec<Departed>, mut fresh: Departed) {
 }
 
 /// A member was added again automatically, under this name. The number of its returns is recorded.
-pub fn note_return(list: &mut [Departed], member: &str, name: &str, now: u64) {
+pub fn note_return(list: &mut [Departure], member: &str, name: &str, now: u64) {
     if let Some(entry) = list.iter_mut().find(|entry| entry.member == member) {
-        (entry.why, entry.member) = (Why::Returned, name.into());
+        (entry.why, entry.member) = (DepartureReason::Returned, name.into());
         entry.returns.push(now);
         let more = entry.returns.len().saturating_sub(RETURNS_MAX);
         entry.returns.drain(..more);
@@ -150,8 +157,8 @@ pub fn note_return(list: &mut [Departed], member: &str, name: &str, now: u64) {
 mod tests {
     use super::*;
 
-    fn left(why: Why, at: u64) -> Departed {
-        Departed::now("/d1", Some("u1".into()), why, "write error", at)
+    fn left(why: DepartureReason, at: u64) -> Departure {
+        Departure::now("/d1", Some("u1".into()), why, "write error", at)
     }
 
     #[test]
@@ -170,34 +177,34 @@ mod tests {
             (FailReason::Administrator, false),
         ];
         for (reason, returns) in reasons {
-            let entry = left(Why::of(reason).expect("it is out"), 5);
+            let entry = left(DepartureReason::of(reason).expect("it is out"), 5);
             assert_eq!((entry.may_return(6), entry.stays_out(6).is_none()), (returns, returns), "{reason:?}");
         }
-        assert_eq!(Why::of(FailReason::Replaced), None);
-        assert!(left(Why::Absent, 5).may_return(6) && !left(Why::Unknown, 5).may_return(6));
-        assert!(!left(Why::Removed, 5).may_return(6));
+        assert_eq!(DepartureReason::of(FailReason::Replaced), None);
+        assert!(left(DepartureReason::Absent, 5).may_return(6) && !left(DepartureReason::Unknown, 5).may_return(6));
+        assert!(!left(DepartureReason::Removed, 5).may_return(6));
     }
 
     #[test]
     fn an_unknown_reason_replaces_no_known_one_and_a_member_that_flaps_stays_out() {
         let mut list = Vec::new();
-        note(&mut list, left(Why::Faulty, 1));
-        note(&mut list, left(Why::Absent, 2));
-        note(&mut list, Departed { device: None, ..left(Why::Unknown, 3) });
-        assert_eq!((list.len(), list[0].why), (1, Why::Faulty), "it failed, and is not there now");
+        note(&mut list, left(DepartureReason::Faulty, 1));
+        note(&mut list, left(DepartureReason::Absent, 2));
+        note(&mut list, Departure { device: None, ..left(DepartureReason::Unknown, 3) });
+        assert_eq!((list.len(), list[0].why), (1, DepartureReason::Faulty), "it failed, and is not there now");
         list.clear();
         for nth in 0..3 {
-            note(&mut list, left(Why::Vanished, nth * 10));
+            note(&mut list, left(DepartureReason::Vanished, nth * 10));
             assert!(list[0].may_return(nth * 10 + 1), "time {nth}");
             note_return(&mut list, "/d1", "/d1", nth * 10 + 2);
             assert!(!list[0].may_return(nth * 10 + 3), "it is in");
         }
-        note(&mut list, left(Why::Absent, 40));
+        note(&mut list, left(DepartureReason::Absent, 40));
         assert!(list[0].stays_out(41).expect("too often").contains("3 times"));
         assert!(list[0].may_return(RETURNS_WINDOW_SECONDS + 13), "a day later it is tried again");
         assert!(list[0].may_return(21), "the clock was set back: the last return is in the future");
         for nth in 0..100 {
-            note(&mut list, Departed::now(&format!("/e{nth}"), None, Why::Vanished, "gone", nth));
+            note(&mut list, Departure::now(&format!("/e{nth}"), None, DepartureReason::Vanished, "gone", nth));
         }
         assert_eq!((list.len(), list[63].member.as_str()), (64, "/e99"));
     }

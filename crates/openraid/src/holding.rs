@@ -32,11 +32,11 @@ pub struct ArrayLocks {
 }
 
 /// An array by its identity and its name.
-type Named = (Uuid, String);
+type ArrayKey = (Uuid, String);
 
 impl ArrayLocks {
     /// Lock these arrays, in the order of their identities. Returns the arrays that another process uses, and why.
-    fn take(&mut self, mut arrays: Vec<Named>, patience: Nanos) -> Vec<(Uuid, Failure)> {
+    fn take(&mut self, mut arrays: Vec<ArrayKey>, patience: Nanos) -> Vec<(Uuid, Failure)> {
         arrays.sort();
         arrays.dedup_by_key(|(uuid, _)| *uuid);
         arrays.retain(|(uuid, _)| self.held.iter().all(|(held, _)| held != uuid));
@@ -98,9 +98,9 @@ pub struct Opening {
 }
 
 /// A member that was looked at: its name, and the array in its superblock.
-struct Seen {
+struct ArrayMember {
     member: String,
-    array: Named,
+    array: ArrayKey,
 }
 
 /// Lock the arrays of these members and open the members. Members that the registry knows of these arrays and that are
@@ -168,7 +168,7 @@ pub fn lacking_held(
 
 /// As [`held`], with the members that the registry knows and that are not named.
 fn held_with_unnamed(
-    seen: &[Seen],
+    seen: &[ArrayMember],
     unnamed: Vec<MemberSpec>,
     opened: &[(OpenedMember, ProbedMember)],
     failed: &[(String, Failure)],
@@ -180,13 +180,13 @@ fn held_with_unnamed(
 }
 
 fn held<'a>(
-    seen: &[Seen],
+    seen: &[ArrayMember],
     opened: &[(OpenedMember, ProbedMember)],
     failed: impl Iterator<Item = &'a (String, Failure)>,
 ) -> Vec<(Uuid, Failure)> {
     let is_open = |uuid| opened.iter().filter_map(|(_, probed)| array_of(probed)).any(|(other, _)| other == uuid);
     let refusal = |(text, failure): &(String, Failure)| {
-        let Seen { array: (uuid, name), .. } = seen.iter().find(|entry| entry.member == *text)?;
+        let ArrayMember { array: (uuid, name), .. } = seen.iter().find(|entry| entry.member == *text)?;
         (failure.obstacle == Obstacle::InUse && is_open(*uuid)).then(|| {
             let why = format!(
                 "busy: {}. Another program may write to this member, so the array does not start without it, \
@@ -200,19 +200,19 @@ fn held<'a>(
 }
 
 /// Look at files and devices, held or not. A remote member has no holder on this machine.
-fn look<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> Vec<Seen> {
+fn look<'a>(specs: impl Iterator<Item = &'a MemberSpec>) -> Vec<ArrayMember> {
     let is_local = |spec: &&MemberSpec| !matches!(spec.place, member::Place::Remote(_)) && !is_memory(spec);
     let local: Vec<MemberSpec> = specs.filter(is_local).cloned().collect();
     let mut open = options(Use::Examine);
     open.patience = open.patience.min(LOOK_TIME_MAX);
     let (opened, _) = open_some(&local, open);
     let seen = |(_, probed): &(OpenedMember, ProbedMember)| {
-        Some(Seen { member: probed.spec.text.clone(), array: array_of(probed)? })
+        Some(ArrayMember { member: probed.spec.text.clone(), array: array_of(probed)? })
     };
     opened.iter().filter_map(seen).collect()
 }
 
-fn array_of(probed: &ProbedMember) -> Option<Named> {
+fn array_of(probed: &ProbedMember) -> Option<ArrayKey> {
     probed.look.superblock.as_ref().map(|superblock| (superblock.set_uuid, sets::array_name(superblock)))
 }
 

@@ -8,7 +8,7 @@ use openraid_runtime::service::{Listen, Service};
 use openraid_runtime::ServiceConfig;
 
 use crate::exit::Failure;
-use crate::server::{Listening, Server, ServerOptions};
+use crate::server::{ListenAddress, Server, ServerOptions};
 
 /// The folder of its socket and registry, which is removed at the end.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl InProcess {
 
     /// The address of an array of this server for NBD clients.
     pub fn uri(&self, array: &str) -> String {
-        Listening::Unix(self.socket.clone()).uri(array)
+        ListenAddress::Unix(self.socket.clone()).uri(array)
     }
 
     /// The socket for clients.

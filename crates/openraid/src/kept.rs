@@ -14,7 +14,7 @@ use openraid_config::{Access, DesiredArray};
 use openraid_core::admin::{Policy, WriteCache};
 use serde::{Deserialize, Serialize};
 
-use crate::departed::Departed;
+use crate::departed::Departure;
 use crate::server::DriveCacheOption;
 use crate::settings::{apply, is_reset};
 
@@ -29,7 +29,8 @@ pub const PROFILE: &str = "profile";
 
 /// The kept settings of an array.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct Kept {
+#[schema(as = Kept)]
+pub struct KeptSettings {
     /// Does its policy ask for the controller's journal?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub journalled: bool,
@@ -44,7 +45,7 @@ pub struct Kept {
     pub taken_out: Vec<String>,
     /// Members that left the array, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub departed: Vec<Departed>,
+    pub departed: Vec<Departure>,
 }
 
 /// Is a member that vanished added again automatically?
@@ -76,7 +77,7 @@ impl std::str::FromStr for Readd {
     }
 }
 
-impl Kept {
+impl KeptSettings {
     /// Store the settings. A profile replaces every setting for which it has a value.
     pub fn note(&mut self, settings: &[(String, String)]) {
         for (key, value) in settings {
@@ -103,7 +104,7 @@ pub struct Able {
 
 /// The start of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct SettingsPlan {
     /// Its policy.
     pub policy: Policy,
     /// The profile at its start.
@@ -119,11 +120,11 @@ pub struct Plan {
 }
 
 /// The start of an array. `journalled` is the command line's choice for the journal, if it has one.
-pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Option<bool>) -> Plan {
+pub fn plan(kept: &KeptSettings, file: Option<&DesiredArray>, able: Able, journalled: Option<bool>) -> SettingsPlan {
     let of_file = file.map_or(&[][..], |desired| &desired.settings[..]);
     let in_file = |key: &str| of_file.iter().find(|value| value.key == key).map(|value| value.value.as_str());
     let profile = in_file(PROFILE).or(kept.profile.as_deref()).map(ToOwned::to_owned);
-    let mut plan = Plan {
+    let mut plan = SettingsPlan {
         policy: Policy::default(),
         profile: profile.clone(),
         drive_cache: None,
@@ -156,7 +157,7 @@ pub fn plan(kept: &Kept, file: Option<&DesiredArray>, able: Able, journalled: Op
     plan
 }
 
-impl Plan {
+impl SettingsPlan {
     fn set(&mut self, key: &str, value: &str, able: Able) {
         let result = match key {
             ACCESS => value.parse().map(|access| self.access = access),
@@ -185,8 +186,8 @@ mod tests {
         text.split_whitespace().filter_map(pair).collect()
     }
 
-    fn kept(text: &str) -> Kept {
-        let mut kept = Kept::default();
+    fn kept(text: &str) -> KeptSettings {
+        let mut kept = KeptSettings::default();
         kept.note(&pairs(text));
         kept
     }
@@ -215,7 +216,7 @@ mod tests {
         assert_eq!(set.profile.as_deref(), Some("performance"));
         assert!(plan_of("adaptive=reset").policy.adaptive);
         assert_eq!(kept("adaptive=reset").settings["adaptive"], "on");
-        assert_eq!(plan(&Kept::default(), None, NONE, None).policy, Policy::default());
+        assert_eq!(plan(&KeptSettings::default(), None, NONE, None).policy, Policy::default());
     }
 
     #[test]
@@ -244,12 +245,13 @@ mod tests {
 
     #[test]
     fn the_journal_is_used_as_was_asked_last() {
-        let journalled = Kept { journalled: true, ..Kept::default() };
-        let cache = |kept: &Kept, file: &str, line| plan(kept, Some(&desired(file)), ALL, line).policy.write_cache;
+        let journalled = KeptSettings { journalled: true, ..KeptSettings::default() };
+        let cache =
+            |kept: &KeptSettings, file: &str, line| plan(kept, Some(&desired(file)), ALL, line).policy.write_cache;
         assert_eq!(cache(&journalled, "", None), WriteCache::Journal);
         assert_eq!(cache(&journalled, "write.cache=through", None), WriteCache::Through);
         assert_eq!(cache(&journalled, "write.cache=journal", Some(false)), WriteCache::Through);
-        assert_eq!(cache(&Kept::default(), "", Some(true)), WriteCache::Journal);
+        assert_eq!(cache(&KeptSettings::default(), "", Some(true)), WriteCache::Journal);
         assert_eq!(cache(&kept("profile=protection"), "", None), WriteCache::Journal);
         assert_eq!(cache(&kept("profile=protection write.cache=through"), "", None), WriteCache::Through);
     }

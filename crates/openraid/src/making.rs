@@ -55,7 +55,7 @@ pub struct CreateOptions<'a> {
 
 /// One set: indices in the list of present members.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Span {
+pub struct SpanShape {
     /// Slots; `None` for a missing member.
     pub slots: Vec<Option<usize>>,
     /// Spares.
@@ -78,7 +78,7 @@ pub struct Shape {
     /// Metadata version.
     pub minor: MinorVersion,
     /// The sets: one, or the spans of a nested array.
-    pub spans: Vec<Span>,
+    pub spans: Vec<SpanShape>,
     /// Maximum size to use of each member.
     pub size: Option<Sectors>,
     /// No first sync.
@@ -261,7 +261,7 @@ impl Shape {
     }
 }
 
-fn spans(options: &CreateOptions<'_>) -> Result<Vec<Span>, Failure> {
+fn spans(options: &CreateOptions<'_>) -> Result<Vec<SpanShape>, Failure> {
     let nested = options.level.has_spans();
     if let (false, Some(_)) = (nested, options.spans) {
         return Err(Failure::usage("--spans is for levels 50 and 60"));
@@ -279,8 +279,8 @@ fn spans(options: &CreateOptions<'_>) -> Result<Vec<Span>, Failure> {
     let mut places = 0..;
     let mut place = || places.next().expect("numbers do not run out");
     let mut slots: Vec<Option<usize>> = options.members.iter().map(|text| (text != MISSING).then(&mut place)).collect();
-    let mut spans: Vec<Span> =
-        (0..wanted).map(|_| Span { slots: slots.drain(..count / wanted).collect(), spares: Vec::new() }).collect();
+    let mut spans: Vec<SpanShape> =
+        (0..wanted).map(|_| SpanShape { slots: slots.drain(..count / wanted).collect(), spares: Vec::new() }).collect();
     for number in 0..options.spares.len() {
         spans[number % wanted].spares.push(place());
     }
@@ -331,8 +331,8 @@ mod tests {
         let spares = strings(&["x", "y", "z"]);
         let shape = Shape::of(&options("50", &members, &spares)).expect("a shape");
         let spans = [
-            Span { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
-            Span { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
+            SpanShape { slots: vec![Some(0), None, Some(1)], spares: vec![5, 7] },
+            SpanShape { slots: vec![Some(2), Some(3), Some(4)], spares: vec![6] },
         ];
         assert_eq!(shape.spans, spans);
     }

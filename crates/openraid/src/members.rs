@@ -13,7 +13,7 @@ use openraid_sys::{Direct, Facts, MemberError, Use};
 use openraid_units::{Bytes, Nanos, Sectors};
 
 use crate::exit::{Exit, Failure, Obstacle};
-use crate::registry::{Entry, Registry};
+use crate::registry::{RegisteredArray, Registry};
 use crate::taken_by_md;
 
 /// The word for a slot without a member.
@@ -126,10 +126,10 @@ pub fn options(usage: Use) -> member::OpenOptions {
 }
 
 /// Opened members, and for each of the others the reason why not.
-pub type Opened = (Vec<(OpenedMember, ProbedMember)>, Vec<(String, Failure)>);
+pub type OpenReport = (Vec<(OpenedMember, ProbedMember)>, Vec<(String, Failure)>);
 
 /// Open as many of these as can be opened.
-pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> Opened {
+pub fn open_some(specs: &[MemberSpec], options: member::OpenOptions) -> OpenReport {
     let mut opened = Vec::new();
     let mut failed = Vec::new();
     for (spec, result) in specs.iter().zip(member::open_all(specs, options)) {
@@ -339,12 +339,12 @@ fn is_same_place(one: &MemberSpec, other: &MemberSpec) -> bool {
 ///
 /// # Errors
 /// The registry cannot be read, and this may be a name in it.
-pub fn remembered(name: &str, registry: &Registry) -> Result<Option<Entry>, Failure> {
+pub fn remembered(name: &str, registry: &Registry) -> Result<Option<RegisteredArray>, Failure> {
     if Path::new(name).exists() {
         return Ok(None);
     }
     if !looks_like_a_name(name) || name.contains(':') {
-        let is_meant = |entry: &Entry| entry.name == name || entry.uuid.as_deref() == Some(name);
+        let is_meant = |entry: &RegisteredArray| entry.name == name || entry.uuid.as_deref() == Some(name);
         return Ok(registry.entries_if_readable().into_iter().find(is_meant));
     }
     registry.find(name)

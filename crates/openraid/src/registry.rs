@@ -21,9 +21,9 @@ use openraid_runtime::service::journal::LastUse;
 use openraid_sys::lock_file;
 use serde::{Deserialize, Serialize};
 
-use self::owed::{Owed, FAILURES};
+use self::owed::{RegistryBacklog, FAILURES};
 use crate::exit::Failure;
-use crate::kept::Kept;
+use crate::kept::KeptSettings;
 use crate::output;
 use crate::quantity::utc;
 
@@ -37,8 +37,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// A recorded array.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-#[schema(as = RegisteredArray)]
-pub struct Entry {
+pub struct RegisteredArray {
     /// Name of the array.
     pub name: String,
     /// Its identity; for a nested array that of the stripe; none for raw drives.
@@ -49,10 +48,10 @@ pub struct Entry {
     pub members: Vec<String>,
     /// Its settings. They stay when the array is renamed or its members change.
     #[serde(flatten)]
-    pub kept: Kept,
+    pub kept: KeptSettings,
 }
 
-impl Entry {
+impl RegisteredArray {
     /// Is this the array with this identity? Raw drives have none but their name.
     fn is(&self, uuid: Option<&str>, name: &str) -> bool {
         self.uuid.as_deref() == uuid && (uuid.is_some() || self.name == name)
@@ -81,7 +80,7 @@ struct Content {
     /// When which of its journals was used last: which device of two was left then is known by that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     journals: Vec<JournalUse>,
-    arrays: Vec<Entry>,
+    arrays: Vec<RegisteredArray>,
 }
 
 impl Default for Content {
@@ -106,7 +105,7 @@ pub struct Registry {
     /// Was the user told that it is damaged?
     told: Arc<AtomicBool>,
     /// What could not be written.
-    owed: Arc<Mutex<Owed>>,
+    owed: Arc<Mutex<RegistryBacklog>>,
 }
 
 impl Registry {
@@ -119,12 +118,12 @@ impl Registry {
     ///
     /// # Errors
     /// The file is there and cannot be read, or is no registry.
-    pub fn entries(&self) -> Result<Vec<Entry>, Failure> {
+    pub fn entries(&self) -> Result<Vec<RegisteredArray>, Failure> {
         self.read().map(|content| content.arrays)
     }
 
     /// The same for commands that do without them: if they cannot be read, the user is told once, and there are none.
-    pub fn entries_if_readable(&self) -> Vec<Entry> {
+    pub fn entries_if_readable(&self) -> Vec<RegisteredArray> {
         self.entries().unwrap_or_else(|failure| {
             self.tell(&failure.text);
             Vec::new()
@@ -141,7 +140,7 @@ impl Registry {
     ///
     /// # Errors
     /// As [`Registry::entries`].
-    pub fn find(&self, name: &str) -> Result<Option<Entry>, Failure> {
+    pub fn find(&self, name: &str) -> Result<Option<RegisteredArray>, Failure> {
         Ok(self.entries()?.into_iter().find(|entry| entry.name == name))
     }
 
@@ -149,7 +148,7 @@ impl Registry {
     ///
     /// # Errors
     /// As [`Registry::entries`].
-    pub fn known(&self, uuid: Option<&str>, name: &str) -> Result<Option<Entry>, Failure> {
+    pub fn known(&self, uuid: Option<&str>, name: &str) -> Result<Option<RegisteredArray>, Failure> {
         Ok(self.entries()?.into_iter().find(|entry| entry.is(uuid, name)))
     }
 
@@ -158,10 +157,10 @@ impl Registry {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn remember(&self, mut entry: Entry) -> Result<(), Failure> {
+    pub fn remember(&self, mut entry: RegisteredArray) -> Result<(), Failure> {
         self.change(|arrays| {
             let before = arrays.iter().find(|other| other.is(entry.uuid.as_deref(), &entry.name));
-            if let Some(before) = before.filter(|_| entry.kept == Kept::default()) {
+            if let Some(before) = before.filter(|_| entry.kept == KeptSettings::default()) {
                 entry.kept = before.kept.clone();
             }
             arrays.retain(|other| other.name != entry.name && (other.uuid.is_none() || other.uuid != entry.uuid));
@@ -173,7 +172,12 @@ impl Registry {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn keep(&self, uuid: Option<&str>, name: &str, change: impl FnOnce(&mut Kept)) -> Result<bool, Failure> {
+    pub fn keep(
+        &self,
+        uuid: Option<&str>,
+        name: &str,
+        change: impl FnOnce(&mut KeptSettings),
+    ) -> Result<bool, Failure> {
         let mut found = false;
         self.change(|arrays| {
             if let Some(entry) = arrays.iter_mut().find(|entry| entry.is(uuid, name)) {
@@ -333,7 +337,7 @@ impl Registry {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Result<(), Failure> {
+    fn change(&self, change: impl FnOnce(&mut Vec<RegisteredArray>)) -> Result<(), Failure> {
         self.change_all(|content| change(&mut content.arrays))
     }
 
@@ -375,7 +379,7 @@ impl Registry {
         self.replace(&self.path, text.as_bytes())
     }
 
-    fn owed(&self) -> MutexGuard<'_, Owed> {
+    fn owed(&self) -> MutexGuard<'_, RegistryBacklog> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -554,9 +558,15 @@ pub fn is_root() -> bool {
 mod tests {
     use super::*;
 
-    fn entry(name: &str, uuid: &str, members: &[&str]) -> Entry {
+    fn entry(name: &str, uuid: &str, members: &[&str]) -> RegisteredArray {
         let members = members.iter().map(ToString::to_string).collect();
-        Entry { name: name.into(), uuid: Some(uuid.into()), level: "raid5".into(), members, kept: Kept::default() }
+        RegisteredArray {
+            name: name.into(),
+            uuid: Some(uuid.into()),
+            level: "raid5".into(),
+            members,
+            kept: KeptSettings::default(),
+        }
     }
 
     fn folder(name: &str) -> PathBuf {
@@ -594,7 +604,7 @@ mod tests {
         let found = registry.known(Some("1"), "whatever").unwrap().unwrap();
         assert_eq!((found.name.as_str(), found.kept.settings["rebuild.rate"].as_str()), ("renamed", "50M"));
         registry.remember(entry("renamed", "2", &["/x", "/y"])).unwrap();
-        assert_eq!(registry.find("renamed").unwrap().unwrap().kept, Kept::default(), "it is another array");
+        assert_eq!(registry.find("renamed").unwrap().unwrap().kept, KeptSettings::default(), "it is another array");
         let _ = fs::remove_dir_all(&folder);
     }
 
@@ -608,7 +618,7 @@ mod tests {
         fs::write(&path, text).unwrap();
         let registry = Registry::at(Some(&path));
         let kept = registry.find("a").unwrap().unwrap().kept;
-        assert_eq!(kept, Kept { journalled: true, ..Kept::default() });
+        assert_eq!(kept, KeptSettings { journalled: true, ..KeptSettings::default() });
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "reading changes nothing");
         registry.keep(Some("1"), "a", |kept| kept.journalled = false).unwrap();
         assert!(fs::read_to_string(&path).unwrap().contains("openraid/registry/2"));

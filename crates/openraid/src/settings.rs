@@ -19,7 +19,7 @@ pub const PROFILES: [(&str, Profile); 3] =
     [("protection", Profile::Protection), ("balanced", Profile::Balanced), ("performance", Profile::Performance)];
 
 /// A setting that is not in the table of the engine.
-struct Other {
+struct ProgramSetting {
     name: &'static str,
     default: &'static str,
     values: &'static str,
@@ -27,15 +27,15 @@ struct Other {
     help: &'static str,
 }
 
-const OTHERS: [Other; 4] = [
-    Other {
+const OTHERS: [ProgramSetting; 4] = [
+    ProgramSetting {
         name: DRIVE_CACHE,
         default: "unchanged",
         values: "on, off, unchanged",
         needs: "drives of SCSI, SAS, SATA or virtio",
         help: "the write caches inside the members' drives; unchanged: as they were found",
     },
-    Other {
+    ProgramSetting {
         name: PROFILE,
         default: "balanced",
         values: "protection, balanced, performance",
@@ -43,7 +43,7 @@ const OTHERS: [Other; 4] = [
         help: "all settings but drive.cache, members.readd and access at once; each profile uses the journal if there is one, and performance \
                without a journal the volatile cache (needs serve --cache, and --yes)",
     },
-    Other {
+    ProgramSetting {
         name: ACCESS,
         default: "read-write",
         values: "read-write, read-only, blocked",
@@ -51,7 +51,7 @@ const OTHERS: [Other; 4] = [
         help: "what clients may do; read-only: writes are refused, and clients stay connected; blocked: no client can connect, \
                and rebuilds and checks run",
     },
-    Other {
+    ProgramSetting {
         name: READD,
         default: "auto",
         values: "auto, never",
@@ -261,7 +261,7 @@ fn rows() -> Vec<Row> {
     let entry = |spec: &'static Spec| {
         (spec.name, written(spec.get(&first)), values(spec.kind), needs_text(spec.needs), spec.help)
     };
-    let other = |other: &'static Other| {
+    let other = |other: &'static ProgramSetting| {
         (other.name, other.default.to_owned(), other.values.to_owned(), other.needs, other.help)
     };
     Policy::TABLE.iter().map(entry).chain(OTHERS.iter().map(other)).collect()

@@ -9,12 +9,12 @@ use openraid_runtime::{ServiceConfig, ServiceHandle};
 use crate::causes::Cause;
 use crate::exit::{Exit, Failure};
 use crate::members::in_memory;
-use crate::server::view::Served;
+use crate::server::view::ServedArray;
 use crate::sets;
 
 /// Arrays that run in memory.
 #[derive(Debug)]
-pub struct Trial {
+pub struct ReadTrial {
     service: Service,
     /// The result of the members.
     pub started: Started,
@@ -22,7 +22,7 @@ pub struct Trial {
     why: Vec<Failure>,
 }
 
-impl Trial {
+impl ReadTrial {
     /// Start what these members make. Background work is held: it would only fill memory.
     ///
     /// # Errors
@@ -60,15 +60,15 @@ impl Trial {
     }
 
     /// The arrays, as a server would have them.
-    pub fn served(&self) -> Vec<Served> {
-        self.started.arrays.iter().map(|array| Served::of(array.clone())).collect()
+    pub fn served(&self) -> Vec<ServedArray> {
+        self.started.arrays.iter().map(|array| ServedArray::of(array.clone())).collect()
     }
 
     /// The one array.
     ///
     /// # Errors
     /// There is none, or there are several; the text says why.
-    pub fn only(&self) -> Result<Served, Failure> {
+    pub fn only(&self) -> Result<ServedArray, Failure> {
         let mut arrays = self.served();
         match (arrays.pop(), arrays.is_empty()) {
             (Some(array), true) => Ok(array),
@@ -148,7 +148,8 @@ mod tests {
                 let opened = open(&probed.spec, OpenOptions::new(Use::Exclusive)).expect("memory opens");
                 (opened, probed)
             });
-            let trial = Trial::start(members.collect(), tried % 2 == 0, Nesting::Follow).expect("the engine starts");
+            let trial =
+                ReadTrial::start(members.collect(), tried % 2 == 0, Nesting::Follow).expect("the engine starts");
             for array in trial.served() {
                 let status = trial.handle().status().expect("it runs");
                 assert!(crate::server::view::model(&status, &array, &Default::default()).is_some());

@@ -20,8 +20,7 @@ const PIECE_BYTES: u64 = 64 << 10;
 
 /// A range of a drive, and its content.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, utoipa::ToSchema)]
-#[schema(as = ErasedArea)]
-pub struct Area {
+pub struct ErasedArea {
     /// First byte of the area on the drive.
     pub at: u64,
     /// Length of the area.
@@ -32,7 +31,7 @@ pub struct Area {
 
 /// The areas of md's metadata on a member: superblocks at all three places where one stands, the bitmap, the
 /// bad-block log.
-pub fn md_areas(probed: &ProbedMember) -> Vec<Area> {
+pub fn md_areas(probed: &ProbedMember) -> Vec<ErasedArea> {
     let capacity = probed.info.capacity;
     let mut areas = Vec::new();
     let founds = probed.look.foreign.signatures.iter().filter(|found| found.is(ForeignKind::Md1));
@@ -58,7 +57,7 @@ pub fn md_areas(probed: &ProbedMember) -> Vec<Area> {
 }
 
 /// The areas of everything that was recognised on a drive.
-pub fn all_areas(probed: &ProbedMember) -> Vec<Area> {
+pub fn all_areas(probed: &ProbedMember) -> Vec<ErasedArea> {
     let capacity = probed.info.capacity;
     let mut areas = md_areas(probed);
     for found in probed.look.foreign.signatures.iter().filter(|found| !found.is(ForeignKind::Md1)) {
@@ -68,16 +67,16 @@ pub fn all_areas(probed: &ProbedMember) -> Vec<Area> {
 }
 
 /// An area, cut at the end of the drive.
-fn area(at: u64, bytes: u64, capacity: Sectors, what: String) -> Area {
+fn area(at: u64, bytes: u64, capacity: Sectors, what: String) -> ErasedArea {
     let end = capacity.bytes().get();
-    Area { at, bytes: bytes.min(end.saturating_sub(at)), what }
+    ErasedArea { at, bytes: bytes.min(end.saturating_sub(at)), what }
 }
 
 /// Zero the areas of a drive, durably, and let it go.
 ///
 /// # Errors
 /// The drive cannot be written.
-pub fn wipe(service: &ServiceHandle, member: OpenedMember, areas: &[Area]) -> Result<(), Failure> {
+pub fn wipe(service: &ServiceHandle, member: OpenedMember, areas: &[ErasedArea]) -> Result<(), Failure> {
     let zeroes = vec![0; usize::try_from(PIECE_BYTES).expect("64 KiB")];
     on_raw_drive(service, member, "its metadata cannot be wiped", |service, array| {
         for area in areas {

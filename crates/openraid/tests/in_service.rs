@@ -35,13 +35,13 @@ fn serve(name: &str) -> (Lab, Server, Web) {
 }
 
 /// A connection that is used again for each request, as browsers and exporters do.
-struct Kept {
+struct KeptConnection {
     reader: BufReader<TcpStream>,
     host: String,
     token: String,
 }
 
-impl Kept {
+impl KeptConnection {
     fn to(web: &Web) -> Self {
         let token = web.token.clone().expect("signed in");
         Self { reader: BufReader::new(web.connect()), host: web.host.clone(), token }
@@ -56,12 +56,12 @@ impl Kept {
 }
 
 /// Work on threads until it is dropped.
-struct Beside {
+struct BackgroundWork {
     ends: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Beside {
+impl BackgroundWork {
     fn none() -> Self {
         Self { ends: Arc::default(), threads: Vec::new() }
     }
@@ -79,7 +79,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for BackgroundWork {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.threads.drain(..).for_each(|thread| thread.join().expect("it went well"));
@@ -172,7 +172,7 @@ fn answers_of_the_api_under_full_load_and_what_management_costs_the_load() {
         "/redfish/v1/Systems/1/Storage/openraid/Volumes/data",
         "/",
     ];
-    let mut client = Kept::to(&web);
+    let mut client = KeptConnection::to(&web);
     let mut times: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     for nth in 0..2000 {
         let path = paths[nth % paths.len()];
@@ -195,8 +195,8 @@ fn answers_of_the_api_under_full_load_and_what_management_costs_the_load() {
     // An open page, an exporter that asks each second, and a script that asks ten times a second.
     let before = ticks(&server.pid());
     let ratio = load.ratio(60, || {
-        let (mut page, mut exporter, mut script) = (console(&web), Kept::to(&web), Kept::to(&web));
-        Beside::none()
+        let (mut page, mut exporter, mut script) = (console(&web), KeptConnection::to(&web), KeptConnection::to(&web));
+        BackgroundWork::none()
             .each(Duration::from_millis(1), move || drop(page.read(&mut [0; 65536])))
             .each(Duration::from_millis(1000), move || drop(exporter.get("/metrics")))
             .each(Duration::from_millis(100), move || drop(script.get("/api/v1/arrays/data")))
@@ -245,7 +245,7 @@ fn a_hundred_slow_or_hostile_clients_next_to_a_load() {
         let clients = Mutex::new(clients);
         let (web, turn) = (web.clone(), Mutex::new(0));
         // Each of them sends one byte more in a second; one that was cut off comes again.
-        Beside::none().each(Duration::from_millis(10), move || {
+        BackgroundWork::none().each(Duration::from_millis(10), move || {
             let mut turn = turn.lock().expect("one thread");
             let mut clients = clients.lock().expect("one thread");
             let nth = *turn % clients.len();
@@ -313,7 +313,7 @@ fn ten_thousand_events_are_browsed_page_by_page_next_to_a_load() {
     web.token = Some(lab.line("login --token --role ReadOnly").expect(0).text().trim().into());
     let load = Load::start(&lab.path("nbd.sock"), "data", 64 << 20);
     for more in ["", "&level=critical&unacknowledged=true"] {
-        let mut client = Kept::to(&web);
+        let mut client = KeptConnection::to(&web);
         let (mut times, mut numbers) = (Vec::new(), Vec::new());
         let mut before = u64::MAX >> 1;
         loop {
@@ -360,7 +360,7 @@ fn the_consoles_first_page_next_to_a_load() {
     let mut times = Vec::new();
     for _ in 0..20 {
         let at = Instant::now();
-        let mut client = Kept::to(&web);
+        let mut client = KeptConnection::to(&web);
         let page = client.get("/").text();
         let mut wanted = vec!["console/style.css".to_owned(), "console/main.js".into()];
         let mut seen: Vec<String> = Vec::new();

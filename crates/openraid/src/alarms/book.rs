@@ -22,7 +22,7 @@ pub const START_SECONDS: u64 = 120;
 
 /// The subject of a state.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Subject {
+pub enum AlarmSubject {
     /// An array, by its UUID; a raw drive by its name.
     Array(String),
     /// A server, by its name.
@@ -49,12 +49,12 @@ pub struct Alarm {
     pub returns: u32,
     /// The messages that sinks have accepted, by the name of the sink.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub told: BTreeMap<String, Told>,
+    pub told: BTreeMap<String, Delivery>,
 }
 
 /// The last message about an alarm that a sink has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Told {
+pub struct Delivery {
     /// The level in the message.
     pub level: Level,
     /// Did the message report the end?
@@ -95,22 +95,22 @@ impl Alarm {
         self.told.get(sink).filter(|told| !told.ended).map(|told| told.level)
     }
 
-    fn is_about(&self, subject: &Subject) -> bool {
+    fn is_about(&self, subject: &AlarmSubject) -> bool {
         match subject {
-            Subject::Array(key) => {
+            AlarmSubject::Array(key) => {
                 self.server.is_none() && self.what.uuid.as_ref().or(self.what.array.as_ref()) == Some(key)
             }
-            Subject::Server(name) => self.server.as_ref() == Some(name),
+            AlarmSubject::Server(name) => self.server.as_ref() == Some(name),
         }
     }
 
     /// The subject that it is about.
-    pub fn subject(&self) -> Subject {
+    pub fn subject(&self) -> AlarmSubject {
         let array = self.what.uuid.as_ref().or(self.what.array.as_ref());
         match (&self.server, array) {
-            (Some(server), _) => Subject::Server(server.clone()),
-            (None, Some(array)) => Subject::Array(array.clone()),
-            (None, None) => Subject::Server(String::new()),
+            (Some(server), _) => AlarmSubject::Server(server.clone()),
+            (None, Some(array)) => AlarmSubject::Array(array.clone()),
+            (None, None) => AlarmSubject::Server(String::new()),
         }
     }
 
@@ -147,7 +147,7 @@ pub struct Book {
 
 impl Book {
     /// A subject has these states now, and no others. Returns whether anything changed.
-    pub fn observe(&mut self, subject: &Subject, now: u64, conditions: &[Condition]) -> bool {
+    pub fn observe(&mut self, subject: &AlarmSubject, now: u64, conditions: &[Condition]) -> bool {
         let mut changed = false;
         for alarm in self.alarms.iter_mut().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject)) {
             match conditions.iter().find(|condition| condition.is_same(&alarm.what)) {
@@ -169,7 +169,7 @@ impl Book {
     }
 
     /// An event shows a state that may be over before the next look: it holds until then. Returns whether anything changed.
-    pub fn glimpse(&mut self, subject: &Subject, now: u64, condition: &Condition) -> bool {
+    pub fn glimpse(&mut self, subject: &AlarmSubject, now: u64, condition: &Condition) -> bool {
         let changed = self.begin(subject, now, condition);
         if changed {
             self.limit();
@@ -178,7 +178,7 @@ impl Book {
     }
 
     /// Open the alarm of a state; false if it is open.
-    fn begin(&mut self, subject: &Subject, now: u64, condition: &Condition) -> bool {
+    fn begin(&mut self, subject: &AlarmSubject, now: u64, condition: &Condition) -> bool {
         let is_it = |alarm: &&mut Alarm| alarm.is_about(subject) && alarm.what.is_same(condition);
         let mut known: Vec<&mut Alarm> = self.alarms.iter_mut().filter(is_it).collect();
         if known.iter().any(|alarm| alarm.until.is_none()) {
@@ -197,8 +197,8 @@ impl Book {
             return true;
         }
         let server = match subject {
-            Subject::Server(name) => Some(name.clone()),
-            Subject::Array(_) => None,
+            AlarmSubject::Server(name) => Some(name.clone()),
+            AlarmSubject::Array(_) => None,
         };
         self.alarms.push(Alarm {
             what,
@@ -228,9 +228,9 @@ impl Book {
     pub fn retire(&mut self, now: u64, is_known: impl Fn(&str) -> bool, heir: &str, is_gone: impl Fn(&str) -> bool) {
         for alarm in self.alarms.iter_mut().filter(|alarm| alarm.until.is_none()) {
             match alarm.subject() {
-                Subject::Array(key) if !is_known(&key) => alarm.until = Some(now.max(alarm.since)),
-                Subject::Server(name) if is_gone(&name) => alarm.server = Some(heir.into()),
-                Subject::Array(_) | Subject::Server(_) => {}
+                AlarmSubject::Array(key) if !is_known(&key) => alarm.until = Some(now.max(alarm.since)),
+                AlarmSubject::Server(name) if is_gone(&name) => alarm.server = Some(heir.into()),
+                AlarmSubject::Array(_) | AlarmSubject::Server(_) => {}
             }
         }
     }
@@ -240,24 +240,24 @@ impl Book {
         for alarm in &mut self.alarms {
             alarm.told.retain(|name, _| names.contains(name));
             let new = names.iter().filter(|name| alarm.until.is_some() && !self.sinks.contains(*name));
-            let told = Told { level: alarm.what.level, ended: true };
+            let told = Delivery { level: alarm.what.level, ended: true };
             alarm.told.extend(new.map(|name| (name.clone(), told)));
         }
         self.sinks.clone_from(names);
     }
 
     /// The alarms for which a sink needs a message.
-    pub fn pending(&self, sink: &str, least: Level, now: u64, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
+    pub fn pending(&self, sink: &str, least: Level, now: u64, is_own: impl Fn(&AlarmSubject) -> bool) -> Vec<Alarm> {
         self.damped(now, is_own).filter(|alarm| alarm.is_pending(sink, least)).collect()
     }
 
     /// The alarms that a sink has as states that hold, and that do hold.
-    pub fn standing(&self, sink: &str, now: u64, is_own: impl Fn(&Subject) -> bool) -> Vec<Alarm> {
+    pub fn standing(&self, sink: &str, now: u64, is_own: impl Fn(&AlarmSubject) -> bool) -> Vec<Alarm> {
         self.damped(now, is_own).filter(|alarm| alarm.until.is_none() && alarm.level_at(sink).is_some()).collect()
     }
 
     /// The alarms of some subjects for sinks: see [`Alarm::damped`].
-    fn damped<F: Fn(&Subject) -> bool>(&self, now: u64, is_own: F) -> impl Iterator<Item = Alarm> + use<'_, F> {
+    fn damped<F: Fn(&AlarmSubject) -> bool>(&self, now: u64, is_own: F) -> impl Iterator<Item = Alarm> + use<'_, F> {
         self.alarms.iter().filter(move |alarm| is_own(&alarm.subject())).map(move |alarm| alarm.damped(now))
     }
 
@@ -267,7 +267,7 @@ impl Book {
         for alarm in &mut self.alarms {
             let is_it = |sent: &&Alarm| sent.since == alarm.since && sent.what.is_same(&alarm.what);
             if let Some(sent) = sent.iter().find(is_it) {
-                let told = Told { level: sent.what.level, ended: sent.until.is_some() };
+                let told = Delivery { level: sent.what.level, ended: sent.until.is_some() };
                 is_new |= alarm.told.insert(sink.to_owned(), told) != Some(told);
             }
         }
@@ -275,7 +275,7 @@ impl Book {
     }
 
     /// The open alarms of a subject, the most severe first.
-    pub fn of(&self, subject: &Subject) -> Vec<AlarmModel> {
+    pub fn of(&self, subject: &AlarmSubject) -> Vec<AlarmModel> {
         let about = self.alarms.iter().filter(|alarm| alarm.until.is_none() && alarm.is_about(subject));
         let mut models: Vec<AlarmModel> = about.map(Alarm::model).collect();
         models.sort_by(|a, b| b.what.level.cmp(&a.what.level).then(a.since_seconds.cmp(&b.since_seconds)));
@@ -283,7 +283,7 @@ impl Book {
     }
 
     /// Take the alarms of other subjects from another book.
-    pub fn merge_others(&mut self, other: Self, is_own: impl Fn(&Subject) -> bool) {
+    pub fn merge_others(&mut self, other: Self, is_own: impl Fn(&AlarmSubject) -> bool) {
         self.alarms.retain(|alarm| is_own(&alarm.subject()));
         self.alarms.extend(other.alarms.into_iter().filter(|alarm| !is_own(&alarm.subject())));
         self.alarms.sort_by_key(|alarm| alarm.since);
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_state_has_a_beginning_and_an_end_and_comes_back_as_another_alarm() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let degraded = condition(EventName::DegradedArray, Level::Warning);
         assert!(book.observe(&data, 10, std::slice::from_ref(&degraded)));
         assert!(!book.observe(&data, 20, std::slice::from_ref(&degraded)), "nothing new");
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn an_alarm_follows_its_array_through_a_new_name_and_is_open_again_when_it_gets_worse() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         book.observe(&data, 10, &[condition(EventName::DegradedArray, Level::Warning)]);
         assert_eq!(book.acknowledge(11, |_| true), ["data:DegradedArray"]);
         assert_eq!(book.acknowledge(12, |_| true), [""; 0], "once");
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_forced_start_is_an_alarm_until_acknowledged_and_is_not_raised_twice() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let forced = Condition { until_acknowledged: true, ..condition(EventName::ForcedStart, Level::Critical) };
         book.observe(&data, 10, std::slice::from_ref(&forced));
         book.observe(&data, 20, &[]);
@@ -403,10 +403,10 @@ mod tests {
     #[test]
     fn subjects_are_separate_and_a_server_takes_over_the_alarms_of_ended_servers() {
         let mut book = Book::default();
-        let server = |name: &str| Subject::Server(name.into());
+        let server = |name: &str| AlarmSubject::Server(name.into());
         let lost = Condition::of_server(EventName::JournalLost, "lost".into());
         book.observe(&server("7"), 10, std::slice::from_ref(&lost));
-        book.observe(&Subject::Array("1".into()), 10, &[condition(EventName::Fail, Level::Critical)]);
+        book.observe(&AlarmSubject::Array("1".into()), 10, &[condition(EventName::Fail, Level::Critical)]);
         book.observe(&server("8"), 20, &[]);
         assert_eq!(book.alarms.iter().filter(|alarm| alarm.until.is_none()).count(), 2);
         book.retire(30, |uuid| uuid == "9", "8", |name| name == "7");
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_sink_gets_each_state_once_and_its_end_and_nothing_older_than_itself() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let pending = |book: &Book| -> Vec<(String, Option<u64>)> {
             let pending = book.pending("mail", Level::Warning, 50, |_| true);
             pending.into_iter().map(|alarm| (alarm.what.event, alarm.until)).collect()
@@ -466,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_state_that_comes_and_goes_is_one_alarm_whose_end_is_told_when_it_stays_away() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
         let degraded = condition(EventName::DegradedArray, Level::Warning);
         let mut heard = String::new();
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn a_state_that_holds_over_a_restart_has_not_come_back() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let degraded = condition(EventName::DegradedArray, Level::Warning);
         let shown = |book: &Book| {
             let all = book.alarms.iter();
@@ -521,7 +521,7 @@ mod tests {
 
     #[test]
     fn a_state_that_only_an_event_shows_is_an_alarm_until_the_next_look() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         book.set_sinks(&BTreeSet::from(["mail".to_owned()]));
         let fail = condition(EventName::Fail, Level::Critical);
         assert!(book.glimpse(&data, 10, &fail));
@@ -537,7 +537,7 @@ mod tests {
 
     #[test]
     fn a_book_is_bounded_and_the_important_alarms_stay() {
-        let (mut book, data) = (Book::default(), Subject::Array("1".into()));
+        let (mut book, data) = (Book::default(), AlarmSubject::Array("1".into()));
         let member =
             |nth: usize, level| Condition { member: Some(nth.to_string()), ..condition(EventName::Fail, level) };
         let many: Vec<Condition> = (0..600).map(|nth| member(nth, Level::Info)).collect();

@@ -9,9 +9,9 @@ use std::{io, mem};
 
 use openraid_config::DesiredSink;
 
-use super::book::{Alarm, Book, Subject};
-use super::sinks::thread::Running;
-use super::store::Store;
+use super::book::{Alarm, AlarmSubject, Book};
+use super::sinks::thread::SinkThread;
+use super::store::AlarmStore;
 use crate::output;
 use openraid_status::alarm::{AlarmModel, Condition};
 
@@ -20,9 +20,9 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// State that the server, the writing thread and the threads of sinks share.
 #[derive(Debug, Default)]
-pub struct Shared {
+pub struct AlarmShared {
     /// The alarms.
-    pub state: Mutex<State>,
+    pub state: Mutex<AlarmState>,
     /// Signals a change of the alarms.
     pub changed: Condvar,
     /// Does writing the file fail?
@@ -31,11 +31,11 @@ pub struct Shared {
 
 /// The alarms of a server.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct AlarmState {
     /// All alarms, with those of other servers as they were at the start.
     pub book: Book,
     /// Subjects of this server.
-    pub subjects: Vec<Subject>,
+    pub subjects: Vec<AlarmSubject>,
     /// Is there a change that is not in the file yet?
     is_new: bool,
     ends: bool,
@@ -45,7 +45,7 @@ pub struct State {
     news: Vec<(String, Option<String>)>,
 }
 
-impl Shared {
+impl AlarmShared {
     /// The result of a message to a sink.
     pub fn note_sent(&self, sink: &str, alarms: &[Alarm], sent: &Result<(), String>) {
         let mut state = lock(&self.state);
@@ -68,9 +68,9 @@ impl Shared {
 pub struct Keeper {
     /// The name of the server, under which its own alarms are stored.
     server: String,
-    shared: Arc<Shared>,
+    shared: Arc<AlarmShared>,
     thread: Option<JoinHandle<()>>,
-    sinks: Mutex<Vec<Running>>,
+    sinks: Mutex<Vec<SinkThread>>,
     /// Nothing of the stored alarms could be read.
     was_damaged: bool,
 }
@@ -80,7 +80,7 @@ impl Keeper {
     ///
     /// # Errors
     /// The system has no room for a thread.
-    pub fn start(store: Store, server: String, now: u64, is_known: impl Fn(&str) -> bool) -> io::Result<Self> {
+    pub fn start(store: AlarmStore, server: String, now: u64, is_known: impl Fn(&str) -> bool) -> io::Result<Self> {
         let mut book = Book::default();
         let was_damaged = store.is_damaged();
         let retired = store.change(|mut kept: Book| {
@@ -93,8 +93,8 @@ impl Keeper {
             book = store.read().unwrap_or_default();
         }
         book.started = now;
-        let state = State { book, subjects: vec![Subject::Server(server.clone())], ..State::default() };
-        let shared = Arc::new(Shared { state: Mutex::new(state), ..Shared::default() });
+        let state = AlarmState { book, subjects: vec![AlarmSubject::Server(server.clone())], ..AlarmState::default() };
+        let shared = Arc::new(AlarmShared { state: Mutex::new(state), ..AlarmShared::default() });
         let thread = {
             let shared = Arc::clone(&shared);
             thread::Builder::new().name("alarms".into()).spawn(move || write(&store, &shared))?
@@ -105,8 +105,11 @@ impl Keeper {
     /// Alarms that are not stored: those of a demonstration.
     pub fn in_memory() -> Self {
         let server = format!("process {}", std::process::id());
-        let subjects = vec![Subject::Server(server.clone())];
-        let shared = Shared { state: Mutex::new(State { subjects, ..State::default() }), ..Shared::default() };
+        let subjects = vec![AlarmSubject::Server(server.clone())];
+        let shared = AlarmShared {
+            state: Mutex::new(AlarmState { subjects, ..AlarmState::default() }),
+            ..AlarmShared::default()
+        };
         Self { server, shared: Arc::new(shared), thread: None, sinks: Mutex::default(), was_damaged: false }
     }
 
@@ -115,12 +118,12 @@ impl Keeper {
         self.was_damaged
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, AlarmState> {
         lock(&self.shared.state)
     }
 
     /// A subject has these states now, and no others. Returns its open alarms.
-    pub fn observe(&self, subject: &Subject, conditions: &[Condition]) -> Vec<AlarmModel> {
+    pub fn observe(&self, subject: &AlarmSubject, conditions: &[Condition]) -> Vec<AlarmModel> {
         let mut state = self.state();
         if !state.subjects.contains(subject) {
             state.subjects.push(subject.clone());
@@ -133,8 +136,8 @@ impl Keeper {
     }
 
     /// An event shows a state, which may be over before the next look at the subject. `None` is the server itself.
-    pub fn glimpse(&self, subject: Option<&Subject>, condition: &Condition) {
-        let server = Subject::Server(self.server.clone());
+    pub fn glimpse(&self, subject: Option<&AlarmSubject>, condition: &Condition) {
+        let server = AlarmSubject::Server(self.server.clone());
         let mut state = self.state();
         if state.book.glimpse(subject.unwrap_or(&server), openraid_sys::clock::wall_seconds(), condition) {
             state.is_new = true;
@@ -144,7 +147,7 @@ impl Keeper {
 
     /// The same as [`Keeper::observe`] for the server itself.
     pub fn observe_server(&self, conditions: &[Condition]) -> Vec<AlarmModel> {
-        self.observe(&Subject::Server(self.server.clone()), conditions)
+        self.observe(&AlarmSubject::Server(self.server.clone()), conditions)
     }
 
     /// Acknowledge open alarms: the one with this name, those of this array, or all. Returns their names.
@@ -190,7 +193,7 @@ impl Keeper {
         let mut notes = Vec::new();
         for sink in sinks {
             if !running.iter().any(|thread| is_same(sink, &thread.sink)) {
-                match Running::start(sink.clone(), &self.shared) {
+                match SinkThread::start(sink.clone(), &self.shared) {
                     Ok(sink) => running.push(sink),
                     Err(error) => notes.push(format!("sink {}: no thread: {error}", sink.name)),
                 }
@@ -230,7 +233,7 @@ fn is_gone(server: &str) -> bool {
 }
 
 /// The state, also if a thread panicked while it held the lock.
-pub fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+pub fn lock(state: &Mutex<AlarmState>) -> MutexGuard<'_, AlarmState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -244,7 +247,7 @@ impl Drop for Keeper {
     }
 }
 
-fn write(store: &Store, shared: &Shared) {
+fn write(store: &AlarmStore, shared: &AlarmShared) {
     loop {
         let (book, subjects, ends) = {
             let mut state = lock(&shared.state);

@@ -17,7 +17,7 @@ pub mod sinks;
 pub mod store;
 pub mod test;
 
-pub use book::Subject;
+pub use book::AlarmSubject;
 pub use keeper::Keeper;
 pub use openraid_status::alarm::{AlarmModel, Condition};
-pub use store::Store;
+pub use store::AlarmStore;

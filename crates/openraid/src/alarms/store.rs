@@ -25,7 +25,7 @@ const HEAD_BYTES: usize = 8 + 1 + 20 + 1 + 10 + 1;
 
 /// The file.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct AlarmStore {
     path: PathBuf,
 }
 
@@ -35,7 +35,7 @@ struct Half {
     json: Vec<u8>,
 }
 
-impl Store {
+impl AlarmStore {
     /// The file with this path; it may not exist yet.
     pub const fn at(path: PathBuf) -> Self {
         Self { path }
@@ -148,10 +148,10 @@ fn value_of<T: Default + DeserializeOwned>(halves: &[Option<Half>; 2]) -> T {
 mod tests {
     use super::*;
 
-    fn store(name: &str) -> (PathBuf, Store) {
+    fn store(name: &str) -> (PathBuf, AlarmStore) {
         let folder = std::env::temp_dir().join(format!("openraid-store-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
-        (folder.clone(), Store::at(folder.join("deep/alarms")))
+        (folder.clone(), AlarmStore::at(folder.join("deep/alarms")))
     }
 
     #[test]

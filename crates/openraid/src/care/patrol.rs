@@ -11,7 +11,7 @@ pub const ERRORS_MAX: u64 = 64;
 
 /// Results so far.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Found {
+pub struct PatrolProgress {
     /// The next sector.
     pub at: Sectors,
     /// Pieces that cannot be read.
@@ -24,7 +24,7 @@ pub struct Found {
 
 /// What comes after a piece.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
+pub enum PatrolStep {
     /// Read on.
     Go,
     /// Wait, and ask again.
@@ -34,22 +34,27 @@ pub enum Next {
 }
 
 /// Reads from a place; why it cannot be read.
-pub type Read<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), String> + 'a;
+pub type ReadPlace<'a> = dyn FnMut(DriveLba, &mut [u8]) -> Result<(), String> + 'a;
 
 /// Read a drive of this size. `next` is asked before each piece, and may take its time.
-pub fn read(capacity: Sectors, rate: Bytes, read: &mut Read<'_>, next: &mut dyn FnMut(&Found) -> Next) -> Found {
-    let mut found = Found::default();
+pub fn read(
+    capacity: Sectors,
+    rate: Bytes,
+    read: &mut ReadPlace<'_>,
+    next: &mut dyn FnMut(&PatrolProgress) -> PatrolStep,
+) -> PatrolProgress {
+    let mut found = PatrolProgress::default();
     let mut buffer = vec![0; usize::try_from(PIECE.get()).expect("a megabyte")];
     let time = Duration::from_nanos(PIECE.get().saturating_mul(1_000_000_000) / rate.get().max(1));
     let mut due = Instant::now();
     while found.at < capacity {
         match next(&found) {
-            Next::Go => {}
-            Next::Wait => {
+            PatrolStep::Go => {}
+            PatrolStep::Wait => {
                 due = Instant::now();
                 continue;
             }
-            Next::Stop(why) => {
+            PatrolStep::Stop(why) => {
                 found.trouble = Some(why.into());
                 return found;
             }
@@ -90,25 +95,25 @@ mod tests {
                 Ok(())
             }
         };
-        let mut next = |_: &Found| {
+        let mut next = |_: &PatrolProgress| {
             asked += 1;
             if asked == 3 {
-                Next::Wait
+                PatrolStep::Wait
             } else {
-                Next::Go
+                PatrolStep::Go
             }
         };
         let found = read(capacity, fast, &mut bad, &mut next);
         assert_eq!((found.at, found.errors, found.first), (capacity, 2, Some(DriveLba(2048))));
         assert_eq!(seen, [(0, 2048), (2048, 2048), (4096, 2048), (6144, 2048), (8192, 2048), (10240, 8)]);
-        let dead = read(Sectors::mib(1000), fast, &mut |_, _| Err("gone".into()), &mut |_| Next::Go);
+        let dead = read(Sectors::mib(1000), fast, &mut |_, _| Err("gone".into()), &mut |_| PatrolStep::Go);
         assert_eq!((dead.errors, dead.at < Sectors::mib(100)), (ERRORS_MAX, true));
         assert!(dead.trouble.expect("it ended early").contains("gone"));
         let stopped = read(capacity, fast, &mut |_, _| Ok(()), &mut |found| {
             if found.at.is_zero() {
-                Next::Go
+                PatrolStep::Go
             } else {
-                Next::Stop("the server ends")
+                PatrolStep::Stop("the server ends")
             }
         });
         assert_eq!((stopped.at, stopped.trouble.as_deref()), (Sectors::mib(1), Some("the server ends")));

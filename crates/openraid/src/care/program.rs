@@ -14,7 +14,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The output of a program, and how it ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ran {
+pub struct ProgramRun {
     /// Its standard output.
     pub output: Vec<u8>,
     /// Its exit status in words.
@@ -26,7 +26,7 @@ pub struct Ran {
 /// # Errors
 /// It cannot be started, or did not end in this time. Then it is killed, without waiting for that: a drive may keep it
 /// in the kernel.
-pub fn run(program: &Path, arguments: &[&str], time_max: Duration) -> Result<Ran, String> {
+pub fn run(program: &Path, arguments: &[&str], time_max: Duration) -> Result<ProgramRun, String> {
     let shown = program.display();
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -48,7 +48,7 @@ pub fn run(program: &Path, arguments: &[&str], time_max: Duration) -> Result<Ran
     });
     let status = read.as_ref().ok().and_then(|_| wait(&mut child, until));
     if let (Ok(output), Some(status)) = (&read, status) {
-        return Ok(Ran { output: output.clone(), status });
+        return Ok(ProgramRun { output: output.clone(), status });
     }
     let _ = child.kill();
     // Its end is collected by a thread: it may take as long as the drive does.

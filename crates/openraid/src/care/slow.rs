@@ -19,7 +19,7 @@ pub const WINDOWS: u32 = 3;
 
 /// A member in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pace {
+pub struct DrivePace {
     /// Commands that ended.
     pub commands: u64,
     /// Time in the drive, of all of them together, in nanoseconds.
@@ -28,7 +28,7 @@ pub struct Pace {
     pub writes: u64,
 }
 
-impl Pace {
+impl DrivePace {
     fn mean(self) -> u64 {
         u64::try_from(self.time_ns / u128::from(self.commands.max(1))).unwrap_or(u64::MAX)
     }
@@ -36,18 +36,18 @@ impl Pace {
 
 /// What a window says of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum PaceVerdict {
     /// It, or the others, had too few commands: nothing.
     Unknown,
     /// It is as fast as the others.
     Fine,
     /// It is slow.
-    Slow(Found),
+    Slow(Slowness),
 }
 
 /// How slow a member was in a window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Found {
+pub struct Slowness {
     /// Mean time of a command, in nanoseconds.
     pub mean_ns: u64,
     /// The median of the others, in nanoseconds.
@@ -62,36 +62,36 @@ pub struct Slow {
     /// Windows in a row. Windows without a verdict do not count, and do not end the row.
     pub windows: u32,
     /// The last one.
-    pub last: Found,
+    pub last: Slowness,
 }
 
 /// The verdict on each member of a set.
-pub fn judge(paces: &[Pace]) -> Vec<Verdict> {
+pub fn judge(paces: &[DrivePace]) -> Vec<PaceVerdict> {
     let busy: Vec<usize> = (0..paces.len()).filter(|nth| paces[*nth].commands >= COMMANDS_MIN).collect();
     let of = |nth: usize| {
         let mut others: Vec<u64> =
             busy.iter().filter(|other| **other != nth).map(|other| paces[*other].mean()).collect();
         if paces[nth].commands < COMMANDS_MIN || others.len() < SIBLINGS_MIN {
-            return Verdict::Unknown;
+            return PaceVerdict::Unknown;
         }
         others.sort_unstable();
         let (mean, median) = (paces[nth].mean(), others[others.len() / 2]);
         if mean >= median.saturating_mul(TIMES) && mean - median >= DIFFERENCE_MIN_NS {
             let writes = paces[nth].writes * WRITES_OF >= paces[nth].commands * (WRITES_OF - 1);
-            Verdict::Slow(Found { mean_ns: mean, median_ns: median, writes })
+            PaceVerdict::Slow(Slowness { mean_ns: mean, median_ns: median, writes })
         } else {
-            Verdict::Fine
+            PaceVerdict::Fine
         }
     };
     (0..paces.len()).map(of).collect()
 }
 
 /// A member after one more window.
-pub const fn after(before: Option<Slow>, verdict: Verdict) -> Option<Slow> {
+pub const fn after(before: Option<Slow>, verdict: PaceVerdict) -> Option<Slow> {
     match verdict {
-        Verdict::Unknown => before,
-        Verdict::Fine => None,
-        Verdict::Slow(last) => {
+        PaceVerdict::Unknown => before,
+        PaceVerdict::Fine => None,
+        PaceVerdict::Slow(last) => {
             let windows = match before {
                 Some(before) => before.windows.saturating_add(1),
                 None => 1,
@@ -105,42 +105,47 @@ pub const fn after(before: Option<Slow>, verdict: Verdict) -> Option<Slow> {
 mod tests {
     use super::*;
 
-    fn paces(means_ms: &[u64]) -> Vec<Pace> {
-        means_ms.iter().map(|ms| Pace { commands: 100, time_ns: u128::from(*ms) * 100_000_000, writes: *ms }).collect()
+    fn paces(means_ms: &[u64]) -> Vec<DrivePace> {
+        means_ms
+            .iter()
+            .map(|ms| DrivePace { commands: 100, time_ns: u128::from(*ms) * 100_000_000, writes: *ms })
+            .collect()
     }
 
-    const fn found(writes: bool) -> Found {
-        Found { mean_ns: 40_000_000, median_ns: 8_000_000, writes }
+    const fn found(writes: bool) -> Slowness {
+        Slowness { mean_ns: 40_000_000, median_ns: 8_000_000, writes }
     }
 
-    fn slow(paces: &[Pace]) -> Vec<usize> {
+    fn slow(paces: &[DrivePace]) -> Vec<usize> {
         let all = judge(paces);
-        (0..all.len()).filter(|nth| matches!(all[*nth], Verdict::Slow(..))).collect()
+        (0..all.len()).filter(|nth| matches!(all[*nth], PaceVerdict::Slow(..))).collect()
     }
 
     #[test]
     fn only_a_drive_that_is_far_slower_than_most_is_named() {
-        assert_eq!(judge(&paces(&[8, 9, 40, 8]))[2], Verdict::Slow(found(false)));
+        assert_eq!(judge(&paces(&[8, 9, 40, 8]))[2], PaceVerdict::Slow(found(false)));
         let mut written = paces(&[8, 9, 40, 8]);
         written[2].writes = 90;
-        assert_eq!(judge(&written)[2], Verdict::Slow(found(true)));
+        assert_eq!(judge(&written)[2], PaceVerdict::Slow(found(true)));
         assert_eq!(slow(&paces(&[8, 9, 40, 8])), [2]);
         assert_eq!(slow(&paces(&[8, 9, 20, 8])), [0_usize; 0], "twice is the load");
         assert_eq!(slow(&paces(&[1, 1, 2, 1])), [0_usize; 0], "a difference of a millisecond is none");
         assert_eq!(slow(&paces(&[40, 40, 40, 8])), [0_usize; 0], "most are as slow");
-        assert_eq!(judge(&paces(&[8, 40])), [Verdict::Unknown; 2], "which of two is it?");
+        assert_eq!(judge(&paces(&[8, 40])), [PaceVerdict::Unknown; 2], "which of two is it?");
         let mut idle = paces(&[8, 9, 40, 8]);
         idle[2].commands = 49;
-        assert_eq!(judge(&idle), [Verdict::Fine, Verdict::Fine, Verdict::Unknown, Verdict::Fine]);
-        assert_eq!(judge(&[]), [Verdict::Fine; 0]);
+        assert_eq!(judge(&idle), [PaceVerdict::Fine, PaceVerdict::Fine, PaceVerdict::Unknown, PaceVerdict::Fine]);
+        assert_eq!(judge(&[]), [PaceVerdict::Fine; 0]);
     }
 
     #[test]
     fn a_row_of_slow_windows_survives_silence_and_ends_with_the_first_fast_one() {
         let is_raised = |row: Option<Slow>| row.is_some_and(|slow| slow.windows >= WINDOWS);
-        let slow = Verdict::Slow(found(false));
+        let slow = PaceVerdict::Slow(found(false));
         let (mut row, mut raised) = (None, Vec::new());
-        for verdict in [slow, slow, Verdict::Unknown, slow, Verdict::Unknown, Verdict::Fine, slow, Verdict::Fine] {
+        for verdict in
+            [slow, slow, PaceVerdict::Unknown, slow, PaceVerdict::Unknown, PaceVerdict::Fine, slow, PaceVerdict::Fine]
+        {
             row = after(row, verdict);
             raised.push(is_raised(row));
         }

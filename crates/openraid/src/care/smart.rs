@@ -93,7 +93,7 @@ fn used(root: &Value) -> Option<u64> {
 
 /// A state of a drive that should be known of.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct SmartFinding {
     /// The event's name.
     pub event: EventName,
     /// Its severity.
@@ -103,9 +103,9 @@ pub struct Finding {
 }
 
 /// Faults of a drive. `first` is the state in which it was seen first.
-pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<Finding> {
+pub fn judge(now: &SmartModel, first: &SmartModel) -> Vec<SmartFinding> {
     let mut found = Vec::new();
-    let mut add = |event: EventName, level, text: String| found.push(Finding { event, level, text });
+    let mut add = |event: EventName, level, text: String| found.push(SmartFinding { event, level, text });
     if now.passed == Some(false) {
         let text = "the drive reports that it is failing (SMART status); replace it";
         add(EventName::DrivePredictiveFailure, Level::Critical, text.into());

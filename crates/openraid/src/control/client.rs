@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::protocol::{read_response, write_request, Answer, Command, LINE_BYTES_MAX};
+use super::protocol::{read_response, write_request, Command, ServerAnswer, LINE_BYTES_MAX};
 use crate::exit::{unknown_array, Exit, Failure};
 use crate::members::word_of;
 use crate::model::{ArrayModel, HealthWord};
@@ -23,12 +23,12 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A connection to one server.
 #[derive(Debug)]
-pub struct Connection {
+pub struct ControlConnection {
     path: PathBuf,
     stream: BufReader<UnixStream>,
 }
 
-impl Connection {
+impl ControlConnection {
     /// Connect to the server at this socket.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Connection {
     ///
     /// # Errors
     /// The server's refusal, or it does not answer.
-    pub fn ask(&mut self, command: &Command) -> Result<Answer, Failure> {
+    pub fn ask(&mut self, command: &Command) -> Result<ServerAnswer, Failure> {
         let silent = |error: std::io::Error| {
             Failure::cannot_tell(format!("the server at {} does not answer: {error}", self.path.display()))
         };
@@ -84,10 +84,10 @@ impl Connection {
     /// Query one array.
     ///
     /// # Errors
-    /// As [`Connection::ask`].
+    /// As [`ControlConnection::ask`].
     pub fn show(&mut self, array: &str) -> Result<ArrayModel, Failure> {
         match self.ask(&Command::Show { array: array.into() })? {
-            Answer::Array(array) => Ok(*array),
+            ServerAnswer::Array(array) => Ok(*array),
             _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         }
     }
@@ -95,7 +95,7 @@ impl Connection {
     /// Query all arrays.
     ///
     /// # Errors
-    /// As [`Connection::ask`].
+    /// As [`ControlConnection::ask`].
     pub fn list(&mut self) -> Result<Vec<ArrayModel>, Failure> {
         let mut arrays = self.list_wanted()?;
         arrays.retain(|array| array.health != HealthWord::Offline);
@@ -105,10 +105,10 @@ impl Connection {
     /// The arrays that the server serves, and the arrays that it should serve and could not start.
     ///
     /// # Errors
-    /// As [`Connection::ask`].
+    /// As [`ControlConnection::ask`].
     pub fn list_wanted(&mut self) -> Result<Vec<ArrayModel>, Failure> {
         match self.ask(&Command::List)? {
-            Answer::Arrays(arrays) => Ok(arrays),
+            ServerAnswer::Arrays(arrays) => Ok(arrays),
             _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         }
     }
@@ -116,13 +116,13 @@ impl Connection {
 
 /// The servers.
 #[derive(Debug)]
-pub struct Servers {
+pub struct ControlServers {
     asked: Option<PathBuf>,
     folder: PathBuf,
     registry: Registry,
 }
 
-impl Servers {
+impl ControlServers {
     /// The given server, or all servers of this user. The registry has the names of arrays that are not served.
     pub fn new(asked: Option<&Path>, registry: Registry) -> Self {
         Self { asked: asked.map(Path::to_path_buf), folder: super::folder(), registry }
@@ -132,15 +132,16 @@ impl Servers {
     ///
     /// # Errors
     /// The server that was asked for does not answer.
-    pub fn connect(&self) -> Result<Vec<Connection>, Failure> {
+    pub fn connect(&self) -> Result<Vec<ControlConnection>, Failure> {
         if let Some(path) = &self.asked {
-            return Ok(vec![Connection::open(path)?]);
+            return Ok(vec![ControlConnection::open(path)?]);
         }
         let Ok(entries) = fs::read_dir(&self.folder) else { return Ok(Vec::new()) };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
         paths.sort();
-        let mut all: Vec<Connection> = paths.iter().filter_map(|path| Connection::open(path).ok()).collect();
+        let mut all: Vec<ControlConnection> =
+            paths.iter().filter_map(|path| ControlConnection::open(path).ok()).collect();
         if all.len() > 1 {
             // A socket for clients may be in this folder too. It does not answer commands.
             all.retain_mut(|client| client.ask(&Command::Hello).is_ok());
@@ -152,7 +153,7 @@ impl Servers {
     ///
     /// # Errors
     /// The server that was asked for does not answer.
-    pub fn serving(&self, array: &str) -> Result<Option<Connection>, Failure> {
+    pub fn serving(&self, array: &str) -> Result<Option<ControlConnection>, Failure> {
         for mut connection in self.connect()? {
             let arrays = connection.list();
             if arrays.is_ok_and(|arrays| arrays.iter().any(|known| known.name == array)) {
@@ -218,7 +219,7 @@ impl Servers {
     ///
     /// # Errors
     /// No server serves it; the text says how to serve it.
-    pub fn must_serve(&self, array: &str) -> Result<Connection, Failure> {
+    pub fn must_serve(&self, array: &str) -> Result<ControlConnection, Failure> {
         if let Some(server) = self.serving(array)? {
             return Ok(server);
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use openraid_sys::{listen_patiently, Listener};
 
-use super::protocol::{read_request, write_response, Answer, Command, LINE_BYTES_MAX};
+use super::protocol::{read_request, write_response, Command, ServerAnswer, LINE_BYTES_MAX};
 use crate::exit::{Failure, Obstacle};
 
 /// Maximum number of clients at once; a further one gets an error.
@@ -35,7 +35,7 @@ pub trait Answerer: Send + Sync + 'static {
     ///
     /// # Errors
     /// The refusal in words.
-    fn answer(&self, command: Command) -> Result<Answer, Failure>;
+    fn answer(&self, command: Command) -> Result<ServerAnswer, Failure>;
 
     /// A client has made this change: the array if there is one, the command in words, and what came of it.
     fn changed(&self, _array: Option<&str>, _what: &str) {}
@@ -156,7 +156,7 @@ fn serve(stream: &UnixStream, answerer: &dyn Answerer) -> std::io::Result<()> {
             let answer = answerer.answer(command);
             let came = match &answer {
                 // A question back is no change.
-                Ok(Answer::Confirm { .. }) => None,
+                Ok(ServerAnswer::Confirm { .. }) => None,
                 Ok(_) => Some("done"),
                 Err(failure) => (failure.obstacle == Obstacle::NotKept).then_some("in force, not kept"),
             };

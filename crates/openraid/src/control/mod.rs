@@ -13,9 +13,9 @@ mod client;
 mod listen;
 mod protocol;
 
-pub use client::{offline_text, Connection, Servers};
+pub use client::{offline_text, ControlConnection, ControlServers};
 pub use listen::{listen, make_folder, Answerer, TLS_SUFFIX};
-pub use protocol::{Answer, Command, ServerModel};
+pub use protocol::{Command, ServerAnswer, ServerModel};
 
 use std::path::PathBuf;
 

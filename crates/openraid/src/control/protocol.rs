@@ -20,7 +20,7 @@ pub const LINE_BYTES_MAX: u64 = 4 << 20;
 /// An answer of a server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum ServerAnswer {
     /// The server.
     Server(ServerModel),
     /// All arrays.
@@ -80,7 +80,7 @@ struct ErrorModel {
 struct Response {
     v: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ok: Option<Answer>,
+    ok: Option<ServerAnswer>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<ErrorModel>,
 }
@@ -126,7 +126,7 @@ pub fn read_request(line: &str) -> Result<Command, Failure> {
 }
 
 /// An answer as a line.
-pub fn write_response(result: Result<Answer, Failure>) -> String {
+pub fn write_response(result: Result<ServerAnswer, Failure>) -> String {
     let (ok, error) = match result {
         Ok(answer) => (Some(answer), None),
         Err(failure) => (None, Some(ErrorModel { exit: failure.exit.code(), text: failure.text })),
@@ -138,7 +138,7 @@ pub fn write_response(result: Result<Answer, Failure>) -> String {
 ///
 /// # Errors
 /// The server's refusal, or an answer that cannot be read.
-pub fn read_response(line: &str) -> Result<Answer, Failure> {
+pub fn read_response(line: &str) -> Result<ServerAnswer, Failure> {
     check_version(line, "server")?;
     let response: Response = serde_json::from_str(line)
         .map_err(|error| Failure::cannot_tell(format!("the server's answer is not understood: {error}")))?;
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(line.lines().count(), 1);
             assert_eq!(read_request(&line), Ok(command));
         }
-        let answer = Answer::Done { text: "two\nlines".into(), array: None };
+        let answer = ServerAnswer::Done { text: "two\nlines".into(), array: None };
         let line = write_response(Ok(answer.clone()));
         assert_eq!(line.lines().count(), 1);
         assert_eq!(read_response(&line), Ok(answer));

@@ -29,14 +29,14 @@ impl PendingTable for Underway {
 }
 
 /// The client.
-pub struct Client {
+pub struct DemoClient {
     stream: UnixStream,
     transmission: ClientTransmission,
     inbox: Vec<u8>,
     cookies: u64,
 }
 
-impl Client {
+impl DemoClient {
     /// Connect and choose an export.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ impl Client {
     }
 }
 
-impl Drop for Client {
+impl Drop for DemoClient {
     fn drop(&mut self) {
         // A server that has gone needs no disconnect request.
         let _ = self.stream.write_all(&ClientTransmission::disconnect());

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use super::client::Client;
+use super::client::DemoClient;
 
 /// A block of the model.
 const BLOCK_BYTES: usize = 4096;
@@ -21,7 +21,7 @@ const VERIFY_BLOCKS: usize = 256;
 
 /// What clients have done together.
 #[derive(Debug, Default)]
-pub struct Counters {
+pub struct DemoCounters {
     /// Requests.
     pub requests: AtomicU64,
     /// Bytes written.
@@ -92,24 +92,24 @@ pub struct Worker {
 
 /// Clients, each with a part of the array.
 #[derive(Debug)]
-pub struct Load {
+pub struct DemoLoad {
     workers: Vec<Worker>,
     stop: Arc<AtomicBool>,
     /// What they have done.
-    pub counters: Arc<Counters>,
+    pub counters: Arc<DemoCounters>,
     socket: PathBuf,
     export: String,
 }
 
-impl Load {
+impl DemoLoad {
     /// Start this many clients.
     ///
     /// # Errors
     /// The export cannot be reached.
     pub fn start(socket: &Path, export: &str, clients: u64) -> Result<Self, String> {
-        let size = Client::connect(socket, export)?.size();
+        let size = DemoClient::connect(socket, export)?.size();
         let blocks = size / BLOCK_BYTES as u64;
-        let (stop, counters) = (Arc::new(AtomicBool::new(false)), Arc::new(Counters::default()));
+        let (stop, counters) = (Arc::new(AtomicBool::new(false)), Arc::new(DemoCounters::default()));
         let workers = (0..clients).map(|number| {
             let (first, next) = (blocks * number / clients, blocks * (number + 1) / clients);
             let model = Model::new(first, next - first);
@@ -134,7 +134,7 @@ impl Load {
     pub fn verify(self) -> Result<u64, String> {
         self.stop.store(true, Ordering::Relaxed);
         let mut compared = 0;
-        let mut client = Client::connect(&self.socket, &self.export)?;
+        let mut client = DemoClient::connect(&self.socket, &self.export)?;
         for worker in self.workers {
             let model = worker.thread.join().map_err(|_| "a client has panicked".to_owned())??;
             let mut at = 0;
@@ -156,9 +156,9 @@ fn work(
     export: &str,
     mut model: Model,
     stop: &AtomicBool,
-    counters: &Counters,
+    counters: &DemoCounters,
 ) -> Result<Model, String> {
-    let mut client = Client::connect(socket, export)?;
+    let mut client = DemoClient::connect(socket, export)?;
     let mut random = mix(model.first);
     while !stop.load(Ordering::Relaxed) {
         random = mix(random);

@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use crate::arguments::DemoArguments;
 use crate::control::{self, Answerer, Command};
-use crate::events::{Draft, Log, Writer};
+use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, spec, written_spec, NewFiles};
@@ -35,7 +35,7 @@ use crate::quantity::{human, human_rate};
 use crate::registry::Registry;
 use crate::server::{web, Server, ServerOptions};
 use crate::verb::Context;
-use load::{Counters, Load};
+use load::{DemoCounters, DemoLoad};
 
 /// Name of the array.
 const NAME: &str = "demo";
@@ -59,7 +59,7 @@ const TICK: Duration = Duration::from_millis(250);
 
 /// The result of the demo.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(crate) struct Body {
+pub(crate) struct DemoBody {
     /// Number of requests that the demo's clients sent.
     requests: u64,
     /// Bytes that the clients wrote.
@@ -95,7 +95,7 @@ struct Demo<'a> {
     context: &'a Context,
     service: &'a Service,
     server: Arc<Server>,
-    events: Writer,
+    events: EventWriter,
     console: Arc<Management>,
     live: Live,
     since: Instant,
@@ -119,8 +119,8 @@ pub fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let answerer: Arc<dyn Answerer> = Arc::<Server>::clone(&server);
     let (_, _keeps_the_socket) = control::listen(context.common.control.as_deref(), answerer)?;
     let console = console(&server)?;
-    let log = Log::at(Registry::at(Some(&folder.path.join("registry.json"))).folder_beside("events"));
-    let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
+    let log = EventLog::at(Registry::at(Some(&folder.path.join("registry.json"))).folder_beside("events"));
+    let events = EventWriter::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
     let drives = drives(&folder.path, arguments.model.as_deref())?;
     make(&server, &drives)?;
     let now = Instant::now();
@@ -224,7 +224,7 @@ impl Demo<'_> {
         }
     }
 
-    fn play(&mut self, arguments: &DemoArguments, socket: &Path, drives: &[String]) -> Result<Body, Failure> {
+    fn play(&mut self, arguments: &DemoArguments, socket: &Path, drives: &[String]) -> Result<DemoBody, Failure> {
         let array = self.server.array(NAME)?;
         self.say(&format!(
             "{} drives of {} each are files in {}",
@@ -243,7 +243,7 @@ impl Demo<'_> {
         }
         self.say(&format!("served at {}", array.addresses.join(" ")));
         self.say(&format!("console (signs in once): {}", self.console.login(Role::Administrator)));
-        let load = Load::start(socket, NAME, CLIENTS).map_err(Failure::failed)?;
+        let load = DemoLoad::start(socket, NAME, CLIENTS).map_err(Failure::failed)?;
         self.say(&format!("{CLIENTS} clients write random data, read it back and compare"));
         let counters = Arc::clone(&load.counters);
         let half = Duration::from_secs(u64::from(arguments.seconds)) / 2;
@@ -271,7 +271,7 @@ impl Demo<'_> {
         self.say("the clients stop; every byte is read and compared");
         let compared = load.verify().map_err(Failure::failed)?;
         self.say(&format!("{} compared, every byte was right", human(Bytes(compared))));
-        let body = Body {
+        let body = DemoBody {
             requests: counters.requests.load(Ordering::Relaxed),
             written_bytes: counters.written.load(Ordering::Relaxed),
             verified_bytes: counters.verified.load(Ordering::Relaxed),
@@ -284,7 +284,12 @@ impl Demo<'_> {
     }
 
     /// Show the state for so long, or until `enough`; true if it was enough.
-    fn watch(&mut self, load: &Load, time: Duration, enough: impl Fn(&ArrayModel) -> bool) -> Result<bool, Failure> {
+    fn watch(
+        &mut self,
+        load: &DemoLoad,
+        time: Duration,
+        enough: impl Fn(&ArrayModel) -> bool,
+    ) -> Result<bool, Failure> {
         let until = Instant::now() + time;
         loop {
             self.hear()?;
@@ -329,7 +334,7 @@ impl Demo<'_> {
         }
     }
 
-    fn show(&mut self, arrays: &[ArrayModel], counters: Option<&Counters>) {
+    fn show(&mut self, arrays: &[ArrayModel], counters: Option<&DemoCounters>) {
         if self.context.output.json {
             return;
         }
@@ -350,7 +355,7 @@ impl Demo<'_> {
         self.live.update(arrays, &extra);
     }
 
-    fn summary(&mut self, body: &Body) {
+    fn summary(&mut self, body: &DemoBody) {
         if self.context.output.json {
             return;
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::kept::{ACCESS, PROFILE};
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 
 /// The source of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -231,8 +231,13 @@ fn interval(seconds: u64) -> String {
 }
 
 /// The desired state of arrays, from a file and from the registry.
-pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, entries: &[Entry]) -> ConfigModel {
-    let is_of = |desired: &DesiredArray, entry: &Entry| match &desired.id {
+pub fn config(
+    path: Option<String>,
+    server: Vec<ValueModel>,
+    desired: &Desired,
+    entries: &[RegisteredArray],
+) -> ConfigModel {
+    let is_of = |desired: &DesiredArray, entry: &RegisteredArray| match &desired.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
         ArrayId::Name(name) => entry.name == *name,
     };
@@ -262,9 +267,10 @@ pub fn config(path: Option<String>, server: Vec<ValueModel>, desired: &Desired, 
 
 /// The arrays of a file as the registry knows them: their names, and whether they are remembered. Values of the registry are left
 /// out.
-pub fn know(config: &mut ConfigModel, entries: &[Entry]) {
+pub fn know(config: &mut ConfigModel, entries: &[RegisteredArray]) {
     for array in &mut config.arrays {
-        let is_it = |entry: &&Entry| entry.name == array.name || array.uuid.is_some() && entry.uuid == array.uuid;
+        let is_it =
+            |entry: &&RegisteredArray| entry.name == array.name || array.uuid.is_some() && entry.uuid == array.uuid;
         if let Some(entry) = entries.iter().find(is_it) {
             array.remembered = true;
             array.name.clone_from(&entry.name);
@@ -273,7 +279,7 @@ pub fn know(config: &mut ConfigModel, entries: &[Entry]) {
     }
 }
 
-fn array(entry: Option<&Entry>, desired: Option<&DesiredArray>) -> ArrayConfigModel {
+fn array(entry: Option<&RegisteredArray>, desired: Option<&DesiredArray>) -> ArrayConfigModel {
     let of_file = desired.map_or(&[][..], |desired| &desired.settings[..]);
     let file = |key: &str, value: &str, line: u32| ValueModel {
         key: key.into(),

@@ -17,5 +17,5 @@ pub mod when;
 pub mod writer;
 
 pub use record::{Draft, Event, Level};
-pub use segments::Log;
-pub use writer::Writer;
+pub use segments::EventLog;
+pub use writer::EventWriter;

@@ -79,7 +79,7 @@ pub struct Event {
 /// A line of the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
-pub enum Record {
+pub enum LogRecord {
     /// An event.
     Event(Event),
     /// Events of these numbers are acknowledged.
@@ -95,7 +95,7 @@ pub enum Record {
     },
 }
 
-impl Record {
+impl LogRecord {
     /// Its number.
     pub const fn number(&self) -> u64 {
         match self {
@@ -136,27 +136,28 @@ mod tests {
     #[test]
     fn a_line_comes_back_and_every_changed_bit_is_seen() {
         let what = Draft { event: "Fail".into(), text: "data, slot 1: \"x\"\nfailed".into(), ..Draft::default() };
-        let record = Record::Event(Event { number: 7, level: Level::Critical, what, acknowledged: false });
+        let record = LogRecord::Event(Event { number: 7, level: Level::Critical, what, acknowledged: false });
         let line = record.line();
         let (end, line) = line.split_last().expect("a line");
         assert_eq!((*end, line.contains(&b'\n')), (b'\n', false));
-        assert_eq!(Record::of(line), Some(record));
+        assert_eq!(LogRecord::of(line), Some(record));
         for bit in 0..line.len() * 8 {
             let mut bad = line.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);
             // The digits of the checksum may be written in either case.
-            assert!(Record::of(&bad).is_none() || bit / 8 < 8, "bit {bit}");
+            assert!(LogRecord::of(&bad).is_none() || bit / 8 < 8, "bit {bit}");
         }
         // A log from before the renaming: its own words, and the present ones.
         let old = r#"{"record":"event","number":3,"level":"critical","at_seconds":5,"event":"FlushInDoubt","array":"data","leg":1,"slot":0,"member":null,"text":""}"#;
-        let Some(Record::Event(read)) = Record::of(format!("{:08x} {old}", crc32c(old.as_bytes())).as_bytes()) else {
+        let Some(LogRecord::Event(read)) = LogRecord::of(format!("{:08x} {old}", crc32c(old.as_bytes())).as_bytes())
+        else {
             panic!("an old record is read");
         };
         assert_eq!((read.what.event.as_str(), read.what.span, read.what.slot), ("FlushFailed", Some(1), Some(0)));
         // The checksum is the one that others compute.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         for line in [&b""[..], b"12345678", b"zzzzzzzz {}", b"00000000 {}"] {
-            assert_eq!(Record::of(line), None);
+            assert_eq!(LogRecord::of(line), None);
         }
     }
 }

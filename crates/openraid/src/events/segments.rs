@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use openraid_sys::lock_file;
 
-use super::record::{Draft, Event, Level, Record};
+use super::record::{Draft, Event, Level, LogRecord};
 
 /// Size of a segment.
 pub const SEGMENT_BYTES: u64 = 256 << 10;
@@ -39,14 +39,14 @@ const LOCK_LOOK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// A log.
 #[derive(Clone, Debug)]
-pub struct Log {
+pub struct EventLog {
     folder: PathBuf,
     segments_max: usize,
 }
 
 /// The content of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Content {
+pub struct LogContent {
     /// Events, oldest first.
     pub events: Vec<Event>,
     /// Number of damaged lines, with the remains of torn ones.
@@ -57,7 +57,7 @@ pub struct Content {
 
 /// An entry to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Entry {
+pub enum EventEntry {
     /// An event.
     Event(Draft),
     /// Events of these numbers are acknowledged.
@@ -72,7 +72,7 @@ pub enum Entry {
 /// The content of one segment.
 #[derive(Debug, Default)]
 struct Scanned {
-    records: Vec<Record>,
+    records: Vec<LogRecord>,
     damaged: u64,
     /// Has it a content, and no record of any use of the file?
     unreadable: bool,
@@ -102,9 +102,9 @@ enum Lock {
 
 /// Segments that a reader has read before.
 #[derive(Debug, Default)]
-pub struct Seen(BTreeMap<PathBuf, Part>);
+pub struct ReadSegments(BTreeMap<PathBuf, Part>);
 
-impl Log {
+impl EventLog {
     /// The log in this folder.
     pub const fn at(folder: PathBuf) -> Self {
         Self { folder, segments_max: SEGMENTS_MAX }
@@ -115,15 +115,15 @@ impl Log {
     /// # Errors
     /// The folder cannot be read.
     #[cfg(test)]
-    pub fn read(&self) -> io::Result<Content> {
-        self.read_again(&mut Seen::default())
+    pub fn read(&self) -> io::Result<LogContent> {
+        self.read_again(&mut ReadSegments::default())
     }
 
     /// The same for a reader that reads repeatedly: only segments that have changed since then are read.
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn read_again(&self, seen: &mut Seen) -> io::Result<Content> {
+    pub fn read_again(&self, seen: &mut ReadSegments) -> io::Result<LogContent> {
         let (content, is_sure) = self.read_parts(seen, Lock::Free)?;
         if is_sure {
             return Ok(content);
@@ -135,8 +135,8 @@ impl Log {
     }
 
     /// The content, and whether a writer cannot have disturbed it: nothing is damaged or missing, or all was read under the lock.
-    fn read_parts(&self, seen: &mut Seen, lock: Lock) -> io::Result<(Content, bool)> {
-        let mut content = Content::default();
+    fn read_parts(&self, seen: &mut ReadSegments, lock: Lock) -> io::Result<(LogContent, bool)> {
+        let mut content = LogContent::default();
         let mut acknowledged = Vec::new();
         let (mut last, mut is_without_holes, mut all_locked) = (0, true, true);
         let mut before = std::mem::take(&mut seen.0);
@@ -149,8 +149,8 @@ impl Log {
                 is_without_holes &= last == 0 || record.number() == last + 1;
                 last = record.number();
                 match record {
-                    Record::Event(event) => content.events.push(event.clone()),
-                    Record::Acknowledged { from, to, .. } => acknowledged.push(*from..=*to),
+                    LogRecord::Event(event) => content.events.push(event.clone()),
+                    LogRecord::Acknowledged { from, to, .. } => acknowledged.push(*from..=*to),
                 }
             }
             seen.0.insert(path, part);
@@ -179,7 +179,7 @@ impl Log {
     ///
     /// # Errors
     /// Nothing can be written: the folder cannot be made, or there is no room for the first segment.
-    pub fn append(&self, entries: &[Entry]) -> io::Result<()> {
+    pub fn append(&self, entries: &[EventEntry]) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let lock = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(self.path("lock"))?;
         lock_file(&lock, &self.path("lock"), false)?;
@@ -206,7 +206,7 @@ impl Log {
         // A segment that has just been emptied has no records: the one before it has the last number.
         for (first, path) in self.segments()?.into_iter().rev().take(2) {
             let scanned = scan(first, &fs::read(path)?);
-            last = last.max(scanned.records.last().map_or(first - 1, Record::number));
+            last = last.max(scanned.records.last().map_or(first - 1, LogRecord::number));
         }
         Ok(last)
     }
@@ -292,17 +292,17 @@ fn zeroes() -> Vec<u8> {
     vec![0; usize::try_from(SEGMENT_BYTES).expect("a small number")]
 }
 
-fn record(entry: &Entry, number: u64) -> Record {
+fn record(entry: &EventEntry, number: u64) -> LogRecord {
     match entry {
-        Entry::Event(draft) => {
+        EventEntry::Event(draft) => {
             let level = draft.level.unwrap_or_else(|| Level::of(&draft.event));
             // A record that is read again has the level in one place only.
             let what = Draft { level: None, ..draft.clone() };
-            Record::Event(Event { number, level, what, acknowledged: false })
+            LogRecord::Event(Event { number, level, what, acknowledged: false })
         }
-        Entry::Acknowledge { from, to } => {
+        EventEntry::Acknowledge { from, to } => {
             let at_seconds = openraid_sys::clock::wall_seconds();
-            Record::Acknowledged { number, at_seconds, from: *from, to: *to }
+            LogRecord::Acknowledged { number, at_seconds, from: *from, to: *to }
         }
     }
 }
@@ -314,8 +314,8 @@ fn scan(first: u64, bytes: &[u8]) -> Scanned {
     while let Some(len) = bytes[at..].iter().position(|byte| *byte == b'\n') {
         let line = &bytes[at..at + len];
         at += len + 1;
-        let expected = scanned.records.last().map_or(first, |last: &Record| last.number() + 1);
-        let record = Record::of(line);
+        let expected = scanned.records.last().map_or(first, |last: &LogRecord| last.number() + 1);
+        let record = LogRecord::of(line);
         is_log |= record.is_some();
         match record.filter(|record| record.number() >= expected) {
             Some(record) => {
@@ -345,8 +345,8 @@ mod tests {
             let _ = fs::remove_dir_all(&folder);
             Self(folder)
         }
-        fn log(&self, segments_max: usize) -> Log {
-            Log { folder: self.0.clone(), segments_max }
+        fn log(&self, segments_max: usize) -> EventLog {
+            EventLog { folder: self.0.clone(), segments_max }
         }
     }
 
@@ -356,17 +356,17 @@ mod tests {
         }
     }
 
-    fn event(text: &str) -> Entry {
-        Entry::Event(Draft { event: "Fail".into(), text: text.into(), ..Draft::default() })
+    fn event(text: &str) -> EventEntry {
+        EventEntry::Event(Draft { event: "Fail".into(), text: text.into(), ..Draft::default() })
     }
 
     /// The given number of events, numbered from zero; each takes 10 kB.
-    fn long_events(count: u64) -> Vec<Entry> {
+    fn long_events(count: u64) -> Vec<EventEntry> {
         let long = "x".repeat(10_000);
         (0..count).map(|nth| event(&format!("{nth} {long}"))).collect()
     }
 
-    fn texts(log: &Log) -> Vec<String> {
+    fn texts(log: &EventLog) -> Vec<String> {
         log.read().unwrap().events.into_iter().map(|event| event.what.text).collect()
     }
 
@@ -374,9 +374,9 @@ mod tests {
     fn appended_events_are_read_in_order_and_acknowledged_once() {
         let folder = Folder::new("order");
         let log = folder.log(4);
-        assert_eq!(log.read().unwrap(), Content::default());
+        assert_eq!(log.read().unwrap(), LogContent::default());
         log.append(&[event("a"), event("b")]).unwrap();
-        folder.log(4).append(&[event("c"), Entry::Acknowledge { from: 1, to: 2 }, event("d")]).unwrap();
+        folder.log(4).append(&[event("c"), EventEntry::Acknowledge { from: 1, to: 2 }, event("d")]).unwrap();
         let content = log.read().unwrap();
         let found: Vec<_> =
             content.events.iter().map(|event| (event.number, event.what.text.as_str(), event.acknowledged)).collect();
@@ -389,11 +389,11 @@ mod tests {
         let folder = Folder::new("again");
         let log = folder.log(3);
         let long = "x".repeat(10_000);
-        let mut seen = Seen::default();
+        let mut seen = ReadSegments::default();
         for round in 0..100 {
             log.append(&[event(&format!("{round} {long}")), event("short")]).unwrap();
             if round % 7 == 0 {
-                log.append(&[Entry::Acknowledge { from: round, to: round + 3 }]).unwrap();
+                log.append(&[EventEntry::Acknowledge { from: round, to: round + 3 }]).unwrap();
             }
             assert_eq!(log.read_again(&mut seen).unwrap(), log.read().unwrap(), "{round}");
         }

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use super::record::Draft;
-use super::segments::{Entry, Log};
+use super::segments::{EventEntry, EventLog};
 use crate::output;
 use openraid_status::EventName;
 
@@ -22,19 +22,19 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// A handle to the log.
 #[derive(Debug)]
-pub struct Writer {
+pub struct EventWriter {
     sender: Option<SyncSender<Draft>>,
     /// Number of events that found the queue full.
     lost: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Writer {
+impl EventWriter {
     /// Start a thread that writes to this log.
     ///
     /// # Errors
     /// The system has no room for a thread.
-    pub fn start(log: Log) -> io::Result<Self> {
+    pub fn start(log: EventLog) -> io::Result<Self> {
         let (sender, drafts) = sync_channel(QUEUE_MAX);
         let lost = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&lost);
@@ -50,7 +50,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for EventWriter {
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {
@@ -59,7 +59,7 @@ impl Drop for Writer {
     }
 }
 
-fn write(log: &Log, drafts: &Receiver<Draft>, not_queued: &AtomicU64) {
+fn write(log: &EventLog, drafts: &Receiver<Draft>, not_queued: &AtomicU64) {
     let mut kept = VecDeque::new();
     let mut lost = 0_u64;
     let mut fails = false;
@@ -70,14 +70,14 @@ fn write(log: &Log, drafts: &Receiver<Draft>, not_queued: &AtomicU64) {
             drafts.recv_timeout(RETRY_AFTER)
         };
         let ends = matches!(next, Err(RecvTimeoutError::Disconnected));
-        kept.extend(next.into_iter().chain(drafts.try_iter()).map(Entry::Event));
+        kept.extend(next.into_iter().chain(drafts.try_iter()).map(EventEntry::Event));
         lost += not_queued.swap(0, Ordering::Relaxed);
         while kept.len() > KEPT_MAX {
             kept.pop_front();
             lost += 1;
         }
         if lost > 0 {
-            kept.push_front(Entry::Event(events_lost(lost)));
+            kept.push_front(EventEntry::Event(events_lost(lost)));
         }
         match log.append(kept.make_contiguous()) {
             Ok(()) => {

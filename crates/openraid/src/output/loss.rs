@@ -13,7 +13,7 @@ const PLACES_TOLD: usize = 4;
 const RANGES_MAX: usize = 10_000;
 
 /// The data that a log holds for some sets.
-pub struct Loss {
+pub struct LossEstimate {
     /// The amount.
     pub tally: Tally,
     /// The ranges of the lost host writes.
@@ -22,7 +22,7 @@ pub struct Loss {
     has_spans: bool,
 }
 
-impl Loss {
+impl LossEstimate {
     /// Compute the loss.
     #[must_use]
     pub fn of(journal: &FoundJournal, sets: &[Uuid]) -> Self {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{Content, Entry, JournalUse};
+use super::{Content, JournalUse, RegisteredArray};
 
 /// Pause before a failed write is tried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -18,9 +18,9 @@ thread_local! {
 
 /// What the file lacks.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct Owed {
+pub(super) struct RegistryBacklog {
     /// Arrays as they should be recorded, by identity and, for raw drives, name. `None`: forgotten.
-    arrays: BTreeMap<String, Option<Entry>>,
+    arrays: BTreeMap<String, Option<RegisteredArray>>,
     journals: Vec<JournalUse>,
     /// Why the last write failed, with the remedy.
     pub why: Option<String>,
@@ -28,11 +28,11 @@ pub(super) struct Owed {
     tried: Option<Instant>,
 }
 
-fn key(entry: &Entry) -> &str {
+fn key(entry: &RegisteredArray) -> &str {
     entry.uuid.as_deref().unwrap_or(&entry.name)
 }
 
-impl Owed {
+impl RegistryBacklog {
     /// The difference between the file and the content that should be in it.
     pub(super) fn note(&mut self, file: &Content, content: &Content, why: String) {
         let gone = file.arrays.iter().filter(|array| content.arrays.iter().all(|other| key(other) != key(array)));
@@ -71,7 +71,7 @@ impl Owed {
 
     /// The arrays of which the file lacks something, and why; nothing if it lacks nothing.
     pub(super) fn text(&self) -> Option<String> {
-        let name = |(key, entry): (&String, &Option<Entry>)| {
+        let name = |(key, entry): (&String, &Option<RegisteredArray>)| {
             entry.as_ref().map_or_else(|| key.clone(), |entry| entry.name.clone())
         };
         let names: Vec<String> = self.arrays.iter().map(name).collect();

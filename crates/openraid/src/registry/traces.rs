@@ -6,8 +6,8 @@ use std::io::Read;
 
 use openraid_format::Uuid;
 
-use super::{Entry, Registry, FILE_BYTES_MAX};
-use crate::kept::Kept;
+use super::{RegisteredArray, Registry, FILE_BYTES_MAX};
+use crate::kept::KeptSettings;
 
 /// The name of an array of which only a member's path is known.
 const UNNAMED: &str = "an array of the registry that cannot be read";
@@ -15,7 +15,7 @@ const UNNAMED: &str = "an array of the registry that cannot be read";
 impl Registry {
     /// All arrays that are recorded. If the file cannot be read, the identities and paths that stand in it and in its older copy; the user
     /// is told.
-    pub fn entries_or_traces(&self) -> Vec<Entry> {
+    pub fn entries_or_traces(&self) -> Vec<RegisteredArray> {
         self.entries().unwrap_or_else(|failure| {
             self.tell(&failure.text);
             let mut bytes = Vec::new();
@@ -29,14 +29,14 @@ impl Registry {
     }
 }
 
-fn traces(text: &str) -> Vec<Entry> {
+fn traces(text: &str) -> Vec<RegisteredArray> {
     let words: BTreeSet<&str> = text.split('"').collect();
     let of = |name: &str, uuid: Option<String>, members: Vec<String>| {
         let name = name.to_owned();
-        Entry { name, uuid, level: "unknown".into(), members, kept: Kept::default() }
+        RegisteredArray { name, uuid, level: "unknown".into(), members, kept: KeptSettings::default() }
     };
     let uuids = words.iter().filter(|word| word.parse::<Uuid>().is_ok());
-    let mut found: Vec<Entry> = uuids.map(|uuid| of(uuid, Some((*uuid).to_owned()), Vec::new())).collect();
+    let mut found: Vec<RegisteredArray> = uuids.map(|uuid| of(uuid, Some((*uuid).to_owned()), Vec::new())).collect();
     let paths = words.iter().filter(|word| word.starts_with('/')).map(|path| (*path).to_owned());
     found.push(of(UNNAMED, None, paths.collect()));
     found

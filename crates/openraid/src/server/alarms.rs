@@ -5,19 +5,19 @@ use openraid_runtime::service::ServiceStatus;
 
 use super::certificates;
 use super::news::{plain, News};
-use super::spares::Tried;
-use super::start::Taken;
-use super::view::Served;
+use super::spares::SpareAttempts;
+use super::start::StartReport;
+use super::view::ServedArray;
 use super::{Server, State};
 use crate::alarms::test::test;
-use crate::alarms::{conditions, AlarmModel, Condition, Subject};
-use crate::control::Answer;
+use crate::alarms::{conditions, AlarmModel, AlarmSubject, Condition};
+use crate::control::ServerAnswer;
 use crate::events::Level;
 use crate::exit::{grouped, About, Failure, Obstacle};
 use crate::model::{ArrayModel, HealthWord, JournalModel, StateWord};
 use crate::output::array::state_line;
 use crate::quantity::counted;
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use openraid_status::shell::command;
 use openraid_status::EventName;
 
@@ -29,7 +29,7 @@ pub(super) struct Troubles {
     /// Why the registry cannot be read, so that the recorded arrays are not known.
     pub(super) registry: Option<String>,
     /// Arrays that should be served.
-    pub(super) expected: Vec<Entry>,
+    pub(super) expected: Vec<RegisteredArray>,
     /// Why the last reload refused the configuration file.
     configuration: Option<String>,
     /// The journal device that had lost entries when the journal was opened, and its damage in words.
@@ -61,7 +61,7 @@ impl Troubles {
 }
 
 /// The problems of a start with one for each array: members of one array that could not be opened are one problem.
-fn by_array(problems: Vec<Failure>, arrays: &[Entry]) -> Vec<Failure> {
+fn by_array(problems: Vec<Failure>, arrays: &[RegisteredArray]) -> Vec<Failure> {
     let mut left = problems;
     for entry in arrays {
         let is_member = |why: &Failure| matches!(&why.about, About::Member(member) if entry.members.contains(member));
@@ -82,7 +82,7 @@ fn by_array(problems: Vec<Failure>, arrays: &[Entry]) -> Vec<Failure> {
 
 impl Server {
     /// The events of the start. Every fault is an alarm from now on.
-    pub fn alarms_at_start(&self, taken: &Taken, expected: Vec<Entry>) -> Vec<News> {
+    pub fn alarms_at_start(&self, taken: &StartReport, expected: Vec<RegisteredArray>) -> Vec<News> {
         let faults = taken.failed.iter().filter(|failure| failure.obstacle != Obstacle::Setting);
         let problems = by_array(faults.cloned().collect(), &expected);
         {
@@ -162,8 +162,8 @@ impl Server {
         match read {
             Ok(entries) => {
                 troubles.registry = None;
-                let known = |entry: &Entry| troubles.expected.iter().any(|known| known.name == entry.name);
-                let fresh: Vec<Entry> =
+                let known = |entry: &RegisteredArray| troubles.expected.iter().any(|known| known.name == entry.name);
+                let fresh: Vec<RegisteredArray> =
                     entries.into_iter().filter(|entry| entry.level != "jbod" && !known(entry)).collect();
                 troubles.expected.extend(fresh);
             }
@@ -172,7 +172,13 @@ impl Server {
     }
 
     /// Add the alarms of an array to its model.
-    pub(super) fn add_alarms(&self, model: &mut ArrayModel, served: &Served, status: &ServiceStatus, state: &State) {
+    pub(super) fn add_alarms(
+        &self,
+        model: &mut ArrayModel,
+        served: &ServedArray,
+        status: &ServiceStatus,
+        state: &State,
+    ) {
         let mut found = conditions::of_array(model);
         found.extend(missing_spares(model, served, state));
         found.extend(super::departed::staying_out(model, served, state));
@@ -189,20 +195,20 @@ impl Server {
         let state = self.state();
         let Some(name) = &found.array else { return self.alarms.glimpse(None, &found) };
         if let Some(served) = state.arrays.iter().find(|served| served.name == *name) {
-            let subject = Subject::Array(served.key());
+            let subject = AlarmSubject::Array(served.key());
             self.alarms.glimpse(Some(&subject), &Condition { uuid: served.uuid(), ..found.clone() });
         }
     }
 
     /// A command stopped the array: end its alarms here.
-    pub(super) fn end_alarms(&self, served: &Served) {
+    pub(super) fn end_alarms(&self, served: &ServedArray) {
         self.state().troubles.expected.retain(|entry| !is_served(served, &entry.name, entry.uuid.as_deref()));
         self.end_states(served);
     }
 
     /// End the alarms of an array that is not served now.
-    pub(super) fn end_states(&self, served: &Served) {
-        self.alarms.observe(&Subject::Array(served.key()), &[]);
+    pub(super) fn end_states(&self, served: &ServedArray) {
+        self.alarms.observe(&AlarmSubject::Array(served.key()), &[]);
     }
 
     /// The result of the last read of the configuration file: why it was refused, if it was.
@@ -262,9 +268,9 @@ impl Server {
     }
 
     /// Is this recorded array served? Raw drives are served under names of their own.
-    pub fn has_array(&self, entry: &Entry) -> bool {
+    pub fn has_array(&self, entry: &RegisteredArray) -> bool {
         let state = self.state();
-        let is_own = |served: &Served| match &entry.uuid {
+        let is_own = |served: &ServedArray| match &entry.uuid {
             Some(_) => is_served(served, &entry.name, entry.uuid.as_deref()),
             None => served.name == entry.name || (served.uuid().is_none() && served.name.starts_with(&entry.name)),
         };
@@ -297,9 +303,9 @@ impl Server {
     }
 
     /// Send a test alarm to the sink of this name, or to all.
-    pub(super) fn test_sinks(&self, name: Option<&str>) -> Result<Answer, Failure> {
+    pub(super) fn test_sinks(&self, name: Option<&str>) -> Result<ServerAnswer, Failure> {
         let sinks = self.in_force().map(|in_force| in_force.desired.sinks.clone()).unwrap_or_default();
-        test(&sinks, name).map(Answer::Tested)
+        test(&sinks, name).map(ServerAnswer::Tested)
     }
 
     /// All alarms, ended ones included.
@@ -321,9 +327,10 @@ impl Server {
 
 impl State {
     /// Arrays that should be served and are not.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &Entry> {
-        let is_there =
-            |entry: &Entry| self.arrays.iter().any(|served| is_served(served, &entry.name, entry.uuid.as_deref()));
+    pub(super) fn missing(&self) -> impl Iterator<Item = &RegisteredArray> {
+        let is_there = |entry: &RegisteredArray| {
+            self.arrays.iter().any(|served| is_served(served, &entry.name, entry.uuid.as_deref()))
+        };
         self.troubles.expected.iter().filter(move |entry| !is_there(entry))
     }
 
@@ -331,12 +338,12 @@ impl State {
     fn identify_expected(&mut self) {
         for entry in self.troubles.expected.iter_mut().filter(|entry| entry.uuid.is_none()) {
             let served = self.arrays.iter().find(|served| served.name == entry.name);
-            entry.uuid = served.and_then(Served::uuid);
+            entry.uuid = served.and_then(ServedArray::uuid);
         }
     }
 }
 
-fn is_served(served: &Served, name: &str, uuid: Option<&str>) -> bool {
+fn is_served(served: &ServedArray, name: &str, uuid: Option<&str>) -> bool {
     match uuid {
         Some(uuid) => served.uuid().as_deref() == Some(uuid),
         None => served.name == name,
@@ -369,12 +376,12 @@ fn glimpsed(news: &News) -> Option<Condition> {
 }
 
 /// The subject of an array's alarms.
-pub fn subject(array: &ArrayModel) -> Subject {
-    Subject::Array(array.uuid.clone().unwrap_or_else(|| array.name.clone()))
+pub fn subject(array: &ArrayModel) -> AlarmSubject {
+    AlarmSubject::Array(array.uuid.clone().unwrap_or_else(|| array.name.clone()))
 }
 
 /// mdadm's SparesMissing: the file names a spare for this array, or for all, and the spare is not available.
-fn missing_spares(model: &ArrayModel, served: &Served, state: &State) -> Vec<Condition> {
+fn missing_spares(model: &ArrayModel, served: &ServedArray, state: &State) -> Vec<Condition> {
     let Some(in_force) = &state.in_force else { return Vec::new() };
     let members = || model.sets().into_iter().flat_map(|set| &set.members);
     let lacks = members().any(|member| member.state == StateWord::Missing);
@@ -449,7 +456,7 @@ fn spares_for_none(state: &State) -> Vec<Condition> {
     in_force.desired.spares.iter().filter_map(of).collect()
 }
 
-impl Tried {
+impl SpareAttempts {
     /// Why the last attempt to add this spare failed.
     fn refused(&self, member: &str) -> Option<&Failure> {
         self.last(member).and_then(|tried| tried.refused.as_ref())

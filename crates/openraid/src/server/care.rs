@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use super::locate::switch;
 use super::news::{plain, News};
-use super::{Access, Server, State};
+use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
-use crate::care::slow::{after, judge, Pace, Slow, WINDOWS};
+use crate::care::slow::{after, judge, DrivePace, Slow, WINDOWS};
 use crate::care::{program, shingled, smart};
 use crate::events::Level;
 use crate::members::{options, spec};
@@ -106,7 +106,7 @@ impl Server {
     /// Start the care for drives in another thread, if it is due.
     pub fn begin_care(self: &Arc<Self>) {
         let is_time = self.state().care.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY);
-        if !is_time || self.access == Access::Untouched || self.caring.swap(true, Ordering::Relaxed) {
+        if !is_time || self.access == ServerAccess::Untouched || self.caring.swap(true, Ordering::Relaxed) {
             return;
         }
         self.state().care.looked = Some(Instant::now());
@@ -272,7 +272,7 @@ impl Server {
             let drives = view.status.members.iter().filter(compared).filter_map(|line| line.drive);
             let drives: Vec<&DriveView> =
                 drives.filter_map(|drive| status.drives.iter().find(|view| view.drive == drive)).collect();
-            let paces: Vec<Pace> = drives.iter().map(|drive| pace(&before, now, drive)).collect();
+            let paces: Vec<DrivePace> = drives.iter().map(|drive| pace(&before, now, drive)).collect();
             for (drive, verdict) in drives.iter().zip(judge(&paces)) {
                 let row = after(care.slow.get(&drive.member).copied(), verdict);
                 slow.extend(row.map(|row| (drive.member.clone(), row)));
@@ -351,16 +351,16 @@ fn ask_smartctl(program: &Path, device: &str) -> Result<Option<SmartModel>, Stri
     smart::parse(&ran.output, &ran.status, openraid_sys::clock::wall_seconds()).map(Some)
 }
 
-fn pace(before: &Window, now: &Window, drive: &DriveView) -> Pace {
+fn pace(before: &Window, now: &Window, drive: &DriveView) -> DrivePace {
     let Some(earlier) =
         before.drives.iter().find(|earlier| earlier.drive == drive.drive && earlier.member == drive.member)
     else {
-        return Pace { commands: 0, time_ns: 0, writes: 0 };
+        return DrivePace { commands: 0, time_ns: 0, writes: 0 };
     };
     let commands = drive.load.commands.saturating_sub(earlier.load.commands);
     let written = |window: &Window| window.writes.get(&drive.drive).copied().unwrap_or_default();
     let writes = written(now).saturating_sub(written(before));
-    Pace { commands, time_ns: drive.load.working.stays.saturating_sub(earlier.load.working.stays), writes }
+    DrivePace { commands, time_ns: drive.load.working.stays.saturating_sub(earlier.load.working.stays), writes }
 }
 
 /// Add the health of drives to the model.

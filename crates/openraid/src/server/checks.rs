@@ -8,23 +8,23 @@ use openraid_status::shell::command_with;
 use openraid_units::{ArrayId, Instant};
 
 use super::Server;
-use crate::check_history::{self, CheckHistory, Entry};
+use crate::check_history::{self, CheckEntry, CheckHistory};
 use crate::checks::{CheckModel, CheckWord, Checks};
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::{Exit, Failure};
 use crate::model::ArrayModel;
 use crate::output;
 
 /// The state of an array's checks at the last look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Seen {
+pub(super) enum CheckState {
     /// A check has been running since this time.
     Running(Instant),
     /// A check has ended.
     Ended(u32, Instant),
 }
 
-impl Seen {
+impl CheckState {
     const fn at(self) -> Instant {
         match self {
             Self::Running(at) | Self::Ended(_, at) => at,
@@ -52,7 +52,7 @@ impl Server {
             let state = &mut *state;
             state.seen_checks.retain(|array, _| status.arrays.iter().any(|view| view.status.array == *array));
             for view in &status.arrays {
-                let Some(seen) = Seen::of(view) else { continue };
+                let Some(seen) = CheckState::of(view) else { continue };
                 let Some(superblock) = &view.status.superblock else { continue };
                 // A status that was read earlier, but arrives later, has nothing new.
                 let known = state.seen_checks.get(&view.status.array).copied();
@@ -63,8 +63,12 @@ impl Server {
                 let uuid = superblock.set_uuid.to_string();
                 let check = check_now(view, at);
                 state.checks.put(&uuid, check.clone());
-                let ends_newest = matches!((known, seen), (Some(Seen::Running(_)), Seen::Ended(..)));
-                past.push(Entry { uuid: uuid.clone(), past: check_history::past(&check, view, status), ends_newest });
+                let ends_newest = matches!((known, seen), (Some(CheckState::Running(_)), CheckState::Ended(..)));
+                past.push(CheckEntry {
+                    uuid: uuid.clone(),
+                    past: check_history::past(&check, view, status),
+                    ends_newest,
+                });
                 fresh.push((uuid, check));
             }
         }
@@ -79,7 +83,7 @@ impl Server {
     }
 
     /// Begin a check or repair of all sets of an array that can be compared.
-    pub(super) fn check(&self, name: &str, kind: CheckWord) -> Result<Answer, Failure> {
+    pub(super) fn check(&self, name: &str, kind: CheckWord) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
         let mut began = 0;
         let mut left_out = Vec::new();
@@ -107,7 +111,7 @@ impl Server {
     }
 
     /// End the check or repair of all sets of an array that run one.
-    pub(super) fn stop_check(&self, name: &str) -> Result<Answer, Failure> {
+    pub(super) fn stop_check(&self, name: &str) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
         let mut what = None;
@@ -165,4 +169,4 @@ pub fn add_checks(array: &mut ArrayModel, checks: &Checks) {
 }
 
 /// The states at the last look, by array.
-pub(super) type SeenChecks = std::collections::HashMap<ArrayId, Seen>;
+pub(super) type SeenChecks = std::collections::HashMap<ArrayId, CheckState>;

@@ -6,11 +6,11 @@ use openraid_core::actions::Notice;
 use openraid_core::reason::FailReason;
 
 use super::hotplug::is_at_path;
-use super::start::Taken;
-use super::view::Served;
+use super::start::StartReport;
+use super::view::ServedArray;
 use super::{Server, State};
 use crate::alarms::Condition;
-use crate::departed::{note, Departed, Why};
+use crate::departed::{note, Departure, DepartureReason};
 use crate::members::spec;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output;
@@ -18,11 +18,11 @@ use openraid_status::shell::command;
 use openraid_status::EventName;
 
 /// Members that left, by the array's UUID.
-pub(super) type AllDeparted = BTreeMap<String, Vec<Departed>>;
+pub(super) type AllDeparted = BTreeMap<String, Vec<Departure>>;
 
 impl Server {
     /// An array begins to run: read the record of the members that left it.
-    pub(super) fn load_departed(&self, served: &Served) {
+    pub(super) fn load_departed(&self, served: &ServedArray) {
         let Some(uuid) = served.uuid() else { return };
         // If the registry cannot be read, the server has reported it at its start.
         let known = self.registry.known(Some(&uuid), &served.name).ok().flatten();
@@ -31,7 +31,7 @@ impl Server {
     }
 
     /// Change the list of members that left an array. A failure to store it is reported.
-    pub(super) fn change_departed(&self, served: &Served, change: impl FnOnce(&mut Vec<Departed>)) {
+    pub(super) fn change_departed(&self, served: &ServedArray, change: impl FnOnce(&mut Vec<Departure>)) {
         let Some(uuid) = served.uuid() else { return };
         let list = {
             let mut state = self.state();
@@ -50,7 +50,7 @@ impl Server {
 
     /// The engine has failed a member.
     pub(super) fn note_failed(&self, notice: &Notice, reason: FailReason) {
-        let (Some(why), Some(drive)) = (Why::of(reason), notice.drive) else { return };
+        let (Some(why), Some(drive)) = (DepartureReason::of(reason), notice.drive) else { return };
         let Some(served) = self.state().arrays.iter().find(|array| array.sets().contains(&notice.array)).cloned()
         else {
             return;
@@ -65,23 +65,24 @@ impl Server {
         let lines = status.arrays.iter().flat_map(|view| &view.status.members);
         let device = lines.filter(|line| line.drive == Some(drive)).find_map(|line| line.device);
         let device = device.map(|device| device.to_string());
-        let fresh = Departed::now(&member, device, why, reason.text(), openraid_sys::clock::wall_seconds());
+        let fresh = Departure::now(&member, device, why, reason.text(), openraid_sys::clock::wall_seconds());
         self.change_departed(&served, |list| note(list, fresh));
     }
 
     /// A command took out a member that had left by itself: it does not come back by itself. False if no such member is known.
-    pub(super) fn keep_departed_out(&self, served: &Served, member: &str) -> bool {
+    pub(super) fn keep_departed_out(&self, served: &ServedArray, member: &str) -> bool {
         let text = spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
         let mut is_known = false;
         self.change_departed(served, |list| {
-            let of_member = list.iter_mut().filter(|entry| entry.member == text && entry.why != Why::Returned);
-            of_member.for_each(|entry| (entry.why, is_known) = (Why::Removed, true));
+            let of_member =
+                list.iter_mut().filter(|entry| entry.member == text && entry.why != DepartureReason::Returned);
+            of_member.for_each(|entry| (entry.why, is_known) = (DepartureReason::Removed, true));
         });
         is_known
     }
 
     /// A command added or removed the member: delete the reason why it left.
-    pub(super) fn forget_departed(&self, served: &Served, member: &str) {
+    pub(super) fn forget_departed(&self, served: &ServedArray, member: &str) {
         let text = spec(member).map_or_else(|_| member.to_owned(), |spec| spec.text);
         self.change_departed(served, |list| list.retain(|entry| entry.member != text));
     }
@@ -90,13 +91,13 @@ impl Server {
     pub(super) fn note_not_there(&self, name: &str, member: &str) {
         let Ok(served) = self.find(name) else { return };
         let reason = "it was not there when the array was started";
-        let fresh = Departed::now(member, None, Why::Absent, reason, openraid_sys::clock::wall_seconds());
+        let fresh = Departure::now(member, None, DepartureReason::Absent, reason, openraid_sys::clock::wall_seconds());
         self.change_departed(&served, |list| note(list, fresh));
     }
 
     /// Arrays have been started: record known members that are missing, so that they are added again when their drives
     /// return.
-    pub fn note_absent(&self, taken: &Taken) {
+    pub fn note_absent(&self, taken: &StartReport) {
         let at = openraid_sys::clock::wall_seconds();
         let all = self.state().arrays.clone();
         for served in all {
@@ -109,17 +110,17 @@ impl Server {
                 let verdict = taken.left_out.iter().find(|left_out| left_out.member.member == **member);
                 let (why, reason) = match verdict.map(|left_out| left_out.member.verdict) {
                     None if taken.unopened.contains(member) => {
-                        (Why::Absent, "it could not be opened when the array was started")
+                        (DepartureReason::Absent, "it could not be opened when the array was started")
                     }
                     // A command that names members leaves the others out on purpose: half of a mirror, for example.
                     None if !self.stays && spec(member).is_ok_and(|spec| is_at_path(&spec)) => {
-                        (Why::Unknown, "it was there when the array was started without it")
+                        (DepartureReason::Unknown, "it was there when the array was started without it")
                     }
-                    None => (Why::Absent, "it was not there when the array was started"),
-                    Some("stale" | "failed") => (Why::Unknown, "it was out already"),
+                    None => (DepartureReason::Absent, "it was not there when the array was started"),
+                    Some("stale" | "failed") => (DepartureReason::Unknown, "it was out already"),
                     Some(_) => continue,
                 };
-                let fresh = Departed::now(member, None, why, reason, at);
+                let fresh = Departure::now(member, None, why, reason, at);
                 self.change_departed(&served, |list| note(list, fresh));
             }
         }
@@ -139,17 +140,17 @@ pub(super) fn has(array: &ArrayModel, drive: &str) -> bool {
 }
 
 /// Members that are present and missing in the array, but are not added automatically: the administrator decides.
-pub(super) fn staying_out(model: &ArrayModel, served: &Served, state: &State) -> Vec<Condition> {
+pub(super) fn staying_out(model: &ArrayModel, served: &ServedArray, state: &State) -> Vec<Condition> {
     let list = model.uuid.as_ref().and_then(|uuid| state.departed.get(uuid));
     if !lacks(model) {
         return Vec::new();
     }
     let now = openraid_sys::clock::wall_seconds();
     // One that failed is still listed, and its drive may have been there all the time.
-    let is_out = |entry: &&Departed| match entry.why {
-        Why::Returned | Why::Removed => false,
-        Why::Vanished | Why::Absent | Why::NoRoom => true,
-        Why::Faulty | Why::Order | Why::Unknown => !has(model, &entry.member),
+    let is_out = |entry: &&Departure| match entry.why {
+        DepartureReason::Returned | DepartureReason::Removed => false,
+        DepartureReason::Vanished | DepartureReason::Absent | DepartureReason::NoRoom => true,
+        DepartureReason::Faulty | DepartureReason::Order | DepartureReason::Unknown => !has(model, &entry.member),
     };
     let out = list.into_iter().flatten().filter(is_out);
     let conditions = out.filter_map(|entry| {

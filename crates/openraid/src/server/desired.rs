@@ -9,16 +9,16 @@ use openraid_runtime::service::{ExportRequest, ServiceStatus};
 
 use super::members::set_status;
 use super::settings::{never_protected, without_effect};
-use super::view::{unprotected, Served};
-use super::{Access, DriveCacheOption, Server};
+use super::view::{unprotected, ServedArray};
+use super::{DriveCacheOption, Server, ServerAccess};
 use crate::exit::Failure;
-use crate::kept::{plan, Able, Kept, Plan};
+use crate::kept::{plan, Able, KeptSettings, SettingsPlan};
 use crate::output;
 
 /// The desired state of an array.
-pub(super) struct Planned {
+pub(super) struct ArrayPlan {
     /// What applies.
-    pub(super) plan: Plan,
+    pub(super) plan: SettingsPlan,
     /// What cannot apply, and why.
     pub(super) notes: Vec<String>,
     /// It asks for the journal, which this array can never use.
@@ -36,7 +36,7 @@ pub struct InForce {
 
 impl InForce {
     /// The file's entry for an array. An entry by UUID has priority over one by name.
-    pub fn desired_for(&self, served: &Served) -> Option<&DesiredArray> {
+    pub fn desired_for(&self, served: &ServedArray) -> Option<&DesiredArray> {
         let uuid = served.started.as_ref().map(|started| started.superblock.set_uuid);
         let by = |is: &dyn Fn(&DesiredId) -> bool| self.desired.arrays.iter().find(|desired| is(&desired.id));
         by(&|id| uuid.is_some_and(|uuid| *id == DesiredId::Uuid(uuid)))
@@ -50,7 +50,7 @@ impl Server {
         self.state().in_force.clone()
     }
 
-    pub(super) fn desired_of(&self, served: &Served) -> Option<DesiredArray> {
+    pub(super) fn desired_of(&self, served: &ServedArray) -> Option<DesiredArray> {
         self.in_force().and_then(|in_force| in_force.desired_for(served).cloned())
     }
 
@@ -68,7 +68,7 @@ impl Server {
     }
 
     /// Settings that the file has as well: the file's values apply again after a restart.
-    pub(super) fn overruled_by_file(&self, served: &Served, settings: &[(String, String)]) -> Vec<String> {
+    pub(super) fn overruled_by_file(&self, served: &ServedArray, settings: &[(String, String)]) -> Vec<String> {
         let Some(in_force) = self.in_force() else { return Vec::new() };
         let Some(desired) = in_force.desired_for(served) else { return Vec::new() };
         let path = in_force.path.display();
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// The desired state of an array, and whether the file or kept settings ask for it.
-    pub(super) fn plan_of(&self, status: &ServiceStatus, served: &Served, journalled: Option<bool>) -> Planned {
+    pub(super) fn plan_of(&self, status: &ServiceStatus, served: &ServedArray, journalled: Option<bool>) -> ArrayPlan {
         // If the registry cannot be read, the server has reported it at its start.
         let known = self.registry.known(served.uuid().as_deref(), &served.name).ok().flatten();
         let mut kept = known.map(|entry| entry.kept).unwrap_or_default();
@@ -105,14 +105,14 @@ impl Server {
             notes.push(format!("write cache {}", output::array::VOLATILE));
         }
         notes.extend(without_effect(&asked(&kept, desired.as_ref()), status, served));
-        Planned { plan, notes, without_journal: unable.is_some() }
+        ArrayPlan { plan, notes, without_journal: unable.is_some() }
     }
 
     /// An array begins to run: apply its desired state before clients connect. Returns notes, one a line.
     pub(super) fn begin_array(&self, name: &str, journalled: Option<bool>) -> Vec<Failure> {
         let (Ok(served), Ok(status)) = (self.find(name), self.status()) else { return Vec::new() };
         self.load_departed(&served);
-        let Planned { plan, mut notes, without_journal } = self.plan_of(&status, &served, journalled);
+        let ArrayPlan { plan, mut notes, without_journal } = self.plan_of(&status, &served, journalled);
         let uses_journal = plan.policy.write_cache == WriteCache::Journal;
         if let Some(wanted) = journalled.filter(|wanted| *wanted == uses_journal) {
             notes.extend(self.keep_journalled(&served, wanted));
@@ -132,14 +132,14 @@ impl Server {
     }
 
     /// The names under which clients find an array: those of the file, kept ones, or its own.
-    pub(super) fn wanted_exports(&self, served: &Served, desired: Option<&DesiredArray>) -> Vec<String> {
+    pub(super) fn wanted_exports(&self, served: &ServedArray, desired: Option<&DesiredArray>) -> Vec<String> {
         let of_file = desired.map(|desired| desired.exports.clone()).filter(|exports| !exports.is_empty());
         of_file.or_else(|| self.kept_exports(served)).unwrap_or_else(|| vec![served.name.clone()])
     }
 
-    fn keep_journalled(&self, served: &Served, wanted: bool) -> Option<String> {
+    fn keep_journalled(&self, served: &ServedArray, wanted: bool) -> Option<String> {
         let word = if wanted { WriteCache::Journal } else { WriteCache::Through }.name();
-        let change = |kept: &mut Kept| {
+        let change = |kept: &mut KeptSettings| {
             kept.note(&[("write.cache".into(), word.into())]);
             kept.journalled = wanted;
         };
@@ -147,7 +147,12 @@ impl Server {
     }
 
     /// Set the policy of every set and the caches of the drives. Returns the failures.
-    pub(super) fn carry_out_plan(&self, status: &ServiceStatus, served: &Served, plan: &Plan) -> Vec<String> {
+    pub(super) fn carry_out_plan(
+        &self,
+        status: &ServiceStatus,
+        served: &ServedArray,
+        plan: &SettingsPlan,
+    ) -> Vec<String> {
         let mut notes = Vec::new();
         let policy = plan.policy;
         for array in served.sets() {
@@ -159,7 +164,7 @@ impl Server {
             }
         }
         let is_new = |option: &DriveCacheOption| {
-            self.access != Access::Untouched && *option != self.drive_cache_option(&served.name)
+            self.access != ServerAccess::Untouched && *option != self.drive_cache_option(&served.name)
         };
         if let Some(option) = plan.drive_cache.filter(is_new) {
             let planned = self.plan_drive_caches(status, served, option);
@@ -188,14 +193,14 @@ impl Server {
         Err(refused.into_iter().next().unwrap_or_else(|| Failure::failed(format!("{name} has no export"))))
     }
 
-    pub(super) fn open_export(&self, served: &Served, export: &str) -> Result<(), Failure> {
+    pub(super) fn open_export(&self, served: &ServedArray, export: &str) -> Result<(), Failure> {
         let read_only = self.refuses_writes(served.access);
         let request = ExportRequest { array: served.array, name: export.into(), description: String::new(), read_only };
         self.handle.export(&request).map_err(|error| Failure::from(error).of(&served.name))
     }
 
     fn refuses_writes(&self, access: ArrayAccess) -> bool {
-        self.access != Access::ReadWrite || access != ArrayAccess::ReadWrite
+        self.access != ServerAccess::ReadWrite || access != ArrayAccess::ReadWrite
     }
 
     /// Set the access of clients. They stay connected unless the array is blocked.
@@ -217,7 +222,7 @@ impl Server {
         done
     }
 
-    pub(super) fn change_served(&self, name: &str, change: impl FnOnce(&mut Served)) {
+    pub(super) fn change_served(&self, name: &str, change: impl FnOnce(&mut ServedArray)) {
         if let Some(served) = self.state().arrays.iter_mut().find(|served| served.name == name) {
             change(served);
         }
@@ -225,7 +230,7 @@ impl Server {
 }
 
 /// Settings from the file or from `set`.
-fn asked(kept: &Kept, desired: Option<&DesiredArray>) -> Vec<(String, String)> {
+fn asked(kept: &KeptSettings, desired: Option<&DesiredArray>) -> Vec<(String, String)> {
     let of_file = desired.map_or(&[][..], |desired| &desired.settings[..]);
     let kept = kept.settings.iter().filter(|(key, _)| of_file.iter().all(|setting| setting.key != **key));
     let of_file = of_file.iter().map(|setting| (setting.key.clone(), setting.value.clone()));

@@ -21,17 +21,17 @@ use crate::members::spec;
 use crate::model::{ArrayModel, JournalModel, MemberModel, StateWord};
 
 /// Findings at the paths of drives, by the names of the drives.
-pub(super) type AllDisplaced = BTreeMap<String, Finding>;
+pub(super) type AllDisplaced = BTreeMap<String, DisplacedMember>;
 
 /// The finding at the path of a drive that is not there any more.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Finding {
+pub(super) struct DisplacedMember {
     why: Displaced,
     /// It is a block device: its data outlives the server, as that of a deleted file does not.
     is_device: bool,
 }
 
-impl Finding {
+impl DisplacedMember {
     fn of(view: &DriveView) -> Option<Self> {
         let spec = spec(&view.member).ok()?;
         let (Place::Path(path) | Place::Model(ModelSpec { file: Some(path), .. })) = &spec.place else { return None };
@@ -102,7 +102,7 @@ impl Server {
 
 /// The findings at the paths of all drives.
 fn find(status: &ServiceStatus) -> AllDisplaced {
-    status.drives.iter().filter_map(|view| Some((view.member.clone(), Finding::of(view)?))).collect()
+    status.drives.iter().filter_map(|view| Some((view.member.clone(), DisplacedMember::of(view)?))).collect()
 }
 
 /// A condition as an event.
@@ -184,7 +184,7 @@ pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
 /// Conditions for the devices of the journal.
 pub(super) fn of_journal(journal: &JournalModel, state: &State) -> Vec<Condition> {
     let of = |device: &String| {
-        let Finding { why, is_device } = state.displaced.get(device)?;
+        let DisplacedMember { why, is_device } = state.displaced.get(device)?;
         let loss = if *is_device {
             NOT_FOUND_LATER
         } else {

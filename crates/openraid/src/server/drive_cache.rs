@@ -12,7 +12,7 @@ use std::str::FromStr;
 use openraid_runtime::service::ServiceStatus;
 use openraid_sys::{DriveCache, DriveCacheError};
 
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
 use crate::exit::Failure;
 use crate::model::ArrayModel;
@@ -63,7 +63,7 @@ pub struct DriveCaches {
 }
 
 /// The drives of an array whose caches will be switched.
-pub type Drives = Vec<(String, DriveCache)>;
+pub type DrivesWithCaches = Vec<(String, DriveCache)>;
 
 /// The cache of a member, if it is a drive of this machine.
 fn cache_of(member: &str) -> Option<DriveCache> {
@@ -82,7 +82,7 @@ fn switchable(member: &str) -> Result<DriveCache, String> {
 }
 
 /// The members of an array by name.
-fn members(status: &ServiceStatus, served: &Served) -> Vec<String> {
+fn members(status: &ServiceStatus, served: &ServedArray) -> Vec<String> {
     let sets = served.sets();
     let views = status.arrays.iter().filter(|view| sets.contains(&view.status.array));
     let drives = views.flat_map(|view| view.status.members.iter().filter_map(|member| member.drive));
@@ -98,9 +98,9 @@ impl Server {
     pub(super) fn plan_drive_caches(
         &self,
         status: &ServiceStatus,
-        served: &Served,
+        served: &ServedArray,
         option: DriveCacheOption,
-    ) -> Result<Drives, Failure> {
+    ) -> Result<DrivesWithCaches, Failure> {
         let mut names = members(status, served);
         if option == DriveCacheOption::AsFound {
             let state = self.state();
@@ -131,7 +131,7 @@ impl Server {
         &self,
         array: &str,
         option: DriveCacheOption,
-        drives: &Drives,
+        drives: &DrivesWithCaches,
     ) -> Result<(), Failure> {
         let mut state = self.state();
         state.drive_caches.options.insert(array.into(), option);
@@ -162,7 +162,7 @@ impl Server {
     }
 
     /// The array stops: set its drives' caches as they were found. Returns the failures.
-    pub(super) fn restore_drive_caches(&self, status: &ServiceStatus, served: &Served) -> Vec<String> {
+    pub(super) fn restore_drive_caches(&self, status: &ServiceStatus, served: &ServedArray) -> Vec<String> {
         let mut state = self.state();
         state.drive_caches.options.remove(&served.name);
         let names = members(status, served);

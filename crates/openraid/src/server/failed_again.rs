@@ -14,9 +14,9 @@ use openraid_sys::Use;
 
 use super::hotplug::{is_at_path, RETRY_AFTER};
 use super::news::{plain, News};
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
-use crate::departed::{note_return, Departed};
+use crate::departed::{note_return, Departure};
 use crate::exit::Failure;
 use crate::kept::Readd;
 use crate::members::{open_some, options, spec};
@@ -30,7 +30,7 @@ const fn works(state: StateWord) -> bool {
 
 /// Is a member there, in each set, that knows every failure that was recorded before the array failed? One that works does. Without
 /// one, all must be back.
-fn knows_all(array: &ArrayModel, back: &[(&Departed, MemberSpec)]) -> bool {
+fn knows_all(array: &ArrayModel, back: &[(&Departure, MemberSpec)]) -> bool {
     let is_back = |name: &str| back.iter().any(|(entry, _)| entry.member == name);
     array.sets().into_iter().all(|set| {
         let has_working = set.members.iter().any(|member| member.state == StateWord::InSync);
@@ -40,21 +40,21 @@ fn knows_all(array: &ArrayModel, back: &[(&Departed, MemberSpec)]) -> bool {
 
 impl Server {
     /// Start a failed array again if its members are back. `others`: a device has appeared, maybe one under another name.
-    pub(super) fn start_failed_again(&self, array: &ArrayModel, served: &Served, others: bool) -> Option<News> {
+    pub(super) fn start_failed_again(&self, array: &ArrayModel, served: &ServedArray, others: bool) -> Option<News> {
         let list = served.uuid().and_then(|uuid| self.state().departed.get(&uuid).cloned())?;
         let now = openraid_sys::clock::wall_seconds();
         if served.readd == Readd::Never {
             return None;
         }
         let mut is_due = others;
-        let mut back: Vec<(&Departed, MemberSpec)> = Vec::new();
+        let mut back: Vec<(&Departure, MemberSpec)> = Vec::new();
         for entry in list.iter().filter(|entry| entry.may_return(now)) {
             is_due |= self.is_due(&entry.member).is_some();
             back.extend(spec(&entry.member).ok().filter(is_at_path).map(|spec| (entry, spec)));
         }
         if others {
-            let is_lost = |entry: &&Departed| entry.may_return(now) && !back.iter().any(|(other, _)| other == entry);
-            let lost: Vec<&Departed> = list.iter().filter(is_lost).collect();
+            let is_lost = |entry: &&Departure| entry.may_return(now) && !back.iter().any(|(other, _)| other == entry);
+            let lost: Vec<&Departure> = list.iter().filter(is_lost).collect();
             back.extend(self.renamed(&lost));
         }
         if !is_due || back.is_empty() || !knows_all(array, &back) {
@@ -92,8 +92,8 @@ impl Server {
     fn restart_with(
         &self,
         array: &ArrayModel,
-        served: &Served,
-        back: &[(&Departed, MemberSpec)],
+        served: &ServedArray,
+        back: &[(&Departure, MemberSpec)],
     ) -> Result<(), Failure> {
         let members = || array.sets().into_iter().flat_map(|set| &set.members);
         let kept = members().filter(|member| works(member.state) || member.state == StateWord::Spare);
@@ -104,7 +104,7 @@ impl Server {
         if let Some((_, failure)) = failed.into_iter().next() {
             return Err(failure);
         }
-        let is_same = |(entry, spec): &(&Departed, MemberSpec)| {
+        let is_same = |(entry, spec): &(&Departure, MemberSpec)| {
             let look = opened.iter().find(|(_, probed)| probed.spec.text == spec.text).map(|(_, probed)| probed);
             let device = look
                 .and_then(|probed| probed.look.superblock.as_ref())

@@ -26,9 +26,9 @@ use super::departed::{has, lacks};
 use super::member_orders::Consent;
 use super::members::{set_status, Joining};
 use super::news::{plain, News};
-use super::view::Served;
-use super::{Access, Server};
-use crate::departed::{note_return, Departed};
+use super::view::ServedArray;
+use super::{Server, ServerAccess};
+use crate::departed::{note_return, Departure};
 use crate::kept::Readd;
 use crate::members::{block_devices, open_some, options, spec};
 use crate::model::{ArrayModel, HealthWord};
@@ -192,7 +192,7 @@ impl Server {
         let look = move || {
             server.sweep_for_lost();
             server.look_at_paths();
-            if server.access == Access::ReadWrite {
+            if server.access == ServerAccess::ReadWrite {
                 let news = server.look_for_drives();
                 server.add_news(news);
             }
@@ -226,7 +226,7 @@ impl Server {
     }
 
     /// Tell the engine which members of a failed array are connected again. It tells the rest: see `NoticeKind::Returned`.
-    fn report_returned(&self, served: &Served) {
+    fn report_returned(&self, served: &ServedArray) {
         let Ok(status) = self.status() else { return };
         for set in served.sets() {
             let Ok(status_of_set) = set_status(&status, set) else { continue };
@@ -249,7 +249,7 @@ impl Server {
         self.state().plugs.see(member, is_there, retry).then_some(spec)
     }
 
-    fn look_for_members(&self, array: &ArrayModel, served: &Served) -> Vec<News> {
+    fn look_for_members(&self, array: &ArrayModel, served: &ServedArray) -> Vec<News> {
         let list = array.uuid.as_ref().and_then(|uuid| self.state().departed.get(uuid).cloned()).unwrap_or_default();
         let now = openraid_sys::clock::wall_seconds();
         let mut news = Vec::new();
@@ -271,7 +271,7 @@ impl Server {
     }
 
     /// A member is in again, under this name.
-    fn returned(&self, served: &Served, entry: &Departed, name: &str) -> News {
+    fn returned(&self, served: &ServedArray, entry: &Departure, name: &str) -> News {
         self.note(&served.name);
         self.state().troubles.array_started(&served.name, std::slice::from_ref(&entry.member));
         let now = openraid_sys::clock::wall_seconds();
@@ -285,11 +285,11 @@ impl Server {
     }
 
     /// Members that vanished and are not at their paths: a device that came has another name if it is connected elsewhere.
-    fn look_for_renamed(&self, served: &Served) -> Vec<News> {
+    fn look_for_renamed(&self, served: &ServedArray) -> Vec<News> {
         let list = served.uuid().and_then(|uuid| self.state().departed.get(&uuid).cloned()).unwrap_or_default();
         let now = openraid_sys::clock::wall_seconds();
-        let is_wanted = |entry: &&Departed| entry.device.is_some() && entry.may_return(now);
-        let wanted: Vec<&Departed> = list.iter().filter(is_wanted).collect();
+        let is_wanted = |entry: &&Departure| entry.device.is_some() && entry.may_return(now);
+        let wanted: Vec<&Departure> = list.iter().filter(is_wanted).collect();
         let mut news = Vec::new();
         if wanted.is_empty() || served.readd == Readd::Never {
             return news;
@@ -305,7 +305,7 @@ impl Server {
     }
 
     /// Former members that are connected under other names, with these.
-    pub(super) fn renamed<'d>(&self, wanted: &[&'d Departed]) -> Vec<(&'d Departed, MemberSpec)> {
+    pub(super) fn renamed<'d>(&self, wanted: &[&'d Departure]) -> Vec<(&'d Departure, MemberSpec)> {
         if wanted.is_empty() {
             return Vec::new();
         }
@@ -329,7 +329,7 @@ impl Server {
     }
 
     /// Add a former member again; false if it is not due yet.
-    fn take_back(&self, served: &Served, entry: &Departed, spec: &MemberSpec) -> Result<bool, String> {
+    fn take_back(&self, served: &ServedArray, entry: &Departure, spec: &MemberSpec) -> Result<bool, String> {
         // No lock is held here: a drive may take seconds to answer.
         let looked = member::open_and_probe(spec, options(Use::Examine)).map_err(|error| error.to_string())?.1;
         let Some(superblock) = looked.look.superblock else {
@@ -358,7 +358,7 @@ impl Server {
     }
 
     /// The set of an array that this superblock belongs to.
-    fn set_with(&self, served: &Served, superblock: &Superblock) -> Option<ArrayId> {
+    fn set_with(&self, served: &ServedArray, superblock: &Superblock) -> Option<ArrayId> {
         let status = self.status().ok()?;
         served.sets().into_iter().find(|set| {
             let known = set_status(&status, *set).ok().and_then(|status_of_set| status_of_set.superblock.as_ref());
@@ -368,7 +368,7 @@ impl Server {
 
     /// The server still holds a member that failed: release it, so that it can be opened again. False while its failure
     /// is not recorded, or if the drive is a working member under another name, and so is not missing any more.
-    fn let_go(&self, served: &Served, set: ArrayId, member: &str, device: Uuid) -> Result<bool, String> {
+    fn let_go(&self, served: &ServedArray, set: ArrayId, member: &str, device: Uuid) -> Result<bool, String> {
         let status = self.status().map_err(|failure| failure.text)?;
         let lines = &set_status(&status, set).map_err(|failure| failure.text)?.members;
         let Some(line) = lines.iter().find(|line| line.device == Some(device)) else { return Ok(true) };
@@ -388,7 +388,7 @@ impl Server {
     }
 
     /// Spares that the file names for this array, and that were absent at the start.
-    fn look_for_spares(&self, array: &ArrayModel, served: &Served) {
+    fn look_for_spares(&self, array: &ArrayModel, served: &ServedArray) {
         let spares = self.in_force().map(|file| file.desired.spares.clone()).unwrap_or_default();
         for spare in spares.iter().filter(|spare| !has(array, &spare.member)) {
             let SpareFor::Array { name, span } = &spare.whom else { continue };

@@ -16,15 +16,15 @@ use openraid_units::Sectors;
 use super::members::check_free;
 use super::news::{plain, News};
 use super::settings::never_protected;
-use super::view::{unprotected, Served};
+use super::view::{unprotected, ServedArray};
 use super::Server;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::{Failure, Obstacle};
 use crate::members::{open_some, options, spec};
 use crate::model::{
     JournalArrayModel, JournalCountersModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel,
 };
-use crate::output::loss::Loss;
+use crate::output::loss::LossEstimate;
 use crate::quantity::counted;
 use openraid_status::shell::command;
 use openraid_status::EventName;
@@ -210,7 +210,7 @@ impl Server {
     }
 
     /// The note on the journal when an array that does not use it starts.
-    pub(super) fn without_journal(&self, status: &ServiceStatus, served: &Served) -> Option<Failure> {
+    pub(super) fn without_journal(&self, status: &ServiceStatus, served: &ServedArray) -> Option<Failure> {
         if !self.has_journal() {
             return None;
         }
@@ -225,7 +225,7 @@ impl Server {
     }
 
     /// Let a device join the journal: this one, or the dropped one.
-    pub(super) fn join_journal(&self, device: Option<&str>, overwrite: bool) -> Result<Answer, Failure> {
+    pub(super) fn join_journal(&self, device: Option<&str>, overwrite: bool) -> Result<ServerAnswer, Failure> {
         let status = self.status()?;
         let log = self.journal.get().ok_or_else(|| {
             Failure::refused("this server has no journal; start it with --journal DEVICE, once or twice")
@@ -252,7 +252,7 @@ impl Server {
         let text = format!(
             "{name} is being brought up to date; event JournalMirrored says when it is, `openraid journal show` how far it is"
         );
-        Ok(Answer::Done { text, array: None })
+        Ok(ServerAnswer::Done { text, array: None })
     }
 
     /// Is a device empty? Refused if it has anything other than a journal; the join checks a journal itself.
@@ -286,7 +286,7 @@ impl Server {
     }
 
     /// Discard the entries of an array that does not run; without `lost` only report them.
-    pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<Answer, Failure> {
+    pub(super) fn discard_journalled(&self, array: &str, lost: bool) -> Result<ServerAnswer, Failure> {
         let status = self.status()?;
         let log = self.journal.get().ok_or_else(|| {
             Failure::refused("this server has no journal; name the devices of one that no server uses with --on")
@@ -310,7 +310,7 @@ impl Server {
         let entries: u64 = known.iter().map(|known| known.waiting).sum();
         // Entries of an absent array stay in place during other writes.
         let found = look(&log.keeper.request().devices, options(Use::Examine), &LookFor::default()).ok();
-        let loss = found.map(|found| Loss::of(&found.journal, &uuids)).filter(|loss| loss.tally.entries > 0);
+        let loss = found.map(|found| LossEstimate::of(&found.journal, &uuids)).filter(|loss| loss.tally.entries > 0);
         let what = if let Some(loss) = &loss {
             format!("{}, which wait for {array} to be started", loss.text())
         } else if entries > 0 {
@@ -321,7 +321,7 @@ impl Server {
         };
         let entries = Some(entries).filter(|entries| *entries > 0);
         let model = |given_up: bool, text: String| {
-            Answer::Loss(match &loss {
+            ServerAnswer::Loss(match &loss {
                 Some(loss) => loss.model(given_up, text),
                 None => LossModel { given_up, entries, text, ..LossModel::default() },
             })

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use openraid_config::{Desired, EXPORTS_MAX};
 use openraid_management::{KeptInput, KeptModel};
 
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
 use crate::desired::{self, kept};
 use crate::exit::Failure;
@@ -25,7 +25,7 @@ impl Server {
     }
 
     /// The names that are kept for the exports of an array; none: its own.
-    pub(super) fn kept_exports(&self, served: &Served) -> Option<Vec<String>> {
+    pub(super) fn kept_exports(&self, served: &ServedArray) -> Option<Vec<String>> {
         self.kept_config().exports.remove(&served.key()).filter(|names| !names.is_empty())
     }
 

@@ -14,7 +14,7 @@ use openraid_core::reason::Reason;
 use openraid_runtime::service::{ArrayView, ServiceStatus};
 use openraid_units::{Instant, Nanos};
 
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
 use crate::exit::Failure;
 use crate::model::{LimitModel, PartModel};
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-fn view<'a>(status: &'a ServiceStatus, served: &Served) -> Option<&'a ArrayView> {
+fn view<'a>(status: &'a ServiceStatus, served: &ServedArray) -> Option<&'a ArrayView> {
     status.arrays.iter().find(|view| view.status.array == served.array)
 }
 
@@ -160,7 +160,7 @@ fn mean_stay(before: &Occupied, now: &Occupied, count: u64) -> Nanos {
 }
 
 /// The difference of two statuses.
-fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &Served) -> Option<Figures> {
+fn figures(before: &ServiceStatus, now: &ServiceStatus, served: &ServedArray) -> Option<Figures> {
     let (old, new) = (view(before, served)?, view(now, served)?);
     let window = now.at.since(before.at);
     let since = |kind: usize| new.status.requests[kind].saturating_sub(old.status.requests[kind]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::care::program;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::Failure;
 use openraid_status::shell::command_with;
 
@@ -26,7 +26,7 @@ pub(super) fn switch(program: &Path, words: &[&str]) -> Result<(), String> {
 
 impl Server {
     /// Switch the light of a member on or off, so that a hand finds the drive.
-    pub(super) fn locate(&self, name: &str, member: &str, off: bool) -> Result<Answer, Failure> {
+    pub(super) fn locate(&self, name: &str, member: &str, off: bool) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
         let (found, names) = self.member(&served, member, None)?;
         let status = self.status()?;

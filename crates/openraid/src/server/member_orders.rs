@@ -9,11 +9,11 @@ use openraid_status::shell::command;
 use openraid_units::{ArrayId, DriveId, Slot};
 
 use super::members::{set_status, Joining};
-use super::named::{Found, Members};
+use super::named::{NamedMember, ServedMembers};
 use super::orders::{outcome_of, wait_at_most, wait_while};
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::Failure;
 use crate::output;
 
@@ -30,7 +30,7 @@ pub(super) struct Consent {
 }
 
 /// A member in texts.
-pub(super) struct Names {
+pub(super) struct MemberNames {
     /// With slot and state.
     pub described: String,
     /// With its slot, for an order that changes the state.
@@ -52,12 +52,17 @@ impl Server {
     }
 
     /// A member of an array, by one of its names and the identity that the client saw.
-    pub(super) fn member(&self, served: &Served, text: &str, device: Option<&str>) -> Result<(Found, Names), Failure> {
+    pub(super) fn member(
+        &self,
+        served: &ServedArray,
+        text: &str,
+        device: Option<&str>,
+    ) -> Result<(NamedMember, MemberNames), Failure> {
         let status = self.status()?;
-        let members = Members::of(&status, served);
+        let members = ServedMembers::of(&status, served);
         let found = members.find_seen(text, device)?;
         let (described, placed) = (members.described(&found, text), members.placed(&found, text));
-        Ok((found, Names { described, placed, order: members.order_name(&found) }))
+        Ok((found, MemberNames { described, placed, order: members.order_name(&found) }))
     }
 
     pub(super) fn fail(
@@ -66,9 +71,9 @@ impl Server {
         member: &str,
         unsynced: bool,
         device: Option<&str>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
-        let (found, Names { described, placed, order }) = self.member(&served, member, device)?;
+        let (found, MemberNames { described, placed, order }) = self.member(&served, member, device)?;
         let remedy = format!("take it out with `{}`", command("remove", [name, &order]));
         // The state is the requested one already, so nothing is done.
         match found.member.state {
@@ -95,12 +100,12 @@ impl Server {
         member: &str,
         span: Option<usize>,
         consent: Consent,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
         let set = self.set_for_new(&self.status()?, &served, span)?;
         let joined = match self.join(&served, set, member, consent)? {
             Joining::Joined(joined) => joined,
-            Joining::Confirm { text } => return Ok(Answer::Confirm { text, name: member.into() }),
+            Joining::Confirm { text } => return Ok(ServerAnswer::Confirm { text, name: member.into() }),
         };
         self.note(name);
         self.let_in(member);
@@ -136,9 +141,9 @@ impl Server {
         member: &str,
         spare_only: bool,
         device: Option<&str>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
-        let (found, Names { described, placed, .. }) = match self.member(&served, member, device) {
+        let (found, MemberNames { described, placed, .. }) = match self.member(&served, member, device) {
             Err(_) if !spare_only && self.keep_departed_out(&served, member) => {
                 // A start looks at the recorded members.
                 self.note(name);
@@ -185,9 +190,9 @@ impl Server {
 
     /// Why a working member is not removed. A slot does not name a working member: a command by slot means the member
     /// that failed.
-    fn works(&self, served: &Served, found: &Found, asked: &str) -> Result<Failure, Failure> {
+    fn works(&self, served: &ServedArray, found: &NamedMember, asked: &str) -> Result<Failure, Failure> {
         let status = self.status()?;
-        let members = Members::of(&status, served);
+        let members = ServedMembers::of(&status, served);
         let described = members.described(found, "");
         let name = &served.name;
         if !asked.starts_with("slot:") {
@@ -219,9 +224,9 @@ impl Server {
         with: Option<&str>,
         device: Option<&str>,
         consent: Consent,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
-        let (found, Names { described, .. }) = self.member(&served, member, device)?;
+        let (found, MemberNames { described, .. }) = self.member(&served, member, device)?;
         let slot = found.member.slot.filter(|_| found.member.state == MemberState::InSync).ok_or_else(|| {
             Failure::refused(format!(
                 "{described} is not a working member of {name}; a failed one is replaced by `{}`",
@@ -234,7 +239,7 @@ impl Server {
                 Replacement::Spare(drive) => (Some(drive), false),
                 Replacement::Joined(drive) => (Some(drive), true),
                 Replacement::Confirm(text_to_show) => {
-                    return Ok(Answer::Confirm { text: text_to_show, name: text.into() })
+                    return Ok(ServerAnswer::Confirm { text: text_to_show, name: text.into() })
                 }
             },
         };
@@ -252,13 +257,13 @@ impl Server {
     /// The drive that replaces a member: a spare of its set, or a drive that is added for it.
     fn replacement(
         &self,
-        served: &Served,
-        found: &Found,
+        served: &ServedArray,
+        found: &NamedMember,
         text: &str,
         consent: Consent,
     ) -> Result<Replacement, Failure> {
         let status = self.status()?;
-        let members = Members::of(&status, served);
+        let members = ServedMembers::of(&status, served);
         if members.knows(text)? {
             let spare = members.find(text)?;
             let name = &served.name;

@@ -14,9 +14,9 @@ use openraid_sys::Use;
 use openraid_units::{ArrayId, DriveId};
 
 use super::member_orders::Consent;
-use super::named::{is_named, Members};
-use super::view::Served;
-use super::{Listening, Server};
+use super::named::{is_named, ServedMembers};
+use super::view::ServedArray;
+use super::{ListenAddress, Server};
 use crate::exit::{Failure, Obstacle};
 use crate::members::{options, spec};
 use crate::output;
@@ -32,7 +32,7 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Joining {
     /// It has joined.
-    Joined(Joined),
+    Joined(MemberJoin),
     /// It has not joined: a confirmation is needed.
     Confirm {
         /// What would be lost.
@@ -42,7 +42,7 @@ pub(super) enum Joining {
 
 /// How a new member joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Joined {
+pub(super) struct MemberJoin {
     /// Its number.
     pub drive: DriveId,
     /// It was in the array before.
@@ -54,7 +54,7 @@ impl Server {
     pub(super) fn set_for_new(
         &self,
         status: &ServiceStatus,
-        served: &Served,
+        served: &ServedArray,
         span: Option<usize>,
     ) -> Result<ArrayId, Failure> {
         let sets = served.sets();
@@ -84,7 +84,13 @@ impl Server {
     }
 
     /// Open a drive and add it to a set.
-    pub(super) fn join(&self, served: &Served, set: ArrayId, text: &str, consent: Consent) -> Result<Joining, Failure> {
+    pub(super) fn join(
+        &self,
+        served: &ServedArray,
+        set: ArrayId,
+        text: &str,
+        consent: Consent,
+    ) -> Result<Joining, Failure> {
         let spec = spec(text)?;
         let status = self.status()?;
         if !crate::members::is_memory(&spec) {
@@ -100,7 +106,7 @@ impl Server {
         })?;
         let mut returning = probed.look.superblock.clone().filter(|superblock| superblock.set_uuid == array.set_uuid);
         if let Some(superblock) = returning.take_if(|superblock| is_device(set_status, superblock)) {
-            check_copy(&Members::of(&status, served), &superblock, text, consent)?;
+            check_copy(&ServedMembers::of(&status, served), &superblock, text, consent)?;
         } else if returning.is_none() {
             check_free(&probed, consent.overwrite)?;
         }
@@ -120,8 +126,8 @@ impl Server {
     }
 
     /// Refuse a drive that this server uses already: the open would report that another program uses it.
-    fn check_unused(&self, status: &ServiceStatus, served: &Served, text: &str) -> Result<(), Failure> {
-        let members = Members::of(status, served);
+    fn check_unused(&self, status: &ServiceStatus, served: &ServedArray, text: &str) -> Result<(), Failure> {
+        let members = ServedMembers::of(status, served);
         if let Some(found) = members.named(text)?.first() {
             return Err(Failure::refused(members.already(found)));
         }
@@ -141,10 +147,10 @@ impl Server {
     /// It is an export of this server.
     pub(super) fn refuse_own_export(&self, spec: &MemberSpec) -> Result<(), Failure> {
         let Place::Remote(uri) = &spec.place else { return Ok(()) };
-        let is_own = |listening: &Listening| match (&uri.transport, listening) {
-            (Transport::Unix { socket }, Listening::Unix(listened)) => std::fs::canonicalize(socket)
+        let is_own = |listening: &ListenAddress| match (&uri.transport, listening) {
+            (Transport::Unix { socket }, ListenAddress::Unix(listened)) => std::fs::canonicalize(socket)
                 .is_ok_and(|path| std::fs::canonicalize(listened).is_ok_and(|other| other == path)),
-            (Transport::Tcp { host, port }, Listening::Tcp(listened)) => {
+            (Transport::Tcp { host, port }, ListenAddress::Tcp(listened)) => {
                 *port == listened.port() && is_of_host(listened.ip(), host, *port)
             }
             _ => false,
@@ -165,7 +171,7 @@ impl Server {
         array: &Superblock,
         returning: Option<Superblock>,
         opened: OpenedMember,
-    ) -> Result<Joined, Failure> {
+    ) -> Result<MemberJoin, Failure> {
         let (name, capacity) = (opened.spec.text.clone(), opened.info.capacity);
         let storage = opened.storage();
         let drive = self.handle.attach(opened)?;
@@ -187,7 +193,7 @@ impl Server {
             added.map_err(|error| Failure::from(error).of(&name))
         });
         match added {
-            Ok(_) => Ok(Joined { drive, returning: was_here }),
+            Ok(_) => Ok(MemberJoin { drive, returning: was_here }),
             Err(failure) => {
                 self.handle.detach(drive)?;
                 Err(failure)
@@ -208,7 +214,12 @@ fn in_sync(status: &ArrayStatus) -> SlotSet {
 }
 
 /// Refuse a drive with the identity of a listed member: the member itself under another name, or a copy of it.
-fn check_copy(members: &Members<'_>, superblock: &Superblock, text: &str, consent: Consent) -> Result<(), Failure> {
+fn check_copy(
+    members: &ServedMembers<'_>,
+    superblock: &Superblock,
+    text: &str,
+    consent: Consent,
+) -> Result<(), Failure> {
     let Some(listed) = members.with_device(superblock.device_uuid)? else { return Ok(()) };
     if matches!(listed.member.state, MemberState::Faulty(_) | MemberState::Failing(_)) {
         return Err(Failure::refused(format!("{text}: {}", members.already(&listed))));

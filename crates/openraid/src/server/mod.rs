@@ -50,9 +50,9 @@ use openraid_status::EventName;
 
 use crate::alarms::Keeper;
 use crate::checks::Checks;
-use crate::control::{Answer, Answerer, Command, ServerModel};
+use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model::{self, ValueModel};
-use crate::events::{segments, Log};
+use crate::events::{segments, EventLog};
 use crate::exit::Failure;
 use crate::holding::ArrayLocks;
 use crate::model::{ArrayModel, HealthWord};
@@ -65,9 +65,9 @@ pub use drive_cache::DriveCacheOption;
 use drive_cache::DriveCaches;
 use limit::Samples;
 use news::News;
-use rates::Rates;
-use stories::{Keeping, Wanted};
-use view::Served;
+use rates::TaskRates;
+use stories::{Keeping, StoryQuery};
+use view::ServedArray;
 
 /// A server.
 #[derive(Debug)]
@@ -75,8 +75,8 @@ pub struct Server {
     handle: ServiceHandle,
     registry: Registry,
     /// Addresses for clients.
-    listens: Vec<Listening>,
-    access: Access,
+    listens: Vec<ListenAddress>,
+    access: ServerAccess,
     without_flush: bool,
     /// The journal that it was started with.
     journal: OnceLock<journal::OwnJournal>,
@@ -108,16 +108,16 @@ pub struct Server {
     /// The HTTP interfaces, if it has any.
     management: OnceLock<Arc<openraid_management::Management>>,
     /// HTTP interfaces that could not start yet.
-    late_console: Mutex<Option<web::Late>>,
+    late_console: Mutex<Option<web::LateConsole>>,
     /// Held while the results of checks are written to their file.
     noting_checks: Mutex<()>,
     /// The files of the event log that were read.
-    events_seen: Mutex<segments::Seen>,
+    events_seen: Mutex<segments::ReadSegments>,
 }
 
 /// Where a server may write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum ServerAccess {
     /// Writes of clients, and the writes that arrays need.
     ReadWrite,
     /// Clients may not write. The journal's entries are written to the members.
@@ -128,7 +128,7 @@ pub enum Access {
 
 /// An address for clients.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Listening {
+pub enum ListenAddress {
     /// Host and port.
     Tcp(std::net::SocketAddr),
     /// A unix socket.
@@ -137,7 +137,7 @@ pub enum Listening {
     Tls(std::net::SocketAddr),
 }
 
-impl Listening {
+impl ListenAddress {
     /// The address of an export here.
     pub fn uri(&self, export: &str) -> String {
         let escaped = |text: &str| encoded(text, b"/:");
@@ -153,8 +153,8 @@ impl Listening {
 
 #[derive(Debug, Default)]
 struct State {
-    arrays: Vec<Served>,
-    rates: Rates,
+    arrays: Vec<ServedArray>,
+    rates: TaskRates,
     /// The last statuses, to compute the limit.
     samples: Samples,
     /// The client for which steps of requests are recorded.
@@ -171,7 +171,7 @@ struct State {
     /// News of other threads that are not reported yet.
     news: Vec<News>,
     /// Spares for all arrays that were tried.
-    tried_spares: spares::Tried,
+    tried_spares: spares::SpareAttempts,
     /// Members that left, by the array's UUID.
     departed: departed::AllDeparted,
     /// The presence of drives, and the times of the searches.
@@ -200,9 +200,9 @@ pub struct ServerOptions {
     /// The registry to keep up to date.
     pub registry: Registry,
     /// Addresses for clients.
-    pub listens: Vec<Listening>,
+    pub listens: Vec<ListenAddress>,
     /// What the server writes.
-    pub access: Access,
+    pub access: ServerAccess,
     /// Accept remote members without flush.
     pub without_flush: bool,
     /// The configuration, if it has one.
@@ -224,8 +224,8 @@ impl ServerOptions {
         Self {
             handle,
             registry: Registry::at(Some(&folder.join("registry.json"))),
-            listens: vec![Listening::Unix(socket.to_owned())],
-            access: Access::ReadWrite,
+            listens: vec![ListenAddress::Unix(socket.to_owned())],
+            access: ServerAccess::ReadWrite,
             without_flush: false,
             in_force: None,
             stays: false,
@@ -301,8 +301,8 @@ impl Server {
         self.forget_followers()
     }
 
-    fn find_stories(&self, array: &str, wanted: Wanted) -> Result<Answer, Failure> {
-        self.stories(array, wanted).map(|stories| Answer::Stories(Box::new(stories)))
+    fn find_stories(&self, array: &str, wanted: StoryQuery) -> Result<ServerAnswer, Failure> {
+        self.stories(array, wanted).map(|stories| ServerAnswer::Stories(Box::new(stories)))
     }
 
     /// The service manager, if there is one.
@@ -311,7 +311,7 @@ impl Server {
     }
 
     /// Where it may write.
-    pub const fn access(&self) -> Access {
+    pub const fn access(&self) -> ServerAccess {
         self.access
     }
 
@@ -340,14 +340,14 @@ impl Server {
     }
 
     /// The event log. Only files that have changed since the last call are read.
-    fn read_events(&self) -> io::Result<segments::Content> {
+    fn read_events(&self) -> io::Result<segments::LogContent> {
         let mut seen = self.events_seen.lock().unwrap_or_else(PoisonError::into_inner);
-        Log::at(self.registry.folder_beside("events")).read_again(&mut seen)
+        EventLog::at(self.registry.folder_beside("events")).read_again(&mut seen)
     }
 
     /// No interface will ask for the event log: free its memory.
     pub fn forget_events(&self) {
-        *self.events_seen.lock().unwrap_or_else(PoisonError::into_inner) = segments::Seen::default();
+        *self.events_seen.lock().unwrap_or_else(PoisonError::into_inner) = segments::ReadSegments::default();
     }
 
     /// Add news for the thread that reports them.
@@ -356,7 +356,7 @@ impl Server {
     }
 
     /// The desired state in force.
-    fn config(&self) -> Result<Answer, Failure> {
+    fn config(&self) -> Result<ServerAnswer, Failure> {
         let in_force = self.in_force();
         let path = in_force.as_ref().map(|file| file.path.display().to_string());
         let desired = in_force.as_ref().map(|file| file.desired.clone()).unwrap_or_default();
@@ -367,7 +367,7 @@ impl Server {
         );
         let mut config = model::config(path, server, &desired, &self.registry.entries()?);
         config.schedules = self.schedules().iter().map(model::schedule).collect();
-        Ok(Answer::Config(Box::new(config)))
+        Ok(ServerAnswer::Config(Box::new(config)))
     }
 
     /// Has a command stopped the last array, so that the server ends?
@@ -397,7 +397,7 @@ impl Server {
         Ok(state.arrays.iter().filter_map(|served| self.model(&status, served, &state)).collect())
     }
 
-    fn model(&self, status: &ServiceStatus, served: &Served, state: &State) -> Option<ArrayModel> {
+    fn model(&self, status: &ServiceStatus, served: &ServedArray, state: &State) -> Option<ArrayModel> {
         let mut model = view::model(status, served, &state.rates)?;
         checks::add_checks(&mut model, &state.checks);
         self.add_drive_caches(&mut model, state.drive_caches.option(&served.name));
@@ -423,7 +423,7 @@ impl Server {
         self.model(&status, &served, &state).ok_or_else(|| not_served(name))
     }
 
-    fn find(&self, name: &str) -> Result<Served, Failure> {
+    fn find(&self, name: &str) -> Result<ServedArray, Failure> {
         let state = self.state();
         let served = state.arrays.iter().find(|served| served.name == name).cloned();
         served.ok_or_else(|| match state.missing().find(|entry| entry.name == name) {
@@ -471,7 +471,7 @@ impl Server {
 }
 
 /// Add the setting that the engine does not know.
-fn add_readd(model: &mut ArrayModel, served: &Served) {
+fn add_readd(model: &mut ArrayModel, served: &ServedArray) {
     for set in model.spans.iter_mut().map(|span| &mut span.settings).chain([&mut model.settings]) {
         crate::settings::add_json(set, crate::kept::READD, served.readd.word());
     }
@@ -488,27 +488,27 @@ impl Answerer for Server {
         self.add_news(vec![News { array: array.map(str::to_owned), ..news::plain(EventName::Changed, text) }]);
     }
 
-    fn answer(&self, command: Command) -> Result<Answer, Failure> {
+    fn answer(&self, command: Command) -> Result<ServerAnswer, Failure> {
         let exclusive = || self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         match command {
-            Command::Hello => self.describe().map(Answer::Server),
-            Command::List => self.wanted_arrays().map(Answer::Arrays),
+            Command::Hello => self.describe().map(ServerAnswer::Server),
+            Command::List => self.wanted_arrays().map(ServerAnswer::Arrays),
             Command::Config => self.config(),
-            Command::Alarms => self.all_alarms().map(Answer::Alarms),
+            Command::Alarms => self.all_alarms().map(ServerAnswer::Alarms),
             Command::TestAlarm { sink } => self.test_sinks(sink.as_deref()),
-            Command::AcknowledgeAlarms { which } => Ok(Answer::Acknowledged(self.acknowledge_alarms(&which))),
-            Command::Journal => self.journal_model().map(|journal| Answer::Journal(journal.map(Box::new))),
-            Command::Show { array } => self.array(&array).map(|array| Answer::Array(Box::new(array))),
-            Command::Limit { array } => self.limit(&array).map(|limit| Answer::Limit(Box::new(limit))),
+            Command::AcknowledgeAlarms { which } => Ok(ServerAnswer::Acknowledged(self.acknowledge_alarms(&which))),
+            Command::Journal => self.journal_model().map(|journal| ServerAnswer::Journal(journal.map(Box::new))),
+            Command::Show { array } => self.array(&array).map(|array| ServerAnswer::Array(Box::new(array))),
+            Command::Limit { array } => self.limit(&array).map(|limit| ServerAnswer::Limit(Box::new(limit))),
             Command::Record { on } => self.record(on),
-            Command::Stories { array, since } => self.find_stories(&array, Wanted::Since(since)),
+            Command::Stories { array, since } => self.find_stories(&array, StoryQuery::Since(since)),
             Command::Requests { array, since } => {
-                self.requests(&array, since).map(|requests| Answer::Requests(Box::new(requests)))
+                self.requests(&array, since).map(|requests| ServerAnswer::Requests(Box::new(requests)))
             }
             Command::Story { array, request } => {
-                self.find_stories(&array, request.map_or(Wanted::Last, Wanted::Request))
+                self.find_stories(&array, request.map_or(StoryQuery::Last, StoryQuery::Request))
             }
-            Command::Slowest { array, count } => self.find_stories(&array, Wanted::Slowest(count)),
+            Command::Slowest { array, count } => self.find_stories(&array, StoryQuery::Slowest(count)),
             Command::Login { role, token, name } => self.login(&role, token, name.as_deref()),
             Command::RevokeToken { name } => self.revoke_token(&name),
             // Its program may take seconds, and nothing waits for it.

@@ -18,13 +18,13 @@ use openraid_status::shell::command;
 use openraid_units::{ArrayId, DriveId};
 
 use super::members::set_status;
-use super::view::{member_model, Served};
+use super::view::{member_model, ServedArray};
 use crate::exit::Failure;
 use crate::output::array::state_text;
 
 /// A member of a served array.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(super) struct NamedMember {
     /// The set that it belongs to: the array, or one of its spans.
     pub set: ArrayId,
     /// The drive.
@@ -35,22 +35,22 @@ pub(super) struct Found {
 
 /// The members of a served array, and their drives.
 #[derive(Clone, Copy)]
-pub(super) struct Members<'a> {
+pub(super) struct ServedMembers<'a> {
     status: &'a ServiceStatus,
-    served: &'a Served,
+    served: &'a ServedArray,
 }
 
-impl<'a> Members<'a> {
+impl<'a> ServedMembers<'a> {
     /// Members of this array.
-    pub const fn of(status: &'a ServiceStatus, served: &'a Served) -> Self {
+    pub const fn of(status: &'a ServiceStatus, served: &'a ServedArray) -> Self {
         Self { status, served }
     }
 
-    fn all(self) -> Result<Vec<Found>, Failure> {
+    fn all(self) -> Result<Vec<NamedMember>, Failure> {
         let mut all = Vec::new();
         for set in self.served.sets() {
             let lines = set_status(self.status, set)?.members.iter();
-            all.extend(lines.filter_map(|line| Some(Found { set, drive: line.drive?, member: *line })));
+            all.extend(lines.filter_map(|line| Some(NamedMember { set, drive: line.drive?, member: *line })));
         }
         Ok(all)
     }
@@ -64,7 +64,7 @@ impl<'a> Members<'a> {
     /// # Errors
     /// No member has the name, or several have it, or the slot has another member than before; the text lists the
     /// members.
-    pub fn find(self, text: &str) -> Result<Found, Failure> {
+    pub fn find(self, text: &str) -> Result<NamedMember, Failure> {
         if let Some(place) = text.strip_prefix("slot:") {
             return self.in_slot(place);
         }
@@ -90,8 +90,8 @@ impl<'a> Members<'a> {
     /// The same, for the member with this identity, if one is given.
     ///
     /// # Errors
-    /// As [`Members::find`], or it is another member now.
-    pub fn find_seen(self, text: &str, device: Option<&str>) -> Result<Found, Failure> {
+    /// As [`ServedMembers::find`], or it is another member now.
+    pub fn find_seen(self, text: &str, device: Option<&str>) -> Result<NamedMember, Failure> {
         let found = self.find(text)?;
         let uuid = found.member.device.map(|device| device.to_string());
         if device.is_some() && device != uuid.as_deref() {
@@ -109,8 +109,8 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// The array does not run any more.
-    pub fn named(self, text: &str) -> Result<Vec<Found>, Failure> {
-        let is_it = |found: &Found| self.view(found.drive).is_some_and(|view| is_named(view, text));
+    pub fn named(self, text: &str) -> Result<Vec<NamedMember>, Failure> {
+        let is_it = |found: &NamedMember| self.view(found.drive).is_some_and(|view| is_named(view, text));
         Ok(self.all()?.into_iter().filter(is_it).collect())
     }
 
@@ -126,12 +126,12 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// The array does not run any more.
-    pub fn with_device(self, device: Uuid) -> Result<Option<Found>, Failure> {
+    pub fn with_device(self, device: Uuid) -> Result<Option<NamedMember>, Failure> {
         Ok(self.all()?.into_iter().find(|found| found.member.device == Some(device)))
     }
 
     /// Why a listed member cannot join, and the remedy.
-    pub fn already(self, found: &Found) -> String {
+    pub fn already(self, found: &NamedMember) -> String {
         let (described, name, order) = (self.described(found, ""), &self.served.name, self.order_name(found));
         match found.member.state {
             MemberState::Faulty(_) | MemberState::Failing(_) => format!(
@@ -142,35 +142,35 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn unknown(self, text: &str, all: &[Found]) -> Failure {
+    fn unknown(self, text: &str, all: &[NamedMember]) -> Failure {
         let known: Vec<String> = all.iter().map(|found| self.order_name(found)).collect();
         let known = if known.is_empty() { "none".into() } else { known.join(", ") };
         Failure::refused(format!("{text} is not a member of array {}; its members are: {known}", self.served.name))
     }
 
     /// A line for each: number, name, slot, state.
-    fn list(self, members: &[Found]) -> String {
-        let line = |found: &Found| format!("  drive:{}  {}", found.drive, self.described(found, ""));
+    fn list(self, members: &[NamedMember]) -> String {
+        let line = |found: &NamedMember| format!("  drive:{}  {}", found.drive, self.described(found, ""));
         members.iter().map(line).collect::<Vec<String>>().join("\n")
     }
 
     /// The member's state in words.
-    pub fn state(self, found: &Found) -> String {
+    pub fn state(self, found: &NamedMember) -> String {
         state_text(&member_model(&found.member, &self.status.drives))
     }
 
     /// The name of a member with its slot and state: `/srv/d2 (slot 2, in sync)`. If `asked` is its name, slot and
     /// state are left out.
-    pub fn described(self, found: &Found, asked: &str) -> String {
+    pub fn described(self, found: &NamedMember, asked: &str) -> String {
         self.text_of(found, asked, true)
     }
 
     /// The same without the state, for an order that changes it: `/srv/d2 (slot 2)`.
-    pub fn placed(self, found: &Found, asked: &str) -> String {
+    pub fn placed(self, found: &NamedMember, asked: &str) -> String {
         self.text_of(found, asked, false)
     }
 
-    fn text_of(self, found: &Found, asked: &str, with_state: bool) -> String {
+    fn text_of(self, found: &NamedMember, asked: &str, with_state: bool) -> String {
         let view = self.view(found.drive);
         let mut parts = Vec::new();
         if view.is_none_or(|view| view.member != asked) {
@@ -190,9 +190,9 @@ impl<'a> Members<'a> {
     }
 
     /// The name by which a command finds only this member: its own, or its number if others have the same name.
-    pub fn order_name(self, found: &Found) -> String {
+    pub fn order_name(self, found: &NamedMember) -> String {
         let member = self.view(found.drive).map(|view| view.member.as_str()).unwrap_or_default();
-        let is_same = |other: &Found| self.view(other.drive).is_some_and(|view| view.member == member);
+        let is_same = |other: &NamedMember| self.view(other.drive).is_some_and(|view| view.member == member);
         let count = self.all().map_or(0, |all| all.iter().filter(|other| is_same(other)).count());
         if count == 1 {
             member.into()
@@ -201,7 +201,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    fn in_slot(self, place: &str) -> Result<Found, Failure> {
+    fn in_slot(self, place: &str) -> Result<NamedMember, Failure> {
         let sets = self.served.sets();
         let name = &self.served.name;
         let wrong = || {
@@ -218,9 +218,9 @@ impl<'a> Members<'a> {
         let lines = &set_status(self.status, set)?.members;
         let holder = lines.iter().find(|line| line.slot.is_some_and(|place| place.0 == slot) && !line.replacement);
         let holder = holder.ok_or_else(wrong)?;
-        let found = |line: &MemberStatus| Some(Found { set, drive: line.drive?, member: *line });
+        let found = |line: &MemberStatus| Some(NamedMember { set, drive: line.drive?, member: *line });
         let had_it = lines.iter().filter(|line| line.slot.is_none() && line.left.is_some_and(|place| place.0 == slot));
-        let had_it: Vec<Found> = had_it.filter_map(found).collect();
+        let had_it: Vec<NamedMember> = had_it.filter_map(found).collect();
         match (found(holder), had_it.as_slice()) {
             (Some(holder), []) => Ok(holder),
             (None, [one]) => Ok(*one),
@@ -285,13 +285,13 @@ mod tests {
             bitmap: false,
             ppl: false,
         };
-        let served = Served::of(service.handle().create(request).expect("it is made"));
+        let served = ServedArray::of(service.handle().create(request).expect("it is made"));
         // Memory has no serial number.
         let mut status = service.handle().status().expect("it runs");
         for (view, serial) in status.drives.iter_mut().zip([Some("WD-WMAKE1"), Some("WD-WMAKE2"), None]) {
             view.names.serial = serial.map(Into::into);
         }
-        let members = Members::of(&status, &served);
+        let members = ServedMembers::of(&status, &served);
         let [first, second, third] =
             ["slot:0", "slot:1", "slot:2"].map(|slot| members.find(slot).unwrap_or_else(|why| panic!("{}", why.text)));
         assert_eq!(members.described(&first, ""), "ram:32M (slot 0, in sync, serial WD-WMAKE1)");

@@ -8,7 +8,7 @@ use crate::alarms::Condition;
 use crate::exit::Failure;
 use crate::model::ArrayModel;
 use crate::output::sentence::add_texts;
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 
 impl Server {
     /// The state of every array that is wanted and not served, with the alarms about it.
@@ -34,7 +34,7 @@ impl Server {
     }
 }
 
-impl Entry {
+impl RegisteredArray {
     fn model(&self, state: &State) -> ArrayModel {
         let slots = u32::try_from(self.members.len()).unwrap_or(u32::MAX);
         let (name, uuid, level) = (self.name.clone(), self.uuid.clone(), self.level.clone());
@@ -59,7 +59,7 @@ impl Entry {
 }
 
 /// The alarm of an array that is wanted and not served.
-pub(super) fn condition(entry: &Entry, state: &State) -> Condition {
+pub(super) fn condition(entry: &RegisteredArray, state: &State) -> Condition {
     let name = &entry.name;
     Condition {
         array: Some(name.clone()),

@@ -8,10 +8,10 @@ use openraid_status::shell;
 use openraid_units::ArrayId;
 
 use super::member_orders::Consent;
-use super::start::{Taken, Taking};
-use super::view::Served;
-use super::{Access, Server};
-use crate::control::{Answer, Command};
+use super::start::{StartReport, Taking};
+use super::view::ServedArray;
+use super::{Server, ServerAccess};
+use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Obstacle};
 use crate::holding::Opening;
 use crate::members::{options, refuse_protected, spec};
@@ -60,13 +60,13 @@ fn asked_of(command: &Command) -> Option<String> {
 
 impl Server {
     /// Carry out a command. If the server could not keep what it changed, the command has failed, and its text names the value in force.
-    pub(super) fn carry_out(&self, command: Command) -> Result<Answer, Failure> {
+    pub(super) fn carry_out(&self, command: Command) -> Result<ServerAnswer, Failure> {
         let before = self.registry.unwritten().0;
         let asked = asked_of(&command);
         let answer = self.carry_out_now(command)?;
         match self.registry.unwritten() {
             (failures, Some(why)) if failures > before => {
-                let done = if let Answer::Done { text, .. } = &answer { text.as_str() } else { "done" };
+                let done = if let ServerAnswer::Done { text, .. } = &answer { text.as_str() } else { "done" };
                 let done = asked.as_deref().unwrap_or(done);
                 let text =
                     format!("{done}\nthis is in force, and is lost when the server ends before it can be kept: {why}");
@@ -76,9 +76,9 @@ impl Server {
         }
     }
 
-    fn carry_out_now(&self, command: Command) -> Result<Answer, Failure> {
+    fn carry_out_now(&self, command: Command) -> Result<ServerAnswer, Failure> {
         let stops = matches!(command, Command::Stop { .. } | Command::StopAll { .. });
-        if self.access == Access::Untouched && !stops {
+        if self.access == ServerAccess::Untouched && !stops {
             return Err(Failure::refused(
                 "the server was started with --read-only and writes nothing to any member: stop it, and serve without --read-only",
             ));
@@ -115,7 +115,7 @@ impl Server {
             Command::Stop { array, yes } => self.stop_for_good(&array, yes),
             Command::StopAll { yes } => {
                 self.refuse_loss(None, yes)?;
-                Ok(Answer::Done { text: "the server stops all arrays and ends".into(), array: None })
+                Ok(ServerAnswer::Done { text: "the server stops all arrays and ends".into(), array: None })
             }
             Command::Assemble { members, force, journal_lost } => self.assemble(&members, force, journal_lost),
             Command::JoinJournal { device, overwrite } => self.join_journal(device.as_deref(), overwrite),
@@ -144,16 +144,16 @@ impl Server {
     }
 
     /// Stop an array, unless that loses data without a consent.
-    fn stop_for_good(&self, array: &str, yes: bool) -> Result<Answer, Failure> {
+    fn stop_for_good(&self, array: &str, yes: bool) -> Result<ServerAnswer, Failure> {
         self.refuse_loss(Some(array), yes)?;
         let text = self.stopped_text(array)?;
         self.stop(array)?;
-        Ok(Answer::Done { text, array: None })
+        Ok(ServerAnswer::Done { text, array: None })
     }
 
     /// The answer after an array has been stopped.
     fn stopped_text(&self, name: &str) -> Result<String, Failure> {
-        if self.access == Access::Untouched {
+        if self.access == ServerAccess::Untouched {
             return Ok(format!("{name} is stopped, nothing was written to its members"));
         }
         if self.array(name)?.health != HealthWord::Failed {
@@ -168,9 +168,9 @@ impl Server {
         Ok(format!("{name} is stopped; it had failed, so its members are not marked clean{waits}"))
     }
 
-    pub(super) fn done(&self, text: String, array: &str) -> Result<Answer, Failure> {
+    pub(super) fn done(&self, text: String, array: &str) -> Result<ServerAnswer, Failure> {
         let array = self.array(array).ok().map(Box::new);
-        Ok(Answer::Done { text, array })
+        Ok(ServerAnswer::Done { text, array })
     }
 
     fn admin(&self, name: &str, command: AdminCommand) -> Result<(), Failure> {
@@ -178,7 +178,11 @@ impl Server {
     }
 
     /// Send a command to every set of an array. If one refuses, the sets before it have carried it out.
-    pub(super) fn each_set(&self, name: &str, command: impl Fn(ArrayId) -> AdminCommand) -> Result<Served, Failure> {
+    pub(super) fn each_set(
+        &self,
+        name: &str,
+        command: impl Fn(ArrayId) -> AdminCommand,
+    ) -> Result<ServedArray, Failure> {
         let served = self.find(name)?;
         for set in served.sets() {
             self.admin(name, command(set))?;
@@ -186,7 +190,12 @@ impl Server {
         Ok(served)
     }
 
-    pub(super) fn assemble(&self, members: &[String], force: bool, journal_lost: bool) -> Result<Answer, Failure> {
+    pub(super) fn assemble(
+        &self,
+        members: &[String],
+        force: bool,
+        journal_lost: bool,
+    ) -> Result<ServerAnswer, Failure> {
         self.start_array(members, force, journal_lost).map(|(answer, _)| answer)
     }
 
@@ -196,7 +205,7 @@ impl Server {
         members: &[String],
         force: bool,
         journal_lost: bool,
-    ) -> Result<(Answer, Taken), Failure> {
+    ) -> Result<(ServerAnswer, StartReport), Failure> {
         let specs = members.iter().map(|member| spec(member)).collect::<Result<Vec<_>, _>>()?;
         specs.iter().try_for_each(|spec| self.refuse_own_export(spec))?;
         let mut options = options(openraid_sys::Use::Exclusive);
@@ -231,6 +240,6 @@ impl Server {
         lines.extend(taken.recovered.iter().cloned());
         lines.extend(failures.into_iter().map(|failure| failure.text));
         let array = taken.served.first().and_then(|name| self.array(name).ok()).map(Box::new);
-        Ok((Answer::Done { text: lines.join("\n  "), array }, taken))
+        Ok((ServerAnswer::Done { text: lines.join("\n  "), array }, taken))
     }
 }

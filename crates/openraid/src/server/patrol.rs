@@ -17,9 +17,9 @@ use openraid_sys::{Direct, Use};
 use openraid_units::Bytes;
 
 use super::news::{plain, News};
-use super::{Access, Server, State};
+use super::{Server, ServerAccess, State};
 use crate::alarms::Condition;
-use crate::care::patrol::{self, Found, Next};
+use crate::care::patrol::{self, PatrolProgress, PatrolStep};
 use crate::members::{options, spec, spins};
 use crate::model::{ArrayModel, HealthWord, MemberModel, StateWord};
 use crate::patrol_history;
@@ -42,7 +42,7 @@ impl Server {
             .into_iter()
             .filter(|schedule| matches!(schedule.task, ScheduleTask::Patrol { .. }))
             .collect();
-        if schedules.is_empty() || self.access != Access::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
+        if schedules.is_empty() || self.access != ServerAccess::ReadWrite || self.patrolling.load(Ordering::Relaxed) {
             return;
         }
         let now = openraid_sys::clock::wall_seconds();
@@ -137,18 +137,18 @@ impl Server {
         let opened = opened.and_then(|spec| member::open(&spec, options).map_err(|error| error.to_string()));
         let left_out = opened.as_ref().ok().and_then(|opened| why_left_out(spins(opened), ssd));
         let found = match opened {
-            _ if left_out.is_some() => Found::default(),
-            Err(why) => Found { trouble: Some(why), ..Found::default() },
+            _ if left_out.is_some() => PatrolProgress::default(),
+            Err(why) => PatrolProgress { trouble: Some(why), ..PatrolProgress::default() },
             Ok(mut opened) => {
                 let capacity = opened.info.capacity;
                 let mut read = |at, into: &mut [u8]| opened.read_at(at, into).map_err(|error| error.to_string());
-                let mut next = |_: &Found| match self.may_go_on(schedule, array) {
-                    Ok(true) => Next::Go,
+                let mut next = |_: &PatrolProgress| match self.may_go_on(schedule, array) {
+                    Ok(true) => PatrolStep::Go,
                     Ok(false) => {
                         thread::sleep(WAIT);
-                        Next::Wait
+                        PatrolStep::Wait
                     }
-                    Err(why) => Next::Stop(why),
+                    Err(why) => PatrolStep::Stop(why),
                 };
                 patrol::read(capacity, rate, &mut read, &mut next)
             }

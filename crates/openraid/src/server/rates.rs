@@ -20,11 +20,11 @@ struct Track {
 
 /// The tasks of all arrays.
 #[derive(Debug, Default)]
-pub struct Rates {
+pub struct TaskRates {
     tracks: HashMap<ArrayId, Track>,
 }
 
-impl Rates {
+impl TaskRates {
     /// Note the progress of every task.
     pub fn sample(&mut self, status: &ServiceStatus, now: Instant) {
         for view in &status.arrays {
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_of_the_last_seconds_and_a_pause_resets_it() {
-        let (mut rates, array, start) = (Rates::default(), ArrayId(0), Instant::now());
+        let (mut rates, array, start) = (TaskRates::default(), ArrayId(0), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         for second in 0..100 {
             // Slow for a long time, then ten times as fast.

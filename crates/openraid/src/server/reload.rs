@@ -6,25 +6,25 @@ use std::sync::Arc;
 
 use openraid_config::{ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare};
 
-use super::desired::{InForce, Planned};
+use super::desired::{ArrayPlan, InForce};
 use super::members::set_status;
 use super::news::plain;
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::desired::model::ReloadModel;
 use crate::exit::Failure;
 use openraid_status::EventName;
 
 impl Server {
     /// Read the file again. A file with a problem changes nothing.
-    pub(super) fn reload(&self) -> Result<Answer, Failure> {
+    pub(super) fn reload(&self) -> Result<ServerAnswer, Failure> {
         let done = self.reload_file();
         self.add_news(vec![match &done {
             Ok(model) => plain(EventName::ConfigurationRead, model.text()),
             Err(failure) => plain(EventName::ConfigurationRefused, failure.text.clone()),
         }]);
-        done.map(|model| Answer::Reloaded(Box::new(model)))
+        done.map(|model| ServerAnswer::Reloaded(Box::new(model)))
     }
 
     fn reload_file(&self) -> Result<ReloadModel, Failure> {
@@ -50,7 +50,7 @@ impl Server {
         model.applied.extend(self.put_certificates(certificates));
         let now = Arc::new(InForce { path: before.path.clone(), desired });
         self.state().in_force = Some(Arc::clone(&now));
-        let all: Vec<Served> = self.state().arrays.clone();
+        let all: Vec<ServedArray> = self.state().arrays.clone();
         for served in all {
             let (old, new) = (before.desired_for(&served), now.desired_for(&served));
             if new.is_some() || old.is_some() {
@@ -69,14 +69,14 @@ impl Server {
     /// Apply the file's present values to an array.
     fn follow_file(
         &self,
-        served: &Served,
+        served: &ServedArray,
         desired: Option<&DesiredArray>,
         model: &mut ReloadModel,
     ) -> Result<(), Failure> {
         let name = &served.name;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
-        let Planned { plan, notes, .. } = self.plan_of(&status, served, None);
+        let ArrayPlan { plan, notes, .. } = self.plan_of(&status, served, None);
         let notes = notes.into_iter().chain(self.carry_out_plan(&status, served, &plan));
         model.notes.extend(notes.map(|note| format!("{name}: {note}")));
         model.applied.extend(before.changes_to(&plan.policy).map(|change| format!("{name}: {change}")));
@@ -139,7 +139,7 @@ impl Server {
 
     /// Start arrays that are new in the file.
     fn take_new(&self, before: &InForce, now: &InForce, model: &mut ReloadModel) {
-        let served: Vec<Served> = self.state().arrays.clone();
+        let served: Vec<ServedArray> = self.state().arrays.clone();
         for desired in &now.desired.arrays {
             let runs = served.iter().any(|served| now.desired_for(served).is_some_and(|array| array.id == desired.id));
             let is_new =
@@ -153,7 +153,7 @@ impl Server {
                 continue;
             }
             match self.assemble(&members, false, false) {
-                Ok(Answer::Done { text, .. }) => model.applied.push(text),
+                Ok(ServerAnswer::Done { text, .. }) => model.applied.push(text),
                 Ok(_) => {}
                 Err(failure) => model.notes.push(format!("{}: {}", desired.id, failure.text)),
             }

@@ -7,9 +7,9 @@ use openraid_format::{SetName, Superblock, SUPERBLOCK_BYTES_MAX};
 use openraid_runtime::service::StartedArray;
 use openraid_units::SECTOR_BYTES;
 
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::Failure;
 use crate::sets;
 use crate::words::array_name;
@@ -27,7 +27,7 @@ fn span_names(started: &StartedArray, name: &str, to: &str) -> Vec<(usize, SetNa
 }
 
 impl Server {
-    pub(super) fn rename(&self, name: &str, to: &str) -> Result<Answer, Failure> {
+    pub(super) fn rename(&self, name: &str, to: &str) -> Result<ServerAnswer, Failure> {
         array_name(to).map_err(Failure::usage)?;
         let served = self.find(name)?;
         let Some(started) = &served.started else {
@@ -69,7 +69,7 @@ impl Server {
     }
 
     /// Write the name into all superblocks that have it.
-    fn write_name(&self, served: &Served, to: &str, label: SetName) -> Result<(), Failure> {
+    fn write_name(&self, served: &ServedArray, to: &str, label: SetName) -> Result<(), Failure> {
         let Some(started) = served.started.as_ref().filter(|started| !started.spans.is_empty()) else {
             self.handle.admin(AdminCommand::Rename { array: served.array, name: label })?;
             return Ok(());

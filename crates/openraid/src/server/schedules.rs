@@ -53,7 +53,7 @@ impl Server {
     pub fn follow_schedules(&self, arrays: &[ArrayModel]) {
         let mut schedules = self.schedules();
         schedules.retain(|schedule| schedule.task == ScheduleTask::Check);
-        if schedules.is_empty() || self.access != super::Access::ReadWrite {
+        if schedules.is_empty() || self.access != super::ServerAccess::ReadWrite {
             return;
         }
         let now = openraid_sys::clock::wall_seconds();

@@ -11,11 +11,11 @@ use openraid_runtime::service::ServiceStatus;
 
 use super::drive_cache::DriveCacheOption;
 use super::members::set_status;
-use super::view::{unprotected, Served};
+use super::view::{unprotected, ServedArray};
 use super::Server;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::Failure;
-use crate::kept::{Kept, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
+use crate::kept::{KeptSettings, Readd, ACCESS, DRIVE_CACHE, PROFILE, READD};
 use crate::output;
 use crate::settings;
 
@@ -28,7 +28,7 @@ struct Change {
 }
 
 impl Server {
-    pub(super) fn set(&self, name: &str, settings: &[(String, String)], yes: bool) -> Result<Answer, Failure> {
+    pub(super) fn set(&self, name: &str, settings: &[(String, String)], yes: bool) -> Result<ServerAnswer, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
         let before = set_status(&status, served.sets()[0])?.policy;
@@ -70,7 +70,7 @@ impl Server {
     fn change_of(
         &self,
         status: &ServiceStatus,
-        served: &Served,
+        served: &ServedArray,
         policy: Policy,
         settings: &[(String, String)],
     ) -> Result<Change, Failure> {
@@ -94,7 +94,7 @@ impl Server {
     fn carry_out_change(
         &self,
         status: &ServiceStatus,
-        served: &Served,
+        served: &ServedArray,
         change: &Change,
         settings: &[(String, String)],
     ) -> Result<(), Failure> {
@@ -119,16 +119,16 @@ impl Server {
     }
 
     /// Can the journal of this server, if it has one, protect an array?
-    pub(super) fn can_journal(&self, status: &ServiceStatus, served: &Served) -> bool {
+    pub(super) fn can_journal(&self, status: &ServiceStatus, served: &ServedArray) -> bool {
         self.has_journal() && never_protected(status, served).is_none()
     }
 
     /// Store the settings for the next start. Returns the failures, one a line.
-    fn keep(&self, served: &Served, settings: &[(String, String)], journalled: Option<bool>) -> Vec<String> {
+    fn keep(&self, served: &ServedArray, settings: &[(String, String)], journalled: Option<bool>) -> Vec<String> {
         if settings.is_empty() {
             return Vec::new();
         }
-        let change = |kept: &mut Kept| {
+        let change = |kept: &mut KeptSettings| {
             kept.note(settings);
             kept.journalled = journalled.unwrap_or(kept.journalled);
         };
@@ -158,7 +158,7 @@ fn is_journalled(policy: &Policy) -> bool {
 }
 
 /// Why a journal, present or former, can never protect an array, if that is so.
-pub(super) fn never_protected(status: &ServiceStatus, served: &Served) -> Option<Unprotected> {
+pub(super) fn never_protected(status: &ServiceStatus, served: &ServedArray) -> Option<Unprotected> {
     let sets = served.sets();
     status.arrays.iter().filter(|view| sets.contains(&view.status.array)).find_map(|view| {
         let superblock = view.status.superblock.as_ref();
@@ -198,7 +198,7 @@ fn unconfirmed(settings: &[(String, String)], has_journal: bool, never: Option<U
 }
 
 /// Settings without effect on this array or this server.
-pub(super) fn without_effect(wanted: &[(String, String)], status: &ServiceStatus, served: &Served) -> Vec<String> {
+pub(super) fn without_effect(wanted: &[(String, String)], status: &ServiceStatus, served: &ServedArray) -> Vec<String> {
     let copies = |view: &openraid_runtime::service::ArrayView| view.status.superblock.as_ref().is_some_and(has_copies);
     let sets = served.sets();
     let has_copies = status.arrays.iter().any(|view| sets.contains(&view.status.array) && copies(view));

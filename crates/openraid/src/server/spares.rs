@@ -16,8 +16,8 @@ use super::departed::has;
 use super::member_orders::Consent;
 use super::members::{set_status, Joining};
 use super::news::{plain, News};
-use super::view::Served;
-use super::{Access, Server};
+use super::view::ServedArray;
+use super::{Server, ServerAccess};
 use crate::exit::Failure;
 use crate::quantity::counted;
 use openraid_status::shell::command;
@@ -28,7 +28,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// The last attempts.
 #[derive(Debug, Default)]
-pub(super) struct Tried(Vec<Attempt>);
+pub(super) struct SpareAttempts(Vec<Attempt>);
 
 /// An attempt to add a spare.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Attempt {
     pub(super) refused: Option<Failure>,
 }
 
-impl Tried {
+impl SpareAttempts {
     fn is_due(&self, member: &str) -> bool {
         self.last(member).is_none_or(|tried| tried.at.elapsed() >= RETRY_AFTER)
     }
@@ -61,7 +61,7 @@ impl Server {
     }
 
     /// A command removed a drive: a spare of the file stays out until a command adds it.
-    pub(super) fn keep_out(&self, served: &Served, member: &str) {
+    pub(super) fn keep_out(&self, served: &ServedArray, member: &str) {
         if !self.spares().iter().any(|spare| spare.member == member) {
             return;
         }
@@ -78,7 +78,7 @@ impl Server {
     pub(super) fn let_in(&self, member: &str) {
         for entry in self.registry.entries().unwrap_or_default() {
             if entry.kept.taken_out.iter().any(|spare| spare == member) {
-                let let_in = |kept: &mut crate::kept::Kept| kept.taken_out.retain(|spare| spare != member);
+                let let_in = |kept: &mut crate::kept::KeptSettings| kept.taken_out.retain(|spare| spare != member);
                 if let Err(failure) = self.registry.keep(entry.uuid.as_deref(), &entry.name, let_in) {
                     crate::output::warn(&failure.text);
                 }
@@ -93,7 +93,7 @@ impl Server {
 
     /// Add the spares that the file names for an array or a span, if they are missing. Returns the failures.
     pub fn take_own_spares(&self) -> Vec<String> {
-        if self.access == Access::Untouched {
+        if self.access == ServerAccess::Untouched {
             return Vec::new();
         }
         let mut notes = Vec::new();
@@ -109,10 +109,15 @@ impl Server {
         notes
     }
 
-    pub(super) fn take_own_spare(&self, served: &Served, span: Option<usize>, member: &str) -> Result<(), Failure> {
+    pub(super) fn take_own_spare(
+        &self,
+        served: &ServedArray,
+        span: Option<usize>,
+        member: &str,
+    ) -> Result<(), Failure> {
         let of_spare = |failure: Failure| failure.of(format_args!("spare {member}"));
         let status = self.status().map_err(of_spare)?;
-        if super::named::Members::of(&status, served).knows(member).map_err(of_spare)? {
+        if super::named::ServedMembers::of(&status, served).knows(member).map_err(of_spare)? {
             return Ok(());
         }
         let sets = served.sets();
@@ -123,7 +128,7 @@ impl Server {
         self.take_in(served, set, member)
     }
 
-    fn take_in(&self, served: &Served, set: ArrayId, member: &str) -> Result<(), Failure> {
+    fn take_in(&self, served: &ServedArray, set: ArrayId, member: &str) -> Result<(), Failure> {
         if self.is_taken_out(member) {
             let order = command("spare add", [&served.name, member]);
             let text = format!("spare {member}: it was removed by a command, and comes back by `{order}`");
@@ -160,7 +165,7 @@ impl Server {
     /// Add a spare for all arrays to a set that lacks a member and has no spare of its own. Returns the result.
     fn give_spares(&self) -> Vec<News> {
         let pool: Vec<DesiredSpare> = self.spares().into_iter().filter(|spare| spare.whom == SpareFor::All).collect();
-        if pool.is_empty() || self.access == Access::Untouched {
+        if pool.is_empty() || self.access == ServerAccess::Untouched {
             return Vec::new();
         }
         // A command that changes arrays has priority: the next tick tries again.
@@ -191,9 +196,9 @@ impl Server {
     }
 
     /// A set that lacks more members than its own spares can replace.
-    fn needy(&self) -> Option<(Served, ArrayId)> {
+    fn needy(&self) -> Option<(ServedArray, ArrayId)> {
         let status = self.status().ok()?;
-        let all: Vec<Served> = self.state().arrays.clone();
+        let all: Vec<ServedArray> = self.state().arrays.clone();
         all.into_iter().filter(|served| served.started.is_some()).find_map(|served| {
             let needs = |set: &ArrayId| {
                 let Ok(status_of_set) = set_status(&status, *set) else { return false };

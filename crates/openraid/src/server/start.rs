@@ -8,16 +8,16 @@ use openraid_runtime::service::{AssembleRequest, Nesting, StartError, StartedArr
 use openraid_units::ArrayId;
 
 use super::news::plain;
-use super::view::Served;
-use super::{recovery, Access, Server};
+use super::view::ServedArray;
+use super::{recovery, Server, ServerAccess};
 use crate::exit::Failure;
 use crate::halves::Halves;
 use crate::holding::{self, Opening};
-use crate::kept::Kept;
+use crate::kept::KeptSettings;
 use crate::model::StateWord;
 use crate::output;
 use crate::output::members::{left_out, LeftOut};
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::sets;
 use crate::taken_by_md;
 use crate::trial;
@@ -25,7 +25,7 @@ use openraid_status::EventName;
 
 /// The result for some members.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct StartReport {
     /// Names of the arrays that are served now.
     pub served: Vec<String>,
     /// Arrays that were not started and why, and deviations from the desired state, one a line.
@@ -77,7 +77,7 @@ impl Server {
     /// Lock the arrays of these members, and open the members. A server that may write first ends arrays of the kernel's md that
     /// have them, if md has changed nothing.
     pub fn open_for_start(&self, specs: &[MemberSpec], open: OpenOptions) -> Opening {
-        if self.access == Access::ReadWrite && self.stays {
+        if self.access == ServerAccess::ReadWrite && self.stays {
             let is_known = |uuid: Uuid| {
                 let uuid = Some(uuid.to_string());
                 self.registry.entries_if_readable().iter().any(|entry| entry.uuid == uuid)
@@ -98,7 +98,7 @@ impl Server {
     ///
     /// # Errors
     /// The service has ended.
-    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<Taken, Failure> {
+    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<StartReport, Failure> {
         let Taking { force, journal_lost, nesting, journalled, chosen_by, layout } = how;
         let options = AssembleOptions { force, journal_lost, reads_only: false };
         let (mut members, split) = without_split(members, force, chosen_by);
@@ -135,15 +135,15 @@ impl Server {
             }
         }
         self.release_locks();
-        Ok(Taken { served, failed, recovered, left_out, unopened: Vec::new() })
+        Ok(StartReport { served, failed, recovered, left_out, unopened: Vec::new() })
     }
 
     /// If no member is written, a rebuild or a resync would only fill memory.
     fn hold_background(&self, started: &StartedArray) -> Result<(), Failure> {
-        if self.access != Access::Untouched {
+        if self.access != ServerAccess::Untouched {
             return Ok(());
         }
-        for set in Served::of(started.clone()).sets() {
+        for set in ServedArray::of(started.clone()).sets() {
             self.handle.admin(AdminCommand::Pause { array: set })?;
         }
         Ok(())
@@ -171,7 +171,7 @@ impl Server {
             self.handle.stop_and_release(&started)?;
             return Err(failure);
         }
-        let mut served = Served::of(started.clone());
+        let mut served = ServedArray::of(started.clone());
         if self.state().arrays.iter().any(|other| other.name == served.name) || served.name.is_empty() {
             // Two arrays of one name can be distinguished by their identity.
             let uuid = started.superblock.set_uuid.to_string();
@@ -202,7 +202,7 @@ impl Server {
         let started = self.handle.admin(AdminCommand::StartPassthrough { drive }).map_err(Failure::from);
         let result = started.and_then(|outcome| match outcome {
             AdminOutcome::Started(array) => {
-                self.put(Served::raw(name, array));
+                self.put(ServedArray::raw(name, array));
                 let notes = self.begin_array(name, None);
                 let opened = self.open_exports(name);
                 if opened.is_err() {
@@ -224,7 +224,7 @@ impl Server {
         }
     }
 
-    fn put(&self, served: Served) {
+    fn put(&self, served: ServedArray) {
         let mut state = self.state();
         state.emptied = false;
         state.arrays.push(served);
@@ -246,7 +246,7 @@ impl Server {
     }
 
     /// Stop an array and release its members. It is still wanted, and its alarms hold.
-    pub(super) fn release_array(&self, name: &str) -> Result<Served, Failure> {
+    pub(super) fn release_array(&self, name: &str) -> Result<ServedArray, Failure> {
         let served = self.find(name)?;
         let status = self.status()?;
         let stopped = match &served.started {
@@ -263,7 +263,7 @@ impl Server {
     }
 
     /// An array that was released could not be started again: it is offline, for this reason.
-    pub(super) fn give_up(&self, served: &Served, why: Failure) {
+    pub(super) fn give_up(&self, served: &ServedArray, why: Failure) {
         let mut state = self.state();
         state.emptied = state.arrays.is_empty();
         state.troubles.not_started(&served.name, why);
@@ -300,7 +300,13 @@ impl Server {
         if specs.into_iter().any(|spec| crate::members::is_memory(&spec)) {
             return Ok(());
         }
-        let kept = Kept::default();
-        self.registry.remember(Entry { name: name.into(), uuid: array.uuid, level: array.level, members, kept })
+        let kept = KeptSettings::default();
+        self.registry.remember(RegisteredArray {
+            name: name.into(),
+            uuid: array.uuid,
+            level: array.level,
+            members,
+            kept,
+        })
     }
 }

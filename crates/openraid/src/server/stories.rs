@@ -7,12 +7,12 @@ use openraid_core::steps::What;
 use openraid_runtime::service::ServiceStatus;
 use openraid_status::shell::command_with;
 
-use super::view::Served;
+use super::view::ServedArray;
 use super::Server;
-use crate::control::Answer;
+use crate::control::ServerAnswer;
 use crate::exit::Failure;
 use crate::story::{
-    assemble, request_word, Names, Owner, RequestModel, RequestsModel, StoriesModel, Story, StoryModel,
+    assemble, request_word, Owner, RequestModel, RequestsModel, StoriesModel, Story, StoryModel, StoryNames,
 };
 
 /// Maximum number of stories in one answer.
@@ -36,7 +36,7 @@ pub enum Keeping {
 
 /// The requested stories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wanted {
+pub enum StoryQuery {
     /// Requests that ended since this number.
     Since(u64),
     /// The story of this request, ended or not.
@@ -52,7 +52,7 @@ impl Server {
     ///
     /// # Errors
     /// The service has ended.
-    pub fn record(&self, on: bool) -> Result<Answer, Failure> {
+    pub fn record(&self, on: bool) -> Result<ServerAnswer, Failure> {
         self.handle.keep_steps(if on { STEPS_MAX } else { 0 })?;
         self.state().keeping = if on { Keeping::On } else { Keeping::Off };
         let text = if on {
@@ -63,7 +63,7 @@ impl Server {
         } else {
             "steps of requests are not recorded any more".into()
         };
-        Ok(Answer::Done { text, array: None })
+        Ok(ServerAnswer::Done { text, array: None })
     }
 
     /// Stop recording for followers that have left.
@@ -83,9 +83,9 @@ impl Server {
     ///
     /// # Errors
     /// It is not served here, steps are not recorded, or the request's steps are gone.
-    pub fn stories(&self, name: &str, wanted: Wanted) -> Result<StoriesModel, Failure> {
+    pub fn stories(&self, name: &str, wanted: StoryQuery) -> Result<StoriesModel, Failure> {
         let served = self.find(name)?;
-        if let Wanted::Since(_) = wanted {
+        if let StoryQuery::Since(_) = wanted {
             self.follow()?;
         }
         let Some((steps, recorded)) = self.handle.steps()? else {
@@ -99,14 +99,14 @@ impl Server {
         let first = recorded - steps.len() as u64;
         // A number from before the present recording is void; the largest number asks for no steps yet.
         let wanted = match wanted {
-            Wanted::Since(since) if since > recorded && since != u64::MAX => Wanted::Since(0),
+            StoryQuery::Since(since) if since > recorded && since != u64::MAX => StoryQuery::Since(0),
             wanted => wanted,
         };
         let all = assemble(&steps, first);
         let chosen = choose(&all, &names, name, wanted)?;
         let left_out = chosen.len().saturating_sub(STORIES_MAX);
         let stories = chosen[left_out..].iter().map(|story| StoryModel::of(story, &all, &names)).collect();
-        let lost_steps = if let Wanted::Since(since) = wanted { first.saturating_sub(since) } else { 0 };
+        let lost_steps = if let StoryQuery::Since(since) = wanted { first.saturating_sub(since) } else { 0 };
         Ok(StoriesModel { stories, next: recorded, left_out: left_out as u64, lost_steps, kept: kept(&all, &names) })
     }
 
@@ -114,7 +114,7 @@ impl Server {
     ///
     /// # Errors
     /// It is not served here; the request is unknown.
-    pub fn watched(&self, name: &str, wanted: Wanted) -> Result<StoriesModel, Failure> {
+    pub fn watched(&self, name: &str, wanted: StoryQuery) -> Result<StoriesModel, Failure> {
         self.find(name)?;
         self.follow()?;
         self.stories(name, wanted)
@@ -165,9 +165,9 @@ impl Server {
     }
 }
 
-fn names(status: &ServiceStatus, served: &Served) -> Names {
+fn names(status: &ServiceStatus, served: &ServedArray) -> StoryNames {
     let view = status.arrays.iter().find(|view| view.status.array == served.array);
-    Names {
+    StoryNames {
         array: served.array,
         sets: view.map(|view| view.status.sets.clone()).unwrap_or_default(),
         drives: status.drives.iter().map(|view| (view.drive, view.member.clone())).collect(),
@@ -175,7 +175,7 @@ fn names(status: &ServiceStatus, served: &Served) -> Names {
 }
 
 /// Numbers of the first and the last recorded request of the array.
-fn kept(all: &[Story], names: &Names) -> Option<(u64, u64)> {
+fn kept(all: &[Story], names: &StoryNames) -> Option<(u64, u64)> {
     let mut numbers = all.iter().filter(|story| names.is_of(story)).filter_map(|story| match story.owner {
         Owner::Request(number) => Some(number),
         Owner::Unit(..) => None,
@@ -184,18 +184,18 @@ fn kept(all: &[Story], names: &Names) -> Option<(u64, u64)> {
     Some((first, numbers.max().unwrap_or(first)))
 }
 
-fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Result<Vec<&'a Story>, Failure> {
+fn choose<'a>(all: &'a [Story], names: &StoryNames, name: &str, wanted: StoryQuery) -> Result<Vec<&'a Story>, Failure> {
     let of_client = || all.iter().filter(|story| names.is_of(story));
     let requests = || of_client().filter(|story| matches!(story.owner, Owner::Request(_)));
     let took = |story: &Story| Some(story.steps.last()?.at.since(story.steps.first()?.at));
     match wanted {
-        Wanted::Since(since) => {
+        StoryQuery::Since(since) => {
             let mut ended: Vec<&Story> =
                 of_client().filter(|story| story.ended.is_some_and(|at| at >= since)).collect();
             ended.sort_by_key(|story| story.ended);
             Ok(ended)
         }
-        Wanted::Request(number) => {
+        StoryQuery::Request(number) => {
             let found: Vec<&Story> = requests().filter(|story| story.owner == Owner::Request(number)).collect();
             if found.is_empty() {
                 let there = match kept(all, names) {
@@ -206,12 +206,12 @@ fn choose<'a>(all: &'a [Story], names: &Names, name: &str, wanted: Wanted) -> Re
             }
             Ok(found)
         }
-        Wanted::Last => {
+        StoryQuery::Last => {
             let last = requests().filter(|story| story.ended.is_some()).max_by_key(|story| story.ended);
             last.map(|story| vec![story])
                 .ok_or_else(|| Failure::refused(format!("{name}: no request has ended since steps are recorded")))
         }
-        Wanted::Slowest(count) => {
+        StoryQuery::Slowest(count) => {
             let mut ended: Vec<&Story> = requests().filter(|story| story.ended.is_some() && story.whole).collect();
             ended.sort_by_key(|story| std::cmp::Reverse(took(story)));
             ended.truncate(count.min(STORIES_MAX));

@@ -13,7 +13,7 @@ use openraid_runtime::member::DeviceNames;
 use openraid_runtime::service::{ArrayView, DriveView, ServiceStatus, StartedArray};
 use openraid_units::{ArrayId, Nanos, Sectors, Slot};
 
-use super::rates::Rates;
+use super::rates::TaskRates;
 use super::settings::never_protected;
 use crate::consistency::ConsistencyWord;
 use crate::kept::Readd;
@@ -31,7 +31,7 @@ const COMBINATIONS_MAX: u64 = 100_000;
 
 /// An array that runs in a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Served {
+pub struct ServedArray {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -48,7 +48,7 @@ pub struct Served {
     pub readd: Readd,
 }
 
-impl Served {
+impl ServedArray {
     /// An array that was started.
     pub fn of(started: StartedArray) -> Self {
         let name = sets::array_name(&started.superblock);
@@ -89,7 +89,7 @@ impl Served {
 }
 
 /// The model of an array; nothing if it does not run any more.
-pub fn model(status: &ServiceStatus, served: &Served, rates: &Rates) -> Option<ArrayModel> {
+pub fn model(status: &ServiceStatus, served: &ServedArray, rates: &TaskRates) -> Option<ArrayModel> {
     let view = view_of(status, served.array)?;
     let Some(started) = &served.started else {
         let access = served.access.word().into();
@@ -111,16 +111,16 @@ fn view_of(status: &ServiceStatus, array: ArrayId) -> Option<&ArrayView> {
 }
 
 /// The health of an array that runs.
-pub fn health_of(status: &ServiceStatus, served: &Served) -> Option<HealthWord> {
+pub fn health_of(status: &ServiceStatus, served: &ServedArray) -> Option<HealthWord> {
     view_of(status, served.array).map(|view| health(view.status.health))
 }
 
 fn nested_model(
     status: &ServiceStatus,
-    served: &Served,
+    served: &ServedArray,
     started: &StartedArray,
     view: &ArrayView,
-    rates: &Rates,
+    rates: &TaskRates,
 ) -> Option<ArrayModel> {
     let mut spans = Vec::new();
     for span in &started.spans {
@@ -205,7 +205,12 @@ fn add_reasons<'a>(all: impl Iterator<Item = &'a ReasonModel>) -> Vec<ReasonMode
     sums
 }
 
-fn set_model(status: &ServiceStatus, view: &ArrayView, superblock: Option<&Superblock>, rates: &Rates) -> ArrayModel {
+fn set_model(
+    status: &ServiceStatus,
+    view: &ArrayView,
+    superblock: Option<&Superblock>,
+    rates: &TaskRates,
+) -> ArrayModel {
     let array = &view.status;
     let superblock = array.superblock.as_ref().or(superblock);
     let chunk = superblock.filter(|s| s.level.is_striped()).map(|s| s.chunk.bytes().get());
@@ -419,7 +424,7 @@ pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> Membe
 }
 
 /// The profile in force: the profile that was set, or the default, and the settings that differ from it.
-fn profile(status: &ServiceStatus, served: &Served, policy: &Policy) -> ProfileModel {
+fn profile(status: &ServiceStatus, served: &ServedArray, policy: &Policy) -> ProfileModel {
     let can_journal = status.journal.is_some() && never_protected(status, served).is_none();
     let known =
         served.profile.as_deref().and_then(|name| crate::settings::PROFILES.iter().find(|(known, _)| *known == name));

@@ -12,13 +12,13 @@ use super::model::{StepModel, StoryModel};
 use super::words::{
     asked_text, asked_word, drive_name, job_text, job_word, kind_word, made_text, planned_text, status_word,
 };
-use super::{Names, Owner, Story};
+use super::{Owner, Story, StoryNames};
 use crate::quantity::{counted, human};
 use openraid_units::Bytes;
 
 /// What a story's lines are made with.
 struct Teller<'a> {
-    names: &'a Names,
+    names: &'a StoryNames,
     began: Instant,
     lines: Vec<StepModel>,
     /// Operations in the order in which they were made, and the slots that get their parity.
@@ -31,12 +31,12 @@ struct Teller<'a> {
 
 impl StoryModel {
     /// A story, and those of what it left in the cache; `all` are the stories among which it was found.
-    pub fn of(story: &Story, all: &[Story], names: &Names) -> Self {
+    pub fn of(story: &Story, all: &[Story], names: &StoryNames) -> Self {
         let later = story.later.iter().map(|place| Self::alone(&all[*place], names)).collect();
         Self { later, ..Self::alone(story, names) }
     }
 
-    fn alone(story: &Story, names: &Names) -> Self {
+    fn alone(story: &Story, names: &StoryNames) -> Self {
         let began = story.steps.first().map_or(Instant::ZERO, |step| step.at);
         let mut teller = Teller {
             names,

@@ -24,7 +24,7 @@ use openraid_units::{ArrayId, DriveId, SetId};
 
 /// The names for the engine's numbers.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct StoryNames {
     /// The array of the stories.
     pub array: ArrayId,
     /// Its sets: one, or one for each span.
@@ -33,7 +33,7 @@ pub struct Names {
     pub drives: BTreeMap<DriveId, String>,
 }
 
-impl Names {
+impl StoryNames {
     /// Is this a story of the array?
     pub fn is_of(&self, story: &Story) -> bool {
         match story.owner {

@@ -7,7 +7,7 @@ use openraid_core::slots::SlotSet;
 use openraid_core::steps::{Place, Work};
 use openraid_units::{Bytes, DriveId, DriveLba, Sectors, Slot};
 
-use super::Names;
+use super::StoryNames;
 use crate::quantity::{counted, human};
 
 /// A request's kind.
@@ -34,7 +34,7 @@ pub fn status_word(status: ReplyStatus) -> &'static str {
 }
 
 /// A member's name.
-pub fn drive_name(names: &Names, drive: DriveId) -> String {
+pub fn drive_name(names: &StoryNames, drive: DriveId) -> String {
     names.drives.get(&drive).cloned().unwrap_or_else(|| format!("drive {drive}"))
 }
 

@@ -8,12 +8,12 @@ use super::Context;
 use crate::alarms::book::{Alarm, Book};
 use crate::alarms::keeper::is_meant;
 use crate::alarms::test::{test, TestModel};
-use crate::alarms::{AlarmModel, Store};
+use crate::alarms::{AlarmModel, AlarmStore};
 use crate::arguments::{AlarmsArguments, AlarmsVerb};
-use crate::control::{Answer, Command, Connection};
+use crate::control::{Command, ControlConnection, ServerAnswer};
 use crate::desired;
-use crate::events::segments::Entry;
-use crate::events::{Draft, Log};
+use crate::events::segments::EventEntry;
+use crate::events::{Draft, EventLog};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
 use crate::quantity::{counted, one_line, utc};
@@ -22,14 +22,14 @@ use openraid_status::EventName;
 
 /// Alarms.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct AlarmsBody {
     /// The alarms that match the options, open ones first.
     alarms: Vec<AlarmModel>,
 }
 
 /// Alarms that this command acknowledged.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Acknowledged {
+pub(super) struct AlarmsAcknowledged {
     /// Names of the alarms that were acknowledged.
     acknowledged: Vec<String>,
 }
@@ -46,16 +46,16 @@ pub fn run(arguments: &AlarmsArguments, context: &Context) -> Outcome {
     }
 }
 
-fn store(context: &Context) -> Store {
-    Store::at(context.registry.folder_beside("alarms"))
+fn store(context: &Context) -> AlarmStore {
+    AlarmStore::at(context.registry.folder_beside("alarms"))
 }
 
 /// Alarms of the servers, and stored alarms that no server manages.
-fn all(servers: &mut [Connection], context: &Context) -> Result<Vec<AlarmModel>, Failure> {
+fn all(servers: &mut [ControlConnection], context: &Context) -> Result<Vec<AlarmModel>, Failure> {
     let mut all_alarms = Vec::new();
     for server in servers {
         match server.ask(&Command::Alarms)? {
-            Answer::Alarms(alarms) => all_alarms.extend(alarms),
+            ServerAnswer::Alarms(alarms) => all_alarms.extend(alarms),
             _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         }
     }
@@ -86,7 +86,7 @@ fn list(arguments: &AlarmsArguments, context: &Context) -> Outcome {
             && arguments.array.as_ref().is_none_or(|array| alarm.what.array.as_ref() == Some(array))
     });
     let text = if alarms.is_empty() { "no alarms".into() } else { text(&alarms) };
-    Ok(context.output.answer(Exit::Fine, &Body { alarms }, &text))
+    Ok(context.output.answer(Exit::Fine, &AlarmsBody { alarms }, &text))
 }
 
 fn text(alarms: &[AlarmModel]) -> String {
@@ -114,10 +114,10 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
     let mut known = Vec::new();
     let mut looked_after = Vec::new();
     for server in &mut servers {
-        if let Answer::Acknowledged(more) = server.ask(&Command::AcknowledgeAlarms { which: which.into() })? {
+        if let ServerAnswer::Acknowledged(more) = server.ask(&Command::AcknowledgeAlarms { which: which.into() })? {
             known.extend(more);
         }
-        if let Answer::Alarms(of_server) = server.ask(&Command::Alarms)? {
+        if let ServerAnswer::Alarms(of_server) = server.ask(&Command::Alarms)? {
             looked_after.extend(of_server);
         }
     }
@@ -133,10 +133,10 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
         changed.map_err(|error| Failure::failed(format!("alarms cannot be stored: {error}")))?;
     }
     if !others.is_empty() {
-        let log = Log::at(context.registry.folder_beside("events"));
+        let log = EventLog::at(context.registry.folder_beside("events"));
         let draft = Draft::now(&plain(EventName::AlarmAcknowledged, format!("acknowledged: {}", others.join(", "))));
         // The alarms themselves are stored, so a failure to log the event is ignored.
-        let _ = log.append(&[Entry::Event(draft)]);
+        let _ = log.append(&[EventEntry::Event(draft)]);
     }
     known.extend(others);
     let is_there = alarms.iter().any(|alarm| {
@@ -146,12 +146,12 @@ fn acknowledge(which: &str, context: &Context) -> Outcome {
         return Err(Failure::refused(format!("there is no alarm {which}; see `openraid alarms`")));
     }
     let text = format!("{} acknowledged", counted(known.len() as u64, "alarm", "alarms"));
-    Ok(context.output.answer(Exit::Fine, &Acknowledged { acknowledged: known }, &text))
+    Ok(context.output.answer(Exit::Fine, &AlarmsAcknowledged { acknowledged: known }, &text))
 }
 
 /// The result of a test alarm.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Tried {
+pub(super) struct AlarmTest {
     /// The sinks that were tried, and whether each accepted the alarm.
     sinks: Vec<TestModel>,
 }
@@ -168,7 +168,7 @@ fn try_out(sink: Option<&str>, config: Option<&Path>, context: &Context) -> Outc
             test(&desired::load(&path)?.sinks, sink)?
         }
         [server] => match server.ask(&Command::TestAlarm { sink: sink.map(Into::into) })? {
-            Answer::Tested(sinks) => sinks,
+            ServerAnswer::Tested(sinks) => sinks,
             _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         },
         _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
@@ -179,5 +179,5 @@ fn try_out(sink: Option<&str>, config: Option<&Path>, context: &Context) -> Outc
     };
     let text = sinks.iter().map(line).collect::<Vec<_>>().join("\n");
     let exit = if sinks.iter().all(|attempt| attempt.error.is_none()) { Exit::Fine } else { Exit::Error };
-    Ok(context.output.answer(exit, &Tried { sinks }, &text))
+    Ok(context.output.answer(exit, &AlarmTest { sinks }, &text))
 }

@@ -9,26 +9,26 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::AssembleArguments;
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::lacking_held;
-use crate::kept::Kept;
+use crate::kept::KeptSettings;
 use crate::members::{are_in_use, in_folder, named, none_opened, open_some, options, word_of};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::server::view::{level_word, nested_level};
 use crate::sets;
-use crate::trial::Trial;
+use crate::trial::ReadTrial;
 
 /// The arrays that were found and recorded.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct AssembleBody {
     /// Each set, and whether it would start.
     sets: Vec<SetVerdict>,
     /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
     /// The arrays that the registry has now.
-    arrays: Vec<Entry>,
+    arrays: Vec<RegisteredArray>,
     /// The server that took the arrays over and serves them; null if no server runs.
     handed_over: Option<String>,
 }
@@ -79,7 +79,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     lines.extend(others.iter().filter(|_| none.is_none()).map(line));
     // The contents of a journal concern only the server of the array. Nested arrays are found only when their spans
     // run, so everything is tried in memory.
-    let trial = Trial::start_as(
+    let trial = ReadTrial::start_as(
         opened,
         AssembleOptions { force: arguments.force, journal_lost: true, reads_only: false },
         Nesting::Follow,
@@ -87,7 +87,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     let arrays = entries(&trial, &plans, &probed);
     let exit = verdicts.iter().map(super::scan::set_exit).max().unwrap_or(Exit::Refused);
     if arrays.is_empty() {
-        let body = Body { sets: verdicts, others, arrays, handed_over: None };
+        let body = AssembleBody { sets: verdicts, others, arrays, handed_over: None };
         let why = none.unwrap_or_else(|| trial.why_nothing());
         lines.push(why.text);
         return Ok(context.output.answer(why.exit, &body, &lines.join("\n")));
@@ -95,7 +95,7 @@ pub fn run(arguments: &AssembleArguments, context: &Context) -> Outcome {
     drop(trial);
     let is_split = verdicts.iter().any(|set| set.halves.is_some());
     let handed_over = finish(arguments, context, &arrays, is_split, &mut lines)?;
-    let body = Body { sets: verdicts, others, arrays, handed_over };
+    let body = AssembleBody { sets: verdicts, others, arrays, handed_over };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
@@ -111,7 +111,7 @@ fn specs(arguments: &AssembleArguments, context: &Context) -> Result<Vec<MemberS
 }
 
 /// The registry entries of all arrays that started.
-fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> Vec<Entry> {
+fn entries(trial: &ReadTrial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> Vec<RegisteredArray> {
     let members_of = |uuid| -> Vec<String> {
         let set = plans.iter().filter(|set| set.uuid == uuid).flat_map(|set| &set.members);
         set.map(|place| probed[*place].spec.text.clone()).collect()
@@ -125,7 +125,13 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
             }
         };
         let uuid = Some(array.superblock.set_uuid.to_string());
-        Entry { name: sets::array_name(&array.superblock), uuid, level, members, kept: Kept::default() }
+        RegisteredArray {
+            name: sets::array_name(&array.superblock),
+            uuid,
+            level,
+            members,
+            kept: KeptSettings::default(),
+        }
     };
     trial.started.arrays.iter().map(entry).collect()
 }
@@ -134,7 +140,7 @@ fn entries(trial: &Trial, plans: &[sets::SetPlan], probed: &[ProbedMember]) -> V
 fn finish(
     arguments: &AssembleArguments,
     context: &Context,
-    arrays: &[Entry],
+    arrays: &[RegisteredArray],
     is_split: bool,
     lines: &mut Vec<String>,
 ) -> Result<Option<String>, Failure> {
@@ -164,7 +170,7 @@ fn finish(
     };
     let members = arrays.iter().flat_map(|entry| entry.members.clone()).collect();
     match server.ask(&Command::Assemble { members, force: arguments.force, journal_lost: arguments.journal_lost })? {
-        Answer::Done { text, .. } => {
+        ServerAnswer::Done { text, .. } => {
             lines.push(text.clone());
             Ok(Some(text))
         }

@@ -31,7 +31,7 @@ pub fn run(arguments: &CheckArguments, context: &Context) -> Outcome {
 
 /// Past checks and patrol reads.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct CheckBody {
     /// Checks of the set; of each span for a nested array.
     sets: Vec<SetHistoryModel>,
     /// Patrol reads of the array's drives, the newest last.
@@ -63,7 +63,7 @@ fn history(name: &str, context: &Context) -> Outcome {
     }
     let patrols = array.uuid.as_ref().map(|uuid| patrol_history::of(uuid, &context.registry)).unwrap_or_default();
     lines.extend(patrols.iter().map(|patrol| patrol_text(&array.name, patrol)));
-    Ok(context.output.answer(Exit::Fine, &Body { sets, patrols }, &lines.join("\n")))
+    Ok(context.output.answer(Exit::Fine, &CheckBody { sets, patrols }, &lines.join("\n")))
 }
 
 /// A patrol read, as text.

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::{ConfigArguments, ConfigVerb};
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::desired::{self, model};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{open_some, options, spec};
@@ -33,7 +33,7 @@ struct ProblemModel {
 
 /// A configuration, and its problems.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Checked {
+pub(super) struct ConfigReport {
     /// The problems, in the order of their lines. Empty if the file is valid.
     problems: Vec<ProblemModel>,
     /// The configuration, as far as it was read.
@@ -75,7 +75,7 @@ fn check(path: &Path, context: &Context) -> Outcome {
             // A file is also checked on another machine, or before the registry can be read.
             model::know(&mut config, &context.registry.entries().unwrap_or_default());
             let text = format!("{shown}: no problems\n{}", config.text());
-            Ok(context.output.answer(Exit::Fine, &Checked { problems: Vec::new(), config }, &text))
+            Ok(context.output.answer(Exit::Fine, &ConfigReport { problems: Vec::new(), config }, &text))
         }
         Err(problems) => {
             let body = checked(&shown, &problems.0);
@@ -85,7 +85,7 @@ fn check(path: &Path, context: &Context) -> Outcome {
 }
 
 /// The problems of a configuration, of which nothing is shown.
-fn checked(shown: &str, problems: &[Problem]) -> Checked {
+fn checked(shown: &str, problems: &[Problem]) -> ConfigReport {
     let all = problems.iter().map(|problem| ProblemModel {
         line: problem.line,
         column: problem.column,
@@ -94,7 +94,7 @@ fn checked(shown: &str, problems: &[Problem]) -> Checked {
         remedy: problem.remedy.clone(),
     });
     let config = model::ConfigModel { path: Some(shown.to_owned()), ..model::ConfigModel::default() };
-    Checked { problems: all.collect(), config }
+    ConfigReport { problems: all.collect(), config }
 }
 
 /// Problems of everything outside the file that a configuration names: certificates and keys, programs, arrays.
@@ -167,11 +167,11 @@ fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<Problem> {
 }
 
 /// A file that a configuration names: the beginning of its key, and its place.
-type Named<'a> = (&'static str, &'a Option<Placed<PathBuf>>);
+type FileKey<'a> = (&'static str, &'a Option<Placed<PathBuf>>);
 
 /// Problems of a certificate, its key, and the authorities of clients.
-fn flaws_of_files([chain, key, authorities]: [Named<'_>; 3]) -> Vec<Problem> {
-    let path = |(_, place): Named<'_>| place.as_ref().map(|placed| placed.value.clone());
+fn flaws_of_files([chain, key, authorities]: [FileKey<'_>; 3]) -> Vec<Problem> {
+    let path = |(_, place): FileKey<'_>| place.as_ref().map(|placed| placed.value.clone());
     let both = path(chain).zip(path(key));
     let ca = path(authorities);
     let found = flaws(both.as_ref().map(|(chain, key)| (chain.as_path(), key.as_path())), ca.as_deref());
@@ -197,7 +197,7 @@ fn flawed(path: &Path, flaws: &[Problem]) -> Failure {
 
 /// The array that a device belongs to.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Member<'a> {
+pub(super) struct ConfigMember<'a> {
     /// Path of the device, as it was asked for.
     device: &'a str,
     /// Name of the array that the device belongs to.
@@ -223,7 +223,7 @@ fn member(device: &Path, context: &Context) -> Outcome {
     let by_uuid = |array: &&model::ArrayConfigModel| uuid.is_some() && array.uuid == uuid;
     match config.arrays.iter().find(by_uuid).or_else(|| config.arrays.iter().find(by_path)) {
         Some(array) => {
-            let body = Member { device: &shown, array: &array.name };
+            let body = ConfigMember { device: &shown, array: &array.name };
             Ok(context.output.answer(Exit::Fine, &body, &array.name))
         }
         None => Err(Failure::refused(format!(
@@ -244,7 +244,7 @@ fn show(file: Option<&Path>, context: &Context) -> Outcome {
             model::config(path, model::server_values(&desired), &desired, &context.registry.entries()?)
         }
         [server] => match server.ask(&Command::Config)? {
-            Answer::Config(config) => *config,
+            ServerAnswer::Config(config) => *config,
             _ => return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
         },
         _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),

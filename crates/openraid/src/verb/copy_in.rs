@@ -25,7 +25,7 @@ use crate::members::{are_in_use, named, none_opened, options};
 use crate::output::progress::Progress;
 use crate::quantity::human;
 use crate::server::members::named_in;
-use crate::server::view::Served;
+use crate::server::view::ServedArray;
 use crate::trial::{quiet_service, reasons};
 
 /// Time between two checks of a resync for which the user waits.
@@ -33,7 +33,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A copy into an array.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body<'a> {
+pub(super) struct CopyInBody<'a> {
     /// Name of the array.
     array: &'a str,
     /// Number of bytes that were copied into the array.
@@ -72,7 +72,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     let request = AssembleRequest { options: AssembleOptions::default(), nesting: Nesting::Follow };
     let mut started = service.handle().assemble(opened, request)?;
     let array = match (started.arrays.pop(), started.arrays.is_empty()) {
-        (Some(array), true) => Served::of(array),
+        (Some(array), true) => ServedArray::of(array),
         (Some(_), false) => return Err(Failure::refused("these members make several arrays; name the members of one")),
         (None, _) => {
             let outer = started
@@ -86,7 +86,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     fill(arguments, context, service, &array)
 }
 
-fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array: &Served) -> Outcome {
+fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array: &ServedArray) -> Outcome {
     let handle = service.handle();
     let status = handle.status()?;
     let view = status.arrays.iter().find(|view| view.status.array == array.array);
@@ -126,11 +126,15 @@ fn fill(arguments: &CopyInArguments, context: &Context, service: Service, array:
             )
         });
     }
-    let body = Body { array: &array.name, bytes, size_bytes: size, in_sync };
+    let body = CopyInBody { array: &array.name, bytes, size_bytes: size, in_sync };
     Ok(context.output.answer(exit, &body, &text))
 }
 
-fn each_set(handle: &ServiceHandle, array: &Served, command: impl Fn(ArrayId) -> AdminCommand) -> Result<(), Failure> {
+fn each_set(
+    handle: &ServiceHandle,
+    array: &ServedArray,
+    command: impl Fn(ArrayId) -> AdminCommand,
+) -> Result<(), Failure> {
     for set in array.sets() {
         handle.admin(command(set))?;
     }
@@ -138,7 +142,7 @@ fn each_set(handle: &ServiceHandle, array: &Served, command: impl Fn(ArrayId) ->
 }
 
 /// Refuse an array with content that has a name. Bytes without a name are expected: members had other data before.
-fn check_content(handle: &ServiceHandle, array: &Served, capacity: Sectors) -> Result<(), Failure> {
+fn check_content(handle: &ServiceHandle, array: &ServedArray, capacity: Sectors) -> Result<(), Failure> {
     let mut read = |lba: DriveLba, into: &mut [u8]| {
         let unreadable = |error: ServiceError| ProbeError::Unreadable { lba, why: error.to_string() };
         handle.read(array.array, lba.offset().bytes().get(), into).map_err(unreadable)
@@ -169,10 +173,10 @@ fn check_input(size: u64, name: &str) -> Result<(), Failure> {
 }
 
 type Work = (u64, Vec<u8>);
-type Done = Result<(), (u64, ServiceError)>;
+type WriteResult = Result<(), (u64, ServiceError)>;
 
 /// A thread that writes pieces in sequence.
-fn writer(handle: ServiceHandle, array: ArrayId) -> (SyncSender<Work>, Receiver<Done>) {
+fn writer(handle: ServiceHandle, array: ArrayId) -> (SyncSender<Work>, Receiver<WriteResult>) {
     let (work, pieces) = sync_channel::<Work>(1);
     let (sender, done) = sync_channel(2);
     thread::spawn(move || {
@@ -186,7 +190,7 @@ fn writer(handle: ServiceHandle, array: ArrayId) -> (SyncSender<Work>, Receiver<
     (work, done)
 }
 
-fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failure> {
+fn copy(handle: &ServiceHandle, array: &ServedArray, size: u64) -> Result<u64, Failure> {
     let writers: Vec<_> = (0..PIECES_AHEAD).map(|_| writer(handle.clone(), array.array)).collect();
     let failed = |(at, error): (u64, ServiceError)| {
         Failure::failed(format!("{}: cannot write from byte {at} on: {error}", array.name))
@@ -230,7 +234,7 @@ fn copy(handle: &ServiceHandle, array: &Served, size: u64) -> Result<u64, Failur
 }
 
 /// The present state of the array's sets.
-fn sets(handle: &ServiceHandle, array: &Served) -> Result<Vec<ArrayStatus>, Failure> {
+fn sets(handle: &ServiceHandle, array: &ServedArray) -> Result<Vec<ArrayStatus>, Failure> {
     let status = handle.status()?;
     let sets = array.sets();
     Ok(status.arrays.into_iter().map(|view| view.status).filter(|status| sets.contains(&status.array)).collect())
@@ -240,11 +244,11 @@ fn needs_sync(set: &ArrayStatus) -> bool {
     set.consistent_to != Sectors::MAX || set.task.as_ref().is_some_and(|task| task.kind == TaskKind::Resync)
 }
 
-fn is_syncing(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
+fn is_syncing(handle: &ServiceHandle, array: &ServedArray) -> Result<bool, Failure> {
     Ok(sets(handle, array)?.iter().any(needs_sync))
 }
 
-fn wait_for_sync(handle: &ServiceHandle, array: &Served) -> Result<bool, Failure> {
+fn wait_for_sync(handle: &ServiceHandle, array: &ServedArray) -> Result<bool, Failure> {
     let mut progress: Option<Progress> = None;
     loop {
         let sets = sets(handle, array)?;

@@ -23,10 +23,10 @@ use crate::members::{named, none_opened, open_some, options, read_md0};
 use crate::model::ArrayModel;
 use crate::output::{self, progress::Progress};
 use crate::quantity::human;
-use crate::server::rates::Rates;
+use crate::server::rates::TaskRates;
 use crate::server::view;
 use crate::sets;
-use crate::trial::Trial;
+use crate::trial::ReadTrial;
 
 /// Number of bytes of one read.
 pub const PIECE_BYTES: u64 = 1 << 20;
@@ -43,7 +43,7 @@ const REMEDY: &str =
 
 /// A copy out of an array.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body<'a> {
+pub(super) struct CopyOutBody<'a> {
     /// Name of the array.
     array: &'a str,
     /// Number of copied bytes, gaps included.
@@ -56,7 +56,6 @@ pub(super) struct Body<'a> {
 
 /// A range that could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Debug, utoipa::ToSchema)]
-#[schema(as = Gap)]
 struct Gap {
     /// First byte of the range in the array.
     offset: u64,
@@ -90,10 +89,10 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     let rules = AssembleOptions { force: arguments.force, journal_lost: false, reads_only: true };
-    let trial = Trial::start_as(opened, rules, nesting)?;
+    let trial = ReadTrial::start_as(opened, rules, nesting)?;
     let served = trial.only()?;
     let status = trial.handle().status()?;
-    let model = view::model(&status, &served, &Rates::default());
+    let model = view::model(&status, &served, &TaskRates::default());
     let model = model.ok_or_else(|| Failure::failed("the array does not run"))?;
     warn_of(&model, context);
     for doubt in model.sets().into_iter().filter_map(|set| lockless::doubts(&probed, set)) {
@@ -110,7 +109,7 @@ pub fn run(arguments: &CopyOutArguments, context: &Context) -> Outcome {
     if gaps.len() > shown.len() {
         context.output.warn(&format!("ranges that could not be read, in all: {}", gaps.len()));
     }
-    let body = Body { array: &model.name, bytes: model.size_bytes, skipped_bytes, skipped: shown };
+    let body = CopyOutBody { array: &model.name, bytes: model.size_bytes, skipped_bytes, skipped: shown };
     let mut text = format!("openraid copy-out: {} of {} copied", human(Bytes(model.size_bytes)), model.name);
     if skipped_bytes > 0 {
         text += &format!(", but {skipped_bytes} bytes could not be read");

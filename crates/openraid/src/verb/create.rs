@@ -18,11 +18,11 @@ use crate::arguments::CreateArguments;
 use crate::care::shingled;
 use crate::consistency::{bitmap_wanted, ConsistencyWord};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::kept::Kept;
+use crate::kept::KeptSettings;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options, word_of, NewFiles, MISSING};
 use crate::quantity::{counted, human};
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::room::short_of_room;
 use crate::server::members::{check_free, contents};
 use crate::server::view::{survives_losses, unprotected};
@@ -34,7 +34,7 @@ use openraid_status::shell::{command, command_with};
 
 /// The new array, or the one that would be made.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct CreateBody {
     /// Name of the array.
     name: String,
     /// UUID of the array; null for a dry run.
@@ -214,7 +214,7 @@ fn make(
     plans: &[Assembly],
     members: Vec<(OpenedMember, ProbedMember)>,
     specs: &[MemberSpec],
-    body: &mut Body,
+    body: &mut CreateBody,
 ) -> Result<(), Failure> {
     let service = quiet_service()?;
     let handle = service.handle();
@@ -267,7 +267,7 @@ fn body(
     plans: &[Assembly],
     members: Vec<String>,
     overwritten: Vec<String>,
-) -> Body {
+) -> CreateBody {
     let slots: usize = shape.spans.iter().map(|span| span.slots.len()).sum();
     let there: usize = shape.spans.iter().map(|span| span.slots.iter().flatten().count()).sum();
     let present = |plan: &Assembly| SlotSet::first_n(plan.geometry.members()).minus(plan.missing);
@@ -276,7 +276,7 @@ fn body(
         ArrayLevel::Raid50 | ArrayLevel::Raid60 | ArrayLevel::Single => shape.level.word().into(),
         _ => shape.md.to_string(),
     };
-    Body {
+    CreateBody {
         name: arguments.name.clone(),
         uuid: None,
         level,
@@ -299,7 +299,7 @@ fn body(
     }
 }
 
-fn print_body(context: &Context, body: &Body, exit: Exit) -> Exit {
+fn print_body(context: &Context, body: &CreateBody, exit: Exit) -> Exit {
     let mut lines = Vec::new();
     let verb = if body.dry_run { "would be created" } else { "created" };
     let mut shape = vec![body.level.clone(), counted(body.slots as u64, "slot", "slots")];
@@ -353,13 +353,13 @@ fn print_body(context: &Context, body: &Body, exit: Exit) -> Exit {
 }
 
 /// Record the array. If this is not possible, the user is told.
-fn remember(context: &Context, body: &Body) -> Exit {
-    let entry = Entry {
+fn remember(context: &Context, body: &CreateBody) -> Exit {
+    let entry = RegisteredArray {
         name: body.name.clone(),
         uuid: body.uuid.clone(),
         level: body.level.clone(),
         members: body.members.clone(),
-        kept: Kept { journalled: body.journalled, ..Kept::default() },
+        kept: KeptSettings { journalled: body.journalled, ..KeptSettings::default() },
     };
     // Arrays whose members were overwritten are no more. Raw drives keep what they hold.
     let forgotten = if body.uuid.is_some() { context.registry.forget_members(&body.members) } else { Ok(()) };
@@ -403,7 +403,7 @@ fn remember_raw(arguments: &CreateArguments, context: &Context, specs: &[MemberS
     let planned = arguments.file_size.map_or(Sectors::ZERO, |size| size.sectors_floor() * specs.len() as u64);
     let there: Sectors = members.iter().map(|(opened, _)| opened.info.capacity).sum();
     let size = if members.is_empty() { planned } else { there };
-    let body = Body {
+    let body = CreateBody {
         name: arguments.name.clone(),
         uuid: None,
         level: "jbod".into(),

@@ -11,7 +11,7 @@ use openraid_sys::Use;
 use openraid_units::Bytes;
 use serde::Serialize;
 
-use self::served::ServedArray;
+use self::served::ServedElsewhere;
 use super::Context;
 use crate::arguments::DoctorArguments;
 use crate::exit::{Exit, Failure, Outcome};
@@ -21,25 +21,25 @@ use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{health_text, survives_text, title, unsynced_text};
 use crate::output::members::{line, set_text, set_verdict, stranger, unreadable, MemberVerdict, SetVerdict};
 use crate::quantity::human;
-use crate::server::rates::Rates;
+use crate::server::rates::TaskRates;
 use crate::server::view;
 use crate::sets;
-use crate::trial::Trial;
+use crate::trial::ReadTrial;
 
 /// Number of bytes that are read at once.
 const READ_BYTES: u64 = 1 << 20;
 
 /// The members, and the result of the attempts to start their arrays.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct DoctorBody {
     /// Each set, and whether it would start.
     sets: Vec<SetVerdict>,
     /// Members that belong to none of them.
     others: Vec<MemberVerdict>,
     /// Arrays that a server serves without some of these members. Their start is not tried.
-    served: Vec<ServedArray>,
+    served: Vec<ServedElsewhere>,
     /// Arrays that were started as a test and read, without a write.
-    tried: Vec<Tried>,
+    tried: Vec<TriedArray>,
     /// Why the other sets were not started, a sentence each.
     not_started: Vec<String>,
     /// File systems without enough room for the sparse members on them, a sentence each.
@@ -50,8 +50,7 @@ pub(super) struct Body {
 
 /// An array that was started to examine it.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = TriedArray)]
-pub(super) struct Tried {
+pub(super) struct TriedArray {
     /// The array, as it would be served.
     array: ArrayModel,
     /// Did the start as a test need force?
@@ -71,7 +70,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     let (mut opened, mut failed) = open_some(&specs, options(Use::ReadExclusive));
     let mut probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
     // Without the members that a server uses, half of a split mirror would look like a degraded array.
-    let served = ServedArray::find(&probed, context);
+    let served = ServedElsewhere::find(&probed, context);
     for array in &served {
         let used = array.look_at_used();
         failed.retain(|(name, _)| !used.iter().any(|member| member.spec.text == *name));
@@ -134,7 +133,7 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     if tried.is_empty() && probed.is_empty() && !failed.is_empty() {
         exit = exit_of_none(&arguments.members, &specs, &context.registry);
     }
-    let body = Body { sets, others, served, tried, not_started, short_of_room, nothing_written: true };
+    let body = DoctorBody { sets, others, served, tried, not_started, short_of_room, nothing_written: true };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
@@ -155,8 +154,8 @@ fn unopened_text(arguments: &DoctorArguments, context: &Context) -> String {
     format!("nothing was tried: a server has the members; it shows their state: {}", served.join(", "))
 }
 
-fn verdict(tried: &[Tried]) -> Exit {
-    let of = |tried: &Tried| {
+fn verdict(tried: &[TriedArray]) -> Exit {
+    let of = |tried: &TriedArray| {
         if tried.read_error.is_some() {
             Exit::Failed
         } else {
@@ -171,12 +170,12 @@ fn try_out(
     opened: Vec<(OpenedMember, ProbedMember)>,
     force: bool,
     read: Bytes,
-) -> Result<(Vec<Tried>, Vec<String>), Failure> {
-    let trial = Trial::start(opened, force, Nesting::Follow)?;
+) -> Result<(Vec<TriedArray>, Vec<String>), Failure> {
+    let trial = ReadTrial::start(opened, force, Nesting::Follow)?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
     let mut tried = Vec::new();
     for served in trial.served() {
-        let Some(array) = view::model(&status, &served, &Rates::default()) else { continue };
+        let Some(array) = view::model(&status, &served, &TaskRates::default()) else { continue };
         let want = read.get().min(array.size_bytes);
         let mut buffer = vec![0; usize::try_from(READ_BYTES.min(want)).expect("1 MiB")];
         let mut done = 0;
@@ -188,7 +187,7 @@ fn try_out(
                 Err(why) => error = Some(format!("at byte {done}: {why}")),
             }
         }
-        tried.push(Tried { array, by_force: force, read_bytes: done, read_error: error });
+        tried.push(TriedArray { array, by_force: force, read_bytes: done, read_error: error });
     }
     Ok((tried, trial.refused().into_iter().map(|failure| failure.text).collect()))
 }
@@ -207,7 +206,7 @@ fn named_to_serve(array: &ArrayModel, context: &Context) -> Vec<String> {
     }
 }
 
-fn tried_text(tried: &Tried, sets: &[SetVerdict], to_serve: &[String]) -> String {
+fn tried_text(tried: &TriedArray, sets: &[SetVerdict], to_serve: &[String]) -> String {
     let array = &tried.array;
     let unsynced = if array.is_synced() { String::new() } else { format!(", {}", unsynced_text(array)) };
     let mut lines = vec![

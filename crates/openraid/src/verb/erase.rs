@@ -10,27 +10,26 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{lasting_spec, open_every, options};
 use crate::server::members::contents;
 use crate::trial::quiet_service;
-use crate::wiping::{md_areas, wipe, Area};
+use crate::wiping::{md_areas, wipe, ErasedArea};
 
 /// The erased areas, or the areas that would be erased.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct EraseBody {
     /// Were the areas overwritten? Otherwise they were only listed.
     erased: bool,
     /// The members, with the areas of each.
-    members: Vec<Member>,
+    members: Vec<ErasedMember>,
 }
 
 /// A member that is erased.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = ErasedMember)]
-pub(super) struct Member {
+pub(super) struct ErasedMember {
     /// Path or address of the member.
     member: String,
     /// The metadata that is on it, in words.
     holds: String,
     /// The areas that are overwritten with zeroes.
-    areas: Vec<Area>,
+    areas: Vec<ErasedArea>,
 }
 
 /// Runs the verb, or says what it would do.
@@ -41,29 +40,29 @@ pub fn run(arguments: &EraseArguments, context: &Context) -> Outcome {
     let specs = arguments.members.iter().map(|text| lasting_spec(text)).collect::<Result<Vec<_>, _>>()?;
     let usage = if arguments.yes { Use::Exclusive } else { Use::ReadExclusive };
     let opened = open_every(&specs, options(usage))?;
-    let members: Vec<Member> = opened.iter().map(|(_, probed)| member(probed)).collect();
+    let members: Vec<ErasedMember> = opened.iter().map(|(_, probed)| member(probed)).collect();
     let text = text(&members, arguments.yes);
     if !arguments.yes {
         let something = members.iter().any(|member| !member.areas.is_empty());
         let exit = if something { Exit::Refused } else { Exit::Fine };
         let hint = if something { "\nnothing was done; add --yes to do it" } else { "" };
-        return Ok(context.output.answer(exit, &Body { erased: false, members }, &format!("{text}{hint}")));
+        return Ok(context.output.answer(exit, &EraseBody { erased: false, members }, &format!("{text}{hint}")));
     }
     wipe_all(opened, &members)?;
     let names: Vec<String> = specs.into_iter().map(|spec| spec.text).collect();
     if let Err(failure) = context.registry.forget_members(&names) {
         context.output.warn(&failure.text);
     }
-    Ok(context.output.answer(Exit::Fine, &Body { erased: true, members }, &text))
+    Ok(context.output.answer(Exit::Fine, &EraseBody { erased: true, members }, &text))
 }
 
-fn member(probed: &ProbedMember) -> Member {
+fn member(probed: &ProbedMember) -> ErasedMember {
     let holds = contents(probed);
     let holds = if holds.is_empty() { "nothing known".into() } else { holds };
-    Member { member: probed.spec.text.clone(), holds, areas: md_areas(probed) }
+    ErasedMember { member: probed.spec.text.clone(), holds, areas: md_areas(probed) }
 }
 
-fn wipe_all(opened: Vec<(OpenedMember, ProbedMember)>, members: &[Member]) -> Result<(), Failure> {
+fn wipe_all(opened: Vec<(OpenedMember, ProbedMember)>, members: &[ErasedMember]) -> Result<(), Failure> {
     let service = quiet_service()?;
     for ((opened, _), member) in opened.into_iter().zip(members) {
         if !member.areas.is_empty() {
@@ -74,7 +73,7 @@ fn wipe_all(opened: Vec<(OpenedMember, ProbedMember)>, members: &[Member]) -> Re
     Ok(())
 }
 
-fn text(members: &[Member], done: bool) -> String {
+fn text(members: &[ErasedMember], done: bool) -> String {
     let verb = if done { "wiped" } else { "would be wiped" };
     let mut lines = Vec::new();
     for member in members {

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::EventsArguments;
-use crate::events::segments::{Content, Entry, Seen};
-use crate::events::{when, Event, Log};
+use crate::events::segments::{EventEntry, LogContent, ReadSegments};
+use crate::events::{when, Event, EventLog};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output::table::Table;
 use crate::quantity::{counted, one_line, utc};
@@ -18,7 +18,7 @@ const FOLLOW_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Events of the log.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body<'a> {
+pub(super) struct EventsBody<'a> {
     /// The events that match the options, the oldest first.
     events: Vec<&'a Event>,
     /// Lines of the log that cannot be read.
@@ -27,7 +27,7 @@ pub(super) struct Body<'a> {
 
 /// Events that this command acknowledged.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Acknowledged {
+pub(super) struct EventsAcknowledged {
     /// Numbers of the events that were acknowledged.
     acknowledged: Vec<u64>,
 }
@@ -37,13 +37,13 @@ pub(super) struct Acknowledged {
 /// # Errors
 /// The log cannot be read or written, or no event has the number.
 pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
-    let log = Log::at(context.registry.folder_beside("events"));
+    let log = EventLog::at(context.registry.folder_beside("events"));
     if let Some(which) = &arguments.acknowledge {
         return acknowledge(which, &log, context);
     }
     let since = arguments.since.as_deref().map(|text| when::since(text, openraid_sys::clock::wall_seconds()));
     let since = since.transpose().map_err(|why| Failure::usage(format!("--since {why}")))?;
-    let mut seen = Seen::default();
+    let mut seen = ReadSegments::default();
     let content = read(&log, &mut seen)?;
     let mut events: Vec<&Event> = content.events.iter().filter(|event| is_asked(arguments, since, event)).collect();
     let more = arguments.last.map_or(0, |last| events.len().saturating_sub(last));
@@ -55,10 +55,10 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
     }
     let exit = Exit::Fine;
     if !arguments.follow {
-        return Ok(context.output.answer(exit, &Body { events, damaged: content.damaged }, &text));
+        return Ok(context.output.answer(exit, &EventsBody { events, damaged: content.damaged }, &text));
     }
     if !events.is_empty() {
-        context.output.answer(exit, &Body { events, damaged: content.damaged }, &text);
+        context.output.answer(exit, &EventsBody { events, damaged: content.damaged }, &text);
     }
     let mut last = content.events.last().map_or(0, |event| event.number);
     loop {
@@ -68,13 +68,13 @@ pub fn run(arguments: &EventsArguments, context: &Context) -> Outcome {
         let events: Vec<&Event> = content.events.iter().filter(is_new).collect();
         if !events.is_empty() {
             let text = table(&events);
-            context.output.answer(exit, &Body { events, damaged: 0 }, &text);
+            context.output.answer(exit, &EventsBody { events, damaged: 0 }, &text);
         }
         last = content.events.last().map_or(last, |event| event.number.max(last));
     }
 }
 
-fn read(log: &Log, seen: &mut Seen) -> Result<Content, Failure> {
+fn read(log: &EventLog, seen: &mut ReadSegments) -> Result<LogContent, Failure> {
     log.read_again(seen).map_err(|error| Failure::failed(format!("the event log cannot be read: {error}")))
 }
 
@@ -95,8 +95,8 @@ fn table(events: &[&Event]) -> String {
     table.text().trim_end().to_owned()
 }
 
-fn acknowledge(which: &str, log: &Log, context: &Context) -> Outcome {
-    let content = read(log, &mut Seen::default())?;
+fn acknowledge(which: &str, log: &EventLog, context: &Context) -> Outcome {
+    let content = read(log, &mut ReadSegments::default())?;
     let open: Vec<u64> = content.events.iter().filter(|event| !event.acknowledged).map(|event| event.number).collect();
     let known: Vec<u64> = match which.parse::<u64>() {
         _ if which == "all" => open,
@@ -105,9 +105,9 @@ fn acknowledge(which: &str, log: &Log, context: &Context) -> Outcome {
         Err(_) => return Err(Failure::usage(format!("--acknowledge {which}: give the number of an event, or all"))),
     };
     if let (Some(from), Some(to)) = (known.first(), known.last()) {
-        let written = log.append(&[Entry::Acknowledge { from: *from, to: *to }]);
+        let written = log.append(&[EventEntry::Acknowledge { from: *from, to: *to }]);
         written.map_err(|error| Failure::failed(format!("the event log cannot be written: {error}")))?;
     }
     let text = format!("{} acknowledged", counted(known.len() as u64, "event", "events"));
-    Ok(context.output.answer(Exit::Fine, &Acknowledged { acknowledged: known }, &text))
+    Ok(context.output.answer(Exit::Fine, &EventsAcknowledged { acknowledged: known }, &text))
 }

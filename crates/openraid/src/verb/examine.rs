@@ -21,15 +21,14 @@ use crate::words::layout_text;
 
 /// The content of members.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct ExamineBody {
     /// What was found on each member.
-    members: Vec<Member>,
+    members: Vec<ExaminedMember>,
 }
 
 /// The content of a member.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = ExaminedMember)]
-pub(super) struct Member {
+pub(super) struct ExaminedMember {
     /// Path or address of the member.
     member: String,
     /// Why the member cannot be read, in a sentence.
@@ -207,7 +206,7 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
                 None => Exit::CannotTell,
             });
             text.push_str(&format!("{}\n", failure.text));
-            members.push(Member { error: Some(failure.text), ..empty(name) });
+            members.push(ExaminedMember { error: Some(failure.text), ..empty(name) });
         }
         for (_, probed) in opened {
             let journal = journal(&spec, &probed, context);
@@ -223,10 +222,10 @@ pub fn run(arguments: &ExamineArguments, context: &Context) -> Outcome {
             };
             text.extend(journal.iter().map(|journal| format!("{}\n", super::journal::text(journal))));
             text.extend(journal_error.iter().map(|error| format!("  journal  {error}\n")));
-            members.push(Member { journal, journal_error, ..member(&probed) });
+            members.push(ExaminedMember { journal, journal_error, ..member(&probed) });
         }
     }
-    Ok(context.output.answer(exit, &Body { members }, &text))
+    Ok(context.output.answer(exit, &ExamineBody { members }, &text))
 }
 
 /// The contents of the journal on a device, if there is a journal.
@@ -236,8 +235,8 @@ fn journal(spec: &MemberSpec, probed: &ProbedMember, context: &Context) -> Optio
     Some(looked.map_err(|failure| failure.text))
 }
 
-fn empty(member: String) -> Member {
-    Member {
+fn empty(member: String) -> ExaminedMember {
+    ExaminedMember {
         member,
         error: None,
         size_bytes: None,
@@ -256,14 +255,14 @@ fn empty(member: String) -> Member {
     }
 }
 
-fn member(probed: &ProbedMember) -> Member {
+fn member(probed: &ProbedMember) -> ExaminedMember {
     let look = &probed.look;
     let finding = |found: &Signature| FindingBody {
         kind: found.name().into(),
         text: found.description(),
         at_byte: found.at.get(),
     };
-    Member {
+    ExaminedMember {
         size_bytes: Some(probed.info.capacity.bytes().get()),
         block_bytes: Some(probed.info.block.bytes().get()),
         superblock: look.superblock.as_ref().map(|superblock| superblock_body(superblock, place(superblock, probed))),

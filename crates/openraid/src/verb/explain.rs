@@ -6,7 +6,7 @@ use openraid_units::Bytes;
 
 use super::Context;
 use crate::arguments::{ExplainArguments, RequestWord, SwitchWord};
-use crate::control::{Answer, Command, Connection};
+use crate::control::{Command, ControlConnection, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::model::{ArrayModel, CacheModel, LimitModel};
 use crate::output::cache::{amplification, ratio, Amplification};
@@ -16,7 +16,7 @@ use crate::story::{self, StoriesModel, StoryModel};
 
 /// The decisions of an array, and their reasons.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-pub(super) struct Body<'a> {
+pub(super) struct ExplainBody<'a> {
     /// Name of the array.
     array: &'a str,
     /// Requests of clients since the array was started.
@@ -56,7 +56,7 @@ pub(super) struct StoriesBody<'a> {
 
 /// Recording was switched.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-pub(super) struct RecordBody<'a> {
+pub(super) struct ExplainRecordBody<'a> {
     /// Name of the array.
     array: &'a str,
     /// The result in a sentence.
@@ -75,8 +75,8 @@ pub fn run(arguments: &ExplainArguments, context: &Context) -> Outcome {
     let mut server = context.servers.must_serve(name)?;
     if let Some(switch) = arguments.record {
         let answer = server.ask(&Command::Record { on: switch == SwitchWord::On })?;
-        let Answer::Done { text, .. } = answer else { return Err(strange()) };
-        return Ok(context.output.answer(Exit::Fine, &RecordBody { array: name, done: &text }, &text));
+        let ServerAnswer::Done { text, .. } = answer else { return Err(strange()) };
+        return Ok(context.output.answer(Exit::Fine, &ExplainRecordBody { array: name, done: &text }, &text));
     }
     if arguments.follow {
         return follow(&mut server, name, context);
@@ -97,15 +97,15 @@ fn strange() -> Failure {
     Failure::cannot_tell("unexpected answer of the server: it may be of another version")
 }
 
-fn stories(server: &mut Connection, command: &Command) -> Result<StoriesModel, Failure> {
+fn stories(server: &mut ControlConnection, command: &Command) -> Result<StoriesModel, Failure> {
     match server.ask(command)? {
-        Answer::Stories(stories) => Ok(*stories),
+        ServerAnswer::Stories(stories) => Ok(*stories),
         _ => Err(strange()),
     }
 }
 
 /// Prints stories when their requests end, until the server ends or the user stops the program.
-fn follow(server: &mut Connection, name: &str, context: &Context) -> Outcome {
+fn follow(server: &mut ControlConnection, name: &str, context: &Context) -> Outcome {
     // Requests that ended before are not printed.
     let mut since = stories(server, &Command::Stories { array: name.into(), since: u64::MAX })?.next;
     loop {
@@ -135,9 +135,9 @@ fn print_stories(found: &StoriesModel, name: &str, context: &Context) -> Exit {
 }
 
 /// The limit of the array, and totals by reason.
-fn totals(server: &mut Connection, name: &str, context: &Context) -> Outcome {
+fn totals(server: &mut ControlConnection, name: &str, context: &Context) -> Outcome {
     let array = server.show(name)?;
-    let Answer::Limit(limit) = server.ask(&Command::Limit { array: name.into() })? else { return Err(strange()) };
+    let ServerAnswer::Limit(limit) = server.ask(&Command::Limit { array: name.into() })? else { return Err(strange()) };
     let body = body(&array, &limit);
     let text = text(&array, &body);
     Ok(context.output.answer(array.exit(), &body, &text))
@@ -161,13 +161,13 @@ pub fn stories_document(array: &str, found: &StoriesModel) -> Result<serde_json:
     serde_json::to_value(body).map_err(Failure::failed)
 }
 
-fn body<'a>(array: &'a ArrayModel, limit: &'a LimitModel) -> Body<'a> {
+fn body<'a>(array: &'a ArrayModel, limit: &'a LimitModel) -> ExplainBody<'a> {
     let host = &array.host;
     let requests = host.reads + host.writes;
     let sum = |of: fn(&crate::model::MemberModel) -> u64| -> u64 {
         array.sets().into_iter().flat_map(|set| &set.members).map(of).sum()
     };
-    Body {
+    ExplainBody {
         array: &array.name,
         host,
         member_reads_per_host_request: ratio(sum(|member| member.reads), requests),
@@ -182,7 +182,7 @@ fn body<'a>(array: &'a ArrayModel, limit: &'a LimitModel) -> Body<'a> {
     }
 }
 
-fn text(array: &ArrayModel, body: &Body<'_>) -> String {
+fn text(array: &ArrayModel, body: &ExplainBody<'_>) -> String {
     let host = body.host;
     let mut lines = vec![
         format!("{}:", array.name),

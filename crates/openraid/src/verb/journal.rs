@@ -14,11 +14,11 @@ use crate::arguments::{
     JournalAdoptArguments, JournalArguments, JournalAttachArguments, JournalCreateArguments, JournalDiscardArguments,
     JournalShowArguments, JournalVerb,
 };
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{lasting_spec, open_every, options, NewFiles};
 use crate::model::{JournalArrayModel, JournalDeviceModel, JournalJoinModel, JournalModel, LossModel};
-use crate::output::loss::Loss;
+use crate::output::loss::LossEstimate;
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
 use crate::registry::Registry;
@@ -30,7 +30,7 @@ use openraid_status::shell::word;
 
 /// The new journal.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct CreateBody {
+pub(super) struct JournalCreateBody {
     /// UUID of the journal.
     uuid: String,
     /// UUID of the controller that the journal belongs to.
@@ -43,14 +43,14 @@ pub(super) struct CreateBody {
 
 /// A journal.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct ShowBody<'a> {
+pub(super) struct JournalShowBody<'a> {
     /// The journal of the server, or the one on the devices that were named.
     journal: &'a JournalModel,
 }
 
 /// The content of a journal for an array.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct DiscardBody<'a> {
+pub(super) struct JournalDiscardBody<'a> {
     /// The result in words; null if nothing was changed.
     done: Option<&'a str>,
     /// Always null.
@@ -63,7 +63,7 @@ pub(super) struct DiscardBody<'a> {
 
 /// A journal that this controller has adopted, or could adopt.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct AdoptBody {
+pub(super) struct JournalAdoptBody {
     /// Was the journal adopted? Otherwise nothing was written.
     adopted: bool,
     /// UUID of the journal.
@@ -124,7 +124,7 @@ fn create(arguments: &JournalCreateArguments, context: &Context) -> Outcome {
     if let Some(files) = files {
         files.keep();
     }
-    let body = CreateBody {
+    let body = JournalCreateBody {
         uuid: superblocks[0].journal.to_string(),
         controller: controller.to_string(),
         devices: specs.iter().map(|spec| spec.text.clone()).collect(),
@@ -155,12 +155,12 @@ fn show(arguments: &JournalShowArguments, context: &Context) -> Outcome {
         _ if journal.other_missing || journal.devices.iter().any(|device| !device.works) => Exit::Degraded,
         _ => Exit::Fine,
     };
-    Ok(context.output.answer(exit, &ShowBody { journal: &journal }, &text(&journal)))
+    Ok(context.output.answer(exit, &JournalShowBody { journal: &journal }, &text(&journal)))
 }
 
 fn of_server(context: &Context) -> Result<JournalModel, Failure> {
     for mut server in context.servers.connect()? {
-        if let Answer::Journal(Some(journal)) = server.ask(&Command::Journal)? {
+        if let ServerAnswer::Journal(Some(journal)) = server.ask(&Command::Journal)? {
             return Ok(*journal);
         }
     }
@@ -181,7 +181,7 @@ fn of_named(specs: &[MemberSpec], context: &Context) -> Result<JournalModel, Fai
     });
     for mut server in servers {
         // If a server does not answer, the lock that it holds shows that it runs.
-        let Ok(Answer::Journal(Some(journal))) = server.ask(&Command::Journal) else { continue };
+        let Ok(ServerAnswer::Journal(Some(journal))) = server.ask(&Command::Journal) else { continue };
         if journal.devices.iter().filter_map(|device| resolved(&device.device)).any(|path| paths.contains(&path)) {
             return Ok(*journal);
         }
@@ -373,7 +373,7 @@ fn attach(arguments: &JournalAttachArguments, context: &Context) -> Outcome {
     };
     let command = Command::JoinJournal { device, overwrite: arguments.overwrite && arguments.yes };
     for mut server in context.servers.connect()? {
-        if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
+        if matches!(server.ask(&Command::Journal)?, ServerAnswer::Journal(Some(_))) {
             let answer = server.ask(&command)?;
             return print_done(context, &answer);
         }
@@ -390,9 +390,9 @@ fn discard_array(arguments: &JournalDiscardArguments, context: &Context) -> Outc
     }
     let command = Command::DiscardJournalled { array: arguments.array.clone(), lost: arguments.lost };
     for mut server in context.servers.connect()? {
-        if matches!(server.ask(&Command::Journal)?, Answer::Journal(Some(_))) {
+        if matches!(server.ask(&Command::Journal)?, ServerAnswer::Journal(Some(_))) {
             return match server.ask(&command)? {
-                Answer::Loss(loss) => Ok(print_loss(context, &loss)),
+                ServerAnswer::Loss(loss) => Ok(print_loss(context, &loss)),
                 _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
             };
         }
@@ -433,7 +433,7 @@ fn discard_offline(arguments: &JournalDiscardArguments, context: &Context) -> Ou
             "the journal holds nothing for array {array}; there is nothing to discard"
         )));
     }
-    let loss = Loss::of(&found.journal, &uuids);
+    let loss = LossEstimate::of(&found.journal, &uuids);
     let damage = found.damage.map(|error| error.to_string());
     let behind = if damage.is_some() { " before the damage, and an unknown number after it" } else { "" };
     let what = format!("{}{behind}", loss.text());
@@ -471,7 +471,7 @@ fn still_hurt(found: &FoundDevices, given_up: &[Uuid], context: &Context) -> Str
 /// If nothing was changed, the exit code is that of a refusal, so that a script does not take the order for done.
 fn print_loss(context: &Context, loss: &LossModel) -> Exit {
     let done = loss.given_up.then_some(loss.text.as_str());
-    let body = DiscardBody { done, array: None, loss };
+    let body = JournalDiscardBody { done, array: None, loss };
     if loss.given_up {
         context.output.answer(Exit::Fine, &body, &loss.text)
     } else {
@@ -505,7 +505,7 @@ fn adopt_journal(arguments: &JournalAdoptArguments, context: &Context) -> Outcom
     }
     let superblock = &found.journal.superblock;
     let is_own = superblock.controller == controller;
-    let body = AdoptBody {
+    let body = JournalAdoptBody {
         adopted: arguments.yes,
         uuid: superblock.journal.to_string(),
         devices: found.devices.iter().map(|device| device.spec.text.clone()).collect(),

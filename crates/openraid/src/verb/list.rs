@@ -9,22 +9,22 @@ use serde::Serialize;
 
 use super::Context;
 use crate::alarms::AlarmModel;
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::events::Level;
 use crate::exit::{Exit, Outcome};
 use crate::model::{ArrayModel, HealthWord};
 use crate::output::array::{health_text, mismatches_text, state_text, task_line, unsynced_text};
 use crate::output::table::Table;
 use crate::quantity::{counted, human};
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 
 /// Arrays.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct ListBody {
     /// Arrays that running servers serve, or should serve (health `offline`).
     served: Vec<ArrayModel>,
     /// Arrays that are in the registry, served or not.
-    remembered: Vec<Entry>,
+    remembered: Vec<RegisteredArray>,
 }
 
 /// Runs the verb. The exit code is that of the worst array that is served or should be.
@@ -40,7 +40,7 @@ pub fn run(context: &Context) -> Outcome {
     });
     for mut server in servers {
         served.extend(server.list_wanted()?);
-        if let Answer::Server(model) = server.ask(&Command::Hello)? {
+        if let ServerAnswer::Server(model) = server.ask(&Command::Hello)? {
             local.extend(model.alarms);
         }
     }
@@ -58,11 +58,11 @@ pub fn run(context: &Context) -> Outcome {
     if served.is_empty() && remembered.is_empty() {
         let _ = write!(text, "no arrays; make one with `openraid create`, or find some with `openraid scan`");
     }
-    Ok(context.output.answer(exit, &Body { served, remembered }, &text))
+    Ok(context.output.answer(exit, &ListBody { served, remembered }, &text))
 }
 
 /// Raw drives of one name are served as several exports.
-fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
+fn is_same(array: &ArrayModel, entry: &RegisteredArray) -> bool {
     match &array.uuid {
         Some(uuid) => entry.uuid.as_ref() == Some(uuid),
         None => array.members.iter().any(|m| m.member.as_ref().is_some_and(|member| entry.members.contains(member))),
@@ -73,7 +73,7 @@ fn is_same(array: &ArrayModel, entry: &Entry) -> bool {
 const NOT_PROTECTED: &str = "NOT PROTECTED by a journal";
 
 /// One line for each array: first served arrays, then arrays that are only recorded.
-pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
+pub(crate) fn text(served: &[ArrayModel], remembered: &[RegisteredArray]) -> String {
     if served.is_empty() && remembered.is_empty() {
         return String::new();
     }
@@ -107,7 +107,11 @@ pub(crate) fn text(served: &[ArrayModel], remembered: &[Entry]) -> String {
 }
 
 /// The drives of all arrays by the kernel's names for them. Files, memory and remote members have none.
-fn drives_text(served: &[ArrayModel], remembered: &[Entry], names_of: &dyn Fn(&str) -> DeviceNames) -> String {
+fn drives_text(
+    served: &[ArrayModel],
+    remembered: &[RegisteredArray],
+    names_of: &dyn Fn(&str) -> DeviceNames,
+) -> String {
     let mut table = Table::new(&["ARRAY", "SLOT", "MEMBER", "STATE", "SERIAL", "MODEL", "BAY"]);
     let mut count = 0;
     let cell = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".into());
@@ -144,12 +148,12 @@ mod tests {
 
     #[test]
     fn drives_of_offline_arrays_have_their_serial_numbers() {
-        let entry = Entry {
+        let entry = RegisteredArray {
             name: "data".into(),
             uuid: None,
             level: "raid1".into(),
             members: vec!["/dev/sdb".into(), "/srv/file".into()],
-            kept: crate::kept::Kept::default(),
+            kept: crate::kept::KeptSettings::default(),
         };
         let names = |member: &str| match member {
             "/dev/sdb" => DeviceNames { serial: Some("WD-1".into()), ..DeviceNames::default() },

@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::LoginArguments;
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 
 /// The ways to sign in to the console.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct LoginBody {
     /// Link that signs in to the console once; null if a token was asked for.
     link: Option<String>,
     /// Token for programs, to be sent as `Authorization: Bearer`; null if a link was asked for.
@@ -36,12 +36,12 @@ pub fn run(arguments: &LoginArguments, context: &Context) -> Outcome {
         [server] => server.ask(&command)?,
         _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
     };
-    let Answer::Done { text, .. } = answer else {
+    let ServerAnswer::Done { text, .. } = answer else {
         return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
     };
     let revoked = arguments.revoke.clone();
     let is_link = !token && revoked.is_none();
     let human = if is_link { format!("{text}\nIt signs in once, within 15 minutes.") } else { text.clone() };
-    let body = Body { link: is_link.then(|| text.clone()), token: token.then_some(text), revoked };
+    let body = LoginBody { link: is_link.then(|| text.clone()), token: token.then_some(text), revoked };
     Ok(context.output.answer(Exit::Fine, &body, &human))
 }

@@ -7,7 +7,7 @@ use crate::exit::{Exit, Failure, Outcome};
 
 /// The written manual pages.
 #[derive(serde::Serialize, utoipa::ToSchema)]
-pub struct Body {
+pub struct ManBody {
     /// Paths of the pages that were written.
     pages: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub fn run(mut command: clap::Command, folder: &Path, context: &Context) -> Outc
     let mut pages = Vec::new();
     write(&command, folder, &mut pages).map_err(refuse)?;
     let text = format!("{} pages in {}", pages.len(), folder.display());
-    Ok(context.output.answer(Exit::Fine, &Body { pages }, &text))
+    Ok(context.output.answer(Exit::Fine, &ManBody { pages }, &text))
 }
 
 fn write(command: &clap::Command, folder: &Path, pages: &mut Vec<String>) -> std::io::Result<()> {

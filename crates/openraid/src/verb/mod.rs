@@ -47,7 +47,7 @@ use clap::CommandFactory;
 use openraid_units::Nanos;
 
 use crate::arguments::{Arguments, Common, Verb};
-use crate::control::{Answer, Command, Connection, Servers};
+use crate::control::{Command, ControlConnection, ControlServers, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::members;
 use crate::model::ArrayModel;
@@ -62,7 +62,7 @@ pub struct Context {
     /// The registry.
     pub registry: Registry,
     /// The servers to which requests can be sent.
-    pub servers: Servers,
+    pub servers: ControlServers,
     /// Options that apply to every verb.
     pub common: Common,
 }
@@ -74,7 +74,7 @@ impl Context {
             members::set_patience(Nanos::from_secs(seconds));
         }
         let registry = Registry::at(common.registry.as_deref());
-        let servers = Servers::new(common.control.as_deref(), registry.clone());
+        let servers = ControlServers::new(common.control.as_deref(), registry.clone());
         Self { output: Output { json: common.json, verb, typed }, registry, servers, common }
     }
 
@@ -152,8 +152,8 @@ pub fn ask(context: &Context, array: &str, command: &Command) -> Outcome {
 ///
 /// # Errors
 /// The server sent another answer.
-pub fn print_done(context: &Context, answer: &Answer) -> Outcome {
-    let Answer::Done { text, array } = answer else {
+pub fn print_done(context: &Context, answer: &ServerAnswer) -> Outcome {
+    let ServerAnswer::Done { text, array } = answer else {
         return Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version"));
     };
     // The order was carried out. The resulting state of the array is shown by `show`, not here.
@@ -166,9 +166,9 @@ pub fn print_done(context: &Context, answer: &Answer) -> Outcome {
 ///
 /// # Errors
 /// As [`ask`], or the user did not confirm.
-pub fn ask_to_confirm(context: &Context, server: &mut Connection, order: &Command, again: &Command) -> Outcome {
+pub fn ask_to_confirm(context: &Context, server: &mut ControlConnection, order: &Command, again: &Command) -> Outcome {
     let mut answer = server.ask(order)?;
-    if let Answer::Confirm { text, name } = &answer {
+    if let ServerAnswer::Confirm { text, name } = &answer {
         let unconfirmed = || Failure::refused(format!("{text}; confirm that with --yes"));
         if context.output.json || !std::io::stdin().is_terminal() {
             return Err(unconfirmed());
@@ -195,7 +195,7 @@ pub fn typed_line() -> Result<String, Failure> {
 
 /// The identity of the member that now has this slot or number. The server refuses the order if another member has it
 /// by then.
-pub fn seen(server: &mut Connection, array: &str, text: &str) -> Result<Option<String>, Failure> {
+pub fn seen(server: &mut ControlConnection, array: &str, text: &str) -> Result<Option<String>, Failure> {
     let place = text.strip_prefix("slot:");
     let drive = text.strip_prefix("drive:").and_then(|number| number.parse::<u16>().ok());
     if place.is_none() && drive.is_none() {

@@ -28,7 +28,7 @@ use crate::members::{named, open_every, options};
 use crate::output::progress::Progress;
 use crate::quantity::counted;
 use crate::sets::{self, array_name, slots_text, SetPlan};
-use crate::trial::{quiet_service, Trial};
+use crate::trial::{quiet_service, ReadTrial};
 use crate::wiping::on_raw_drive;
 
 /// Time between two looks at the check.
@@ -38,18 +38,16 @@ const ALIGN: u64 = 8;
 
 /// The entries of the logs, and what became of each.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = RecheckedBody)]
-pub(super) struct Body {
+pub(super) struct RecheckBody {
     /// Were the logs written? Otherwise the entries were only read and compared.
     updated: bool,
     /// The entries.
-    entries: Vec<Entry>,
+    entries: Vec<RecheckedEntry>,
 }
 
 /// An entry of a member's bad-block log.
 #[derive(Clone, Serialize, utoipa::ToSchema)]
-#[schema(as = RecheckedEntry)]
-struct Entry {
+struct RecheckedEntry {
     /// Path of the member.
     member: String,
     /// First sector, from the start of the member's data.
@@ -62,7 +60,7 @@ struct Entry {
     place: usize,
 }
 
-impl Entry {
+impl RecheckedEntry {
     fn range(&self) -> BadRange {
         BadRange { at: MemberLba(self.at_sector), len: Sectors(self.sectors) }
     }
@@ -87,7 +85,7 @@ pub(super) fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     }
     if !entries.is_empty() {
         opened.iter_mut().for_each(|(_, probed)| bad_blocks::ignore(probed));
-        let trial = Trial::start_as(opened, AssembleOptions::default(), Nesting::Ignore)?;
+        let trial = ReadTrial::start_as(opened, AssembleOptions::default(), Nesting::Ignore)?;
         for started in &trial.started.arrays {
             let set = sets.iter().find(|set| set.uuid == started.superblock.set_uuid);
             let set = set.ok_or_else(|| trial.why_nothing())?;
@@ -111,11 +109,11 @@ pub(super) fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     } else {
         exit
     };
-    Ok(context.output.answer(exit, &Body { updated: writes, entries }, &lines.join("\n")))
+    Ok(context.output.answer(exit, &RecheckBody { updated: writes, entries }, &lines.join("\n")))
 }
 
-fn line(entry: &Entry, writes: bool) -> String {
-    let Entry { member, at_sector, sectors, stays, .. } = entry;
+fn line(entry: &RecheckedEntry, writes: bool) -> String {
+    let RecheckedEntry { member, at_sector, sectors, stays, .. } = entry;
     let verdict = match (stays, writes) {
         (Some(why), _) => format!("stays: {why}"),
         (None, true) => "cleared".into(),
@@ -144,7 +142,11 @@ fn check(set: &SetPlan) -> Result<(), Failure> {
 }
 
 /// Read the sectors of each entry, on its drive and on all others that have a part of the same rows.
-fn read_again(set: &SetPlan, probed: &[ProbedMember], opened: &mut [(OpenedMember, ProbedMember)]) -> Vec<Entry> {
+fn read_again(
+    set: &SetPlan,
+    probed: &[ProbedMember],
+    opened: &mut [(OpenedMember, ProbedMember)],
+) -> Vec<RecheckedEntry> {
     let mut entries = Vec::new();
     for place in &set.members {
         for range in &probed[*place].look.bad {
@@ -157,7 +159,7 @@ fn read_again(set: &SetPlan, probed: &[ProbedMember], opened: &mut [(OpenedMembe
             }
             let (at_sector, sectors) = (range.at.get(), range.len.get());
             let member = probed[*place].spec.text.clone();
-            entries.push(Entry { member, at_sector, sectors, stays, place: *place });
+            entries.push(RecheckedEntry { member, at_sector, sectors, stays, place: *place });
         }
     }
     entries
@@ -222,7 +224,7 @@ fn compare(handle: &ServiceHandle, array: ArrayId, name: &str) -> Result<ScrubSt
 }
 
 /// An entry whose rows do not agree stays.
-fn judge(set: &SetPlan, result: &ScrubStatus, entries: &mut [Entry]) {
+fn judge(set: &SetPlan, result: &ScrubStatus, entries: &mut [RecheckedEntry]) {
     for entry in entries.iter_mut().filter(|entry| set.members.contains(&entry.place) && entry.stays.is_none()) {
         if result.more_ranges > 0 {
             entry.stays = Some("the array has too many mismatches to list them; check it first".into());
@@ -233,7 +235,7 @@ fn judge(set: &SetPlan, result: &ScrubStatus, entries: &mut [Entry]) {
 }
 
 /// Does a mismatch lie in the rows of this entry?
-fn disagrees(set: &SetPlan, result: &ScrubStatus, entry: &Entry) -> bool {
+fn disagrees(set: &SetPlan, result: &ScrubStatus, entry: &RecheckedEntry) -> bool {
     let Ok(plan) = &set.plan else { return true };
     let slot = plan.members.iter().find(|member| member.drive == sets::number(entry.place));
     let slot = slot.map(|slot| slot.superblock.role());
@@ -257,11 +259,11 @@ fn disagrees(set: &SetPlan, result: &ScrubStatus, entry: &Entry) -> bool {
 fn write(
     specs: &[openraid_runtime::member::MemberSpec],
     probed: &[ProbedMember],
-    entries: &[Entry],
+    entries: &[RecheckedEntry],
 ) -> Result<(), Failure> {
     let service = quiet_service()?;
     for (place, (mut member, now)) in open_every(specs, options(Use::Exclusive))?.into_iter().enumerate() {
-        let of_place: Vec<&Entry> = entries.iter().filter(|entry| entry.place == place).collect();
+        let of_place: Vec<&RecheckedEntry> = entries.iter().filter(|entry| entry.place == place).collect();
         if of_place.iter().all(|entry| entry.stays.is_some()) {
             continue;
         }
@@ -283,7 +285,7 @@ fn write(
 }
 
 /// The log with the entries that stay.
-fn log_of(superblock: &Superblock, entries: &[&Entry]) -> Result<(DriveLba, Vec<u8>), Failure> {
+fn log_of(superblock: &Superblock, entries: &[&RecheckedEntry]) -> Result<(DriveLba, Vec<u8>), Failure> {
     let log = superblock.bad_block_log().and_then(|log| Some((log, superblock.place(log.offset)?)));
     let (log, at) = log.ok_or_else(|| Failure::failed("it has no bad-block log"))?;
     let mut table = BadBlockTable::new();

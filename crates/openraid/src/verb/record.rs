@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Context;
 use crate::arguments::RecordArguments;
-use crate::control::{Answer, Command, Connection};
+use crate::control::{Command, ControlConnection, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::quantity::counted;
 use crate::story::{RequestModel, RequestsModel};
@@ -25,7 +25,7 @@ const NAME: &str = "array";
 
 /// What was recorded.
 #[derive(Serialize, Default, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct RecordBody {
     /// Name of the array.
     array: String,
     /// Path of the file with the recorded requests.
@@ -57,7 +57,8 @@ pub fn run(arguments: &RecordArguments, context: &Context) -> Outcome {
     let start = Instant::now();
     let over =
         |start: Instant| arguments.seconds.is_some_and(|seconds| start.elapsed() >= Duration::from_secs(seconds));
-    let mut body = Body { array: name.into(), file: arguments.out.display().to_string(), ..Body::default() };
+    let mut body =
+        RecordBody { array: name.into(), file: arguments.out.display().to_string(), ..RecordBody::default() };
     context.output.say(&format!("recording {name} into {}; Ctrl-C ends it", body.file));
     loop {
         let last = over(start);
@@ -85,14 +86,14 @@ pub fn run(arguments: &RecordArguments, context: &Context) -> Outcome {
     Ok(context.output.answer(Exit::Fine, &body, &text(&body)))
 }
 
-fn requests(server: &mut Connection, array: &str, since: u64) -> Result<RequestsModel, Failure> {
+fn requests(server: &mut ControlConnection, array: &str, since: u64) -> Result<RequestsModel, Failure> {
     match server.ask(&Command::Requests { array: array.into(), since })? {
-        Answer::Requests(found) => Ok(*found),
+        ServerAnswer::Requests(found) => Ok(*found),
         _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
     }
 }
 
-fn text(body: &Body) -> String {
+fn text(body: &RecordBody) -> String {
     let mut lines = vec![format!(
         "{}: {} in {} s into {}",
         body.array,
@@ -162,7 +163,7 @@ impl<'a> Log<'a> {
         self.file.flush().map_err(|error| self.failed(&error))
     }
 
-    fn put(&mut self, request: &RequestModel, body: &mut Body) -> Result<(), Failure> {
+    fn put(&mut self, request: &RequestModel, body: &mut RecordBody) -> Result<(), Failure> {
         let Some(line) = line_of(request, body) else { return Ok(()) };
         let zero = *self.zero_ns.get_or_insert(request.at_ns);
         let now_us = request.at_ns.saturating_sub(zero) / 1000;
@@ -172,7 +173,7 @@ impl<'a> Log<'a> {
 }
 
 /// The words for a request, if a trace can express it.
-fn line_of(request: &RequestModel, body: &mut Body) -> Option<String> {
+fn line_of(request: &RequestModel, body: &mut RecordBody) -> Option<String> {
     let word = match request.kind.as_str() {
         "read" => "read",
         "write" => "write",
@@ -197,7 +198,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("openraid-record-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let mut log = Log::create(&path).expect("made");
-        let mut body = Body::default();
+        let mut body = RecordBody::default();
         let request = |at_ns, kind: &str, offset_bytes, len_bytes| RequestModel {
             at_ns,
             kind: kind.into(),

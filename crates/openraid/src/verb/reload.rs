@@ -1,7 +1,7 @@
 //! `openraid reload`: makes a server read its configuration again.
 
 use super::Context;
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 
 /// Runs the verb.
@@ -16,7 +16,7 @@ pub fn run(context: &Context) -> Outcome {
         _ => return Err(Failure::usage("several servers run: say with --control which one is meant")),
     };
     match answer {
-        Answer::Reloaded(model) => Ok(context.output.answer(Exit::Fine, model.as_ref(), &model.text())),
+        ServerAnswer::Reloaded(model) => Ok(context.output.answer(Exit::Fine, model.as_ref(), &model.text())),
         _ => Err(Failure::cannot_tell("unexpected answer of the server: it may be of another version")),
     }
 }

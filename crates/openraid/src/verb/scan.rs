@@ -11,12 +11,12 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::members::{block_devices, in_folder, open_some, options, spec, unfit, Unfit};
 use crate::output::members::{line, set_text, set_verdict, stranger, MemberVerdict, SetVerdict};
 use crate::quantity::counted;
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::sets;
 
 /// Members that were found.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct ScanBody {
     /// Each set, and whether it would start.
     arrays: Vec<SetVerdict>,
     /// Members that have damaged metadata.
@@ -67,7 +67,7 @@ pub fn run(arguments: &ScanArguments, context: &Context) -> Outcome {
         lines.extend(failed.iter().take(UNREADABLE_SHOWN_MAX).map(|(_, failure)| format!("  {}", failure.text)));
     }
     lines.extend(next_step(arguments, &arrays, context)?);
-    let body = Body { arrays, damaged, looked_at: specs.len(), unreadable: failed.len() };
+    let body = ScanBody { arrays, damaged, looked_at: specs.len(), unreadable: failed.len() };
     Ok(context.output.answer(exit, &body, &lines.join("\n")))
 }
 
@@ -97,7 +97,7 @@ fn next_step(arguments: &ScanArguments, arrays: &[SetVerdict], context: &Context
 }
 
 /// Recorded members of a set that were not found here and are still at their places.
-fn in_place(set: &SetVerdict, known: &[Entry]) -> Vec<String> {
+fn in_place(set: &SetVerdict, known: &[RegisteredArray]) -> Vec<String> {
     let entry = known.iter().find(|entry| entry.uuid.as_ref() == Some(&set.uuid));
     let members = entry.into_iter().flat_map(|entry| &entry.members);
     let is_found = |member: &&String| set.members.iter().any(|found| found.member == **member);

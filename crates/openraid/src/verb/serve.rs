@@ -25,14 +25,14 @@ use openraid_runtime::ServiceConfig;
 use openraid_sys::{Signals, Use};
 use openraid_units::{ArrayLevel, Bytes, Sectors};
 
-use self::options::Chosen;
+use self::options::ServeOptions;
 use super::Context;
-use crate::alarms::{Keeper, Store};
+use crate::alarms::{AlarmStore, Keeper};
 use crate::arguments::ServeArguments;
 use crate::consistency::ConsistencyWord;
 use crate::control;
 use crate::desired;
-use crate::events::{Draft, Log, Writer};
+use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::Opening;
 use crate::making::{CreateOptions, Shape};
@@ -42,15 +42,15 @@ use crate::output::array::{health_text, title};
 use crate::output::live::Live;
 use crate::output::voice::Voice;
 use crate::quantity::human;
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::news::plain;
-use crate::server::start::{Taken, Taking};
-use crate::server::{Access, Listening, Server, ServerOptions};
-use attend::{Attendance, Line};
+use crate::server::start::{StartReport, Taking};
+use crate::server::{ListenAddress, Server, ServerAccess, ServerOptions};
+use attend::{Attendance, ServeLine};
 use openraid_status::EventName;
 use sizes::limits_of;
-use wanted::{is_service, offline, wanted, Offline, Wanted};
+use wanted::{is_service, offline, wanted, ArraysToServe, OfflineArray};
 
 /// Settings that must be made before any thread: threads share heaps, and no thread receives a signal itself.
 fn before_threads() -> Result<Signals, Failure> {
@@ -67,7 +67,7 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     let ready_fd = arguments.ready_fd.map(ready_descriptor).transpose()?;
     // Errors of the command line or of the file are reported first.
     let file = configuration(arguments, context)?;
-    let chosen = Chosen::of(arguments, file.as_ref());
+    let chosen = ServeOptions::of(arguments, file.as_ref());
     let stays = is_service(arguments, file.as_ref());
     let listen = listens(&chosen, stays, context)?;
     let tls = tls::bind(&chosen, file.as_ref())?;
@@ -102,8 +102,8 @@ pub fn run(arguments: &ServeArguments, context: &Context) -> Outcome {
     server.note_absent(&taken);
     server.take_own_spares().iter().for_each(|note| context.output.warn(note));
     server.note_certificates(&certificates);
-    let log = Log::at(context.registry.folder_beside("events"));
-    let events = Writer::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
+    let log = EventLog::at(context.registry.folder_beside("events"));
+    let events = EventWriter::start(log).map_err(|error| Failure::failed(format!("no thread for events: {error}")))?;
     server.alarms_at_start(&taken, expected).iter().for_each(|news| events.note(Draft::now(news)));
     server.follow_sinks().iter().for_each(|note| context.output.warn(note));
     let answerer: Arc<dyn control::Answerer> = Arc::<Server>::clone(&server);
@@ -139,7 +139,7 @@ fn note_unknown_arrays(context: &Context, server: &Server, why: Option<String>) 
     }
 }
 
-fn note_late_console(context: &Context, server: &Server, events: &Writer) {
+fn note_late_console(context: &Context, server: &Server, events: &EventWriter) {
     if let Some(why) = server.console_trouble() {
         let text = format!("the console does not run: {why}");
         context.output.warn(&text);
@@ -156,7 +156,7 @@ fn write_ready(mut file: File) -> Result<(), Failure> {
 /// The last line that a server prints.
 fn stopped(context: &Context, exit: Exit) -> String {
     match context.output.json {
-        true => context.output.line_of(exit, &Line::Stopped),
+        true => context.output.line_of(exit, &ServeLine::Stopped),
         false => "stopped".into(),
     }
 }
@@ -182,7 +182,7 @@ fn configuration(arguments: &ServeArguments, context: &Context) -> Result<Option
 
 /// The stored alarms. If the control socket of a server has a name of its own, the alarms are stored under that name.
 fn alarms(context: &Context) -> Result<Keeper, Failure> {
-    let store = Store::at(context.registry.folder_beside("alarms"));
+    let store = AlarmStore::at(context.registry.folder_beside("alarms"));
     let process = || format!("process {}", std::process::id());
     let name = context.common.control.as_ref().map_or_else(process, |path| path.display().to_string());
     // Arrays that are named by their members are served without it.
@@ -193,7 +193,7 @@ fn alarms(context: &Context) -> Result<Keeper, Failure> {
 }
 
 /// The arrays that must be served, without raw drives. With --flat, the spans are served and not the array over them.
-fn expected(arguments: &ServeArguments, wanted: &Wanted) -> Vec<Entry> {
+fn expected(arguments: &ServeArguments, wanted: &ArraysToServe) -> Vec<RegisteredArray> {
     let asked = wanted.asked.iter().filter(|entry| entry.level != "jbod" && !arguments.flat);
     asked.cloned().collect()
 }
@@ -208,7 +208,7 @@ fn exit_of(exit: Exit, is_missing: bool) -> Exit {
 
 fn open_journal(
     arguments: &ServeArguments,
-    chosen: &Chosen,
+    chosen: &ServeOptions,
     context: &Context,
     server: &Server,
     members: &[(OpenedMember, ProbedMember)],
@@ -230,7 +230,7 @@ fn open_journal(
 }
 
 /// The addresses of NBD. A service listens where its file says: at the default address every account of the machine could write.
-fn listens(chosen: &Chosen, stays: bool, context: &Context) -> Result<Vec<Listen>, Failure> {
+fn listens(chosen: &ServeOptions, stays: bool, context: &Context) -> Result<Vec<Listen>, Failure> {
     let mut listens = Vec::new();
     for text in &chosen.nbd {
         listens.extend(addresses("--nbd", text)?.into_iter().map(Listen::Tcp));
@@ -265,16 +265,16 @@ fn addresses(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 /// The addresses in use: for port 0 the port that the kernel chose.
-fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<Listening> {
+fn listening(listen: &[Listen], tcp: &[SocketAddr]) -> Vec<ListenAddress> {
     let mut tcp = tcp.iter();
     let one = |place: &Listen| match place {
-        Listen::Tcp(asked) => Listening::Tcp(*tcp.next().unwrap_or(asked)),
-        Listen::Unix(path) => Listening::Unix(path.clone()),
+        Listen::Tcp(asked) => ListenAddress::Tcp(*tcp.next().unwrap_or(asked)),
+        Listen::Unix(path) => ListenAddress::Unix(path.clone()),
     };
     listen.iter().map(one).collect()
 }
 
-fn check_journal_options(arguments: &ServeArguments, chosen: &Chosen) -> Result<(), Failure> {
+fn check_journal_options(arguments: &ServeArguments, chosen: &ServeOptions) -> Result<(), Failure> {
     if arguments.journal_alone && chosen.journal.is_empty() {
         return Err(Failure::usage("--journal-alone: say with --journal which journal"));
     }
@@ -303,29 +303,29 @@ fn ready_descriptor(number: i32) -> Result<File, Failure> {
 }
 
 /// What the server may write. Data of an array in a journal are part of its content, and belong on the members.
-fn access(arguments: &ServeArguments, chosen: &Chosen) -> Access {
+fn access(arguments: &ServeArguments, chosen: &ServeOptions) -> ServerAccess {
     match (arguments.read_only, chosen.journal.is_empty()) {
-        (false, _) => Access::ReadWrite,
-        (true, true) => Access::Untouched,
-        (true, false) => Access::ReadOnly,
+        (false, _) => ServerAccess::ReadWrite,
+        (true, true) => ServerAccess::Untouched,
+        (true, false) => ServerAccess::ReadOnly,
     }
 }
 
 /// Starts the requested arrays, and gives the reasons why others were not started.
 fn begin(
     arguments: &ServeArguments,
-    chosen: &Chosen,
+    chosen: &ServeOptions,
     context: &Context,
     server: &Arc<Server>,
-    wanted: Wanted,
+    wanted: ArraysToServe,
     stays: bool,
-) -> Result<(Taken, Vec<Offline>), Failure> {
+) -> Result<(StartReport, Vec<OfflineArray>), Failure> {
     if let Some(level) = arguments.level {
         open_journal(arguments, chosen, context, server, &[])?;
-        return make(arguments, context, server, level, &wanted.members).map(|()| (Taken::default(), Vec::new()));
+        return make(arguments, context, server, level, &wanted.members).map(|()| (StartReport::default(), Vec::new()));
     }
     let mut reasons = wanted.notes;
-    let untouched = server.access() == Access::Untouched;
+    let untouched = server.access() == ServerAccess::Untouched;
     let mut open = options(if untouched { Use::ReadExclusive } else { Use::Exclusive });
     open.without_flush = arguments.without_flush;
     let Opening { mut opened, failed, busy } = server.open_for_start(&wanted.members, open);
@@ -373,7 +373,7 @@ fn begin(
     if served == 0 && !stays {
         return Err(nothing_served(reasons, is_busy));
     }
-    let is_served = |entry: &Entry| arguments.flat || server.has_array(entry);
+    let is_served = |entry: &RegisteredArray| arguments.flat || server.has_array(entry);
     let offline = offline(&wanted.asked, is_served, &failed, &reasons);
     name_offline(&offline, &mut reasons);
     // Arrays that are only in the file are recorded now, so that their settings can be stored.
@@ -396,8 +396,8 @@ fn nothing_served(mut reasons: Vec<Failure>, is_busy: bool) -> Failure {
 }
 
 /// Adds the reasons for arrays that no other reason names.
-fn name_offline(offline: &[Offline], reasons: &mut Vec<Failure>) {
-    for Offline { name, reason } in offline {
+fn name_offline(offline: &[OfflineArray], reasons: &mut Vec<Failure>) {
+    for OfflineArray { name, reason } in offline {
         let failure = Failure::refused(reason).of_array(name);
         if !reasons.iter().any(|known| known.text == failure.text) {
             reasons.push(failure);
@@ -476,21 +476,21 @@ fn make(
 
 /// What a server has to say at its start.
 struct Began<'a> {
-    taken: &'a Taken,
-    offline: &'a [Offline],
+    taken: &'a StartReport,
+    offline: &'a [OfflineArray],
     /// The address of the console, and a link that signs in.
     web: Option<(String, Option<String>)>,
 }
 
 fn announce_ready(context: &Context, server: &Server, socket: &Path, began: Began<'_>) -> Result<(), Failure> {
     let arrays = server.arrays()?;
-    let Began { taken: Taken { recovered, left_out, .. }, offline, web } = began;
+    let Began { taken: StartReport { recovered, left_out, .. }, offline, web } = began;
     if context.output.json {
         let control = socket.display().to_string();
         let (console, login) = web.map_or((None, None), |(console, login)| (Some(console), login));
         context.output.document(
             Exit::Fine,
-            &Line::Ready { arrays: &arrays, offline, control, recovered, left_out, console, login },
+            &ServeLine::Ready { arrays: &arrays, offline, control, recovered, left_out, console, login },
         );
         return Ok(());
     }
@@ -507,7 +507,7 @@ fn announce_ready(context: &Context, server: &Server, socket: &Path, began: Bega
             context.output.say(&format!("  {address}"));
         }
     }
-    for Offline { name, reason } in offline {
+    for OfflineArray { name, reason } in offline {
         context.output.say(&format!("{name}: OFFLINE, not served: {reason}"));
     }
     for member in left_out {

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::Context;
 use crate::alarms::book::Book;
-use crate::alarms::{conditions, Store};
+use crate::alarms::{conditions, AlarmStore};
 use crate::arguments::ShowArguments;
 use crate::checks::Checks;
-use crate::control::{offline_text, Connection};
+use crate::control::{offline_text, ControlConnection};
 use crate::exit::{unknown_array, Exit, Failure, Outcome};
 use crate::members::{self, none_opened, open_some, options};
 use crate::model::{ArrayModel, TaskModel, TaskWord};
@@ -23,16 +23,16 @@ use crate::output::sentence::add_texts;
 use crate::output::{self, progress::Progress};
 use crate::server::alarms::subject;
 use crate::server::checks::add_checks;
-use crate::server::rates::Rates;
+use crate::server::rates::TaskRates;
 use crate::server::view;
-use crate::trial::Trial;
+use crate::trial::ReadTrial;
 
 /// Time between two queries for a task that is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An array.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body<'a> {
+pub(super) struct ShowBody<'a> {
     /// Does a server serve the array? Otherwise this is the state on its members.
     served: bool,
     /// The state of the array.
@@ -71,7 +71,7 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
             command("serve", [members::word_of(&array.name, array.uuid.as_deref())])
         ));
     }
-    Ok(context.output.answer(array.exit(), &Body { served, array: &array }, &human))
+    Ok(context.output.answer(array.exit(), &ShowBody { served, array: &array }, &human))
 }
 
 /// Prints an array that a server should serve, and whose members form no array now.
@@ -80,7 +80,7 @@ pub fn run(arguments: &ShowArguments, context: &Context) -> Outcome {
 /// No server should serve it.
 fn offline(name: &str, context: &Context, why: Failure) -> Outcome {
     let Some(array) = context.servers.offline(name)? else { return Err(why) };
-    Ok(context.output.answer(array.exit(), &Body { served: false, array: &array }, &offline_text(&array)))
+    Ok(context.output.answer(array.exit(), &ShowBody { served: false, array: &array }, &offline_text(&array)))
 }
 
 /// An array from its server, or from its members.
@@ -96,7 +96,7 @@ pub fn of(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
 
 /// Several raw drives under one name.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Drives<'a> {
+pub(super) struct DrivesBody<'a> {
     /// Does a server serve the drives?
     served: bool,
     /// Always null: several raw drives are no array.
@@ -113,7 +113,7 @@ fn raw_drives(context: &Context, arguments: &ShowArguments, raw: &[ArrayModel]) 
         raw.iter().map(text).collect::<Vec<_>>().join("\n")
     };
     let exit = raw.iter().map(ArrayModel::exit).max().unwrap_or(Exit::Fine);
-    context.output.answer(exit, &Drives { served: true, array: None, arrays: raw }, &human)
+    context.output.answer(exit, &DrivesBody { served: true, array: None, arrays: raw }, &human)
 }
 
 /// The state that an array would have that is not served: it is started in memory, examined and dropped.
@@ -136,10 +136,10 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
     for (_, failure) in &failed {
         context.output.warn(&failure.text);
     }
-    let trial = Trial::start(opened, false, Nesting::Follow)?;
+    let trial = ReadTrial::start(opened, false, Nesting::Follow)?;
     let served = trial.only().map_err(|failure| Failure { exit: Exit::Failed, ..failure })?;
     let status = trial.handle().status().map_err(Failure::cannot_tell)?;
-    let array = view::model(&status, &served, &Rates::default());
+    let array = view::model(&status, &served, &TaskRates::default());
     let mut array = array.ok_or_else(|| Failure::cannot_tell("the array does not run"))?;
     add_checks(&mut array, &Checks::read(&context.registry));
     // No background work runs here, so no task is shown, and the array is not marked active.
@@ -148,7 +148,7 @@ fn unserved(name: &str, context: &Context) -> Result<ArrayModel, Failure> {
         (span.task, span.active) = (None, false);
     }
     // The alarms that a server would find at its start. Nothing is stored.
-    let mut book: Book = Store::at(context.registry.folder_beside("alarms")).read().unwrap_or_default();
+    let mut book: Book = AlarmStore::at(context.registry.folder_beside("alarms")).read().unwrap_or_default();
     let subject = subject(&array);
     book.observe(&subject, openraid_sys::clock::wall_seconds(), &conditions::of_array(&array));
     array.alarms = book.of(&subject);
@@ -169,7 +169,7 @@ pub enum Until {
 ///
 /// # Errors
 /// The array is stopped, or its server ends, before the tasks have ended.
-pub fn follow(context: &Context, mut server: Connection, name: &str, until: Until) -> Outcome {
+pub fn follow(context: &Context, mut server: ControlConnection, name: &str, until: Until) -> Outcome {
     let mut last = String::new();
     let mut bar: Option<(TaskWord, Progress)> = None;
     let mut array = match until {
@@ -180,7 +180,7 @@ pub fn follow(context: &Context, mut server: Connection, name: &str, until: Unti
         let is_followed = |task: &TaskModel| until == Until::Idle || task.kind.is_check();
         let Some((_, task)) = array.tasks().find(|(_, task)| is_followed(task)) else { break };
         if context.output.json {
-            context.output.document(array.exit(), &Body { served: true, array: &array });
+            context.output.document(array.exit(), &ShowBody { served: true, array: &array });
         } else if output::is_error_terminal() {
             show_bar(&mut bar, name, task);
         } else {
@@ -199,7 +199,7 @@ pub fn follow(context: &Context, mut server: Connection, name: &str, until: Unti
 }
 
 /// The array as it is now, by whatever name.
-fn again(server: &mut Connection, before: &ArrayModel) -> Result<ArrayModel, Failure> {
+fn again(server: &mut ControlConnection, before: &ArrayModel) -> Result<ArrayModel, Failure> {
     let same = |array: &ArrayModel| array.uuid.is_some() && array.uuid == before.uuid;
     server.show(&before.name).or_else(|why| server.list()?.into_iter().find(same).ok_or(why))
 }
@@ -236,5 +236,5 @@ fn finished(context: &Context, array: &ArrayModel, until: Until) -> Exit {
         Until::Idle => array.exit(),
         Until::Checked => array.check_exit(),
     };
-    context.output.answer(exit, &Body { served: true, array }, &text)
+    context.output.answer(exit, &ShowBody { served: true, array }, &text)
 }

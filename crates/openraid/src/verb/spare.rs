@@ -12,7 +12,7 @@ use openraid_units::Bytes;
 
 /// Spares of an array.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body<'a> {
+pub(super) struct SpareBody<'a> {
     /// Name of the array.
     array: &'a str,
     /// The spares of the array.
@@ -41,5 +41,5 @@ fn list(name: &str, context: &Context) -> Outcome {
         table.row([spare.member.clone().unwrap_or_default(), size]);
     }
     let text = if spares.is_empty() { format!("{name} has no spares") } else { table.text() };
-    Ok(context.output.answer(Exit::Fine, &Body { array: name, spares }, &text))
+    Ok(context.output.answer(Exit::Fine, &SpareBody { array: name, spares }, &text))
 }

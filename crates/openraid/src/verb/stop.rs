@@ -2,7 +2,7 @@
 
 use super::{print_done, Context};
 use crate::arguments::StopArguments;
-use crate::control::{Answer, Command};
+use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Outcome};
 
 /// Runs the verb.
@@ -13,7 +13,7 @@ pub fn run(arguments: &StopArguments, context: &Context) -> Outcome {
     if let Some(array) = &arguments.array {
         let mut server = context.servers.must_serve(array)?;
         let answer = server.ask(&Command::Stop { array: array.clone(), yes: arguments.yes })?;
-        let stays = matches!(server.ask(&Command::Hello), Ok(Answer::Server(server_model)) if server_model.stays);
+        let stays = matches!(server.ask(&Command::Hello), Ok(ServerAnswer::Server(server_model)) if server_model.stays);
         let goes_on = stays || server.list().is_ok_and(|arrays| !arrays.is_empty());
         if !goes_on {
             server.wait_for_end();

@@ -21,7 +21,7 @@ use crate::kernels::{drives_block, logical_block};
 use crate::members::{is_memory, named, open_every, options};
 use crate::quantity::counted;
 use crate::sets::{self, array_name, assemble_error, slots_text, SetPlan};
-use crate::trial::{quiet_service, Trial};
+use crate::trial::{quiet_service, ReadTrial};
 use crate::wiping::on_raw_drive;
 
 /// The part of a superblock that is written: its first sector has the field and the checksum.
@@ -29,21 +29,20 @@ const SECTOR: usize = 512;
 
 /// Superblocks that were changed, or would be.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Body {
+pub(super) struct UpdateBody {
     /// Were the superblocks written? Otherwise the changes were only listed.
     updated: bool,
     /// The kernel version that can read them then.
     for_kernels_before: String,
     /// The arrays of the named members.
-    arrays: Vec<Array>,
+    arrays: Vec<UpdatedArray>,
     /// The superblocks that change.
-    changes: Vec<Change>,
+    changes: Vec<SuperblockChange>,
 }
 
 /// An array whose superblocks name a logical block.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = UpdatedArray)]
-struct Array {
+struct UpdatedArray {
     /// Name of the array.
     array: String,
     /// UUID of the array.
@@ -58,8 +57,7 @@ struct Array {
 
 /// A superblock that changes.
 #[derive(Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
-#[schema(as = SuperblockChange)]
-struct Change {
+struct SuperblockChange {
     /// Its drive, or the span whose data contain it.
     member: String,
     /// Name of the array.
@@ -74,11 +72,11 @@ struct Change {
 
 /// The change to make.
 struct Plan {
-    arrays: Vec<Array>,
+    arrays: Vec<UpdatedArray>,
     /// Superblocks on members.
-    members: Vec<Change>,
+    members: Vec<SuperblockChange>,
     /// Superblocks of a stripe over several sets; they are in the data of the sets.
-    outer: Vec<Change>,
+    outer: Vec<SuperblockChange>,
 }
 
 /// Runs the verb, or says what it would do.
@@ -95,11 +93,11 @@ pub fn run(arguments: &UpdateArguments, context: &Context) -> Outcome {
     }
     let _locks = lock_arrays(&specs)?;
     let plan = plan(&specs, arguments)?;
-    let changes: Vec<Change> = plan.members.iter().chain(&plan.outer).cloned().collect();
+    let changes: Vec<SuperblockChange> = plan.members.iter().chain(&plan.outer).cloned().collect();
     let mut lines = vec![headline(&plan, arguments)];
     let verb = if arguments.yes { "cleared" } else { "would be cleared" };
     lines.extend(changes.iter().map(|change| line(change, verb)));
-    let body = |updated| Body {
+    let body = |updated| UpdateBody {
         updated,
         for_kernels_before: version(arguments).into(),
         arrays: plan.arrays,
@@ -135,8 +133,8 @@ fn headline(plan: &Plan, arguments: &UpdateArguments) -> String {
     format!("{names}: for kernels before {version}, the logical block in {superblocks} is taken out")
 }
 
-fn line(change: &Change, verb: &str) -> String {
-    let Change { member, array, at_sector, from_bytes, .. } = change;
+fn line(change: &SuperblockChange, verb: &str) -> String {
+    let SuperblockChange { member, array, at_sector, from_bytes, .. } = change;
     format!("  {member}: superblock of {array} at sector {at_sector}: {from_bytes} bytes at offset 224 {verb}")
 }
 
@@ -151,12 +149,12 @@ fn plan(specs: &[MemberSpec], arguments: &UpdateArguments) -> Result<Plan, Failu
     for set in &sets {
         check(set, &probed, arguments)?;
     }
-    let trial = Trial::start_as(opened, AssembleOptions::default(), Nesting::Ignore)?;
+    let trial = ReadTrial::start_as(opened, AssembleOptions::default(), Nesting::Ignore)?;
     if trial.started.arrays.len() < sets.len() {
         return Err(trial.why_nothing());
     }
     let outer = outer_changes(&trial.handle(), &trial.started.arrays, &sets, &probed, arguments)?;
-    let array = |set: &SetPlan| Array {
+    let array = |set: &SetPlan| UpdatedArray {
         array: array_name(&set.newest),
         uuid: set.uuid.to_string(),
         logical_block_bytes: logical_block(set, &probed).map(|block| block.bytes().get()),
@@ -211,7 +209,7 @@ fn check_block(name: &str, named: BlockSize, drives: BlockSize, arguments: &Upda
 
 /// The superblocks of a set that have the field. Members with a slot come last: until they are written, older kernels
 /// do not start the set.
-fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<Change> {
+fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<SuperblockChange> {
     let mut places = set.members.clone();
     let in_slot = |place: &usize| {
         let member =
@@ -226,9 +224,9 @@ fn member_changes(set: &SetPlan, probed: &[ProbedMember]) -> Vec<Change> {
     changes.collect()
 }
 
-fn change(member: String, superblock: &Superblock) -> Option<Change> {
+fn change(member: String, superblock: &Superblock) -> Option<SuperblockChange> {
     let block = superblock.logical_block()?;
-    Some(Change {
+    Some(SuperblockChange {
         member,
         array: array_name(superblock),
         at_sector: superblock.super_offset.get(),
@@ -244,7 +242,7 @@ fn outer_changes(
     sets: &[SetPlan],
     probed: &[ProbedMember],
     arguments: &UpdateArguments,
-) -> Result<Vec<Change>, Failure> {
+) -> Result<Vec<SuperblockChange>, Failure> {
     let drives = sets.iter().map(|set| drives_block(set, probed)).max().unwrap_or(BlockSize::B512);
     let mut changes = Vec::new();
     for span in spans {
@@ -272,7 +270,7 @@ fn changed_meanwhile(name: &str) -> Failure {
 
 /// Writes the members in sequence; each is durable before the next is written. If the update is interrupted, the next
 /// update completes it.
-fn write_members(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
+fn write_members(specs: &[MemberSpec], changes: &[SuperblockChange]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());
     }
@@ -327,7 +325,7 @@ fn clear(superblock: &Superblock, sectors: &mut [u8]) {
 }
 
 /// Superblocks of a stripe are data of its spans, so they are written through the spans, like data of hosts.
-fn write_outer(specs: &[MemberSpec], changes: &[Change]) -> Result<(), Failure> {
+fn write_outer(specs: &[MemberSpec], changes: &[SuperblockChange]) -> Result<(), Failure> {
     if changes.is_empty() {
         return Ok(());
     }

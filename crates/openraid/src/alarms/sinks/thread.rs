@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use openraid_config::{DesiredSink, SinkKind, WebhookForm};
 
 use super::{host, send, Batch};
-use crate::alarms::book::{Alarm, Subject};
-use crate::alarms::keeper::{lock, Shared};
+use crate::alarms::book::{Alarm, AlarmSubject};
+use crate::alarms::keeper::{lock, AlarmShared};
 
 /// Alarms within this time of the first one share its message.
 const COLLECT: Duration = Duration::from_millis(700);
@@ -23,18 +23,18 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A running sink.
 #[derive(Debug)]
-pub struct Running {
+pub struct SinkThread {
     /// The sink's configuration.
     pub sink: DesiredSink,
     ends: Arc<AtomicBool>,
 }
 
-impl Running {
+impl SinkThread {
     /// Start the thread of a sink. No code waits for its end, because a sink may hang.
     ///
     /// # Errors
     /// The system makes no thread.
-    pub fn start(sink: DesiredSink, shared: &Arc<Shared>) -> std::io::Result<Self> {
+    pub fn start(sink: DesiredSink, shared: &Arc<AlarmShared>) -> std::io::Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let (shared, of_thread, is_over) = (Arc::clone(shared), sink.clone(), Arc::clone(&ends));
         std::thread::Builder::new().name("sink".into()).spawn(move || run(&of_thread, &shared, &is_over))?;
@@ -52,7 +52,7 @@ fn forgets(sink: &DesiredSink) -> bool {
     matches!(sink.kind, SinkKind::Webhook { form: WebhookForm::Alertmanager, .. })
 }
 
-fn run(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
+fn run(sink: &DesiredSink, shared: &AlarmShared, ends: &AtomicBool) {
     let host = host();
     let longest = if forgets(sink) { REFRESH } else { RETRY_LONGEST };
     let mut pause = RETRY_FIRST;
@@ -85,10 +85,10 @@ fn run(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool) {
 }
 
 /// The alarms of the next message; with all that hold, if the sink needs them.
-fn due(sink: &DesiredSink, shared: &Shared, all: bool) -> Vec<Alarm> {
+fn due(sink: &DesiredSink, shared: &AlarmShared, all: bool) -> Vec<Alarm> {
     let now = openraid_sys::clock::wall_seconds();
     let state = lock(&shared.state);
-    let is_own = |subject: &Subject| state.subjects.contains(subject);
+    let is_own = |subject: &AlarmSubject| state.subjects.contains(subject);
     let mut due = state.book.pending(&sink.name, sink.level, now, is_own);
     if all {
         let standing = state.book.standing(&sink.name, now, is_own);
@@ -99,7 +99,7 @@ fn due(sink: &DesiredSink, shared: &Shared, all: bool) -> Vec<Alarm> {
 }
 
 /// Returns false if the sink should end.
-fn wait_for_alarms(sink: &DesiredSink, shared: &Shared, ends: &AtomicBool, refresh: Option<Instant>) -> bool {
+fn wait_for_alarms(sink: &DesiredSink, shared: &AlarmShared, ends: &AtomicBool, refresh: Option<Instant>) -> bool {
     loop {
         if ends.load(Ordering::Relaxed) {
             return false;

@@ -29,14 +29,14 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The data that a child's thread and the server share.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct ChildWatch {
     is_cancelled: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
     words: Mutex<String>,
 }
 
-impl Watch {
+impl ChildWatch {
     /// Cancel the job.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
@@ -91,7 +91,7 @@ pub fn ask<T: DeserializeOwned>(arguments: &[String]) -> Result<T, Failure> {
     if find().is_none() {
         return Err(Failure::refused(ABSENT));
     }
-    let answer = run(arguments, &Watch::default(), ANSWER_TIME_MAX);
+    let answer = run(arguments, &ChildWatch::default(), ANSWER_TIME_MAX);
     let answer = answer.map_err(Failure::failed)?;
     serde_json::from_slice(&answer)
         .map_err(|error| Failure::failed(format!("{PROGRAM} gave an unknown answer: {error}")))
@@ -101,13 +101,13 @@ pub fn ask<T: DeserializeOwned>(arguments: &[String]) -> Result<T, Failure> {
 ///
 /// # Errors
 /// Why it has no result, in words.
-pub fn run_job(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
+pub fn run_job(arguments: &[String], watch: &ChildWatch, time_max: Duration) -> Result<Vec<u8>, String> {
     openraid_sys::give_way();
     run(arguments, watch, time_max)
 }
 
 /// Run the laboratory's program with these arguments.
-fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8>, String> {
+fn run(arguments: &[String], watch: &ChildWatch, time_max: Duration) -> Result<Vec<u8>, String> {
     let program = find().ok_or(ABSENT)?;
     let mut command = Command::new(program);
     command.arg0(PROGRAM).args(arguments).env(MARK, "1").env_remove("NOTIFY_SOCKET");
@@ -148,7 +148,7 @@ fn run(arguments: &[String], watch: &Watch, time_max: Duration) -> Result<Vec<u8
 }
 
 /// Its exit code; -1 if a signal ended it.
-fn wait(child: &mut Child, watch: &Watch, time_max: Duration) -> Result<i32, String> {
+fn wait(child: &mut Child, watch: &ChildWatch, time_max: Duration) -> Result<i32, String> {
     let until = Instant::now() + time_max;
     loop {
         match child.try_wait() {
@@ -178,7 +178,7 @@ mod tests {
         for other in ["", "cells", "cells: x of 3", "openraid-lab: out of luck", "a: 1 of"] {
             assert_eq!(progress(other), None, "{other}");
         }
-        let watch = Watch::default();
+        let watch = ChildWatch::default();
         watch.line("cells: 5 of 20");
         watch.line("openraid-lab: no such drive");
         assert_eq!((watch.progress(), watch.words().as_str()), (Some((5, 20)), "no such drive"));

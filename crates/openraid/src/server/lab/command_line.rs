@@ -4,7 +4,7 @@ use openraid_management::lab::{ChoiceModel, ComparisonInput, JobInput, PlanInput
 use openraid_status::shell::words;
 use openraid_units::ArrayLevel;
 
-use super::folder::{check_name, Folder};
+use super::folder::{check_name, ReportFolder};
 use crate::exit::Failure;
 use crate::laboratory::{Catalogue, PROGRAM};
 
@@ -19,7 +19,7 @@ const SYSTEM: &str = "openraid";
 ///
 /// # Errors
 /// A word that is not known; too many of them.
-pub fn arguments(input: &JobInput, known: &Catalogue, folder: &Folder) -> Result<Vec<String>, Failure> {
+pub fn arguments(input: &JobInput, known: &Catalogue, folder: &ReportFolder) -> Result<Vec<String>, Failure> {
     check_name(input.name())?;
     match input {
         JobInput::Review(review) => of_review(review, known, folder),
@@ -100,7 +100,7 @@ fn few(what: &str, count: usize) -> Result<(), Failure> {
     Err(Failure::usage(format!("{what}: give {LIST_MAX} at most")))
 }
 
-fn of_review(input: &ReviewInput, known: &Catalogue, folder: &Folder) -> Result<Vec<String>, Failure> {
+fn of_review(input: &ReviewInput, known: &Catalogue, folder: &ReportFolder) -> Result<Vec<String>, Failure> {
     let ReviewInput { name, system, drive, arrays, methods, cache_mib, thorough } = input;
     let system = system.as_deref().unwrap_or(SYSTEM);
     let mut words = vec![text("review"), text("--target"), format!("sim:{system}")];
@@ -162,7 +162,7 @@ pub fn load_of(load: Option<&str>, known: &Catalogue) -> Result<String, Failure>
     Err(Failure::usage(format!("there is no load {load:?}; use one of {}", names.join(", "))))
 }
 
-fn of_comparison(input: &ComparisonInput, folder: &Folder) -> Result<Vec<String>, Failure> {
+fn of_comparison(input: &ComparisonInput, folder: &ReportFolder) -> Result<Vec<String>, Failure> {
     let ComparisonInput { name, a, b } = input;
     for side in [a, b] {
         check_name(side)?;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     fn line_of(input: &JobInput) -> Result<String, String> {
-        arguments(input, &known(), &Folder("/reports".into()))
+        arguments(input, &known(), &ReportFolder("/reports".into()))
             .map(|words| command(&words))
             .map_err(|failure| failure.text)
     }

@@ -34,7 +34,7 @@ pub struct Origin {
 
 /// A folder of reports.
 #[derive(Clone, Debug)]
-pub struct Folder(pub PathBuf);
+pub struct ReportFolder(pub PathBuf);
 
 /// Can a report have this name?
 ///
@@ -53,7 +53,7 @@ pub fn check_name(name: &str) -> Result<(), Failure> {
     )))
 }
 
-impl Folder {
+impl ReportFolder {
     /// The folder of a report.
     pub fn of(&self, name: &str) -> PathBuf {
         self.0.join(name)
@@ -179,7 +179,7 @@ mod tests {
     fn only_files_of_reports_can_be_read() {
         let base = std::env::temp_dir().join(format!("openraid-reports-{}", std::process::id()));
         let _ = fs::remove_dir_all(&base);
-        let folder = Folder(base.join("reports"));
+        let folder = ReportFolder(base.join("reports"));
         assert_eq!(folder.reports().expect("no folder yet"), []);
         let origin = Origin { command: "openraid-lab review".into(), user: "ann".into() };
         folder.begin("one", &origin).expect("made");

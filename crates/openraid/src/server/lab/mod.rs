@@ -18,8 +18,8 @@ use openraid_management::lab::{ChoicesModel, JobInput, JobModel, JobState, LabMo
 use crate::exit::Failure;
 use crate::laboratory::{installation, Catalogue, Installation, ABSENT, PROGRAM};
 use crate::quantity::figure;
-use child::Watch;
-use folder::{Folder, Origin, REPORTS_MAX};
+use child::ChildWatch;
+use folder::{Origin, ReportFolder, REPORTS_MAX};
 
 /// Maximum number of jobs in the list: the last ones.
 const JOBS_MAX: usize = 16;
@@ -32,13 +32,13 @@ const TEXT_CHARACTERS_MAX: usize = 2000;
 #[derive(Debug)]
 struct Job {
     model: JobModel,
-    watch: Arc<Watch>,
+    watch: Arc<ChildWatch>,
 }
 
 /// The laboratory.
 #[derive(Debug)]
 pub struct Laboratory {
-    folder: Folder,
+    folder: ReportFolder,
     /// The newest first.
     jobs: Mutex<VecDeque<Job>>,
     predictions: predict::Predictions,
@@ -54,7 +54,7 @@ impl Laboratory {
     /// A laboratory with this folder of reports, which may not exist yet.
     pub fn at(folder: PathBuf) -> Arc<Self> {
         let (jobs, predictions) = (Mutex::default(), predict::Predictions::default());
-        Arc::new(Self { folder: Folder(folder), jobs, predictions, catalogue: Mutex::default() })
+        Arc::new(Self { folder: ReportFolder(folder), jobs, predictions, catalogue: Mutex::default() })
     }
 
     fn jobs(&self) -> MutexGuard<'_, VecDeque<Job>> {
@@ -137,7 +137,7 @@ impl Laboratory {
             total: None,
             text: String::new(),
         };
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(ChildWatch::default());
         let (lab, seen, of_thread) = (Arc::clone(self), model.clone(), Arc::clone(&watch));
         let work =
             thread::Builder::new().name("laboratory".into()).spawn(move || lab.work(&seen, arguments, &of_thread));
@@ -148,7 +148,7 @@ impl Laboratory {
     }
 
     /// Run a job to its end.
-    fn work(&self, job: &JobModel, mut arguments: Vec<String>, watch: &Watch) {
+    fn work(&self, job: &JobModel, mut arguments: Vec<String>, watch: &ChildWatch) {
         arguments.push("--json".into());
         let came = child::run_job(&arguments, watch, JOB_TIME_MAX).and_then(|output| self.keep(job, &output));
         let mut jobs = self.jobs();

@@ -10,7 +10,7 @@ use openraid_runtime::member::{OpenedMember, Place};
 use openraid_sys::Use;
 use serde_json::Value;
 
-use super::child::{self, Watch};
+use super::child::{self, ChildWatch};
 use super::command_line::{check_drive, command, load_of};
 use super::Laboratory;
 use crate::exit::Failure;
@@ -32,14 +32,14 @@ const FEW: usize = 3;
 
 /// A prediction: its arguments, its result, and how far it is.
 #[derive(Debug)]
-struct Kept {
+struct Prediction {
     arguments: Vec<String>,
     result: Arc<Mutex<Option<Result<Value, String>>>>,
-    watch: Arc<Watch>,
+    watch: Arc<ChildWatch>,
 }
 
 /// The state of a prediction.
-enum State {
+enum PredictionState {
     /// Its result.
     Done(Result<Value, String>),
     /// It is being computed: runs that are done, and all, if they are known.
@@ -51,7 +51,7 @@ enum State {
 /// Computed predictions, and the running one; the last question for a profile with its answer.
 #[derive(Debug, Default)]
 pub struct Predictions {
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<Prediction>>,
     profile: Mutex<Option<(Vec<String>, ProfileChoice)>>,
 }
 
@@ -64,21 +64,23 @@ impl Predictions {
     }
 
     /// The result, if it is known; otherwise its computation begins, unless another one runs.
-    fn get(&self, arguments: &[String]) -> Result<State, Failure> {
+    fn get(&self, arguments: &[String]) -> Result<PredictionState, Failure> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = |entry: &Kept| entry.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let result = |entry: &Prediction| entry.result.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(nth) = kept.iter().position(|entry| entry.arguments == arguments) {
-            let Some(came) = result(&kept[nth]) else { return Ok(State::Computes(kept[nth].watch.progress())) };
+            let Some(came) = result(&kept[nth]) else {
+                return Ok(PredictionState::Computes(kept[nth].watch.progress()));
+            };
             // A failure is told once: the next question is computed again.
             if came.is_err() {
                 kept.remove(nth);
             }
-            return Ok(State::Done(came));
+            return Ok(PredictionState::Done(came));
         }
         if kept.iter().any(|entry| result(entry).is_none()) {
-            return Ok(State::Waits);
+            return Ok(PredictionState::Waits);
         }
-        let (place, watch) = (Arc::new(Mutex::new(None)), Arc::new(Watch::default()));
+        let (place, watch) = (Arc::new(Mutex::new(None)), Arc::new(ChildWatch::default()));
         let (answer, words, watched) = (Arc::clone(&place), arguments.to_vec(), Arc::clone(&watch));
         let work = thread::Builder::new().name("prediction".into()).spawn(move || {
             let came = child::run_job(&words, &watched, TIME_MAX);
@@ -88,9 +90,9 @@ impl Predictions {
             *answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
         });
         work.map_err(|error| Failure::failed(format!("no thread for the prediction: {error}")))?;
-        kept.push_front(Kept { arguments: arguments.to_vec(), result: place, watch });
+        kept.push_front(Prediction { arguments: arguments.to_vec(), result: place, watch });
         kept.truncate(KEPT_MAX);
-        Ok(State::Computes(None))
+        Ok(PredictionState::Computes(None))
     }
 
     /// The profile by these options of `openraid-lab console profile`.
@@ -155,15 +157,15 @@ impl Laboratory {
             error: None,
         };
         match self.predictions.get(&arguments)? {
-            State::Done(came) => {
+            PredictionState::Done(came) => {
                 prediction.waits = false;
                 match came {
                     Ok(plan) => prediction.levels = predicted_levels(&plan, bytes),
                     Err(why) => prediction.error = Some(why),
                 }
             }
-            State::Computes(runs) => (prediction.done, prediction.total) = runs.unzip(),
-            State::Waits => {}
+            PredictionState::Computes(runs) => (prediction.done, prediction.total) = runs.unzip(),
+            PredictionState::Waits => {}
         }
         Ok(prediction)
     }

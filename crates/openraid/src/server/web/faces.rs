@@ -21,13 +21,13 @@ use serde_json::Value;
 use super::super::Server;
 use crate::checks::CheckWord;
 use crate::control::{Answerer, Command};
-use crate::demo::client::Client;
+use crate::demo::client::DemoClient;
 use crate::in_process::InProcess;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{open_every, options, spec};
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output::array::{mdstat, text};
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::words;
 
 /// name | level, members, spares | orders | health, losses that are survived | in sync, rebuilding, spare, missing,
@@ -250,8 +250,8 @@ impl Lab {
         let array = server.array(name).expect("it is served");
         server.stop(name).expect("it stops");
         let members = (0..array.slots).map(|nth| format!("/gone/{nth}")).collect();
-        let kept = crate::kept::Kept::default();
-        let entry = Entry { name: name.into(), uuid: array.uuid, level: array.level, members, kept };
+        let kept = crate::kept::KeptSettings::default();
+        let entry = RegisteredArray { name: name.into(), uuid: array.uuid, level: array.level, members, kept };
         server.state().troubles.expected.push(entry);
     }
 
@@ -272,7 +272,7 @@ impl Lab {
         let path =
             there.clone().nth(nth - 1 + usize::from(array.level == "raid0")).and_then(|member| member.member.clone());
         File::options().write(true).open(path.expect("a file")).and_then(|file| file.set_len(0)).expect("it is ours");
-        let mut client = Client::connect(self.host.socket(), name).expect("it is served");
+        let mut client = DemoClient::connect(self.host.socket(), name).expect("it is served");
         assert!(client.read(0, 1 << 20).is_err(), "{name} cannot be read");
     }
 }

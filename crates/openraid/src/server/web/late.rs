@@ -17,7 +17,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Interfaces that do not run yet.
 #[derive(Debug)]
-pub(in crate::server) struct Late {
+pub(in crate::server) struct LateConsole {
     options: Options,
     why: String,
     tried: Instant,
@@ -30,7 +30,7 @@ pub fn start_or_retry(server: &Arc<Server>, options: Options) -> Option<Arc<Mana
         Err(failure) => failure.text,
     };
     *server.late_console.lock().unwrap_or_else(PoisonError::into_inner) =
-        Some(Late { options, why: failed, tried: Instant::now() });
+        Some(LateConsole { options, why: failed, tried: Instant::now() });
     None
 }
 

@@ -11,7 +11,7 @@ use openraid_units::Sectors;
 
 use super::super::members::{check_free, contents};
 use super::super::view::{class_word, survives_losses};
-use super::super::{Access, Server};
+use super::super::{Server, ServerAccess};
 use crate::exit::Failure;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{lasting_spec, open_every, options};
@@ -22,14 +22,14 @@ use crate::wiping;
 use crate::words::{self, layout_text};
 
 /// The plan for a creation.
-struct Planned {
+struct CreationPlan {
     shape: Shape,
     plans: Vec<Assembly>,
     members: Vec<(OpenedMember, ProbedMember)>,
     holds: Vec<String>,
 }
 
-fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
+fn planned(creation: &Creation, usage: Use) -> Result<CreationPlan, Failure> {
     let level = words::level(&creation.level).map_err(Failure::usage)?;
     let name = words::array_name(&creation.name).map_err(Failure::usage)?;
     let chunk = creation.chunk.as_deref().map(quantity::sectors).transpose().map_err(Failure::usage)?;
@@ -54,7 +54,7 @@ fn planned(creation: &Creation, usage: Use) -> Result<Planned, Failure> {
     let holds = holds.map(|(_, probed)| format!("{}: {}", probed.spec, contents(probed))).collect();
     let sizes: Vec<Sectors> = members.iter().map(|(opened, _)| opened.info.capacity).collect();
     let plans = shape.plan(&sizes, &names)?;
-    Ok(Planned { shape, plans, members, holds })
+    Ok(CreationPlan { shape, plans, members, holds })
 }
 
 impl Server {
@@ -62,7 +62,7 @@ impl Server {
     pub(super) fn plan_new(&self, creation: &Creation) -> Result<PlanModel, Failure> {
         // Two that look at the same drives would each find them in use.
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let Planned { shape, plans, holds, members } = planned(creation, Use::ReadExclusive)?;
+        let CreationPlan { shape, plans, holds, members } = planned(creation, Use::ReadExclusive)?;
         let mut classes = members.iter().map(|(opened, _)| class_word(&opened.medium.names()));
         let class = classes.next().flatten().filter(|first| classes.all(|other| other == Some(first)));
         let is_for = |offer: &OfferModel| offer.levels.is_empty() || offer.levels.contains(&shape.md.to_string());
@@ -86,7 +86,7 @@ impl Server {
     /// Make an array and serve it.
     pub(super) fn make_new(&self, creation: &Creation) -> Result<Done, Failure> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if self.access == Access::Untouched {
+        if self.access == ServerAccess::Untouched {
             return Err(Failure::refused("the server was started with --read-only and makes no arrays"));
         }
         if self.registry.find(&creation.name)?.is_some() {
@@ -96,7 +96,7 @@ impl Server {
                 shell::command("forget", [&creation.name])
             )));
         }
-        let Planned { shape, plans, mut members, holds } = planned(creation, Use::Exclusive)?;
+        let CreationPlan { shape, plans, mut members, holds } = planned(creation, Use::Exclusive)?;
         for (_, probed) in &members {
             check_free(probed, creation.overwrite)?;
         }

@@ -24,14 +24,14 @@ use openraid_management::lab::{ChoicesModel, JobInput, JobModel, LabModel, Predi
 
 use super::lab::Laboratory;
 use super::news::{plain, News};
-use super::stories::Wanted;
+use super::stories::StoryQuery;
 use super::Server;
 use crate::alarms::sinks::post;
 use crate::check_history;
-use crate::control::{Answer, Answerer, Command, ServerModel};
+use crate::control::{Answerer, Command, ServerAnswer, ServerModel};
 use crate::desired::model;
-use crate::events::segments::Entry;
-use crate::events::{Event, Log};
+use crate::events::segments::EventEntry;
+use crate::events::{Event, EventLog};
 use crate::exit::{Failure, Obstacle};
 use crate::model::{ArrayModel, JournalModel, LimitModel};
 use crate::patrol_history;
@@ -40,11 +40,11 @@ use crate::verb::explain;
 use openraid_status::EventName;
 
 pub use late::start_or_retry;
-pub(super) use late::Late;
+pub(super) use late::LateConsole;
 
 /// Events as they were read, and the times of the files then.
 #[derive(Default)]
-struct Seen {
+struct EventCache {
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     events: Arc<Vec<EventModel>>,
 }
@@ -52,10 +52,10 @@ struct Seen {
 /// A server, as the HTTP interfaces see it.
 struct Web {
     server: Arc<Server>,
-    log: Log,
+    log: EventLog,
     folder: PathBuf,
     laboratory: Arc<Laboratory>,
-    seen: Mutex<Seen>,
+    seen: Mutex<EventCache>,
 }
 
 /// Start the HTTP interfaces of a server.
@@ -66,8 +66,13 @@ pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Managemen
     let folder = server.registry.folder_beside("events");
     options.folder = server.registry.folder_beside("management");
     let laboratory = Laboratory::at(server.registry.folder_beside("reports"));
-    let web =
-        Web { server: Arc::clone(server), log: Log::at(folder.clone()), folder, seen: Mutex::default(), laboratory };
+    let web = Web {
+        server: Arc::clone(server),
+        log: EventLog::at(folder.clone()),
+        folder,
+        seen: Mutex::default(),
+        laboratory,
+    };
     let management = Management::start(options, Arc::new(web)).map_err(|error| Failure::failed(error.0))?;
     let management = Arc::new(management);
     let _ = server.management.set(Arc::clone(&management));
@@ -88,10 +93,10 @@ fn refuse<T>(result: Result<T, Failure>) -> Result<T, Refusal> {
     result.map_err(|failure| Refused::from(failure).0)
 }
 
-fn done(answer: Answer) -> Result<Done, Failure> {
+fn done(answer: ServerAnswer) -> Result<Done, Failure> {
     match answer {
-        Answer::Done { text, array } => Ok(Done { text, array }),
-        Answer::Confirm { text, .. } => Err(Failure::refused(format!("{text}; repeat it with overwrite"))),
+        ServerAnswer::Done { text, array } => Ok(Done { text, array }),
+        ServerAnswer::Confirm { text, .. } => Err(Failure::refused(format!("{text}; repeat it with overwrite"))),
         _ => Err(Failure::failed("the server gave an answer to another question")),
     }
 }
@@ -160,12 +165,12 @@ impl Controller for Web {
 
     fn slowest(&self, array: &str, count: u64) -> Result<serde_json::Value, Refusal> {
         let count = usize::try_from(count).unwrap_or(usize::MAX);
-        let found = self.server.watched(array, Wanted::Slowest(count));
+        let found = self.server.watched(array, StoryQuery::Slowest(count));
         refuse(found.and_then(|found| explain::stories_document(array, &found)))
     }
 
     fn story(&self, array: &str, request: u64) -> Result<serde_json::Value, Refusal> {
-        let found = self.server.watched(array, Wanted::Request(request));
+        let found = self.server.watched(array, StoryQuery::Request(request));
         refuse(found.and_then(|found| explain::stories_document(array, &found)))
     }
 
@@ -201,7 +206,7 @@ impl Controller for Web {
 
     fn settings(&self) -> Result<serde_json::Value, Refusal> {
         let config = self.server.config().and_then(|answer| match answer {
-            Answer::Config(config) => serde_json::to_value(config).map_err(Failure::failed),
+            ServerAnswer::Config(config) => serde_json::to_value(config).map_err(Failure::failed),
             _ => Err(Failure::failed("the server gave an answer to another question")),
         });
         refuse(config)
@@ -243,7 +248,7 @@ impl Controller for Web {
 
     fn test_alarm(&self, sink: Option<&str>) -> Result<Vec<TestModel>, Refusal> {
         let came = self.server.test_sinks(sink).and_then(|answer| match answer {
-            Answer::Tested(came) => Ok(came),
+            ServerAnswer::Tested(came) => Ok(came),
             _ => Err(Failure::failed("the server gave an answer to another question")),
         });
         refuse(came)
@@ -303,7 +308,7 @@ impl Controller for Web {
     }
 
     fn acknowledge(&self, from: u64, to: u64) -> Result<(), Refusal> {
-        let written = self.log.append(&[Entry::Acknowledge { from, to }]);
+        let written = self.log.append(&[EventEntry::Acknowledge { from, to }]);
         refuse(written.map_err(|error| Failure::failed(format!("the event log cannot be written: {error}"))))
     }
 
@@ -318,7 +323,7 @@ impl Server {
     ///
     /// # Errors
     /// The server has no HTTP interfaces, there is no such role, or the token cannot be stored.
-    pub(super) fn login(&self, role: &str, token: bool, name: Option<&str>) -> Result<Answer, Failure> {
+    pub(super) fn login(&self, role: &str, token: bool, name: Option<&str>) -> Result<ServerAnswer, Failure> {
         let role = openraid_management::Role::of(role)
             .ok_or_else(|| Failure::usage(format!("{role}: use Administrator, Operator or ReadOnly")))?;
         let management = self.console()?;
@@ -327,16 +332,16 @@ impl Server {
             None if token => management.token(role),
             None => management.login(role),
         };
-        Ok(Answer::Done { text, array: None })
+        Ok(ServerAnswer::Done { text, array: None })
     }
 
     /// Revoke a token that lasts.
     ///
     /// # Errors
     /// The server has no HTTP interfaces, or there is no such token.
-    pub(super) fn revoke_token(&self, name: &str) -> Result<Answer, Failure> {
+    pub(super) fn revoke_token(&self, name: &str) -> Result<ServerAnswer, Failure> {
         self.console()?.revoke(name).map_err(|error| Failure::refused(error.to_string()))?;
-        Ok(Answer::Done { text: format!("the token {name} is revoked"), array: None })
+        Ok(ServerAnswer::Done { text: format!("the token {name} is revoked"), array: None })
     }
 
     fn console(&self) -> Result<&Management, Failure> {

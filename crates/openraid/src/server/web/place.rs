@@ -14,7 +14,7 @@ use crate::exit::Failure;
 const SECTOR_BYTES: u64 = 512;
 
 /// A place on a member.
-struct Found {
+struct MemberPlace {
     slot: Slot,
     role: &'static str,
     lba: MemberLba,
@@ -56,15 +56,23 @@ fn check(offset: u64, capacity: Sectors) -> Result<(), Failure> {
     Err(Failure::usage(format!("offset {offset}: the array has {} bytes", capacity.bytes().get())))
 }
 
-fn in_set(status: &ServiceStatus, set: ArrayId, at: SetLba, offset: u64) -> Result<(Option<u64>, Vec<Found>), Failure> {
+fn in_set(
+    status: &ServiceStatus,
+    set: ArrayId,
+    at: SetLba,
+    offset: u64,
+) -> Result<(Option<u64>, Vec<MemberPlace>), Failure> {
     let Some(superblock) = set_status(status, set)?.superblock.as_ref() else {
-        return Ok((None, vec![Found { slot: Slot(0), role: "data", lba: MemberLba(at.0) }]));
+        return Ok((None, vec![MemberPlace { slot: Slot(0), role: "data", lba: MemberLba(at.0) }]));
     };
     let geometry = geometry(superblock).ok_or_else(|| Failure::refused("the array has no map"))?;
     check(at.0 * SECTOR_BYTES, geometry.capacity())
         .map_err(|_| Failure::usage(format!("offset {offset}: too large")))?;
-    let one =
-        |fragment: openraid_core::geometry::Fragment, role| Found { slot: fragment.slot, role, lba: fragment.lba };
+    let one = |fragment: openraid_core::geometry::Fragment, role| MemberPlace {
+        slot: fragment.slot,
+        role,
+        lba: fragment.lba,
+    };
     Ok(match geometry {
         Geometry::Passthrough(geometry) => (None, vec![one(geometry.map(at), "data")]),
         Geometry::Linear(geometry) => (None, vec![one(geometry.map(at), "data")]),
@@ -79,13 +87,13 @@ fn in_set(status: &ServiceStatus, set: ArrayId, at: SetLba, offset: u64) -> Resu
                 StripeRole::P => "p",
                 StripeRole::Q => "q",
             };
-            let all = (0..geometry.members()).map(|slot| Found { slot: Slot(slot), role: role(slot), lba });
+            let all = (0..geometry.members()).map(|slot| MemberPlace { slot: Slot(slot), role: role(slot), lba });
             (Some(stripe.0), all.collect())
         }
     })
 }
 
-fn location(status: &ServiceStatus, set: ArrayId, found: &Found, within: u64) -> Result<LocationModel, Failure> {
+fn location(status: &ServiceStatus, set: ArrayId, found: &MemberPlace, within: u64) -> Result<LocationModel, Failure> {
     let members = &set_status(status, set)?.members;
     let holder = members.iter().find(|line| line.slot == Some(found.slot) && !line.replacement);
     let drive = holder.and_then(|line| line.drive);

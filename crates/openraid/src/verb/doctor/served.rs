@@ -12,8 +12,7 @@ use crate::output::members::{MemberVerdict, SetVerdict};
 
 /// A served array, and members that it does not use.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = ServedElsewhere)]
-pub struct ServedArray {
+pub struct ServedElsewhere {
     /// The name of the array that is served.
     array: String,
     /// The set that the members belong to: its identity.
@@ -28,7 +27,7 @@ pub struct ServedArray {
     failed: bool,
 }
 
-impl ServedArray {
+impl ServedElsewhere {
     /// The served arrays to which some of these members belong.
     pub fn find(probed: &[ProbedMember], context: &Context) -> Vec<Self> {
         let connections = context.servers.connect().unwrap_or_default();

@@ -11,11 +11,11 @@ use openraid_sys::Signal;
 use serde::Serialize;
 
 use super::super::Context;
-use super::lost::Lost;
+use super::lost::LostRanges;
 use super::unnamed::Unnamed;
-use super::wanted::Offline;
+use super::wanted::OfflineArray;
 use crate::control::{Answerer, Command};
-use crate::events::{Draft, Writer};
+use crate::events::{Draft, EventWriter};
 use crate::exit::Exit;
 use crate::model::ArrayModel;
 use crate::output::members::LeftOut;
@@ -30,13 +30,13 @@ const TICK: Duration = Duration::from_millis(500);
 /// The output of `serve --json`, one document a line.
 #[derive(Serialize, utoipa::ToSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Line<'a> {
+pub enum ServeLine<'a> {
     /// Clients can come.
     Ready {
         /// The arrays that are served.
         arrays: &'a [ArrayModel],
         /// Requested arrays that are not served, and why.
-        offline: &'a [Offline],
+        offline: &'a [OfflineArray],
         /// Path of the control socket.
         control: String,
         /// Arrays that were not clean at the start, a sentence each.
@@ -70,7 +70,7 @@ pub struct Attendance<'a> {
     /// Its server.
     pub server: &'a Arc<Server>,
     /// The event log.
-    pub events: &'a Writer,
+    pub events: &'a EventWriter,
     /// The lines of the server, and the state on the terminal.
     pub voice: Voice,
 }
@@ -83,7 +83,7 @@ impl Attendance<'_> {
         let mut exit = Exit::Fine;
         let mut next = Instant::now();
         let mut status = String::new();
-        let mut lost = Lost::default();
+        let mut lost = LostRanges::default();
         let mut unnamed = Unnamed::default();
         self.server.begin_following_devices();
         loop {
@@ -139,7 +139,7 @@ impl Attendance<'_> {
     }
 
     /// Prints an event that is news; a lost sector waits in `lost` for its neighbours.
-    fn print_event(&mut self, event: &ServiceEvent, lost: &mut Lost) {
+    fn print_event(&mut self, event: &ServiceEvent, lost: &mut LostRanges) {
         let news = self.server.news(event).and_then(|news| match event {
             ServiceEvent::Notice(notice) => lost.collect(notice, news),
             _ => Some(news),
@@ -178,7 +178,7 @@ impl Attendance<'_> {
         self.events.note(Draft::now(news));
         let left_out = self.voice.take_left_out();
         if self.context.output.json {
-            return self.voice.say(self.context.output.line_of(Exit::Fine, &Line::News(NewsBody { news })));
+            return self.voice.say(self.context.output.line_of(Exit::Fine, &ServeLine::News(NewsBody { news })));
         }
         let now = utc(openraid_sys::clock::wall_seconds());
         if left_out > 0 {

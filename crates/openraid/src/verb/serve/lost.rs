@@ -17,11 +17,11 @@ struct Range {
 
 /// The ranges since the last tick.
 #[derive(Debug, Default)]
-pub struct Lost {
+pub struct LostRanges {
     ranges: Vec<Range>,
 }
 
-impl Lost {
+impl LostRanges {
     /// Take the news of a lost sector. Any other news is given back.
     pub fn collect(&mut self, notice: &Notice, news: News) -> Option<News> {
         let NoticeKind::SectorLost(lba) = notice.kind else { return Some(news) };
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn neighbours_of_one_member_are_one_line_and_other_news_pass() {
-        let mut all = Lost::default();
+        let mut all = LostRanges::default();
         for lba in [40, 41, 42, 39, 90] {
             for slot in [0, 1] {
                 let (notice, news) = lost(slot, lba);

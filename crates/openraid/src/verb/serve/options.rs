@@ -19,7 +19,7 @@ const QUEUE_AGE: u64 = 2;
 
 /// The options in force.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Chosen {
+pub struct ServeOptions {
     /// TCP addresses.
     pub nbd: Vec<String>,
     /// Unix sockets.
@@ -42,7 +42,7 @@ pub struct Chosen {
     pub notes: Vec<String>,
 }
 
-impl Chosen {
+impl ServeOptions {
     /// Combines both; the command line overrides the file.
     pub fn of(arguments: &ServeArguments, file: Option<&InForce>) -> Self {
         let desired = file.map(|file| file.desired.server.clone()).unwrap_or_default();

@@ -5,7 +5,7 @@ use openraid_core::limits::{Limits, POOL_BYTES_MAX};
 use openraid_sys::memory::MemoryBound;
 use openraid_units::{Bytes, Nanos};
 
-use super::options::Chosen;
+use super::options::ServeOptions;
 use crate::exit::Failure;
 use crate::quantity::human;
 
@@ -22,7 +22,7 @@ const WORK_SHARE: (u64, u64) = (2, 5);
 ///
 /// # Errors
 /// The sizes cannot work; the text gives sizes that can.
-pub fn limits_of(chosen: &Chosen) -> Result<Limits, Failure> {
+pub fn limits_of(chosen: &ServeOptions) -> Result<Limits, Failure> {
     let frame = Bytes(openraid_core::limits::FRAME_BYTES);
     let journalled = !chosen.journal.is_empty();
     let default = if journalled { JOURNAL_CACHE } else { Bytes(0) };
@@ -162,7 +162,7 @@ mod tests {
             let command = ServeArguments::augment_args(clap::Command::new("serve"));
             let matches = command.try_get_matches_from(words).map_err(|error| error.to_string())?;
             let arguments = ServeArguments::from_arg_matches(&matches).map_err(|error| error.to_string())?;
-            limits_of(&Chosen::of(&arguments, None)).map_err(|failure| failure.text)
+            limits_of(&ServeOptions::of(&arguments, None)).map_err(|failure| failure.text)
         };
         let usual = asked(&[]).unwrap();
         assert_eq!((usual.drive_depth_max, usual.queue_age_max), (128, Nanos::from_secs(2)));

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use openraid_management::{NbdTls, NbdTlsOptions, NbdTlsRuns, Options};
 use openraid_runtime::service::Listen;
 
-use super::options::Chosen;
+use super::options::ServeOptions;
 use super::{addresses, Context};
 use crate::control;
 use crate::exit::Failure;
 use crate::server::desired::InForce;
-use crate::server::{Listening, Server};
+use crate::server::{ListenAddress, Server};
 
 /// NBD over TLS, if the configuration asks for it.
 pub struct Tls {
@@ -27,7 +27,7 @@ pub struct Tls {
 ///
 /// # Errors
 /// One is invalid or in use; certificate or key cannot be read.
-pub fn bind(chosen: &Chosen, file: Option<&InForce>) -> Result<Tls, Failure> {
+pub fn bind(chosen: &ServeOptions, file: Option<&InForce>) -> Result<Tls, Failure> {
     // No client names it: the number of the process keeps servers apart.
     let socket = control::folder().join(format!("{}{}", std::process::id(), control::TLS_SUFFIX));
     let desired = file.map(|file| &file.desired.server).filter(|_| !chosen.nbd_tls.is_empty());
@@ -66,8 +66,8 @@ impl Tls {
     }
 
     /// The addresses for clients.
-    pub fn listening(&self) -> Vec<Listening> {
-        self.addresses.iter().map(|address| Listening::Tls(*address)).collect()
+    pub fn listening(&self) -> Vec<ListenAddress> {
+        self.addresses.iter().map(|address| ListenAddress::Tls(*address)).collect()
     }
 
     /// Accept clients until the end. The server reads the files again at a reload.

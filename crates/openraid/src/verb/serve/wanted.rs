@@ -9,16 +9,16 @@ use serde::Serialize;
 use super::super::Context;
 use crate::arguments::ServeArguments;
 use crate::exit::{grouped, Failure};
-use crate::kept::Kept;
+use crate::kept::KeptSettings;
 use crate::members::{in_folder, looks_like_a_name, remembered, spec, written_spec};
 use crate::quantity::counted;
-use crate::registry::Entry;
+use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::reload::unknown;
 
 /// The arrays to serve.
 #[derive(Debug, Default)]
-pub struct Wanted {
+pub struct ArraysToServe {
     /// Members of arrays.
     pub members: Vec<MemberSpec>,
     /// Raw drives, by the name of their export.
@@ -26,14 +26,15 @@ pub struct Wanted {
     /// Requested arrays that cannot be served, one line each.
     pub notes: Vec<Failure>,
     /// Arrays among them that are recorded, or that a service finds in its file only.
-    pub asked: Vec<Entry>,
+    pub asked: Vec<RegisteredArray>,
     /// Why a service cannot read the registry.
     pub unknown: Option<String>,
 }
 
 /// A requested array that is not served.
 #[derive(Clone, Debug, Serialize, utoipa::ToSchema)]
-pub struct Offline {
+#[schema(as = Offline)]
+pub struct OfflineArray {
     /// Name of the array.
     pub name: String,
     /// The reason.
@@ -42,12 +43,12 @@ pub struct Offline {
 
 /// The requested arrays that are not served, and why. `reasons` are those of the start; `failed` are members that could not be opened.
 pub fn offline(
-    asked: &[Entry],
-    is_served: impl Fn(&Entry) -> bool,
+    asked: &[RegisteredArray],
+    is_served: impl Fn(&RegisteredArray) -> bool,
     failed: &[(String, Failure)],
     reasons: &[Failure],
-) -> Vec<Offline> {
-    let of = |entry: &Entry| {
+) -> Vec<OfflineArray> {
+    let of = |entry: &RegisteredArray| {
         let known = reasons.iter().find(|failure| failure.about.is_array(&entry.name));
         let reason = known.map(|failure| failure.fault().to_owned()).unwrap_or_else(|| {
             let of_members = failed.iter().filter(|(member, _)| entry.members.contains(member));
@@ -63,7 +64,7 @@ pub fn offline(
             let not = if failures.len() == entry.members.len() { "" } else { " not" };
             format!("{left} of its {count} could{not} be opened: {}", grouped(&failures).join("; "))
         });
-        Offline { name: entry.name.clone(), reason }
+        OfflineArray { name: entry.name.clone(), reason }
     };
     asked.iter().filter(|entry| !is_served(entry)).map(of).collect()
 }
@@ -77,8 +78,8 @@ pub fn is_service(arguments: &ServeArguments, file: Option<&InForce>) -> bool {
 ///
 /// # Errors
 /// A name does not exist, or nothing is recorded.
-pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InForce>) -> Result<Wanted, Failure> {
-    let mut wanted = Wanted::default();
+pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InForce>) -> Result<ArraysToServe, Failure> {
+    let mut wanted = ArraysToServe::default();
     for folder in &arguments.scan {
         wanted.members.extend(in_folder(folder)?);
     }
@@ -125,7 +126,7 @@ pub fn wanted(arguments: &ServeArguments, context: &Context, file: Option<&InFor
 }
 
 /// The entry of the file for a recorded array.
-fn desired_of<'w>(entry: &Entry, arrays: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
+fn desired_of<'w>(entry: &RegisteredArray, arrays: &'w [DesiredArray]) -> Option<&'w DesiredArray> {
     let by_uuid = |desired: &&DesiredArray| match &desired.id {
         ArrayId::Uuid(uuid) => entry.uuid.as_deref() == Some(uuid.to_string().as_str()),
         ArrayId::Name(_) => false,
@@ -135,13 +136,13 @@ fn desired_of<'w>(entry: &Entry, arrays: &'w [DesiredArray]) -> Option<&'w Desir
 }
 
 /// An array that is in the file only.
-fn of_file(desired: &DesiredArray) -> Entry {
+fn of_file(desired: &DesiredArray) -> RegisteredArray {
     let uuid = match &desired.id {
         ArrayId::Uuid(uuid) => Some(uuid.to_string()),
         ArrayId::Name(_) => None,
     };
     let (name, members) = (desired.id.to_string(), desired.members.clone());
-    Entry { name, uuid, level: "unknown".into(), members, kept: Kept::default() }
+    RegisteredArray { name, uuid, level: "unknown".into(), members, kept: KeptSettings::default() }
 }
 
 /// The failure to serve arrays of these names. If another server has such an array, this reason comes first.
@@ -159,7 +160,7 @@ pub fn served_already(failure: Failure, names: &[String], context: &Context) -> 
     Failure { text: format!("{}\n{}", lines.join("\n"), failure.text), ..failure }
 }
 
-impl Wanted {
+impl ArraysToServe {
     /// Names of the recorded arrays that have a requested member.
     pub fn names(&self, context: &Context) -> Vec<String> {
         let entries = context.registry.entries_if_readable().into_iter();
@@ -189,7 +190,7 @@ impl Wanted {
         }
     }
 
-    fn add(&mut self, entry: &Entry, desired: Option<&DesiredArray>) -> Result<(), Failure> {
+    fn add(&mut self, entry: &RegisteredArray, desired: Option<&DesiredArray>) -> Result<(), Failure> {
         if let Some(desired) = desired.filter(|desired| !desired.members.is_empty()) {
             return self.add_members(&desired.members);
         }
