@@ -26,7 +26,7 @@ pub struct Refusal {
 
 /// The result of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Done {
+pub struct CommandResult {
     /// In words.
     pub text: String,
     /// The array after the command, if it still exists.
@@ -236,17 +236,17 @@ pub trait Controller: Send + Sync + 'static {
     ///
     /// # Errors
     /// It cannot be made; or a member holds something.
-    fn create(&self, creation: &Creation) -> Result<Done, Refusal>;
+    fn create(&self, creation: &Creation) -> Result<CommandResult, Refusal>;
     /// Stop an array and forget it; its members keep their data. `yes`: also if that loses data that lives only while the server runs.
     ///
     /// # Errors
     /// The server's refusal; or the registry cannot be written.
-    fn retire(&self, array: &str, yes: bool) -> Result<Done, Refusal>;
+    fn retire(&self, array: &str, yes: bool) -> Result<CommandResult, Refusal>;
     /// Carry a command out.
     ///
     /// # Errors
     /// The server's refusal.
-    fn change(&self, command: Command) -> Result<Done, Refusal>;
+    fn change(&self, command: Command) -> Result<CommandResult, Refusal>;
     /// All alarms of the server and its arrays, ended ones included.
     ///
     /// # Errors

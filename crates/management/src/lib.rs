@@ -36,10 +36,10 @@ pub use auth::role::Role;
 pub use auth::tokens::RevokeError;
 pub use auth::users::Users;
 pub use controller::{
-    Controller, Creation, Done, EventModel, OfferModel, PlanModel, Refusal, ScheduleInput, SettingModel,
+    CommandResult, Controller, Creation, EventModel, OfferModel, PlanModel, Refusal, ScheduleInput, SettingModel,
 };
-pub use http::listen::{Management, Options, StartError};
-pub use http::renew::{Fresh, Renewal, TlsFiles};
+pub use http::listen::{ListenError, Management, Options};
+pub use http::renew::{PendingTls, Renewal, TlsFiles};
 pub use http::tls::{flaws, TlsFile, Validity};
 pub use kept::{KeptInput, KeptModel, KeptSink};
 pub use nbd_tls::{NbdTls, NbdTlsOptions, NbdTlsRuns};

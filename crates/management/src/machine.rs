@@ -8,7 +8,7 @@ const FILLERS: [&str; 5] =
 
 /// The machine. Everything may be unknown: some fields are for root alone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Machine {
+pub struct MachineIdentity {
     /// Its host name.
     pub host: Option<String>,
     /// Its maker.
@@ -23,7 +23,7 @@ pub struct Machine {
     pub kind: &'static str,
 }
 
-impl Machine {
+impl MachineIdentity {
     /// This machine.
     pub fn here() -> Self {
         let dmi = |name: &str| text(&format!("/sys/class/dmi/id/{name}"));

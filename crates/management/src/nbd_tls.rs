@@ -28,8 +28,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, Semaphore};
 use tokio::time::timeout;
 
-use crate::http::listen::StartError;
-use crate::http::places::{Place, Places};
+use crate::http::listen::ListenError;
+use crate::http::places::{ConnectionPlace, ConnectionPlaces};
 use crate::http::renew::Renewal;
 use crate::http::tls::Certificate;
 use crate::limits::{
@@ -72,14 +72,14 @@ impl NbdTls {
     ///
     /// # Errors
     /// One is taken; the files cannot be read, or do not belong together.
-    pub fn bind(options: &NbdTlsOptions) -> Result<Self, StartError> {
+    pub fn bind(options: &NbdTlsOptions) -> Result<Self, ListenError> {
         let both = Certificate { chain: options.certificate.clone(), key: options.key.clone() };
-        let renewal = Renewal::new(both, options.client_ca.clone()).map_err(StartError)?;
+        let renewal = Renewal::new(both, options.client_ca.clone()).map_err(ListenError)?;
         let runtime = Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| StartError(format!("NBD over TLS: {error}")))?;
+        let runtime = runtime.map_err(|error| ListenError(format!("NBD over TLS: {error}")))?;
         let entered = runtime.enter();
         let listen = |at: &SocketAddr| {
-            listener(*at).map_err(|error| StartError(format!("NBD over TLS at {at}: {error}; choose another address")))
+            listener(*at).map_err(|error| ListenError(format!("NBD over TLS at {at}: {error}; choose another address")))
         };
         let listeners = options.listen.iter().map(listen).collect::<Result<_, _>>()?;
         drop(entered);
@@ -102,13 +102,13 @@ impl NbdTls {
     ///
     /// # Errors
     /// There is no thread.
-    pub fn run(self, socket: PathBuf) -> Result<NbdTlsRuns, StartError> {
+    pub fn run(self, socket: PathBuf) -> Result<NbdTlsRuns, ListenError> {
         let Self { runtime, listeners, renewal } = self;
         let (ends, ended) = oneshot::channel();
         let socket: Arc<Path> = socket.into();
         let work = move || {
             let room = Arc::new(Semaphore::new(TUNNELS_MAX as usize));
-            let strangers = Places::new(TUNNEL_STRANGERS_MAX, 0);
+            let strangers = ConnectionPlaces::new(TUNNEL_STRANGERS_MAX, 0);
             let rooms = Rooms { strangers, clients: Arc::clone(&room) };
             for listener in listeners {
                 runtime.spawn(accept(listener, renewal.clone(), Arc::clone(&socket), rooms.clone()));
@@ -121,7 +121,7 @@ impl NbdTls {
             runtime.shutdown_timeout(Duration::from_millis(100));
         };
         let thread = thread::Builder::new().name("nbd-tls".into()).spawn(work);
-        let thread = thread.map_err(|error| StartError(format!("NBD over TLS: {error}")))?;
+        let thread = thread.map_err(|error| ListenError(format!("NBD over TLS: {error}")))?;
         Ok(NbdTlsRuns { ends: Some(ends), thread: Some(thread) })
     }
 }
@@ -147,7 +147,7 @@ fn listener(at: SocketAddr) -> io::Result<TcpListener> {
 /// The places of connections before and after their TLS handshake.
 #[derive(Clone)]
 struct Rooms {
-    strangers: Places,
+    strangers: ConnectionPlaces,
     clients: Arc<Semaphore>,
 }
 
@@ -173,7 +173,7 @@ async fn serve(
     mut stream: TcpStream,
     renewal: &Renewal,
     socket: &Path,
-    place: Place,
+    place: ConnectionPlace,
     clients: Arc<Semaphore>,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;

@@ -12,14 +12,14 @@ use crate::auth::tokens::Tokens;
 use crate::auth::turns::Turns;
 use crate::auth::users::Users;
 use crate::controller::{Controller, Refusal};
-use crate::http::rate::Rates;
+use crate::http::rate::RequestRates;
 use crate::limits::SNAPSHOT_AGE_MAX;
-use crate::machine::Machine;
+use crate::machine::MachineIdentity;
 use crate::redfish::events::Listeners;
 use crate::redfish::tasks::Tasks;
 
 /// What all requests share.
-pub struct State {
+pub struct ApiState {
     /// The server.
     pub controller: Arc<dyn Controller>,
     /// Users.
@@ -31,9 +31,9 @@ pub struct State {
     /// Tokens that last.
     pub tokens: Tokens,
     /// Requests by address.
-    pub rates: Rates,
+    pub rates: RequestRates,
     /// The machine.
-    pub machine: Machine,
+    pub machine: MachineIdentity,
     /// Host names by which clients may come, besides addresses and the machine's own name.
     pub names: Vec<String>,
     /// Connections are encrypted.
@@ -79,7 +79,7 @@ pub struct Parts {
     pub drives: Vec<String>,
 }
 
-impl State {
+impl ApiState {
     /// A state at the start.
     pub fn new(parts: Parts) -> Self {
         let Parts { controller, users, sessions, tokens, names, is_tls, is_loopback, metrics_md, drives } = parts;
@@ -89,8 +89,8 @@ impl State {
             sessions,
             turns: Turns::default(),
             tokens,
-            rates: Rates::default(),
-            machine: Machine::here(),
+            rates: RequestRates::default(),
+            machine: MachineIdentity::here(),
             names,
             is_tls,
             is_loopback,

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use super::arrays::named;
 use super::version;
-use crate::controller::{Creation, Done, OfferModel, Refusal, SettingModel};
+use crate::controller::{CommandResult, Creation, OfferModel, Refusal, SettingModel};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{MEMBERS_MAX, SETTINGS_MAX};
@@ -183,7 +183,12 @@ pub fn target(request: &Request) -> Result<ArrayModel, Problem> {
 ///
 /// # Errors
 /// The server's refusal.
-pub fn answered(request: &Request, array: &str, what: &str, done: Result<Done, Refusal>) -> Result<Reply, Problem> {
+pub fn answered(
+    request: &Request,
+    array: &str,
+    what: &str,
+    done: Result<CommandResult, Refusal>,
+) -> Result<Reply, Problem> {
     request.state.forget_snapshot();
     let user = request.user();
     let came = match &done {
@@ -195,7 +200,7 @@ pub fn answered(request: &Request, array: &str, what: &str, done: Result<Done, R
     };
     request.state.controller.audit(Some(array), format!("{array}: {user} by HTTP: {what}: {came}"));
     let kept = done.is_ok();
-    let Done { text, array } = done.or_else(|refusal| in_force(request, array, refusal))?;
+    let CommandResult { text, array } = done.or_else(|refusal| in_force(request, array, refusal))?;
     let version = array.as_ref().map(|array| version::of(array));
     let reply = Reply::json(200, &DoneModel { text, array: array.map(|array| *array), kept });
     Ok(match version {
@@ -205,12 +210,12 @@ pub fn answered(request: &Request, array: &str, what: &str, done: Result<Done, R
 }
 
 /// A change that could not be kept is done for the client, if it is in force.
-fn in_force(request: &Request, array: &str, refusal: Refusal) -> Result<Done, Refusal> {
+fn in_force(request: &Request, array: &str, refusal: Refusal) -> Result<CommandResult, Refusal> {
     if !refusal.in_force {
         return Err(refusal);
     }
     let array = request.state.controller.arrays()?.into_iter().find(|known| known.name == array).map(Box::new);
-    Ok(Done { text: refusal.text, array })
+    Ok(CommandResult { text: refusal.text, array })
 }
 
 fn change(request: &Request, array: &ArrayModel, what: &str, command: Command) -> Result<Reply, Problem> {

@@ -20,7 +20,7 @@ use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
 use crate::controller::{Creation, EventModel, PlanModel, ScheduleInput};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::http::route::{Need, Route, Schema, Schemas, Verb};
+use crate::http::route::{HttpMethod, Need, Route, Schema, Schemas};
 use crate::kept::{KeptInput, KeptModel};
 use crate::lab::{
     ChoicesModel, ComparisonInput, JobModel, LabModel, PlanInput, PredictionInput, PredictionModel, ReviewInput,
@@ -29,7 +29,7 @@ use crate::place::PlaceModel;
 use crate::{console, metrics};
 use openraid_status::care::ScheduleModel;
 use openraid_status::{ArrayModel, JournalModel, LimitModel, ServerModel};
-use Verb::{Delete, Get, Patch, Post};
+use HttpMethod::{Delete, Get, Patch, Post};
 
 /// A type in the document.
 fn schema<T: ToSchema>(schemas: &mut Schemas) -> String {
@@ -49,7 +49,7 @@ pub const fn of<T: ToSchema>() -> Option<Schema> {
 type Handler = fn(&Request) -> Result<Reply, Problem>;
 
 /// A route without bodies and query.
-pub const fn route(method: Verb, path: &'static str, need: Need, about: &'static str, handler: Handler) -> Route {
+pub const fn route(method: HttpMethod, path: &'static str, need: Need, about: &'static str, handler: Handler) -> Route {
     Route { method, path, need, about, takes: None, gives: None, query: &[], handler }
 }
 

@@ -12,7 +12,7 @@ use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::http::serve::COOKIE;
 use crate::limits::{SESSION_TIME_MAX, WRONG_PASSWORD_WAIT};
-use crate::state::State;
+use crate::state::ApiState;
 
 /// How a client signs in.
 #[derive(Deserialize, ToSchema)]
@@ -57,7 +57,7 @@ fn model(request: &Request, session: &Session, token: Option<String>) -> Session
 ///
 /// # Errors
 /// They do not fit, or too many of this user from this address did not.
-pub fn verified(state: &State, peer: IpAddr, name: &str, password: &str) -> Result<User, Problem> {
+pub fn verified(state: &ApiState, peer: IpAddr, name: &str, password: &str) -> Result<User, Problem> {
     let sessions = &state.sessions;
     if !sessions.may_try(peer, name) {
         let wait = WRONG_PASSWORD_WAIT.as_secs();

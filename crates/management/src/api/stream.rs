@@ -22,17 +22,17 @@ use super::arrays::ArraysModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{STALL_TIME_MAX, STREAMS_MAX, STREAM_INTERVAL};
-use crate::state::State;
+use crate::state::ApiState;
 
 /// Its path.
 pub const PATH: &str = "/api/v1/stream";
 
 /// A place among the streams, given back when the stream ends.
-pub struct Place(Arc<State>);
+pub struct StreamPlace(Arc<ApiState>);
 
-impl Place {
+impl StreamPlace {
     /// Take one, if one is free.
-    pub fn take(state: &Arc<State>) -> Option<Self> {
+    pub fn take(state: &Arc<ApiState>) -> Option<Self> {
         let count: &AtomicUsize = &state.streams;
         let place = Self(Arc::clone(state));
         (count.fetch_add(1, Ordering::Relaxed) < STREAMS_MAX).then_some(place)
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPlace {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
     }
@@ -67,14 +67,14 @@ pub fn begin(request: Request) -> Result<Receiver<Bytes>, Problem> {
         Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is not the number of an event")),
         None => request.number("after")?,
     };
-    let place = Place::take(&request.state).ok_or_else(Place::problem)?;
+    let place = StreamPlace::take(&request.state).ok_or_else(StreamPlace::problem)?;
     let (sender, receiver) = channel(16);
     tokio::spawn(feed(request, place, after, sender));
     Ok(receiver)
 }
 
 /// Until the client disconnects or stops reading, or its session ends.
-async fn feed(request: Request, place: Place, after: Option<u64>, sender: Sender<Bytes>) {
+async fn feed(request: Request, place: StreamPlace, after: Option<u64>, sender: Sender<Bytes>) {
     let mut last = after;
     let request = Arc::new(request);
     loop {
@@ -91,7 +91,7 @@ async fn feed(request: Request, place: Place, after: Option<u64>, sender: Sender
 }
 
 /// New events and the state; nothing when the session or the server has ended.
-fn round(request: &Request, state: &State, last: Option<u64>) -> Option<(String, u64)> {
+fn round(request: &Request, state: &ApiState, last: Option<u64>) -> Option<(String, u64)> {
     if !state.is_signed_in(request.session.as_ref()?) {
         return None;
     }

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::users::noted;
 use crate::auth::role::Role;
-use crate::auth::tokens::{RevokeError, Token};
+use crate::auth::tokens::{RevokeError, SessionToken};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 
@@ -40,7 +40,7 @@ pub struct NewToken {
     pub role: Role,
 }
 
-fn model(token: Token, secret: Option<String>) -> TokenModel {
+fn model(token: SessionToken, secret: Option<String>) -> TokenModel {
     TokenModel { name: token.name, role: token.role, since_seconds: token.since_seconds, token: secret }
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::private::PrivateFile;
 use super::role::Role;
 use super::token::{digest, is_same, secret};
-use super::tokens::Token;
+use super::tokens::SessionToken;
 use super::turns::is_loopback;
 use crate::limits::{
     ADDRESSES_MAX, LINKS_MAX, LINK_TIME_MAX, SESSIONS_MAX, SESSIONS_SAVE_INTERVAL, SESSION_IDLE_MAX, SESSION_TIME_MAX,
@@ -43,7 +43,7 @@ pub struct Session {
 
 impl Session {
     /// The holder of a token that lasts.
-    pub fn of_token(token: &Token) -> Self {
+    pub fn of_token(token: &SessionToken) -> Self {
         let now = Instant::now();
         Self {
             number: 0,
@@ -59,7 +59,7 @@ impl Session {
     }
 
     /// Was it made of this token?
-    pub fn is_of_token(&self, token: &Token) -> bool {
+    pub fn is_of_token(&self, token: &SessionToken) -> bool {
         let of_token = Self::of_token(token);
         (self.number, &self.user, self.since_seconds) == (of_token.number, &of_token.user, of_token.since_seconds)
     }

@@ -18,7 +18,7 @@ const PREFIX: &str = "openraid_";
 /// A token, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Token {
+pub struct SessionToken {
     /// The name.
     pub name: String,
     /// The role of its holder.
@@ -31,7 +31,7 @@ pub struct Token {
 
 #[derive(Serialize, Deserialize)]
 struct Content {
-    tokens: Vec<Token>,
+    tokens: Vec<SessionToken>,
 }
 
 /// The tokens of a server.
@@ -53,12 +53,12 @@ impl Tokens {
     ///
     /// # Errors
     /// The file cannot be read, has another format, or others may read it.
-    pub fn all(&self) -> Result<Vec<Token>, String> {
+    pub fn all(&self) -> Result<Vec<SessionToken>, String> {
         Ok(self.file.read::<Content>()?.map_or_else(Vec::new, |content| content.tokens))
     }
 
     /// The token with this secret.
-    pub fn find(&self, secret: &str) -> Option<Token> {
+    pub fn find(&self, secret: &str) -> Option<SessionToken> {
         if !secret.starts_with(PREFIX) {
             return None;
         }
@@ -70,7 +70,7 @@ impl Tokens {
     ///
     /// # Errors
     /// The name is taken or is no name, there are too many tokens, or the file cannot be written.
-    pub fn make(&self, name: &str, role: Role) -> Result<(String, Token), String> {
+    pub fn make(&self, name: &str, role: Role) -> Result<(String, SessionToken), String> {
         check_name(name).map_err(|_| "the name of a token has 1 to 64 letters, digits or any of - . _ @".to_owned())?;
         let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tokens = self.all()?;
@@ -81,7 +81,7 @@ impl Tokens {
             return Err(format!("at most {TOKENS_MAX} tokens are possible; revoke one first"));
         }
         let secret = format!("{PREFIX}{}", secret());
-        let token = Token { name: name.into(), role, since_seconds: clock(), digest: digest(&secret) };
+        let token = SessionToken { name: name.into(), role, since_seconds: clock(), digest: digest(&secret) };
         tokens.push(token.clone());
         tokens.sort_by(|a, b| a.name.cmp(&b.name));
         self.file.write(Content { tokens })?;

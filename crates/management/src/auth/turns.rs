@@ -22,9 +22,9 @@ pub struct Turns {
 }
 
 /// A place in the line, until it is dropped.
-struct Waiting<'t>(&'t AtomicUsize);
+struct PlaceInLine<'t>(&'t AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for PlaceInLine<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -34,7 +34,7 @@ impl Turns {
     /// Wait for a turn; false if the line is full. A client that leaves gives its place up.
     pub async fn wait(&self) -> bool {
         let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _place = Waiting(&self.waiting);
+        let _place = PlaceInLine(&self.waiting);
         if before >= TURNS_MAX {
             return false;
         }

@@ -8,14 +8,14 @@ use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc::Receiver;
 
 /// A body.
-pub enum Payload {
+pub enum ReplyPayload {
     /// All at once.
     Whole(Option<Bytes>),
     /// As it comes.
     Stream(Receiver<Bytes>),
 }
 
-impl Body for Payload {
+impl Body for ReplyPayload {
     type Data = Bytes;
     type Error = Infallible;
 

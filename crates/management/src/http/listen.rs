@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use super::patient::Patient;
-use super::places::{Place, Places};
+use super::places::{ConnectionPlace, ConnectionPlaces};
 use super::renew::Renewal;
 use super::serve::serve;
 use super::tls;
@@ -29,8 +29,8 @@ use crate::controller::Controller;
 use crate::limits::{
     CONNECTIONS_MAX, GUESTS_MAX, HANDSHAKE_TIME_MAX, HEADERS_MAX, HEAD_BYTES_MAX, HEAD_TIME_MAX, WORKERS_MAX,
 };
-use crate::machine::Machine;
-use crate::state::{Parts, State};
+use crate::machine::MachineIdentity;
+use crate::state::{ApiState, Parts};
 
 /// How the interfaces are started.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -53,11 +53,11 @@ pub struct Options {
 
 /// Why the interfaces do not start.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct StartError(pub String);
+pub struct ListenError(pub String);
 
 /// The interfaces at work. Dropped, they end.
 pub struct Management {
-    state: Arc<State>,
+    state: Arc<ApiState>,
     address: SocketAddr,
     renewal: Option<Renewal>,
     _ends: oneshot::Sender<()>,
@@ -74,10 +74,11 @@ impl Management {
     ///
     /// # Errors
     /// The address is taken, or the certificate cannot be read.
-    pub fn start(options: Options, controller: Arc<dyn Controller>) -> Result<Self, StartError> {
-        let fault = |error: io::Error| StartError(format!("HTTP at {}: {error}", options.listen));
+    pub fn start(options: Options, controller: Arc<dyn Controller>) -> Result<Self, ListenError> {
+        let fault = |error: io::Error| ListenError(format!("HTTP at {}: {error}", options.listen));
         let is_loopback = options.listen.ip().is_loopback();
-        let names: Vec<String> = Machine::here().host.into_iter().chain(options.names.iter().cloned()).collect();
+        let names: Vec<String> =
+            MachineIdentity::here().host.into_iter().chain(options.names.iter().cloned()).collect();
         let is_plain = is_loopback && options.client_ca.is_none();
         let certificate = match (&options.certificate, is_plain) {
             (Some((chain, key)), _) => Some(tls::Certificate { chain: chain.clone(), key: key.clone() }),
@@ -85,11 +86,11 @@ impl Management {
             (None, false) => {
                 let mut all = names.clone();
                 all.extend(["localhost".into(), own_address(options.listen).to_string()]);
-                Some(tls::make(&options.folder, &all).map_err(StartError)?)
+                Some(tls::make(&options.folder, &all).map_err(ListenError)?)
             }
         };
         let renewal = certificate.map(|certificate| Renewal::new(certificate, options.client_ca.clone())).transpose();
-        let renewal = renewal.map_err(StartError)?;
+        let renewal = renewal.map_err(ListenError)?;
         let users = Users::at(options.folder.join("users.json"));
         let tokens = Tokens::at(options.folder.join("tokens.json"));
         let sessions = Sessions::at(options.folder.join("sessions.json"));
@@ -99,7 +100,7 @@ impl Management {
         let is_tls = renewal.is_some();
         let (metrics_md, drives) = (options.metrics_md, options.drives);
         let parts = Parts { controller, users, sessions, tokens, names, is_tls, is_loopback, metrics_md, drives };
-        let state = Arc::new(State::new(parts));
+        let state = Arc::new(ApiState::new(parts));
         let (ends, ended) = oneshot::channel();
         let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(WORKERS_MAX).build();
         let runtime = runtime.map_err(fault)?;
@@ -185,8 +186,8 @@ fn own_address(listen: SocketAddr) -> IpAddr {
     way.and_then(|socket| socket.local_addr()).map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.ip())
 }
 
-async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, settings: Option<Renewal>) {
-    let places = Places::new(GUESTS_MAX, CONNECTIONS_MAX);
+async fn accept(listener: tokio::net::TcpListener, state: Arc<ApiState>, settings: Option<Renewal>) {
+    let places = ConnectionPlaces::new(GUESTS_MAX, CONNECTIONS_MAX);
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             // Out of descriptors, for example: that passes.
@@ -200,7 +201,13 @@ async fn accept(listener: tokio::net::TcpListener, state: Arc<State>, settings: 
     }
 }
 
-async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, settings: Option<Renewal>, place: Arc<Place>) {
+async fn connection(
+    stream: TcpStream,
+    peer: IpAddr,
+    state: Arc<ApiState>,
+    settings: Option<Renewal>,
+    place: Arc<ConnectionPlace>,
+) {
     let _ = stream.set_nodelay(true);
     match settings {
         None => talk(stream, peer, state, place).await,
@@ -215,8 +222,8 @@ async fn connection(stream: TcpStream, peer: IpAddr, state: Arc<State>, settings
 async fn talk<T: AsyncRead + AsyncWrite + Unpin + 'static>(
     stream: T,
     peer: IpAddr,
-    state: Arc<State>,
-    place: Arc<Place>,
+    state: Arc<ApiState>,
+    place: Arc<ConnectionPlace>,
 ) {
     let service = service_fn(move |request| serve(request, peer, Arc::clone(&state), Arc::clone(&place)));
     let mut http = http1::Builder::new();

@@ -12,42 +12,42 @@ use tokio::task::AbortHandle;
 
 /// All places.
 #[derive(Clone)]
-pub struct Places(Arc<Mutex<Held>>);
+pub struct ConnectionPlaces(Arc<Mutex<PlaceTable>>);
 
-struct Held {
+struct PlaceTable {
     next: u64,
     guests_max: usize,
     known_max: usize,
     /// By number, so the oldest first.
     guests: BTreeMap<u64, Option<AbortHandle>>,
-    known: BTreeMap<u64, Known>,
+    known: BTreeMap<u64, KnownClient>,
 }
 
-struct Known {
+struct KnownClient {
     /// Since when it waits for its client; none while it is answered.
     waits: Option<Instant>,
     task: Option<AbortHandle>,
 }
 
 /// A place. It is free when this is dropped.
-pub struct Place {
-    places: Places,
+pub struct ConnectionPlace {
+    places: ConnectionPlaces,
     number: u64,
 }
 
-impl Places {
+impl ConnectionPlaces {
     /// Places for these numbers of guests and known clients.
     pub fn new(guests_max: usize, known_max: usize) -> Self {
         let (guests, known) = (BTreeMap::new(), BTreeMap::new());
-        Self(Arc::new(Mutex::new(Held { next: 0, guests_max, known_max, guests, known })))
+        Self(Arc::new(Mutex::new(PlaceTable { next: 0, guests_max, known_max, guests, known })))
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, PlaceTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a new connection. If guests have all of theirs, the oldest is disconnected.
-    pub fn take(&self) -> Place {
+    pub fn take(&self) -> ConnectionPlace {
         let mut held = self.held();
         if held.guests.len() >= held.guests_max {
             let oldest = held.guests.pop_first();
@@ -56,7 +56,7 @@ impl Places {
         held.next += 1;
         let number = held.next;
         held.guests.insert(number, None);
-        Place { places: self.clone(), number }
+        ConnectionPlace { places: self.clone(), number }
     }
 
     /// This task serves the connection of a place.
@@ -67,7 +67,7 @@ impl Places {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// Its number.
     pub const fn number(&self) -> u64 {
         self.number
@@ -87,7 +87,7 @@ impl Place {
             gone.and_then(|client| client.task).inspect(AbortHandle::abort);
         }
         let task = held.guests.remove(&self.number).flatten();
-        held.known.insert(self.number, Known { waits: Some(Instant::now()), task });
+        held.known.insert(self.number, KnownClient { waits: Some(Instant::now()), task });
     }
 
     /// A request has come as a whole, and is being answered.
@@ -107,7 +107,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let mut held = self.places.held();
         held.guests.remove(&self.number);
@@ -122,20 +122,20 @@ mod tests {
     const GUESTS: usize = 4;
     const KNOWN: usize = 3;
 
-    fn counts(places: &Places) -> (usize, usize) {
+    fn counts(places: &ConnectionPlaces) -> (usize, usize) {
         let held = places.held();
         (held.guests.len(), held.known.len())
     }
 
     #[test]
     fn guests_take_no_place_of_a_known_client_and_the_oldest_guest_goes_first() {
-        let places = Places::new(GUESTS, KNOWN);
+        let places = ConnectionPlaces::new(GUESTS, KNOWN);
         let known = places.take();
         known.is_known();
-        let guests: Vec<Place> = (0..100).map(|_| places.take()).collect();
+        let guests: Vec<ConnectionPlace> = (0..100).map(|_| places.take()).collect();
         assert_eq!(counts(&places), (GUESTS, 1));
         let left: Vec<u64> = places.held().guests.keys().copied().collect();
-        let newest: Vec<u64> = guests[100 - GUESTS..].iter().map(Place::number).collect();
+        let newest: Vec<u64> = guests[100 - GUESTS..].iter().map(ConnectionPlace::number).collect();
         assert_eq!(left, newest);
         // A guest that has lost its place gets none by what comes too late, and takes none away when it ends.
         guests[0].is_known();
@@ -146,14 +146,14 @@ mod tests {
 
     #[test]
     fn the_known_client_that_waits_longest_makes_room_and_none_that_is_answered_does() {
-        let places = Places::new(GUESTS, KNOWN);
+        let places = ConnectionPlaces::new(GUESTS, KNOWN);
         let next = || {
             let place = places.take();
             place.is_known();
             place
         };
-        let has = |place: &Place| places.held().known.contains_key(&place.number());
-        let all: Vec<Place> = (0..KNOWN).map(|_| next()).collect();
+        let has = |place: &ConnectionPlace| places.held().known.contains_key(&place.number());
+        let all: Vec<ConnectionPlace> = (0..KNOWN).map(|_| next()).collect();
         // The first is answered, and the second has just been.
         all[0].is_answered();
         all[1].is_answered();

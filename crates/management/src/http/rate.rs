@@ -15,7 +15,7 @@ struct Bucket {
 
 /// What has a bucket.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Client {
+pub enum RateClient {
     /// An address, for requests without a session.
     Address(IpAddr),
     /// A session, by its user and its number: no other process takes its requests away.
@@ -24,11 +24,11 @@ pub enum Client {
 
 /// The buckets.
 #[derive(Debug, Default)]
-pub struct Rates(Mutex<HashMap<Client, Bucket>>);
+pub struct RequestRates(Mutex<HashMap<RateClient, Bucket>>);
 
-impl Rates {
+impl RequestRates {
     /// May this client ask for something now?
-    pub fn admit(&self, client: Client) -> bool {
+    pub fn admit(&self, client: RateClient) -> bool {
         let mut buckets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if buckets.len() >= ADDRESSES_MAX && !buckets.contains_key(&client) {
@@ -53,14 +53,14 @@ mod tests {
 
     #[test]
     fn a_burst_is_admitted_and_then_refused_and_other_addresses_are_not_touched() {
-        let rates = Rates::default();
-        let (one, other) = (Client::Address([10, 0, 0, 1].into()), Client::Address([10, 0, 0, 2].into()));
+        let rates = RequestRates::default();
+        let (one, other) = (RateClient::Address([10, 0, 0, 1].into()), RateClient::Address([10, 0, 0, 2].into()));
         let admitted = (0..10 * REQUESTS_BURST).filter(|_| rates.admit(one.clone())).count();
         assert!((REQUESTS_BURST as usize..2 * REQUESTS_BURST as usize).contains(&admitted), "{admitted}");
         assert!(rates.admit(other));
-        assert!(rates.admit(Client::Session("ann".into(), 1)), "a session of the busy address is not touched");
+        assert!(rates.admit(RateClient::Session("ann".into(), 1)), "a session of the busy address is not touched");
         (0..2 * ADDRESSES_MAX).for_each(|nth| {
-            rates.admit(Client::Address(u32::try_from(nth).expect("small").to_be_bytes().into()));
+            rates.admit(RateClient::Address(u32::try_from(nth).expect("small").to_be_bytes().into()));
         });
         assert!(rates.0.lock().expect("no panic").len() <= ADDRESSES_MAX);
     }

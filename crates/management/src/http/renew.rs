@@ -18,7 +18,7 @@ use super::tls::{acceptor, flaws, Certificate};
 /// The TLS settings of one kind of address, and the files that they are of.
 #[derive(Clone)]
 pub struct Renewal {
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<TlsState>>,
 }
 
 /// Files of TLS settings, as PEM.
@@ -32,7 +32,7 @@ pub struct TlsFiles {
     pub client_ca: Option<PathBuf>,
 }
 
-struct Held {
+struct TlsState {
     files: TlsFiles,
     acceptor: TlsAcceptor,
     /// What the files had in them.
@@ -40,9 +40,9 @@ struct Held {
 }
 
 /// Settings that were read, and are not in force yet.
-pub struct Fresh {
+pub struct PendingTls {
     renewal: Renewal,
-    held: Held,
+    held: TlsState,
 }
 
 impl TlsFiles {
@@ -51,10 +51,10 @@ impl TlsFiles {
     }
 
     /// The content is looked at first: a file that changes meanwhile is read once more the next time.
-    fn read(self) -> Result<Held, String> {
+    fn read(self) -> Result<TlsState, String> {
         let content = self.content();
         let both = Certificate { chain: self.certificate.clone(), key: self.key.clone() };
-        Ok(Held { acceptor: acceptor(&both, self.client_ca.as_deref())?, content, files: self })
+        Ok(TlsState { acceptor: acceptor(&both, self.client_ca.as_deref())?, content, files: self })
     }
 }
 
@@ -77,7 +77,7 @@ impl Renewal {
         Ok(Self { held: Arc::new(Mutex::new(files.read()?)) })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, TlsState> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,11 +92,11 @@ impl Renewal {
         self.held().files.clone()
     }
 
-    /// Read these files; none if they are the ones in force and have not changed. Nothing is in force before [`Fresh::put`].
+    /// Read these files; none if they are the ones in force and have not changed. Nothing is in force before [`PendingTls::put`].
     ///
     /// # Errors
     /// A file that has changed cannot be read, does not belong to the others, or has a certificate that is not valid now.
-    pub fn read(&self, files: TlsFiles) -> Result<Option<Fresh>, String> {
+    pub fn read(&self, files: TlsFiles) -> Result<Option<PendingTls>, String> {
         {
             let held = self.held();
             if files == held.files && files.content() == held.content {
@@ -107,11 +107,11 @@ impl Renewal {
         if let Some((_, why)) = found.into_iter().next() {
             return Err(why);
         }
-        Ok(Some(Fresh { renewal: self.clone(), held: files.read()? }))
+        Ok(Some(PendingTls { renewal: self.clone(), held: files.read()? }))
     }
 }
 
-impl Fresh {
+impl PendingTls {
     /// Connections that begin from now on have these settings. Returns the file of the certificate.
     #[must_use]
     pub fn put(self) -> PathBuf {

@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 
 use super::reply::Problem;
 use crate::auth::sessions::Session;
-use crate::state::State;
+use crate::state::ApiState;
 
 /// A request.
 pub struct Request {
     /// What all requests share.
-    pub state: Arc<State>,
+    pub state: Arc<ApiState>,
     /// The parts of the path that the route names.
     pub parts: Vec<String>,
     /// The query, decoded.

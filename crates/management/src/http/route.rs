@@ -30,7 +30,7 @@ pub enum Need {
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     /// Its method.
-    pub method: Verb,
+    pub method: HttpMethod,
     /// Its path; parts in braces are named.
     pub path: &'static str,
     /// The right that it needs.
@@ -49,7 +49,7 @@ pub struct Route {
 
 /// Methods that there are routes for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verb {
+pub enum HttpMethod {
     /// Read.
     Get,
     /// Do.
@@ -60,7 +60,7 @@ pub enum Verb {
     Delete,
 }
 
-impl Verb {
+impl HttpMethod {
     /// As HTTP writes it.
     pub const fn word(self) -> &'static str {
         match self {
@@ -102,7 +102,7 @@ pub fn find(routes: &[Route], method: &Method, path: &[String]) -> Result<(Route
 pub fn allowed(routes: &[Route], path: &[String]) -> String {
     let of_path = routes.iter().filter(|route| matches(route.path, path).is_some());
     let words: Vec<&str> =
-        of_path.map(|route| if route.method == Verb::Get { "GET, HEAD" } else { route.method.word() }).collect();
+        of_path.map(|route| if route.method == HttpMethod::Get { "GET, HEAD" } else { route.method.word() }).collect();
     words.join(", ")
 }
 

@@ -10,10 +10,10 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Response, StatusCode};
 use tokio::time::timeout;
 
-use super::body::Payload;
+use super::body::ReplyPayload;
 use super::guard::{check_host, check_origin, path_of, query_of};
-use super::places::Place;
-use super::rate::Client;
+use super::places::ConnectionPlace;
+use super::rate::RateClient;
 use super::reply::{Problem, Reply};
 use super::request::Request;
 use super::route::{allowed, find, Need, Route};
@@ -22,7 +22,7 @@ use crate::auth::sessions::Session;
 use crate::auth::turns::is_loopback;
 use crate::limits::{BODY_BYTES_MAX, BODY_TIME_MAX};
 use crate::redfish;
-use crate::state::State;
+use crate::state::ApiState;
 
 /// The cookie of a session.
 pub const COOKIE: &str = "openraid-session";
@@ -45,9 +45,9 @@ const HEADERS: [(&str, &str); 6] = [
 pub async fn serve(
     request: hyper::Request<Incoming>,
     peer: IpAddr,
-    state: Arc<State>,
-    place: Arc<Place>,
-) -> Result<Response<Payload>, Infallible> {
+    state: Arc<ApiState>,
+    place: Arc<ConnectionPlace>,
+) -> Result<Response<ReplyPayload>, Infallible> {
     let is_head = *request.method() == Method::HEAD;
     let is_redfish = redfish::is_own(request.uri().path());
     let answer = match answer(request, peer, &state, &place).await {
@@ -70,8 +70,8 @@ enum Answer {
 async fn answer(
     request: hyper::Request<Incoming>,
     peer: IpAddr,
-    state: &Arc<State>,
-    place: &Place,
+    state: &Arc<ApiState>,
+    place: &ConnectionPlace,
 ) -> Result<Answer, Problem> {
     let (head, body) = request.into_parts();
     let mut session = session(state, &head.headers);
@@ -132,9 +132,9 @@ async fn answer(
 }
 
 /// Has the client asked for too much? Requests without a session do not count for sessions.
-fn admit(state: &State, peer: IpAddr, session: Option<&Session>) -> Result<(), Problem> {
-    let of = |session: &Session| Client::Session(session.user.clone(), session.number);
-    if state.rates.admit(session.map_or(Client::Address(peer), of)) {
+fn admit(state: &ApiState, peer: IpAddr, session: Option<&Session>) -> Result<(), Problem> {
+    let of = |session: &Session| RateClient::Session(session.user.clone(), session.number);
+    if state.rates.admit(session.map_or(RateClient::Address(peer), of)) {
         return Ok(());
     }
     let text = "more requests came from this client than are answered; wait a second";
@@ -142,7 +142,7 @@ fn admit(state: &State, peer: IpAddr, session: Option<&Session>) -> Result<(), P
 }
 
 /// A sign-in over the loopback after too many wrong passwords, or too many requests, is answered when its turn comes.
-async fn wait_for_turn(state: &State) -> Result<(), Problem> {
+async fn wait_for_turn(state: &ApiState) -> Result<(), Problem> {
     if state.turns.wait().await {
         return Ok(());
     }
@@ -152,7 +152,7 @@ async fn wait_for_turn(state: &State) -> Result<(), Problem> {
 
 /// The session of a client that brings name and password with each request: a Redfish client, or a Prometheus. Without encryption only a client of
 /// this machine may.
-async fn basic(state: &Arc<State>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
+async fn basic(state: &Arc<ApiState>, peer: IpAddr, headers: &HeaderMap) -> Result<Option<Session>, Problem> {
     let Some(words) = headers.get("authorization").and_then(|value| value.to_str().ok()).map(str::to_owned) else {
         return Ok(None);
     };
@@ -176,7 +176,7 @@ fn challenged(mut problem: Problem) -> Problem {
 }
 
 /// The session of a request, by its secret in a cookie, a bearer token, or Redfish's header.
-fn session(state: &State, headers: &HeaderMap) -> Option<Session> {
+fn session(state: &ApiState, headers: &HeaderMap) -> Option<Session> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
     let token = bearer.or_else(|| text("x-auth-token"));
@@ -187,7 +187,7 @@ fn session(state: &State, headers: &HeaderMap) -> Option<Session> {
     state.sessions.find(secret).or_else(lasting)
 }
 
-fn permit(route: &Route, session: Option<&Session>, state: &State) -> Result<(), Problem> {
+fn permit(route: &Route, session: Option<&Session>, state: &ApiState) -> Result<(), Problem> {
     let needed = match route.need {
         Need::Nothing => return Ok(()),
         Need::Scrape if state.is_loopback => return Ok(()),
@@ -235,14 +235,14 @@ async fn read_body(method: &Method, headers: &HeaderMap, body: Incoming) -> Resu
     Ok(bytes)
 }
 
-fn response(answer: Answer, is_head: bool) -> Response<Payload> {
+fn response(answer: Answer, is_head: bool) -> Response<ReplyPayload> {
     let (status, headers, payload) = match answer {
         Answer::Whole(reply) => {
             let body = Some(Bytes::from(reply.body)).filter(|body| !body.is_empty() && !is_head);
-            (reply.status, reply.headers, Payload::Whole(body))
+            (reply.status, reply.headers, ReplyPayload::Whole(body))
         }
         Answer::Stream(receiver) => {
-            (200, vec![("content-type", "text/event-stream".to_owned())], Payload::Stream(receiver))
+            (200, vec![("content-type", "text/event-stream".to_owned())], ReplyPayload::Stream(receiver))
         }
     };
     let mut response = Response::new(payload);

@@ -252,7 +252,7 @@ fn set_spares(request: &Request, array: &ArrayModel, wanted: &[String]) -> Resul
 /// Change a volume: the policies of its caches, its spares, its name, which is a part of its address.
 pub fn change(request: &Request) -> Result<Reply, Problem> {
     let array = target(request)?;
-    let (mut settings, mut spares, mut name, mut of_oem) = (Vec::new(), None, None, oem::Change::default());
+    let (mut settings, mut spares, mut name, mut of_oem) = (Vec::new(), None, None, oem::OemChange::default());
     for (key, value) in object(request)? {
         match key.as_str() {
             "WriteCachePolicy" => settings.push(("write.cache".to_owned(), setting(&key, &value, &WRITE_CACHES)?)),

@@ -8,7 +8,7 @@ use super::{collection, found, link, object, property, refused, resource, with};
 use crate::api::manage::answered;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::machine::Machine;
+use crate::machine::MachineIdentity;
 
 /// All chassis.
 pub const ALL: &str = "/redfish/v1/Chassis";
@@ -25,7 +25,7 @@ pub fn known(all: &[(&str, &Option<String>)]) -> Value {
 }
 
 /// What the firmware says of the machine.
-pub fn identity(machine: &Machine) -> Value {
+pub fn identity(machine: &MachineIdentity) -> Value {
     known(&[
         ("Manufacturer", &machine.vendor),
         ("Model", &machine.model),

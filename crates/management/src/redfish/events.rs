@@ -11,13 +11,13 @@ use tokio::time::{sleep, timeout};
 use super::managers::message_id;
 use super::subscriptions::DESTINATIONS;
 use super::{found, link, object, property, refused, resource, text, time, with};
-use crate::api::stream::Place;
+use crate::api::stream::StreamPlace;
 use crate::auth::sessions::Session;
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STALL_TIME_MAX, STREAM_INTERVAL, TEST_EVENTS_MAX};
-use crate::state::State;
+use crate::state::ApiState;
 
 const SERVICE: &str = "/redfish/v1/EventService";
 /// The path of the stream.
@@ -29,7 +29,7 @@ const SEVERITIES: [&str; 3] = ["OK", "Warning", "Critical"];
 
 /// A stream that is open, or a server to which events are pushed.
 #[derive(Clone, Debug)]
-pub struct Listener {
+pub struct EventListener {
     /// Its number.
     pub number: u64,
     /// The user that has opened it.
@@ -44,7 +44,7 @@ pub struct Listener {
 
 #[derive(Debug, Default)]
 struct Table {
-    open: Vec<Listener>,
+    open: Vec<EventListener>,
     last: u64,
     /// The newest test events. They are not in the log.
     tests: VecDeque<TestEvent>,
@@ -78,7 +78,7 @@ pub struct Listeners(Mutex<Table>);
 
 impl Listeners {
     /// All open ones.
-    pub fn open(&self) -> Vec<Listener> {
+    pub fn open(&self) -> Vec<EventListener> {
         self.table().open.clone()
     }
 
@@ -107,11 +107,11 @@ impl Listeners {
     }
 
     /// Add one, and return its number.
-    pub fn add(&self, listener: Listener) -> u64 {
+    pub fn add(&self, listener: EventListener) -> u64 {
         let mut table = self.table();
         table.last += 1;
         let number = table.last;
-        table.open.push(Listener { number, ..listener });
+        table.open.push(EventListener { number, ..listener });
         number
     }
 
@@ -126,7 +126,7 @@ impl Listeners {
     }
 }
 
-impl Listener {
+impl EventListener {
     /// A listener of this client.
     pub fn of(request: &Request) -> Self {
         let (user, address) = (request.user().into(), request.peer.to_string());
@@ -170,8 +170,8 @@ pub fn unreachable(_: &Request) -> Result<Reply, Problem> {
 
 /// An open stream, closed when it is dropped.
 struct Open {
-    _place: Place,
-    state: Arc<State>,
+    _place: StreamPlace,
+    state: Arc<ApiState>,
     number: u64,
 }
 
@@ -190,8 +190,8 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
         Some(Err(_)) => return Err(Problem::bad("Last-Event-ID is not the number of an event")),
         other => other.and_then(Result::ok),
     };
-    let place = Place::take(&request.state).ok_or_else(Place::problem)?;
-    let number = request.state.listeners.add(Listener::of(request));
+    let place = StreamPlace::take(&request.state).ok_or_else(StreamPlace::problem)?;
+    let number = request.state.listeners.add(EventListener::of(request));
     let open = Open { _place: place, state: Arc::clone(&request.state), number };
     let session = request.session.clone();
     let (sender, receiver) = channel(16);
@@ -218,7 +218,7 @@ async fn feed(open: Open, session: Option<Session>, after: Option<u64>, sender: 
 }
 
 /// New events; nothing when the stream, the session or the server has ended. A comment tells that the connection lives.
-fn round(state: &State, number: u64, session: Option<&Session>, last: Option<u64>) -> Option<(String, u64)> {
+fn round(state: &ApiState, number: u64, session: Option<&Session>, last: Option<u64>) -> Option<(String, u64)> {
     if !state.listeners.has(number) || !state.is_signed_in(session?) {
         return None;
     }

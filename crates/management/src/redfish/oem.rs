@@ -9,7 +9,7 @@ use crate::api::arrays::named;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::lab::{PredictedSpeed, PredictionInput};
-use crate::state::State;
+use crate::state::ApiState;
 
 /// The folder of our own schemas.
 pub const FOLDER: &str = "/redfish/v1/Schemas";
@@ -41,7 +41,7 @@ pub fn schema(request: &Request) -> Result<Reply, Problem> {
 ///
 /// # Errors
 /// The server is ending.
-pub fn of_storage(state: &State) -> Result<Value, Problem> {
+pub fn of_storage(state: &ApiState) -> Result<Value, Problem> {
     let mut oem = json!({"@odata.type": "#OpenraidStorage.v1_0_0.Openraid"});
     if let Some(journal) = state.controller.journal()? {
         let device =
@@ -92,7 +92,7 @@ pub fn of_drive(member: &MemberModel) -> Value {
 
 /// Properties of `Oem.Openraid` that a volume is to get.
 #[derive(Default)]
-pub struct Change {
+pub struct OemChange {
     /// Settings by their names.
     pub settings: Vec<(String, String)>,
     /// The risk of the settings is accepted.
@@ -103,11 +103,11 @@ pub struct Change {
 ///
 /// # Errors
 /// It has something else.
-pub fn asked(request: &Request, value: &Value) -> Result<Change, Problem> {
+pub fn asked(request: &Request, value: &Value) -> Result<OemChange, Problem> {
     let fields = value.get("Openraid").and_then(Value::as_object);
     let fields =
         fields.ok_or_else(|| property("property-value", "Oem", "this service knows Oem.Openraid, an object"))?;
-    let mut change = Change::default();
+    let mut change = OemChange::default();
     for (key, value) in fields {
         let name = format!("Oem.Openraid.{key}");
         match key.as_str() {

@@ -10,7 +10,7 @@ use super::{changes, check_version, members, no_operation, number, object, prope
 use crate::controller::ScheduleInput;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::state::State;
+use crate::state::ApiState;
 
 /// One percent, in bytes of each member a second. The defaults of both settings are then 50 and 25 percent.
 const PERCENT_BYTES: u64 = 4 << 20;
@@ -49,7 +49,7 @@ pub fn of(arrays: &[ArrayModel]) -> Value {
 }
 
 /// The rate of patrol reads, which schedules have; null if they differ, or there are none.
-pub fn patrol(state: &State) -> Value {
+pub fn patrol(state: &ApiState) -> Value {
     let schedules = state.controller.schedules();
     let rates = schedules.iter().filter(|schedule| schedule.task == "patrol").map(|schedule| schedule.rate);
     json!({"@odata.type": "#OpenraidStorageController.v1_0_0.Openraid", PATROL: common(rates)})
@@ -57,12 +57,12 @@ pub fn patrol(state: &State) -> Value {
 
 /// Rates that a body asks for.
 #[derive(Default)]
-struct Asked {
+struct RateChange {
     settings: Vec<(String, String)>,
     patrol: Option<u64>,
 }
 
-fn rates(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
+fn rates(value: &Value, asked: &mut RateChange) -> Result<(), Problem> {
     for (key, value) in members("ControllerRates", value)? {
         let name = format!("ControllerRates.{key}");
         let Some((_, setting, _)) = RATES.iter().find(|(known, ..)| known == key) else {
@@ -77,7 +77,7 @@ fn rates(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
     Ok(())
 }
 
-fn oem(value: &Value, asked: &mut Asked) -> Result<(), Problem> {
+fn oem(value: &Value, asked: &mut RateChange) -> Result<(), Problem> {
     let missing = || property("property-value", "Oem", "this service knows Oem.Openraid, an object");
     for (key, value) in members("Oem.Openraid", value.get("Openraid").ok_or_else(missing)?)? {
         let name = format!("Oem.Openraid.{key}");
@@ -95,7 +95,7 @@ pub fn change(request: &Request) -> Result<Reply, Problem> {
     request.state.forget_snapshot();
     let document = storage::controller_document(&request.state)?;
     check_version(request, &document)?;
-    let mut asked = Asked::default();
+    let mut asked = RateChange::default();
     for (key, value) in object(request)? {
         match key.as_str() {
             "ControllerRates" => rates(&value, &mut asked)?,

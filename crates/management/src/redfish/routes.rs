@@ -6,8 +6,8 @@ use super::{
 };
 use crate::api::{of, route};
 use crate::auth::role::Role::{Administrator, Operator, ReadOnly};
-use crate::http::route::{Need, Route, Verb};
-use Verb::{Delete, Get, Patch, Post};
+use crate::http::route::{HttpMethod, Need, Route};
+use HttpMethod::{Delete, Get, Patch, Post};
 
 const READ: Need = Need::Role(ReadOnly);
 const OPERATE: Need = Need::Role(Operator);
@@ -163,7 +163,7 @@ pub const ROUTES: &[Route] = &[
 ];
 
 /// Signing in.
-const fn route_with(method: Verb, path: &'static str) -> Route {
+const fn route_with(method: HttpMethod, path: &'static str) -> Route {
     let mut route = route(method, path, Need::Nothing, "Sign in.", sessions::begin);
     route.takes = of::<sessions::Credentials>();
     route

@@ -12,7 +12,7 @@ use crate::api::session::{by_password, verified};
 use crate::auth::sessions::Session;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::state::State;
+use crate::state::ApiState;
 
 /// The collection of sessions.
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions";
@@ -94,7 +94,7 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
 }
 
 /// Does basic authentication with these words have a session?
-pub fn is_known(state: &State, header: &str) -> bool {
+pub fn is_known(state: &ApiState, header: &str) -> bool {
     header.split_once(' ').is_some_and(|(_, coded)| state.sessions.of_basic(coded.trim()).is_some())
 }
 
@@ -103,7 +103,7 @@ pub fn is_known(state: &State, header: &str) -> bool {
 ///
 /// # Errors
 /// Name and password do not fit.
-pub fn basic(state: &State, peer: IpAddr, header: &str) -> Result<Option<Session>, Problem> {
+pub fn basic(state: &ApiState, peer: IpAddr, header: &str) -> Result<Option<Session>, Problem> {
     let Some((kind, coded)) = header.split_once(' ') else { return Ok(None) };
     if !kind.eq_ignore_ascii_case("basic") {
         return Ok(None);

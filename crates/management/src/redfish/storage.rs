@@ -11,7 +11,7 @@ use super::{chassis, collection, conditions, dashed, found, link, oem, rates, re
 use crate::api::version;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
-use crate::state::State;
+use crate::state::ApiState;
 
 /// The server as a `Storage`.
 pub const STORAGE: &str = "/redfish/v1/Systems/1/Storage/openraid";
@@ -145,7 +145,7 @@ fn members(array: &ArrayModel) -> Vec<Drive> {
 ///
 /// # Errors
 /// The server is ending.
-pub fn drives(state: &State) -> Result<Vec<Drive>, Problem> {
+pub fn drives(state: &ApiState) -> Result<Vec<Drive>, Problem> {
     let mut all: Vec<Drive> = state.arrays()?.iter().flat_map(members).collect();
     for spec in &state.drives {
         if !all.iter().any(|drive| drive.spec == *spec) {
@@ -199,7 +199,7 @@ pub fn controller_reply(document: &Value) -> Reply {
 ///
 /// # Errors
 /// The server is ending.
-pub fn controller_document(state: &State) -> Result<Value, Problem> {
+pub fn controller_document(state: &ApiState) -> Result<Value, Problem> {
     let arrays = state.arrays()?;
     let cache = arrays.iter().find_map(|array| array.cache.as_ref()).map_or(0, |cache| cache.size_bytes);
     let document = resource(&format!("{STORAGE}/Controllers/1"), "StorageController", "1", "openraid");
@@ -222,7 +222,7 @@ pub fn controller_document(state: &State) -> Result<Value, Problem> {
 ///
 /// # Errors
 /// There is none.
-pub fn drive_named(state: &State, id: &str) -> Result<Drive, Problem> {
+pub fn drive_named(state: &ApiState, id: &str) -> Result<Drive, Problem> {
     let found = drives(state)?.into_iter().find(|drive| drive.id() == id);
     found.ok_or_else(|| Problem::missing(format!("there is no drive {id:?}; see Drives of {STORAGE}")))
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Weak};
 
 use serde_json::{json, Value};
 
-use super::events::{message, Listener};
+use super::events::{message, EventListener};
 use super::{collection, found, object, property, resource, text, with};
 use crate::controller::EventModel;
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::{EVENTS_MAX, PUSH_INTERVAL, STREAM_INTERVAL, SUBSCRIPTIONS_MAX};
-use crate::state::State;
+use crate::state::ApiState;
 
 /// The collection.
 pub const DESTINATIONS: &str = "/redfish/v1/EventService/Subscriptions";
@@ -25,13 +25,13 @@ pub fn all(request: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(DESTINATIONS, "EventDestinationCollection", "Subscriptions", &paths)))
 }
 
-fn named(request: &Request) -> Result<Listener, Problem> {
+fn named(request: &Request) -> Result<EventListener, Problem> {
     let id = request.parts[0].as_str();
     let found = request.state.listeners.open().into_iter().find(|stream| stream.number.to_string() == id);
     found.ok_or_else(|| Problem::missing(format!("there is no subscription {id:?}")))
 }
 
-fn document(listener: &Listener) -> Value {
+fn document(listener: &EventListener) -> Value {
     let id = listener.number.to_string();
     let is_push = listener.destination.is_some();
     let mut more = json!({
@@ -65,8 +65,8 @@ fn url(name: &str, value: &Value) -> Result<String, Problem> {
 }
 
 /// The request in a body.
-fn asked(request: &Request) -> Result<Listener, Problem> {
-    let mut listener = Listener::of(request);
+fn asked(request: &Request) -> Result<EventListener, Problem> {
+    let mut listener = EventListener::of(request);
     let mut has_protocol = false;
     for (key, value) in object(request)? {
         let fixed = match key.as_str() {
@@ -125,7 +125,7 @@ pub fn add(request: &Request) -> Result<Reply, Problem> {
 
 /// Push events until the subscription or the server ends, and test events after this one. What was not taken is sent again, with what
 /// came since.
-fn push(state: &Weak<State>, listener: &Listener, first_test: u64) {
+fn push(state: &Weak<ApiState>, listener: &EventListener, first_test: u64) {
     let (mut last, mut test) = (None, first_test);
     let url = listener.destination.as_deref().unwrap_or_default();
     while let Some(state) = state.upgrade().filter(|state| state.listeners.has(listener.number)) {

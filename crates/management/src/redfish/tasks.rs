@@ -11,7 +11,7 @@ use super::{collection, described, found, link, resource, time, with};
 use crate::http::reply::{Problem, Reply};
 use crate::http::request::Request;
 use crate::limits::TASKS_MAX;
-use crate::state::State;
+use crate::state::ApiState;
 
 const SERVICE: &str = "/redfish/v1/TaskService";
 const TASKS: &str = "/redfish/v1/TaskService/Tasks";
@@ -19,7 +19,7 @@ const MONITORS: &str = "/redfish/v1/TaskService/TaskMonitors";
 
 /// The last state of a task.
 #[derive(Clone, Debug)]
-struct Seen {
+struct TaskRecord {
     number: u64,
     array: String,
     /// The span of a nested array.
@@ -34,7 +34,7 @@ struct Seen {
 
 #[derive(Debug, Default)]
 struct Table {
-    tasks: Vec<Seen>,
+    tasks: Vec<TaskRecord>,
     last: u64,
 }
 
@@ -43,14 +43,23 @@ struct Table {
 pub struct Tasks(Mutex<Table>);
 
 impl Table {
-    fn add(&mut self, array: &str, set: usize, kind: TaskWord) -> &mut Seen {
+    fn add(&mut self, array: &str, set: usize, kind: TaskWord) -> &mut TaskRecord {
         if self.tasks.len() >= TASKS_MAX {
             let oldest = self.tasks.iter().position(|task| task.ended.is_some()).unwrap_or(0);
             self.tasks.remove(oldest);
         }
         self.last += 1;
         let (number, begun) = (self.last, time::now());
-        self.tasks.push(Seen { number, array: array.into(), set, kind, percent: 0, paused: false, begun, ended: None });
+        self.tasks.push(TaskRecord {
+            number,
+            array: array.into(),
+            set,
+            kind,
+            percent: 0,
+            paused: false,
+            begun,
+            ended: None,
+        });
         let nth = self.tasks.len() - 1;
         &mut self.tasks[nth]
     }
@@ -70,7 +79,7 @@ impl Table {
         for array in arrays {
             for (nth, set) in array.sets().into_iter().enumerate() {
                 let Some(task) = &set.task else { continue };
-                let is_known = |seen: &Seen| {
+                let is_known = |seen: &TaskRecord| {
                     seen.ended.is_none()
                         && (seen.array.as_str(), seen.set, seen.kind) == (array.name.as_str(), nth, task.kind)
                 };
@@ -98,20 +107,20 @@ fn outcome(kind: TaskWord, set: Option<&ArrayModel>) -> &'static str {
 }
 
 /// All tasks now.
-fn all_now(state: &State) -> Result<Vec<Seen>, Problem> {
+fn all_now(state: &ApiState) -> Result<Vec<TaskRecord>, Problem> {
     let arrays = state.arrays()?;
     let mut table = state.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
     table.look(&arrays);
     Ok(table.tasks.clone())
 }
 
-fn named(request: &Request) -> Result<Seen, Problem> {
+fn named(request: &Request) -> Result<TaskRecord, Problem> {
     let id = request.parts[0].as_str();
     let found = all_now(&request.state)?.into_iter().find(|task| task.number.to_string() == id);
     found.ok_or_else(|| Problem::missing(format!("there is no task {id:?}; the last {TASKS_MAX} are kept")))
 }
 
-fn document(task: &Seen) -> Value {
+fn document(task: &TaskRecord) -> Value {
     let id = task.number.to_string();
     let state = match task.ended {
         Some((_, word)) => word,
@@ -184,7 +193,7 @@ pub fn monitor(request: &Request) -> Result<Reply, Problem> {
     Ok(if task.ended.is_some() { found(&document(&task)) } else { accepted(&task) })
 }
 
-fn accepted(task: &Seen) -> Reply {
+fn accepted(task: &TaskRecord) -> Reply {
     let reply = described(&document(task)).with("location", format!("{MONITORS}/{}", task.number));
     Reply { status: 202, ..reply.with("retry-after", "1") }
 }
@@ -212,8 +221,8 @@ pub fn end(request: &Request) -> Result<Reply, Problem> {
 ///
 /// # Errors
 /// The server is ending.
-pub fn begun(state: &State, array: &str) -> Result<Reply, Problem> {
-    let running = |all: &[Seen]| {
+pub fn begun(state: &ApiState, array: &str) -> Result<Reply, Problem> {
+    let running = |all: &[TaskRecord]| {
         all.iter().rev().find(|task| task.array == array && task.kind.is_check() && task.ended.is_none()).cloned()
     };
     if let Some(task) = running(&all_now(state)?) {

@@ -65,9 +65,9 @@ pub fn reports(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(REPORTS, "MetricReportCollection", "Reports", &paths(REPORTS))))
 }
 
-type Known = (&'static str, &'static str, &'static str, &'static [&'static str]);
+type ReportKind = (&'static str, &'static str, &'static str, &'static [&'static str]);
 
-fn known(request: &Request) -> Result<Known, Problem> {
+fn known(request: &Request) -> Result<ReportKind, Problem> {
     let id = request.parts[0].as_str();
     let found = KNOWN.iter().find(|(known, ..)| *known == id).copied();
     found.ok_or_else(|| Problem::missing(format!("there is no report {id:?}; see {REPORTS}")))

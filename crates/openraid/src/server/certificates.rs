@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use openraid_config::{Desired, Placed};
-use openraid_management::{Fresh, Renewal, Validity};
+use openraid_management::{PendingTls, Renewal, Validity};
 use openraid_status::EventName;
 
 use super::Server;
@@ -43,7 +43,7 @@ impl Server {
         before: &Desired,
         now: &Desired,
         restart: &mut Vec<String>,
-    ) -> Result<Vec<Fresh>, Failure> {
+    ) -> Result<Vec<PendingTls>, Failure> {
         let (nbd, web) = self.renewals();
         let server = |desired: &Desired| {
             let server = &desired.server;
@@ -80,8 +80,8 @@ impl Server {
     }
 
     /// Put them in force. Connections that exist keep theirs. Returns a sentence for each file.
-    pub(super) fn put_certificates(&self, all: Vec<Fresh>) -> Vec<String> {
-        let files: BTreeSet<PathBuf> = all.into_iter().map(Fresh::put).collect();
+    pub(super) fn put_certificates(&self, all: Vec<PendingTls>) -> Vec<String> {
+        let files: BTreeSet<PathBuf> = all.into_iter().map(PendingTls::put).collect();
         if !files.is_empty() {
             let (nbd, web) = self.renewals();
             // A certificate that the server has made itself is not renewed by users.

@@ -3,7 +3,7 @@
 use openraid_core::array::assemble::Assembly;
 use openraid_core::slots::SlotSet;
 use openraid_format::MinorVersion;
-use openraid_management::{Creation, Done, OfferModel, PlanModel};
+use openraid_management::{CommandResult, Creation, OfferModel, PlanModel};
 use openraid_runtime::member::{OpenedMember, ProbedMember};
 use openraid_status::shell::{self, word};
 use openraid_sys::Use;
@@ -84,7 +84,7 @@ impl Server {
     }
 
     /// Make an array and serve it.
-    pub(super) fn make_new(&self, creation: &Creation) -> Result<Done, Failure> {
+    pub(super) fn make_new(&self, creation: &Creation) -> Result<CommandResult, Failure> {
         let _one_at_a_time = self.changing.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if self.access == ServerAccess::Untouched {
             return Err(Failure::refused("the server was started with --read-only and makes no arrays"));
@@ -117,7 +117,7 @@ impl Server {
         self.registry.forget_members(&places)?;
         self.remember(&name)?;
         let array = self.array(&name)?;
-        Ok(Done { text: format!("array {name} created, and served"), array: Some(Box::new(array)) })
+        Ok(CommandResult { text: format!("array {name} created, and served"), array: Some(Box::new(array)) })
     }
 
     fn size_of(&self, array: openraid_units::ArrayId) -> Result<u64, Failure> {

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use openraid_management::{
-    Controller, Creation, Done, EventModel, KeptInput, KeptModel, Management, OfferModel, Options, PlaceModel,
+    CommandResult, Controller, Creation, EventModel, KeptInput, KeptModel, Management, OfferModel, Options, PlaceModel,
     PlanModel, Refusal, ScheduleInput, SettingModel,
 };
 
@@ -93,9 +93,9 @@ fn refuse<T>(result: Result<T, Failure>) -> Result<T, Refusal> {
     result.map_err(|failure| Refused::from(failure).0)
 }
 
-fn done(answer: ServerAnswer) -> Result<Done, Failure> {
+fn done(answer: ServerAnswer) -> Result<CommandResult, Failure> {
     match answer {
-        ServerAnswer::Done { text, array } => Ok(Done { text, array }),
+        ServerAnswer::Done { text, array } => Ok(CommandResult { text, array }),
         ServerAnswer::Confirm { text, .. } => Err(Failure::refused(format!("{text}; repeat it with overwrite"))),
         _ => Err(Failure::failed("the server gave an answer to another question")),
     }
@@ -224,17 +224,17 @@ impl Controller for Web {
         refuse(self.server.plan_new(creation))
     }
 
-    fn create(&self, creation: &Creation) -> Result<Done, Refusal> {
+    fn create(&self, creation: &Creation) -> Result<CommandResult, Refusal> {
         refuse(self.server.make_new(creation))
     }
 
-    fn retire(&self, array: &str, yes: bool) -> Result<Done, Refusal> {
+    fn retire(&self, array: &str, yes: bool) -> Result<CommandResult, Refusal> {
         let stopped = self.server.answer(Command::Stop { array: array.into(), yes }).and_then(done);
         let forgotten = stopped.and_then(|done| self.server.registry.forget(array).map(|_| done));
         refuse(forgotten)
     }
 
-    fn change(&self, command: Command) -> Result<Done, Refusal> {
+    fn change(&self, command: Command) -> Result<CommandResult, Refusal> {
         refuse(self.server.answer(command).and_then(done))
     }
 
