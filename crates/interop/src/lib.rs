@@ -15,7 +15,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
 use openraid_oracle::stamp::{self, Report, WriteLog};
-use openraid_sim::drive::{DriveSpec, Fresh};
+use openraid_sim::drive::{DriveSpec, FreshContent};
 use openraid_sim::shape::Blocks;
 use openraid_sim::world::{World, WorldSpec};
 use openraid_sim::{Random, Rig, RigOptions, Shape};
@@ -228,7 +228,7 @@ pub fn dump(world: &World, drive: DriveId, path: &Path) {
 pub fn load(world: &mut World, path: &Path) -> DriveId {
     let file = File::open(path).expect("the image is there");
     let bytes = file.metadata().expect("the image is there").len();
-    let drive = world.add_drive(DriveSpec { fresh: Fresh::Zeroes, ..DriveSpec::new(Sectors(bytes / 512)) });
+    let drive = world.add_drive(DriveSpec { fresh: FreshContent::Zeroes, ..DriveSpec::new(Sectors(bytes / 512)) });
     let mut buffer = vec![0; COPY_BYTES];
     let mut at = 0;
     while at < bytes {

@@ -12,7 +12,7 @@ use openraid_nbd::Command;
 use openraid_runtime::record::{Event, Recorder};
 use openraid_runtime::ServiceConfig;
 use openraid_sim::digest::Digest;
-use openraid_sim::record::{Entry, Record};
+use openraid_sim::record::{RecordEntry, Record};
 use openraid_units::{Instant, Sectors};
 use support::random::Random;
 use support::{request, small_limits, Server};
@@ -24,16 +24,16 @@ struct Keeper(Arc<Mutex<(Record, Digest)>>);
 impl Recorder for Keeper {
     fn event(&mut self, event: Event<'_>) {
         let entry = match event {
-            Event::WallClock(at_zero) => Entry::WallClock(at_zero),
-            Event::Submit(request) => Entry::Submit(*request),
-            Event::Complete(completion) => Entry::Complete(*completion),
-            Event::Admin(token, command) => Entry::Admin(token, Box::new(command.clone())),
+            Event::WallClock(at_zero) => RecordEntry::WallClock(at_zero),
+            Event::Submit(request) => RecordEntry::Submit(*request),
+            Event::Complete(completion) => RecordEntry::Complete(*completion),
+            Event::Admin(token, command) => RecordEntry::Admin(token, Box::new(command.clone())),
         };
         self.0.lock().expect("no panic").0.push(entry);
     }
     fn advanced(&mut self, now: Instant, actions: &Actions) {
         let mut kept = self.0.lock().expect("no panic");
-        kept.0.push(Entry::Advance(now));
+        kept.0.push(RecordEntry::Advance(now));
         kept.1.advance(now, actions);
     }
 }

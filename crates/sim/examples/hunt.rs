@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use openraid_core::planted::Flaw;
 use openraid_sim::fault::shrink::shrink;
-use openraid_sim::fault::{report, Bug, Known, Scenario, Tally, Verdict};
+use openraid_sim::fault::{report, Bug, BugRun, Scenario, Tally, Verdict};
 
 /// Limit of the processor time for a bug: ten minutes on two processors.
 const CPU_MOST: u64 = 1200;
@@ -110,8 +110,8 @@ fn hunt(bug: Option<Bug>, options: &Options) -> Hunt {
     let hunt = Mutex::new(Hunt::default());
     let known = bug.filter(|_| options.slice).and_then(Bug::known_run);
     let (draw, first): (Draw, u64) = match known {
-        Some(Known::Aimed(seed)) => (Scenario::aimed, seed),
-        Some(Known::Swarm(seed)) => (Scenario::swarm, seed),
+        Some(BugRun::Aimed(seed)) => (Scenario::aimed, seed),
+        Some(BugRun::Swarm(seed)) => (Scenario::swarm, seed),
         None => (options.draw, options.first),
     };
     let next = AtomicU64::new(first);

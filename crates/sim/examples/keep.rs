@@ -13,7 +13,7 @@
 use std::process::ExitCode;
 
 use openraid_sim::fault::shrink::shrink;
-use openraid_sim::fault::{report, Condition, Kept, Scenario};
+use openraid_sim::fault::{report, KeptRun, RunCondition, Scenario};
 
 fn main() -> ExitCode {
     match keep(std::env::args().skip(1).collect()) {
@@ -43,16 +43,16 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
     let found = report(&scenario, None);
     let [_, file, title, why, conditions @ ..] = words.as_slice() else {
         println!("{scenario}\n{:?}", found.verdict);
-        Condition::met(&found.counts).iter().for_each(|condition| println!("{condition}"));
+        RunCondition::met(&found.counts).iter().for_each(|condition| println!("{condition}"));
         return Ok(());
     };
     let scenario = match found.verdict.kind() {
         Some(kind) => shrink(&scenario, |shorter| report(shorter, None).verdict.kind().as_ref() == Some(&kind)),
         None => scenario,
     };
-    let condition = |words: &String| Condition::from_words(words).ok_or(format!("no such condition: {words}"));
+    let condition = |words: &String| RunCondition::from_words(words).ok_or(format!("no such condition: {words}"));
     let meets = conditions.iter().map(condition).collect::<Result<Vec<_>, _>>()?;
-    let kept = Kept { title: title.clone(), why: why.clone(), meets, scenario };
+    let kept = KeptRun { title: title.clone(), why: why.clone(), meets, scenario };
     let missed = kept.missed(&report(&kept.scenario, None).counts);
     if !missed.is_empty() {
         return Err(format!(
@@ -67,13 +67,13 @@ fn keep(mut words: Vec<String>) -> Result<(), String> {
 fn show(file: &str) -> Result<(), String> {
     let kept = read(file)?;
     println!("{file}: {}", kept.why);
-    Condition::met(&report(&kept.scenario, None).counts).iter().for_each(|condition| println!("  {condition}"));
+    RunCondition::met(&report(&kept.scenario, None).counts).iter().for_each(|condition| println!("  {condition}"));
     Ok(())
 }
 
-fn read(file: &str) -> Result<Kept, String> {
+fn read(file: &str) -> Result<KeptRun, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
-    Kept::parse(&text).map_err(|error| format!("{file}: {error}"))
+    KeptRun::parse(&text).map_err(|error| format!("{file}: {error}"))
 }
 
 /// Replaces a kept run with the first one in a range of seeds that meets its conditions.
@@ -91,7 +91,7 @@ fn renew(words: &[String]) -> Result<(), String> {
             continue;
         }
         let scenario = Scenario { seed, steps: drawn.steps, ..old.scenario.clone() };
-        let kept = Kept { scenario, ..old.clone() };
+        let kept = KeptRun { scenario, ..old.clone() };
         if kept.missed(&report(&kept.scenario, None).counts).is_empty() {
             println!("{file}: seed {seed}");
             return write(file, &kept);
@@ -100,8 +100,8 @@ fn renew(words: &[String]) -> Result<(), String> {
     Err(format!("{file}: no run of these seeds meets its conditions"))
 }
 
-fn write(file: &str, kept: &Kept) -> Result<(), String> {
+fn write(file: &str, kept: &KeptRun) -> Result<(), String> {
     let text = kept.to_string();
-    assert_eq!(Kept::parse(&text).as_ref(), Ok(kept), "the file is the run");
+    assert_eq!(KeptRun::parse(&text).as_ref(), Ok(kept), "the file is the run");
     std::fs::write(file, text).map_err(|error| format!("{file}: {error}"))
 }

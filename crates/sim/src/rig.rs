@@ -6,7 +6,7 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{MinorVersion, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot};
 
-use crate::drive::{DriveSpec, Fresh, Latency};
+use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::oracle::{Content, Members, Session};
 use crate::random::Random;
 use crate::shape::Shape;
@@ -162,7 +162,7 @@ impl Rig {
         let slot = number.min(shape.members - 1);
         let data = shape.member_data(slot);
         let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + data };
-        let fresh = if junk { Fresh::Junk(seed + u64::from(number)) } else { Fresh::Zeroes };
+        let fresh = if junk { FreshContent::Junk(seed + u64::from(number)) } else { FreshContent::Zeroes };
         DriveSpec { block: shape.block(slot), fresh, ..DriveSpec::new(capacity) }
     }
 

@@ -19,7 +19,7 @@ const STARTS_MAX: u64 = 8;
 
 /// The cause of the difference between the two devices.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Cause {
     /// Entries are on their way to both at the power cut.
     Torn,
     /// One device is pulled, and the other one continues alone.
@@ -28,7 +28,7 @@ enum Way {
     First,
 }
 
-const WAYS: [Way; 3] = [Way::Torn, Way::Pulled, Way::First];
+const WAYS: [Cause; 3] = [Cause::Torn, Cause::Pulled, Cause::First];
 
 /// The cases that the runs met.
 #[derive(Default, Debug)]
@@ -88,19 +88,19 @@ impl Machine {
     }
 
     /// Hosts write until the power is cut, and the devices differ.
-    fn differ(&mut self, way: Way) {
+    fn differ(&mut self, way: Cause) {
         let requests = self.random.between(1, 80);
         self.run(requests);
         let one = *self.random.pick(&self.both.clone());
         match way {
-            Way::Torn => self.steps(60),
-            Way::Pulled => {
+            Cause::Torn => self.steps(60),
+            Cause::Pulled => {
                 self.journalled.rig.world.pull(one);
                 let requests = self.random.below(60);
                 self.run(requests);
                 self.steps(60);
             }
-            Way::First => {
+            Cause::First => {
                 self.journalled.rig.world.vanish(one);
                 self.steps(40);
             }

@@ -11,7 +11,7 @@ use openraid_units::{ArrayId, DriveId, DriveLba, Nanos, Sectors};
 use support::two_arrays::{pairs, Machine};
 use support::{seeds, Case};
 
-type Which = fn(&DriveCommand) -> bool;
+type CommandFilter = fn(&DriveCommand) -> bool;
 
 /// A read for a copy or for replay: the journal has no other reads while it runs.
 fn is_read(command: &DriveCommand) -> bool {
@@ -43,12 +43,12 @@ fn machine(seed: u64) -> (Case, Machine) {
     (case, machine)
 }
 
-fn has(machine: &Machine, device: DriveId, which: Which) -> bool {
+fn has(machine: &Machine, device: DriveId, which: CommandFilter) -> bool {
     machine.rig.world.drive(device).outstanding().any(which)
 }
 
 /// Hosts write to the array that continues until a device has such a command.
-fn write_until(machine: &mut Machine, device: DriveId, which: Which) {
+fn write_until(machine: &mut Machine, device: DriveId, which: CommandFilter) {
     let load = machine.load_of(machine.other.session.capacity(), 32 << 10);
     for _ in 0..200_000 {
         if has(machine, device, which) {
@@ -110,7 +110,7 @@ fn answer(machine: &mut Machine, silent: DriveId) {
 
 #[test]
 fn entries_are_not_copied_through_what_a_silent_device_may_use() {
-    let turns: [(Which, Which); 2] = [(is_read, is_kept), (is_kept, is_read)];
+    let turns: [(CommandFilter, CommandFilter); 2] = [(is_read, is_kept), (is_kept, is_read)];
     for seed in seeds(4, 60) {
         for (before, silently) in turns {
             let (_case, mut machine) = waiting(seed);

@@ -6,7 +6,7 @@ mod support;
 use openraid_core::actions::NoticeKind;
 use openraid_core::admin::{AdminCommand, JournalState, Session as Protection};
 use openraid_format::Uuid;
-use openraid_sim::drive::Late;
+use openraid_sim::drive::LateCommands;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::Shape;
 use openraid_units::{Nanos, Sectors};
@@ -195,7 +195,8 @@ fn giving_up_entries_while_a_device_joins_loses_nothing_else() {
         machine.rig.world.admin(AdminCommand::ReleaseJournalDevice).expect("it was dropped");
         machine.rig.world.join_journal(joins).expect("it may");
         machine.other.session.drain(&mut machine.rig.world);
-        machine.rig.world.drive_mut(joins).faults.late = Some(Late { one_in: 1, most: Nanos::from_millis(300) });
+        machine.rig.world.drive_mut(joins).faults.late =
+            Some(LateCommands { one_in: 1, most: Nanos::from_millis(300) });
         machine.rig.run_for(Nanos::from_millis(50 * (seed % 20)));
         let waiting = machine.journal().arrays.iter().find(|array| array.waiting > 0).map(|array| array.set_uuid);
         let set_uuid: Uuid = waiting.expect("it is kept for an array");

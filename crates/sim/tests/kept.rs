@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 use std::sync::Mutex;
 
-use openraid_sim::fault::{report, Kept, Verdict};
+use openraid_sim::fault::{report, KeptRun, Verdict};
 use support::two_at_a_time;
 
 /// Number of known runs when files replaced seeds. A corpus never shrinks.
@@ -18,7 +18,7 @@ const CONDITIONS_MIN: usize = 2;
 fn complaint(path: &Path) -> Option<String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = std::fs::read_to_string(path).expect("a file of the corpus");
-    let kept = match Kept::parse(&text) {
+    let kept = match KeptRun::parse(&text) {
         Ok(kept) => kept,
         Err(error) => return Some(format!("{name}: {error}")),
     };

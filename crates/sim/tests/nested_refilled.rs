@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use openraid_core::admin::{AdminCommand, AdminOutcome, Health, MemberState, Policy, WriteCache};
 use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_format::{superblock_lba, MinorVersion, Superblock, Uuid, SUPERBLOCK_BYTES_MAX};
-use openraid_sim::drive::{DriveSpec, Fresh};
+use openraid_sim::drive::{DriveSpec, FreshContent};
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::oracle::{Content, Members, Session};
 use openraid_sim::random::Random;
@@ -290,7 +290,7 @@ impl Machine {
         for drive in std::mem::take(&mut self.away) {
             self.world.drive_mut(drive).put_back();
             if self.random.chance(1, 2) {
-                self.world.drive_mut(drive).wipe(Fresh::Zeroes);
+                self.world.drive_mut(drive).wipe(FreshContent::Zeroes);
                 self.tally.wiped += 1;
             }
             self.add(drive);

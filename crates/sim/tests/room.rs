@@ -7,7 +7,7 @@ use openraid_core::actions::{NoticeKind, ReplyStatus};
 use openraid_core::admin::{AdminCommand, Health, MemberState, MemberStatus, Policy};
 use openraid_core::events::{DriveError, RequestKind};
 use openraid_core::geometry::Level;
-use openraid_sim::drive::Room;
+use openraid_sim::drive::DriveRoom;
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::session::Workload;
 use openraid_sim::{Loss, Rig, RigOptions, Shape};
@@ -62,7 +62,7 @@ fn fill_with(rig: &mut Rig, seed: u64, subset: u64) -> Vec<openraid_units::Drive
         let superblock = superblock_on(&rig.world, drive).expect("it is a member");
         let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
         let left = rig.random.below(40);
-        rig.world.drive_mut(drive).faults.room = Some(Room::half(area, seed + number as u64, left));
+        rig.world.drive_mut(drive).faults.room = Some(DriveRoom::half(area, seed + number as u64, left));
         full.push(drive);
     }
     full
@@ -140,7 +140,7 @@ fn the_host_is_told_that_there_is_no_room_and_writes_that_need_none_go_on() {
     let superblock = superblock_on(&rig.world, drive).expect("it is a member");
     // The first chunk of the member has room, the others have none.
     let area = superblock.data_offset + Sectors::kib(64)..superblock.data_offset + superblock.data_size;
-    rig.world.drive_mut(drive).faults.room = Some(Room { one_in: 1, ..Room::half(area, 2, 0) });
+    rig.world.drive_mut(drive).faults.room = Some(DriveRoom { one_in: 1, ..DriveRoom::half(area, 2, 0) });
     let write = |rig: &mut Rig, chunk: u64| rig.world.write(rig.array, chunk * (64 << 10), &[0x33; 4096]);
     assert_eq!(write(&mut rig, 0), Ok(()));
     // Two data chunks a stripe: each stripe needs room on the member, for data or for parity.
@@ -304,7 +304,7 @@ fn a_member_that_is_being_filled_and_has_no_room_leaves_and_another_one_takes_it
             let superblock = superblock_on(&rig.world, *spare).expect("it is a spare");
             let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
             rig.world.drive_mut(*spare).faults.room =
-                (number as u64 == seed / 2 % 2).then(|| Room { one_in: 1, ..Room::half(area, seed, 20) });
+                (number as u64 == seed / 2 % 2).then(|| DriveRoom { one_in: 1, ..DriveRoom::half(area, seed, 20) });
         }
         rig.lose(Slot(1), Loss::Failed);
         rig.session.run(&mut rig.world, &load, 60);

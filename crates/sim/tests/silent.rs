@@ -8,7 +8,7 @@ use openraid_core::geometry::Level;
 use openraid_core::limits::Limits;
 use openraid_sim::drive::DriveSpec;
 use openraid_sim::rig::BEFORE_DATA;
-use openraid_sim::world::Finished;
+use openraid_sim::world::FinishedRequest;
 use openraid_sim::{Rig, RigOptions, Shape};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 
@@ -66,7 +66,7 @@ fn fall_silent(rig: &mut Rig, (array, drive): (ArrayId, DriveId), kind: RequestK
 /// A read of another array. Returns its status and its time.
 fn read(rig: &mut Rig, array: ArrayId, len: u64) -> (ReplyStatus, Nanos) {
     let token = rig.world.submit(array, RequestKind::Read, 0, len, Vec::new());
-    let Finished { status, submitted, ended, .. } = rig.world.run_until(token);
+    let FinishedRequest { status, submitted, ended, .. } = rig.world.run_until(token);
     (status, ended.since(submitted))
 }
 

@@ -6,7 +6,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, Level};
 use openraid_core::limits::Limits;
 use openraid_core::reason::Reason;
-use openraid_sim::drive::{Defect, DriveSpec, Room};
+use openraid_sim::drive::{Defect, DriveRoom, DriveSpec};
 use openraid_sim::oracle::members::superblock_on;
 use openraid_sim::oracle::Members;
 use openraid_sim::rig::BEFORE_DATA;
@@ -214,7 +214,7 @@ fn a_gathered_write_without_room_ends_as_single_writes_do() {
         let drive = rig.drive_in(slot_of(1)).expect("it works");
         let superblock = superblock_on(&rig.world, drive).expect("it is a member");
         let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
-        rig.world.drive_mut(drive).faults.room = Some(Room { one_in: 1, ..Room::half(area, 2, 0) });
+        rig.world.drive_mut(drive).faults.room = Some(DriveRoom { one_in: 1, ..DriveRoom::half(area, 2, 0) });
         let mut statuses = Vec::new();
         for places in [0, len, 2 * len].chunks(depth) {
             let submit = |at: &u64| rig.world.try_submit(rig.array, WRITE, *at, len, payload(*at, len)).unwrap();

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use openraid_core::admin::{Policy, WriteCache};
 use openraid_core::limits::Limits;
-use openraid_sim::fault::scenario::{Action, End, JournalSpec, Load, Step};
+use openraid_sim::fault::scenario::{Action, ControllerEnd, JournalSpec, ScenarioLoad, ScenarioStep};
 use openraid_sim::fault::{report, Fault, Mode, Scenario, Verdict};
 use openraid_sim::random::Random;
 use openraid_sim::Shape;
@@ -62,7 +62,7 @@ fn scenario(level: Protection, seed: u64) -> Scenario {
         Action::Look,
         Action::Ask(random.between(1, 60)),
         Action::Happen(random.between(1, 60)),
-        Action::End(End::Cut, None),
+        Action::End(ControllerEnd::Cut, None),
         Action::Look,
         Action::Add,
         Action::Ask(random.between(1, 60)),
@@ -84,8 +84,8 @@ fn scenario(level: Protection, seed: u64) -> Scenario {
             volatile: true,
         }),
         limits: Limits { pool, cache, journal, ..drawn.limits },
-        load: Load { depth: 1 + random.index(16), mix: [1, 8, 1, 0, 1], ..drawn.load },
-        steps: actions.map(|action| Step { seed: random.bits(), action }).to_vec(),
+        load: ScenarioLoad { depth: 1 + random.index(16), mix: [1, 8, 1, 0, 1], ..drawn.load },
+        steps: actions.map(|action| ScenarioStep { seed: random.bits(), action }).to_vec(),
         ..drawn
     }
 }

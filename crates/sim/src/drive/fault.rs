@@ -72,7 +72,7 @@ pub struct Wrong {
 
 /// Commands that take longer than usual for such a drive, and less time than the engine's timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Late {
+pub struct LateCommands {
     /// One command in this number is late.
     pub one_in: u64,
     /// The longest delay.
@@ -106,7 +106,7 @@ pub struct Faults {
     /// Every read ends with a media error at its first sector.
     pub reads: bool,
     /// Some answers are late.
-    pub late: Option<Late>,
+    pub late: Option<LateCommands>,
     /// The next write or read in this window fails silently.
     pub trap: Option<Trap>,
     /// Interrupted writes of a lost drive, and writes dropped by a failed flush. Their sectors are old, new, or a

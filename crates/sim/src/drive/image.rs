@@ -17,14 +17,14 @@ const COPY_BYTES: usize = 4096;
 
 /// The content of unwritten places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fresh {
+pub enum FreshContent {
     /// Zeroes: a new drive.
     Zeroes,
     /// Junk of a used drive, from this seed.
     Junk(u64),
 }
 
-impl Fresh {
+impl FreshContent {
     /// Fill `out` with the bytes at `at`; both are multiples of 8.
     fn fill(self, at: u64, out: &mut [u8]) {
         match self {
@@ -45,13 +45,13 @@ impl Fresh {
 #[derive(Clone, Debug)]
 pub struct Image {
     pages: BTreeMap<u64, Box<[u8]>>,
-    fresh: Fresh,
+    fresh: FreshContent,
 }
 
 impl Image {
     /// A medium without written bytes.
     #[must_use]
-    pub fn new(fresh: Fresh) -> Self {
+    pub fn new(fresh: FreshContent) -> Self {
         Self { pages: BTreeMap::new(), fresh }
     }
 
@@ -96,9 +96,9 @@ impl Image {
         while at < end {
             let page = at / PAGE_BYTES;
             let stop = end.min((page + 1) * PAGE_BYTES);
-            if stop - at == PAGE_BYTES && self.fresh == Fresh::Zeroes {
+            if stop - at == PAGE_BYTES && self.fresh == FreshContent::Zeroes {
                 self.pages.remove(&page);
-            } else if self.fresh != Fresh::Zeroes || self.pages.contains_key(&page) {
+            } else if self.fresh != FreshContent::Zeroes || self.pages.contains_key(&page) {
                 self.page_mut(page)[within_page(at)..][..within_page(stop - at - 1) + 1].fill(0);
             }
             at = stop;
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn an_image_reads_as_a_flat_array_of_bytes() {
         const SECTORS: u64 = 1024;
-        for fresh in [Fresh::Zeroes, Fresh::Junk(3)] {
+        for fresh in [FreshContent::Zeroes, FreshContent::Junk(3)] {
             let mut image = Image::new(fresh);
             let mut flat = vec![0; 512 * 1024];
             image.read(DriveLba(0), &mut flat);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn high_addresses_and_large_zeroed_ranges_take_no_memory() {
-        let mut image = Image::new(Fresh::Zeroes);
+        let mut image = Image::new(FreshContent::Zeroes);
         image.write(DriveLba(1 << 40), &[7; 512]);
         assert_eq!(image.pages(), 1);
         image.zero(DriveLba((1 << 40) - 128), Sectors(1 << 22));

@@ -24,7 +24,7 @@ use openraid_core::events::DriveError;
 use openraid_units::{DriveLba, Nanos, Sectors, Tag, SECTOR_BYTES};
 
 use super::fault::{Faults, Silent, Wrong};
-use super::image::{Fresh, Image};
+use super::image::{FreshContent, Image};
 use super::DriveSpec;
 use crate::random::Random;
 
@@ -66,7 +66,7 @@ impl Cached {
             Content::Zeroes => image.zero(self.lba, self.len),
             Content::Junk(seed) => {
                 let mut bytes = vec![0; byte_count(self.len)];
-                Image::new(Fresh::Junk(*seed)).read(self.lba, &mut bytes);
+                Image::new(FreshContent::Junk(*seed)).read(self.lba, &mut bytes);
                 image.write(self.lba, &bytes);
             }
         }
@@ -397,7 +397,7 @@ impl MemoryDrive {
 
     /// Record that these bytes should have been written at the command's place.
     fn go_wrong(&mut self, write: &Cached) {
-        let mut meant = Image::new(Fresh::Zeroes);
+        let mut meant = Image::new(FreshContent::Zeroes);
         write.apply(&mut meant);
         let mut right = vec![0; byte_count(write.len)].into_boxed_slice();
         meant.read(write.lba, &mut right);
@@ -520,7 +520,7 @@ impl MemoryDrive {
     }
 
     /// Erase all content, as on a drive from the factory.
-    pub fn wipe(&mut self, fresh: Fresh) {
+    pub fn wipe(&mut self, fresh: FreshContent) {
         assert!(self.issued.is_empty(), "a drive with commands in flight is not wiped");
         self.spec.fresh = fresh;
         self.current = Image::new(fresh);

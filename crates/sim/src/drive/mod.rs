@@ -10,10 +10,10 @@ use openraid_core::events::DriveInfo;
 use openraid_units::{BlockSize, Nanos, Sectors};
 
 use crate::random::Random;
-pub use fault::{Defect, Faults, Late, Silent, Trap, Wrong};
-pub use image::{Fresh, Image};
+pub use fault::{Defect, Faults, LateCommands, Silent, Trap, Wrong};
+pub use image::{FreshContent, Image};
 pub use memory::MemoryDrive;
-pub use room::Room;
+pub use room::DriveRoom;
 
 /// The answer time of a drive: a uniform random value, so that commands overtake each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,7 +63,7 @@ pub struct DriveSpec {
     /// Whether the drive loses unflushed writes in a power cut.
     pub volatile_cache: bool,
     /// The content of unwritten places.
-    pub fresh: Fresh,
+    pub fresh: FreshContent,
 }
 
 impl DriveSpec {
@@ -80,7 +80,7 @@ impl DriveSpec {
             discard_zeroes: true,
             write_zeroes: true,
             volatile_cache: true,
-            fresh: Fresh::Zeroes,
+            fresh: FreshContent::Zeroes,
         }
     }
 

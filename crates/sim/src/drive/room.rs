@@ -16,7 +16,7 @@ const BLOCK: u64 = 8;
 
 /// See the module header.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub struct DriveRoom {
     /// The area that may lack room. Metadata has room from the start.
     pub area: Range<DriveLba>,
     /// Decides which blocks have room.
@@ -31,7 +31,7 @@ pub struct Room {
     pub given: BTreeSet<u64>,
 }
 
-impl Room {
+impl DriveRoom {
     /// Half of the blocks of this area have room, and there is new room for `left` of the others.
     #[must_use]
     pub fn half(area: Range<DriveLba>, seed: u64, left: u64) -> Self {
@@ -80,7 +80,7 @@ mod tests {
     fn a_block_that_got_room_keeps_it_and_a_refused_write_leaves_what_had_room() {
         for stops_at_first in [true, false] {
             let area = DriveLba(0)..DriveLba(800);
-            let mut room = Room { one_in: 1, stops_at_first, ..Room::half(area, 1, 2) };
+            let mut room = DriveRoom { one_in: 1, stops_at_first, ..DriveRoom::half(area, 1, 2) };
             assert_eq!(room.refuse(DriveLba(12), Sectors(8)), None, "two blocks get room");
             assert_eq!(room.refuse(DriveLba(8), Sectors(16)), None, "they keep it");
             assert_eq!(room.refuse(DriveLba(800), Sectors(8)), None, "it is outside");

@@ -8,7 +8,8 @@ use openraid_units::{Nanos, Sectors};
 
 use super::phase::Phase;
 use super::scenario::{
-    draw_limits, draw_load, draw_policy, draw_shape, Action, End, JournalSpec, Load, Mode, Scenario, Step,
+    draw_limits, draw_load, draw_policy, draw_shape, Action, ControllerEnd, JournalSpec, Mode, Scenario, ScenarioLoad,
+    ScenarioStep,
 };
 use crate::drive::DriveSpec;
 use crate::random::Random;
@@ -170,10 +171,10 @@ impl Theme {
 }
 
 /// The load: mostly small writes that overlap.
-fn aimed_load(theme: Theme, random: &mut Random) -> Load {
+fn aimed_load(theme: Theme, random: &mut Random) -> ScenarioLoad {
     let load = draw_load(random);
     let mix = *random.pick(&[[10, 80, 4, 0, 0], [20, 60, 10, 3, 3], [5, 90, 1, 0, 0]]);
-    Load {
+    ScenarioLoad {
         // Flushed data must survive while a member fails.
         mix: if theme == Theme::Members { [5, 60, 35, 0, 0] } else { mix },
         len_max: *random.pick(&[512, 4 << 10, 16 << 10]),
@@ -182,7 +183,7 @@ fn aimed_load(theme: Theme, random: &mut Random) -> Load {
     }
 }
 
-fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
+fn plays(theme: Theme, random: &mut Random) -> Vec<ScenarioStep> {
     let mut actions = Vec::new();
     if random.chance(2, 3) {
         // The first sync has ended.
@@ -212,7 +213,7 @@ fn plays(theme: Theme, random: &mut Random) -> Vec<Step> {
             _ => {}
         }
     }
-    actions.into_iter().map(|action| Step { seed: random.bits(), action }).collect()
+    actions.into_iter().map(|action| ScenarioStep { seed: random.bits(), action }).collect()
 }
 
 fn again(random: &mut Random) -> Option<u64> {
@@ -224,11 +225,17 @@ fn ends(random: &mut Random, actions: &mut Vec<Action>) {
     if random.chance(1, 2) {
         actions.push(Action::Happen(random.between(1, 3)));
     }
-    let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill]);
+    let end = *random.pick(&[
+        ControllerEnd::Cut,
+        ControllerEnd::Cut,
+        ControllerEnd::Cut,
+        ControllerEnd::CutInPart,
+        ControllerEnd::Kill,
+    ]);
     actions.push(Action::End(end, again(random)));
     if random.chance(1, 3) {
         actions.push(Action::Happen(random.between(1, 60)));
-        actions.push(Action::End(End::Cut, again(random)));
+        actions.push(Action::End(ControllerEnd::Cut, again(random)));
     }
 }
 
@@ -286,7 +293,7 @@ fn play_ahead(random: &mut Random, actions: &mut Vec<Action>) {
 /// A slot is filled. The power is cut at a checkpoint or at the end, or all data is read then.
 fn play_filling(theme: Theme, random: &mut Random, actions: &mut Vec<Action>) {
     match random.below(4) {
-        0 => actions.push(Action::End(End::Cut, None)),
+        0 => actions.push(Action::End(ControllerEnd::Cut, None)),
         _ => {
             // A clean array can lose its power at any time of a rebuild.
             if random.chance(2, 3) {

@@ -30,7 +30,7 @@ const STEPS: &str = "steps:";
 
 /// A condition that a kept run must meet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Condition {
+pub enum RunCondition {
     /// A fault: `power cut`.
     Fault(Fault),
     /// A fault in a phase of the engine: `power cut | a superblock is on its way`.
@@ -39,7 +39,7 @@ pub enum Condition {
     Decision(Reason),
 }
 
-impl Condition {
+impl RunCondition {
     /// Whether a run has met the condition.
     #[must_use]
     pub fn is_met(self, counts: &Counts) -> bool {
@@ -72,7 +72,7 @@ impl Condition {
     }
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for RunCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fault(fault) => write!(f, "{fault}"),
@@ -84,21 +84,21 @@ impl fmt::Display for Condition {
 
 /// A kept run.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Kept {
+pub struct KeptRun {
     /// The loss in a few words.
     pub title: String,
     /// The cause of the loss.
     pub why: String,
     /// The conditions that the run must meet.
-    pub meets: Vec<Condition>,
+    pub meets: Vec<RunCondition>,
     /// The run.
     pub scenario: Scenario,
 }
 
-impl Kept {
+impl KeptRun {
     /// The conditions that a run of the scenario did not meet.
     #[must_use]
-    pub fn missed(&self, counts: &Counts) -> Vec<Condition> {
+    pub fn missed(&self, counts: &Counts) -> Vec<RunCondition> {
         self.meets.iter().copied().filter(|condition| !condition.is_met(counts)).collect()
     }
 
@@ -114,7 +114,7 @@ impl Kept {
         let mut meets = Vec::new();
         while let Some(words) = reader.take("meets") {
             meets.push(
-                Condition::from_words(&words).ok_or(format!("meets = {words}: unknown fault, phase or decision"))?,
+                RunCondition::from_words(&words).ok_or(format!("meets = {words}: unknown fault, phase or decision"))?,
             );
         }
         if meets.is_empty() {
@@ -129,7 +129,7 @@ impl Kept {
     }
 }
 
-impl fmt::Display for Kept {
+impl fmt::Display for KeptRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "title = {}\nwhy = {}", self.title, self.why)?;
         self.meets.iter().try_for_each(|condition| writeln!(f, "meets = {condition}"))?;
@@ -154,9 +154,9 @@ mod tests {
     use super::*;
     use crate::fault::report;
 
-    fn kept(scenario: Scenario) -> Kept {
-        let meets = vec![Condition::Fault(Fault::Cut)];
-        Kept { title: "a title".into(), why: "a reason".into(), meets, scenario }
+    fn kept(scenario: Scenario) -> KeptRun {
+        let meets = vec![RunCondition::Fault(Fault::Cut)];
+        KeptRun { title: "a title".into(), why: "a reason".into(), meets, scenario }
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         for seed in 1..400 {
             for scenario in [Scenario::draw(seed), Scenario::aimed(seed)] {
                 let kept = kept(scenario);
-                assert_eq!(Kept::parse(&kept.to_string()), Ok(kept));
+                assert_eq!(KeptRun::parse(&kept.to_string()), Ok(kept));
             }
         }
     }
@@ -173,15 +173,15 @@ mod tests {
     fn a_run_that_no_longer_meets_its_fault_is_found() {
         let mut kept = kept(Scenario::draw(1));
         let counts = report(&kept.scenario, None).counts;
-        kept.meets = Condition::met(&counts);
+        kept.meets = RunCondition::met(&counts);
         assert!(kept.meets.len() > 20 && kept.missed(&counts).is_empty());
         kept.scenario.steps.truncate(1);
         let missed = kept.missed(&report(&kept.scenario, None).counts);
-        assert!(missed.iter().any(|condition| matches!(condition, Condition::During(..))), "{missed:?}");
+        assert!(missed.iter().any(|condition| matches!(condition, RunCondition::During(..))), "{missed:?}");
         for condition in &kept.meets {
-            assert_eq!(Condition::from_words(&condition.to_string()), Some(*condition));
+            assert_eq!(RunCondition::from_words(&condition.to_string()), Some(*condition));
         }
-        let before = Condition::from_words("decision FlushInDoubt").expect("the old name is known");
+        let before = RunCondition::from_words("decision FlushInDoubt").expect("the old name is known");
         assert_eq!(before.to_string(), "decision FlushFailed");
     }
 
@@ -199,7 +199,7 @@ mod tests {
             (good.replace("why = ", "why "), "'why a reason': not 'key = value'"),
         ];
         for (text, words) in bad {
-            assert_eq!(Kept::parse(&text).expect_err("it is wrong"), words);
+            assert_eq!(KeptRun::parse(&text).expect_err("it is wrong"), words);
         }
     }
 }

@@ -27,9 +27,9 @@ pub mod verdict;
 mod worded;
 pub mod words;
 
-pub use kept::{Condition, Kept};
+pub use kept::{KeptRun, RunCondition};
 pub use phase::Phase;
-pub use planted::{Bug, Known};
+pub use planted::{Bug, BugRun};
 pub use report::report;
 pub use run::{run, Account};
 pub use scenario::{Mode, Scenario};

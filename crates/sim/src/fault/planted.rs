@@ -139,7 +139,7 @@ bugs! {
 
 /// A run that is known to find a bug: its kind and its seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Known {
+pub enum BugRun {
     /// [`Scenario::aimed`](super::Scenario::aimed) of this seed.
     Aimed(u64),
     /// [`Scenario::swarm`](super::Scenario::swarm) of this seed.
@@ -172,7 +172,7 @@ impl Bug {
     /// A run that finds the bug, if the bug is in the engine.
     #[cfg(feature = "planted")]
     #[must_use]
-    pub const fn known_run(self) -> Option<Known> {
+    pub const fn known_run(self) -> Option<BugRun> {
         match self {
             Self::Engine(flaw) => Some(engine::known_run(flaw)),
             _ => None,
@@ -207,7 +207,7 @@ pub enum Fate {
 
 /// An active bug.
 #[derive(Clone, Debug)]
-pub struct Planted {
+pub struct PlantedBug {
     bug: Bug,
     random: Random,
     /// The data of the previous read.
@@ -219,7 +219,7 @@ pub struct Planted {
 /// Limit of the kept extents that a second replay would write.
 const REPLAYED_MAX: usize = 256;
 
-impl Planted {
+impl PlantedBug {
     /// Plant this bug in the driver.
     #[must_use]
     pub fn new(bug: Bug, seed: u64) -> Self {

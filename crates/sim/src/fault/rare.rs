@@ -4,7 +4,7 @@ use openraid_core::admin::WriteCache;
 use openraid_core::limits::Limits;
 use openraid_units::Nanos;
 
-use super::scenario::{Action, Mode, Scenario, Step};
+use super::scenario::{Action, Mode, Scenario, ScenarioStep};
 use crate::random::Random;
 
 /// The source of these draws.
@@ -47,7 +47,7 @@ fn add_lack_of_room(run: &mut Scenario, random: &mut Random) {
     if run.mode == Mode::Bounded {
         // Later in a run, few sets are whole.
         let at = random.index(EARLY.min(run.steps.len() + 1));
-        run.steps.insert(at, Step { seed: random.bits(), action: fill });
+        run.steps.insert(at, ScenarioStep { seed: random.bits(), action: fill });
         return;
     }
     let at = insert(&mut run.steps, 0, fill, random);
@@ -57,8 +57,8 @@ fn add_lack_of_room(run: &mut Scenario, random: &mut Random) {
 }
 
 /// Insert an action at a random place from `first` on. Returns the place.
-fn insert(steps: &mut Vec<Step>, first: usize, action: Action, random: &mut Random) -> usize {
+fn insert(steps: &mut Vec<ScenarioStep>, first: usize, action: Action, random: &mut Random) -> usize {
     let at = first + random.index(steps.len() - first + 1);
-    steps.insert(at, Step { seed: random.bits(), action });
+    steps.insert(at, ScenarioStep { seed: random.bits(), action });
     at
 }

@@ -12,7 +12,7 @@ use openraid_format::MinorVersion;
 use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 
 use super::phase::Phase;
-use crate::drive::{DriveSpec, Fresh, Latency};
+use crate::drive::{DriveSpec, FreshContent, Latency};
 use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
 use crate::shape::{Blocks, Shape};
@@ -50,7 +50,7 @@ impl fmt::Display for Mode {
 
 /// The way in which a controller ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum End {
+pub enum ControllerEnd {
     /// All drives and the host lose their power.
     Cut,
     /// The host and some drives lose their power.
@@ -78,7 +78,7 @@ pub enum Action {
     Look,
     /// The controller ends and the next one begins. With a number, the power fails again after that number of events,
     /// during the assembly of the next controller.
-    End(End, Option<u64>),
+    End(ControllerEnd, Option<u64>),
     /// A member is lost.
     Lose(Loss),
     /// A member loses its power and is absent.
@@ -134,7 +134,7 @@ pub enum Action {
     /// The settings change.
     Policy,
     /// The power is cut, and a member is lost for good, if the array promises to survive that. The number is for
-    /// another power cut during the next assembly, as in [`Action::End`].
+    /// another power cut during the next assembly, as in [`Action::ControllerEnd`].
     CutAndLose(Option<u64>),
     /// The power is cut. All lost drives return with the power, as they are.
     CutAndBack(Option<u64>),
@@ -203,7 +203,7 @@ pub struct Extras {
 
 /// An action and its seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct ScenarioStep {
     /// The seed of the action's random draws.
     pub seed: u64,
     /// The action.
@@ -212,7 +212,7 @@ pub struct Step {
 
 /// The hosts' load.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Load {
+pub struct ScenarioLoad {
     /// Outstanding requests.
     pub depth: usize,
     /// Longest request in bytes.
@@ -259,13 +259,13 @@ pub struct Scenario {
     /// No member is lost while copies may differ, so repeated reads return the same data.
     pub stable_reads: bool,
     /// The hosts' load.
-    pub load: Load,
+    pub load: ScenarioLoad,
     /// Whether the cuts are aimed: see `aim`.
     pub aimed: bool,
     /// What only swarm runs have.
     pub extras: Extras,
     /// The actions, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScenarioStep>,
 }
 
 impl Scenario {
@@ -302,7 +302,7 @@ impl Scenario {
                 discard_zeroes: discard,
                 write_zeroes: random.chance(1, 2),
                 volatile_cache: random.chance(7, 8),
-                fresh: Fresh::Zeroes,
+                fresh: FreshContent::Zeroes,
                 ..DriveSpec::new(Sectors::ZERO)
             },
             limits: draw_limits(&mut random, cached, journal.is_some()),
@@ -323,7 +323,7 @@ impl Scenario {
             };
             let happen = Action::Happen(random.between(1, 80));
             let actions = [Some(ask), random.chance(1, 2).then_some(happen), Some(action)];
-            actions.into_iter().flatten().map(|action| Step { seed: random.bits(), action }).collect::<Vec<_>>()
+            actions.into_iter().flatten().map(|action| ScenarioStep { seed: random.bits(), action }).collect::<Vec<_>>()
         });
         let mut steps = steps.collect();
         if mode == Mode::Unbounded {
@@ -483,8 +483,8 @@ fn draw_journal_action(random: &mut Random) -> Action {
     }
 }
 
-pub(super) fn draw_load(random: &mut Random) -> Load {
-    Load {
+pub(super) fn draw_load(random: &mut Random) -> ScenarioLoad {
+    ScenarioLoad {
         depth: random.index(16) + 1,
         len_max: *random.pick(&[512, 4 << 10, 16 << 10, 64 << 10]),
         align: *random.pick(&[1, 512, 512, 4096]),
@@ -494,7 +494,7 @@ pub(super) fn draw_load(random: &mut Random) -> Load {
 }
 
 /// Add wrong reads to some runs; other runs do not change.
-fn add_wrong_reads(seed: u64, steps: &mut Vec<Step>) {
+fn add_wrong_reads(seed: u64, steps: &mut Vec<ScenarioStep>) {
     let mut random = Random::derived(seed, WRONG_READS);
     if !random.chance(1, 8) {
         return;
@@ -502,12 +502,19 @@ fn add_wrong_reads(seed: u64, steps: &mut Vec<Step>) {
     for _ in 0..random.between(1, 3) {
         let action = *random.pick(&[Action::Misread, Action::FlipOnTheWay]);
         let place = random.index(steps.len());
-        steps.insert(place, Step { seed: random.bits(), action });
+        steps.insert(place, ScenarioStep { seed: random.bits(), action });
     }
 }
 
 fn draw_end(random: &mut Random) -> Action {
-    let end = *random.pick(&[End::Cut, End::Cut, End::Cut, End::CutInPart, End::Kill, End::Stop]);
+    let end = *random.pick(&[
+        ControllerEnd::Cut,
+        ControllerEnd::Cut,
+        ControllerEnd::Cut,
+        ControllerEnd::CutInPart,
+        ControllerEnd::Kill,
+        ControllerEnd::Stop,
+    ]);
     let again = random.chance(1, 4).then(|| random.below(40));
     match random.chance(1, 8) {
         true => Action::CutAndLose(again),

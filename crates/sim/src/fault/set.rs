@@ -80,7 +80,7 @@ pub struct Set {
     /// Whether the journal had all writes under way when the last controller ended.
     pub journalled: bool,
     /// The members by place, as of the last run of the set.
-    places: Vec<Place>,
+    places: Vec<MemberPlace>,
     /// The start of the data of each drive that was ever a member.
     starts: BTreeMap<DriveId, DriveLba>,
     /// The drives that the newest superblock called members when the last controller ended.
@@ -94,7 +94,7 @@ pub struct Set {
 
 /// A member of a set.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct MemberPlace {
     /// Its slot.
     pub slot: Slot,
     /// Its drive.
@@ -102,12 +102,12 @@ pub struct Place {
     /// The start of its data.
     pub start: DriveLba,
     /// Its state in the set.
-    pub standing: Standing,
+    pub standing: MemberStanding,
 }
 
 /// The standing of a drive in a slot of its set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum MemberStanding {
     /// A full member.
     Full,
     /// The member is being filled.
@@ -116,11 +116,11 @@ pub enum Standing {
     Out,
 }
 
-impl Place {
+impl MemberPlace {
     /// Whether the place has a full member.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.standing == Standing::Full
+        self.standing == MemberStanding::Full
     }
 }
 
@@ -192,23 +192,23 @@ impl Set {
             }
         }
         let failed = status.health == Health::Failed;
-        let place = |(slot, drive, state)| Place {
+        let place = |(slot, drive, state)| MemberPlace {
             slot,
             drive,
             start: self.starts.get(&drive).copied().unwrap_or(DriveLba(0)),
             standing: match state {
-                MemberState::InSync | MemberState::Failing(_) => Standing::Full,
+                MemberState::InSync | MemberState::Failing(_) => MemberStanding::Full,
                 // A failed array records nothing: the next controller treats the member that it lost last as a member.
-                MemberState::Faulty(_) if failed => Standing::Full,
-                MemberState::Rebuilding { .. } => Standing::Filling,
-                MemberState::Faulty(_) | MemberState::Missing | MemberState::Spare => Standing::Out,
+                MemberState::Faulty(_) if failed => MemberStanding::Full,
+                MemberState::Rebuilding { .. } => MemberStanding::Filling,
+                MemberState::Faulty(_) | MemberState::Missing | MemberState::Spare => MemberStanding::Out,
             },
         };
         self.places = here.into_iter().map(place).collect();
     }
 
     /// The members, as far as they are known.
-    pub fn places(&self) -> impl Iterator<Item = Place> + '_ {
+    pub fn places(&self) -> impl Iterator<Item = MemberPlace> + '_ {
         self.places.iter().copied()
     }
 
@@ -223,7 +223,7 @@ impl Set {
 
     /// The member in a slot.
     #[must_use]
-    pub fn place_of(&self, slot: Slot) -> Option<Place> {
+    pub fn place_of(&self, slot: Slot) -> Option<MemberPlace> {
         self.places().find(|place| place.slot == slot)
     }
 
@@ -495,16 +495,16 @@ impl Set {
 
 /// The position up to which the next start may take a member as filled, according to its drive alone; `None` for a full
 /// member. A superblock that is being written may have any position.
-fn filled_to(world: &World, place: &Place) -> Option<MemberLba> {
+fn filled_to(world: &World, place: &MemberPlace) -> Option<MemberLba> {
     match (place.standing, superblock_on(world, place.drive)) {
-        (Standing::Full, _) => None,
-        (Standing::Filling, Some(superblock)) => {
+        (MemberStanding::Full, _) => None,
+        (MemberStanding::Filling, Some(superblock)) => {
             let data = superblock.data_offset..superblock.data_offset + superblock.data_size;
             let mut changing = world.drive(place.drive).commands_that_change();
             let is_changing = changing.any(|command| !data.contains(&command.lba));
             superblock.recovery_offset().filter(|_| !is_changing)
         }
-        (Standing::Filling | Standing::Out, _) => Some(MemberLba(0)),
+        (MemberStanding::Filling | MemberStanding::Out, _) => Some(MemberLba(0)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! A shorter run that fails as well: steps and requests are removed while the run still fails.
 
-use super::scenario::{Action, Scenario, Step};
+use super::scenario::{Action, Scenario, ScenarioStep};
 
 /// Limit of the tried runs.
 const TRIES_MAX: u32 = 600;
@@ -9,7 +9,7 @@ const TRIES_MAX: u32 = 600;
 pub fn shrink(scenario: &Scenario, mut fails: impl FnMut(&Scenario) -> bool) -> Scenario {
     let mut best = scenario.clone();
     let mut tries = TRIES_MAX;
-    let mut attempt = |best: &mut Scenario, steps: Vec<Step>| {
+    let mut attempt = |best: &mut Scenario, steps: Vec<ScenarioStep>| {
         if tries == 0 {
             return false;
         }
@@ -32,7 +32,7 @@ pub fn shrink(scenario: &Scenario, mut fails: impl FnMut(&Scenario) -> bool) -> 
 }
 
 /// Remove groups of steps, long groups first.
-fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
+fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<ScenarioStep>) -> bool) {
     let mut count = best.steps.len().div_ceil(2);
     while count > 0 {
         let mut at = 0;
@@ -48,7 +48,7 @@ fn leave_out_steps(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, 
 }
 
 /// Make fewer requests and events in each step.
-fn ask_for_less(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<Step>) -> bool) {
+fn ask_for_less(best: &mut Scenario, attempt: &mut impl FnMut(&mut Scenario, Vec<ScenarioStep>) -> bool) {
     for at in 0..best.steps.len() {
         loop {
             let action = match best.steps[at].action {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn steps_that_a_failure_does_not_need_are_removed() {
         let scenario = Scenario::draw(1);
-        let steps: Vec<Step> = (0..40).map(|seed| Step { seed, action: Action::Ask(100) }).collect();
+        let steps: Vec<ScenarioStep> = (0..40).map(|seed| ScenarioStep { seed, action: Action::Ask(100) }).collect();
         let scenario = Scenario { steps, ..scenario };
         let short = shrink(&scenario, |scenario| {
             let needed = [7, 31].iter().all(|seed| scenario.steps.iter().any(|step| step.seed == *seed));

@@ -13,7 +13,7 @@ use openraid_units::{Bytes, Nanos, Sectors};
 
 use super::phase::Phase;
 use super::rare::add_rare_actions;
-use super::scenario::{Action, End, Extras, Mode, Scenario, Step};
+use super::scenario::{Action, ControllerEnd, Extras, Mode, Scenario, ScenarioStep};
 use crate::random::Random;
 use crate::rig::{Loss, BEFORE_DATA};
 
@@ -44,10 +44,10 @@ fn loss(random: &mut Random) -> Loss {
 
 /// Actions of all runs.
 const PLAIN: &[Make] = &[
-    |random| Action::End(End::Cut, again(random)),
-    |random| Action::End(End::CutInPart, again(random)),
-    |random| Action::End(End::Kill, again(random)),
-    |_| Action::End(End::Stop, None),
+    |random| Action::End(ControllerEnd::Cut, again(random)),
+    |random| Action::End(ControllerEnd::CutInPart, again(random)),
+    |random| Action::End(ControllerEnd::Kill, again(random)),
+    |_| Action::End(ControllerEnd::Stop, None),
     |random| Action::CutAndLose(again(random)),
     |random| Action::CutAndBack(again(random)),
     |random| Action::Lose(loss(random)),
@@ -109,7 +109,7 @@ const PREPARED: &[&[Action]] = &[
     // A replacement.
     &[Action::Rest, Action::Replace, Action::Until(Phase::FillOut, true)],
     // A resync.
-    &[Action::Ask(12), Action::End(End::Cut, None), Action::Until(Phase::TaskRuns, true)],
+    &[Action::Ask(12), Action::End(ControllerEnd::Cut, None), Action::Until(Phase::TaskRuns, true)],
     // A check, and a repair.
     &[Action::Rest, Action::Scrub { repair: false }, Action::Happen(4)],
     &[Action::Rest, Action::Scrub { repair: true }, Action::Happen(4)],
@@ -204,7 +204,7 @@ impl Scenario {
             }
             actions.push(menu.action(random));
         }
-        run.steps = actions.into_iter().map(|action| Step { seed: random.bits(), action }).collect();
+        run.steps = actions.into_iter().map(|action| ScenarioStep { seed: random.bits(), action }).collect();
         add_rare_actions(&mut run);
         run
     }
@@ -219,7 +219,10 @@ fn aim_at_a_pair(run: &Scenario, random: &mut Random, actions: &mut Vec<Action>)
     actions.push(make(random));
     actions.push(Action::Ask(random.between(1, 30)));
     if random.chance(1, 2) {
-        actions.push(Action::End(*random.pick(&[End::Cut, End::CutInPart, End::Kill]), again(random)));
+        actions.push(Action::End(
+            *random.pick(&[ControllerEnd::Cut, ControllerEnd::CutInPart, ControllerEnd::Kill]),
+            again(random),
+        ));
     }
 }
 
@@ -237,7 +240,10 @@ fn play_join(random: &mut Random, actions: &mut Vec<Action>) {
         actions.push(Action::JournalLose(*random.pick(&[Loss::Pulled, Loss::ReadOnly])));
         actions.push(Action::Happen(random.below(8)));
     }
-    actions.push(Action::End(*random.pick(&[End::Cut, End::CutInPart, End::Kill]), again(random)));
+    actions.push(Action::End(
+        *random.pick(&[ControllerEnd::Cut, ControllerEnd::CutInPart, ControllerEnd::Kill]),
+        again(random),
+    ));
 }
 
 fn draw_extras(run: &Scenario, random: &mut Random) -> Extras {

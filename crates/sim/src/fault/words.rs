@@ -5,12 +5,12 @@ use std::fmt;
 use openraid_core::geometry::Level;
 use openraid_format::{LayoutWord, MdLevel};
 
-use super::scenario::{Action, End, Scenario};
+use super::scenario::{Action, ControllerEnd, Scenario};
 use crate::rig::Loss;
 use crate::shape::{Blocks, Shape};
 use crate::words::count;
 
-impl fmt::Display for End {
+impl fmt::Display for ControllerEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Cut => "the power of everything goes",
@@ -209,7 +209,7 @@ mod tests {
             (Action::Happen(37), "37 events pass"),
             (Action::Wait(Nanos::from_millis(1500)), "1.500 s pass"),
             (
-                Action::End(End::CutInPart, Some(29)),
+                Action::End(ControllerEnd::CutInPart, Some(29)),
                 "the power of the server and of some drives goes, and again 29 events into the next start",
             ),
             (Action::Lose(Loss::FlushFails), "a member fails its flushes, and drops what they were for"),

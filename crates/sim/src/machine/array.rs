@@ -181,7 +181,7 @@ pub(super) struct EngineDrive {
 
 /// The arrays that were started.
 #[derive(Debug)]
-pub(super) struct Started {
+pub(super) struct StartedArrays {
     /// One array, or one for each drive of a JBOD.
     pub arrays: Vec<ArrayId>,
     /// The sets that have members: spans, or the arrays themselves.
@@ -327,19 +327,24 @@ impl Setup<'_> {
     }
 
     /// Start the array of `spec` on the drives, which are numbered from zero, one for each member.
-    pub fn array(&mut self, spec: &ArraySpec, chunk: Sectors, drives: &[EngineDrive]) -> Result<Started, MachineError> {
+    pub fn array(
+        &mut self,
+        spec: &ArraySpec,
+        chunk: Sectors,
+        drives: &[EngineDrive],
+    ) -> Result<StartedArrays, MachineError> {
         spec.check()?;
         match spec.level {
             ArrayLevel::Single | ArrayLevel::Jbod => self.drives_as_they_are(spec, drives),
             ArrayLevel::Raid50 | ArrayLevel::Raid60 => self.nested(spec, chunk, drives),
             _ => {
                 let array = self.set(spec, 0, chunk, 0, drives)?;
-                Ok(Started { arrays: vec![array], sets: vec![array] })
+                Ok(StartedArrays { arrays: vec![array], sets: vec![array] })
             }
         }
     }
 
-    fn drives_as_they_are(&mut self, spec: &ArraySpec, drives: &[EngineDrive]) -> Result<Started, MachineError> {
+    fn drives_as_they_are(&mut self, spec: &ArraySpec, drives: &[EngineDrive]) -> Result<StartedArrays, MachineError> {
         if spec.degraded > 0 {
             let reason = "its data is on that drive alone".into();
             return Err(MachineError::Missing { level: spec.level, missing: spec.degraded, reason });
@@ -351,7 +356,7 @@ impl Setup<'_> {
             })
             .collect();
         let arrays = arrays?;
-        Ok(Started { sets: arrays.clone(), arrays })
+        Ok(StartedArrays { sets: arrays.clone(), arrays })
     }
 
     /// One redundant set on `drives`, the first of which has the number `first`.
@@ -401,7 +406,12 @@ impl Setup<'_> {
         self.start(AdminCommand::StartSet(plan))
     }
 
-    fn nested(&mut self, spec: &ArraySpec, chunk: Sectors, drives: &[EngineDrive]) -> Result<Started, MachineError> {
+    fn nested(
+        &mut self,
+        spec: &ArraySpec,
+        chunk: Sectors,
+        drives: &[EngineDrive],
+    ) -> Result<StartedArrays, MachineError> {
         let per_span = drives.len() / usize::from(spec.spans());
         let mut sets = Vec::new();
         let mut outer = Vec::new();
@@ -419,11 +429,11 @@ impl Setup<'_> {
         let plan = self.plan(999, MdLevel::Raid0, STRIPED, outer_chunk, outer, vec![])?;
         let superblocks = plan.members.iter().map(|member| member.superblock.clone()).collect();
         let array = self.start(AdminCommand::StartStriped { spans: sets.clone(), superblocks })?;
-        Ok(Started { arrays: vec![array], sets })
+        Ok(StartedArrays { arrays: vec![array], sets })
     }
 
     /// Set the policy of every set.
-    pub fn policy(&mut self, started: &Started, policy: Policy) -> Result<(), MachineError> {
+    pub fn policy(&mut self, started: &StartedArrays, policy: Policy) -> Result<(), MachineError> {
         for array in &started.sets {
             self.admin(AdminCommand::SetPolicy { array: *array, policy })?;
         }

@@ -21,9 +21,9 @@ const GAMES: usize = 2 << STATION_BITS;
 /// A station and the time of its next event in one number. The time is in the upper bits, so the least number is the
 /// next event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Entry(u64);
+pub(super) struct CalendarEntry(u64);
 
-impl Entry {
+impl CalendarEntry {
     /// No event.
     pub const NEVER: Self = Self(u64::MAX);
 
@@ -67,7 +67,7 @@ impl Entry {
 pub(super) struct Calendar {
     /// The games: place 1 is the root, the players of game `n` are at `2n` and `2n + 1`, and the stations are the last
     /// places.
-    games: Box<[Entry; GAMES]>,
+    games: Box<[CalendarEntry; GAMES]>,
     /// Number of places for stations (a power of two), and number of stations.
     places: usize,
     stations: usize,
@@ -75,7 +75,7 @@ pub(super) struct Calendar {
 
 impl Calendar {
     pub fn new() -> Self {
-        Self { games: Box::new([Entry::NEVER; GAMES]), places: 1, stations: 0 }
+        Self { games: Box::new([CalendarEntry::NEVER; GAMES]), places: 1, stations: 0 }
     }
 
     /// Add a station without events. Returns its number.
@@ -88,7 +88,7 @@ impl Calendar {
             let old = self.places;
             self.places *= 2;
             self.games.copy_within(old..2 * old, 2 * old);
-            self.games[3 * old..4 * old].fill(Entry::NEVER);
+            self.games[3 * old..4 * old].fill(CalendarEntry::NEVER);
             for game in (1..self.places).rev() {
                 self.games[game] = self.games[2 * game].min(self.games[2 * game + 1]);
             }
@@ -100,7 +100,7 @@ impl Calendar {
     /// Set when a station has its next event.
     #[inline]
     pub fn set(&mut self, station: usize, at: Instant) {
-        let mut winner = Entry::new(station, at);
+        let mut winner = CalendarEntry::new(station, at);
         // Every place is below the number of games: the remainders change no value, but remove bounds checks of the
         // compiler.
         let mut place = (self.places + station) % GAMES;
@@ -120,7 +120,7 @@ impl Calendar {
     #[cfg(test)]
     pub fn earliest(&self) -> (Instant, usize) {
         let first = self.games[1];
-        (if first == Entry::NEVER { Instant::NEVER } else { first.at() }, first.station())
+        (if first == CalendarEntry::NEVER { Instant::NEVER } else { first.at() }, first.station())
     }
 }
 
@@ -147,9 +147,9 @@ impl<E> Line<E> {
     }
 
     /// The next due event, if any.
-    fn pop(&mut self, calendar: &mut Calendar, due: Entry) -> Option<E> {
+    fn pop(&mut self, calendar: &mut Calendar, due: CalendarEntry) -> Option<E> {
         let (at, _) = self.events.front()?;
-        if Entry::new(self.station, *at) > due {
+        if CalendarEntry::new(self.station, *at) > due {
             return None;
         }
         let event = self.events.pop_front().map(|(_, event)| event);
@@ -166,7 +166,7 @@ pub(super) struct Lines<E> {
     /// says whether it still is the next of all. The entry is never if there is no such event.
     soon: E,
     soon_line: usize,
-    soon_entry: Entry,
+    soon_entry: CalendarEntry,
 }
 
 /// The line number for no event.
@@ -175,7 +175,7 @@ const NO_LINE: usize = usize::MAX;
 impl<E: Copy> Lines<E> {
     /// No lines. `any` fills the place of an event and never happens.
     pub fn new(any: E) -> Self {
-        Self { lines: Vec::new(), soon: any, soon_line: NO_LINE, soon_entry: Entry::NEVER }
+        Self { lines: Vec::new(), soon: any, soon_line: NO_LINE, soon_entry: CalendarEntry::NEVER }
     }
 
     pub fn len(&self) -> usize {
@@ -191,7 +191,7 @@ impl<E: Copy> Lines<E> {
     #[inline]
     pub fn push(&mut self, calendar: &mut Calendar, line: usize, at: Instant, event: E) {
         let row = &mut self.lines[line];
-        let entry = Entry::new(row.station, at);
+        let entry = CalendarEntry::new(row.station, at);
         // Equal entries belong to one line, and the earlier event precedes.
         if entry >= self.soon_entry.min(calendar.games[1]) || !row.events.is_empty() {
             return self.push_late(calendar, line, at, event);
@@ -218,25 +218,25 @@ impl<E: Copy> Lines<E> {
 
     /// The entry of the next event.
     #[inline]
-    pub fn earliest(&self, calendar: &Calendar) -> Entry {
+    pub fn earliest(&self, calendar: &Calendar) -> CalendarEntry {
         self.soon_entry.min(calendar.games[1])
     }
 
     /// The next due event of a line, if any.
     #[inline]
-    pub fn pop(&mut self, calendar: &mut Calendar, line: usize, due: Entry) -> Option<E> {
+    pub fn pop(&mut self, calendar: &mut Calendar, line: usize, due: CalendarEntry) -> Option<E> {
         if self.soon_line != line {
             return self.pop_late(calendar, line, due);
         }
         if self.soon_entry > due {
             return None;
         }
-        (self.soon_line, self.soon_entry) = (NO_LINE, Entry::NEVER);
+        (self.soon_line, self.soon_entry) = (NO_LINE, CalendarEntry::NEVER);
         Some(self.soon)
     }
 
     #[inline(never)]
-    fn pop_late(&mut self, calendar: &mut Calendar, line: usize, due: Entry) -> Option<E> {
+    fn pop_late(&mut self, calendar: &mut Calendar, line: usize, due: CalendarEntry) -> Option<E> {
         self.lines[line].pop(calendar, due)
     }
 }
@@ -263,17 +263,17 @@ mod tests {
                 came += 1;
             }
             let Some(first) = plain.iter().min().copied() else {
-                assert_eq!(lines.earliest(&calendar), Entry::NEVER);
+                assert_eq!(lines.earliest(&calendar), CalendarEntry::NEVER);
                 continue;
             };
             let entry = lines.earliest(&calendar);
             assert_eq!((entry.at(), entry.station()), (Instant(first.0), first.1));
-            assert!(entry <= Entry::last_of(Instant(first.0)));
-            assert!(first.0 == 0 || entry > Entry::last_of(Instant(first.0 - 1)));
+            assert!(entry <= CalendarEntry::last_of(Instant(first.0)));
+            assert!(first.0 == 0 || entry > CalendarEntry::last_of(Instant(first.0 - 1)));
             now = first.0;
             let idle = (first.1 + 1) % LINES;
             let is_due = plain.iter().any(|event| event.1 == idle && event.0 <= now);
-            let due = Entry::last_of(Instant(now));
+            let due = CalendarEntry::last_of(Instant(now));
             assert!(is_due || lines.pop(&mut calendar, idle, due).is_none());
             assert_eq!(lines.pop(&mut calendar, first.1, due), Some(first.2));
             plain.retain(|event| event != &first);
@@ -291,11 +291,11 @@ mod tests {
         first.push(&mut calendar, Instant(7), 'b');
         second.push(&mut calendar, Instant(5), 'c');
         assert_eq!(calendar.earliest(), (Instant(5), 1));
-        assert_eq!(first.pop(&mut calendar, Entry::last_of(Instant(5))), None);
-        assert_eq!(second.pop(&mut calendar, Entry::last_of(Instant(5))), Some('c'));
+        assert_eq!(first.pop(&mut calendar, CalendarEntry::last_of(Instant(5))), None);
+        assert_eq!(second.pop(&mut calendar, CalendarEntry::last_of(Instant(5))), Some('c'));
         assert_eq!(calendar.earliest(), (Instant(7), 0));
-        assert_eq!(first.pop(&mut calendar, Entry::last_of(Instant(7))), Some('a'));
-        assert_eq!(first.pop(&mut calendar, Entry::last_of(Instant(7))), Some('b'));
+        assert_eq!(first.pop(&mut calendar, CalendarEntry::last_of(Instant(7))), Some('a'));
+        assert_eq!(first.pop(&mut calendar, CalendarEntry::last_of(Instant(7))), Some('b'));
         assert_eq!(calendar.earliest().0, Instant::NEVER);
     }
 
@@ -303,10 +303,13 @@ mod tests {
     fn nothing_is_due_that_never_happens() {
         let far = Instant(1 << (64 - STATION_BITS));
         for now in [Instant::ZERO, Instant(far.0 - 1), far, Instant::NEVER] {
-            assert!(Entry::new(3, far) > Entry::last_of(now) && Entry::new(3, far) == Entry::NEVER);
+            assert!(
+                CalendarEntry::new(3, far) > CalendarEntry::last_of(now)
+                    && CalendarEntry::new(3, far) == CalendarEntry::NEVER
+            );
         }
-        assert!(Entry::new(1023, Instant(7)) <= Entry::last_of(Instant(7)));
-        assert!(Entry::new(0, Instant(8)) > Entry::last_of(Instant(7)));
+        assert!(CalendarEntry::new(1023, Instant(7)) <= CalendarEntry::last_of(Instant(7)));
+        assert!(CalendarEntry::new(0, Instant(8)) > CalendarEntry::last_of(Instant(7)));
     }
 
     #[test]

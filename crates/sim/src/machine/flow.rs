@@ -13,7 +13,7 @@ use openraid_core::actions::{Direction, DriveOp, IoClass, JobKind, ParityJob, Re
 use openraid_core::events::{BlockRequest, Completion, RequestKind, Verdict};
 use openraid_units::{ArrayOffset, Instant, Nanos, Tag, Token};
 
-use super::calendar::Entry;
+use super::calendar::CalendarEntry;
 use super::gate::Passage;
 use super::station::Flight;
 use super::{HostIo, IoDone, IoKind, Machine};
@@ -28,7 +28,7 @@ const NO_SUM: Verdict = Verdict::Checksum(0);
 /// An event in a part that is not a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub(super) enum What {
+pub(super) enum PartEvent {
     /// A thread has a request ready: it goes to the controller's processor.
     Arrive,
     /// The controller's processor has processed a request: the engine gets it.
@@ -56,21 +56,21 @@ pub(super) enum What {
 /// An event is for a request slot or for a tag; the other field has no meaning. The fields are separate numbers. An
 /// enum with data would be copied as a whole soon after its parts were written, and the copy would stall.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Event {
-    what: What,
+pub(super) struct MachineEvent {
+    what: PartEvent,
     slot: u32,
     tag: Tag,
 }
 
-impl Event {
+impl MachineEvent {
     /// The value for no event.
-    pub const NONE: Self = Self::of(What::Arrive, u32::MAX);
+    pub const NONE: Self = Self::of(PartEvent::Arrive, u32::MAX);
 
-    pub const fn of(what: What, slot: u32) -> Self {
+    pub const fn of(what: PartEvent, slot: u32) -> Self {
         Self { what, slot, tag: Tag(0) }
     }
 
-    const fn tagged(what: What, tag: Tag) -> Self {
+    const fn tagged(what: PartEvent, tag: Tag) -> Self {
         Self { what, slot: 0, tag }
     }
 }
@@ -87,7 +87,7 @@ pub(super) struct Inside {
 impl<D: DriveModel> Machine<D> {
     /// The work of a station at this moment. The stations of drives precede those of the lines.
     #[inline]
-    pub(super) fn happen(&mut self, station: usize, due: Entry, done: &mut Vec<IoDone>) {
+    pub(super) fn happen(&mut self, station: usize, due: CalendarEntry, done: &mut Vec<IoDone>) {
         if station < self.stations.len() {
             self.drive_moves(station);
             return;
@@ -103,22 +103,22 @@ impl<D: DriveModel> Machine<D> {
     }
 
     #[inline]
-    fn handle(&mut self, Event { what, slot, tag }: Event, done: &mut Vec<IoDone>) {
+    fn handle(&mut self, MachineEvent { what, slot, tag }: MachineEvent, done: &mut Vec<IoDone>) {
         match what {
-            What::Arrive => self.arrive(slot),
-            What::Enter => self.stage(slot),
-            What::Staged => self.enter(slot),
-            What::Ended => self.tell_host(slot, done),
-            What::Moved => self.complete(Completion::Transfer { tag, result: Ok(()) }),
-            What::MovedLast => {
+            PartEvent::Arrive => self.arrive(slot),
+            PartEvent::Enter => self.stage(slot),
+            PartEvent::Staged => self.enter(slot),
+            PartEvent::Ended => self.tell_host(slot, done),
+            PartEvent::Moved => self.complete(Completion::Transfer { tag, result: Ok(()) }),
+            PartEvent::MovedLast => {
                 self.complete(Completion::Transfer { tag, result: Ok(()) });
                 self.request_ended(slot, ReplyStatus::Ok, done);
             }
-            What::Computed => self.complete(Completion::Job { tag, verdict: Verdict::Done }),
-            What::Matched => self.complete(Completion::Job { tag, verdict: Verdict::Match }),
-            What::Summed => self.complete(Completion::Job { tag, verdict: NO_SUM }),
-            What::Reached => self.reached(),
-            What::Answered => self.complete(Completion::Drive { tag, result: Ok(()) }),
+            PartEvent::Computed => self.complete(Completion::Job { tag, verdict: Verdict::Done }),
+            PartEvent::Matched => self.complete(Completion::Job { tag, verdict: Verdict::Match }),
+            PartEvent::Summed => self.complete(Completion::Job { tag, verdict: NO_SUM }),
+            PartEvent::Reached => self.reached(),
+            PartEvent::Answered => self.complete(Completion::Drive { tag, result: Ok(()) }),
         }
     }
 
@@ -146,7 +146,7 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let at = self.processor.take(self.now, time);
-        self.push(self.line.processor, at, Event::of(What::Enter, slot));
+        self.push(self.line.processor, at, MachineEvent::of(PartEvent::Enter, slot));
     }
 
     /// Pass a write through the stage before the cache, if the array is redundant. The write enters the engine when the
@@ -158,7 +158,7 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let begin = Instant(self.stage.take(self.now, time).0 - time.0);
-        self.push(self.line.stage, begin, Event::of(What::Staged, slot));
+        self.push(self.line.stage, begin, MachineEvent::of(PartEvent::Staged, slot));
     }
 
     /// The time of a request in the stage: it depends on the stripes that the request fills in part, and on its bytes
@@ -242,7 +242,7 @@ impl<D: DriveModel> Machine<D> {
         }
         let (server, line) = self.workers[worker].places();
         let at = self.host_servers[server].take(self.now, time);
-        self.push(line, at, Event::of(What::Ended, slot));
+        self.push(line, at, MachineEvent::of(PartEvent::Ended, slot));
     }
 
     /// The host's time for the payload, for requests of this kind.
@@ -337,7 +337,7 @@ impl<D: DriveModel> Machine<D> {
             at = self.member_ways.write(at, bytes);
             if self.stations[drive].expect(at) {
                 self.on_way.push_back(*command);
-                return self.push(self.line.to_members, at, Event::of(What::Reached, 0));
+                return self.push(self.line.to_members, at, MachineEvent::of(PartEvent::Reached, 0));
             }
         }
         // Commands without payload arrive in the order in which the processor releases them.
@@ -366,12 +366,12 @@ impl<D: DriveModel> Machine<D> {
         let channel = self.stations[usize::from(flight.drive)].channel();
         if let (Some(channel), true) = (channel, bytes > 0) {
             let at = self.channels[channel].read(self.now, bytes);
-            self.push(self.line.channels + channel, at, Event::tagged(What::Answered, tag));
+            self.push(self.line.channels + channel, at, MachineEvent::tagged(PartEvent::Answered, tag));
             return;
         }
         if bytes > 0 && !self.member_ways.is_free() {
             let at = self.member_ways.read(self.now, bytes);
-            self.push(self.line.members, at, Event::tagged(What::Answered, tag));
+            self.push(self.line.members, at, MachineEvent::tagged(PartEvent::Answered, tag));
             return;
         }
         self.complete(Completion::Drive { tag, result: Ok(()) });
@@ -400,8 +400,8 @@ impl<D: DriveModel> Machine<D> {
         } else {
             (self.host_ways.write(self.now, bytes).max(memory), self.line.from_host)
         };
-        let (what, slot) = ends.map_or((What::Moved, 0), |slot| (What::MovedLast, slot));
-        self.push(line, at, Event { what, slot, tag: transfer.tag });
+        let (what, slot) = ends.map_or((PartEvent::Moved, 0), |slot| (PartEvent::MovedLast, slot));
+        self.push(line, at, MachineEvent { what, slot, tag: transfer.tag });
     }
 
     fn compute(&mut self, job: &ParityJob) {
@@ -412,14 +412,14 @@ impl<D: DriveModel> Machine<D> {
                 return;
             }
             let at = self.parity.take(self.now, Nanos(columns * len * self.parts.copy_picos / 1000));
-            self.push(self.line.parity, at, Event::tagged(What::Computed, job.tag));
+            self.push(self.line.parity, at, MachineEvent::tagged(PartEvent::Computed, job.tag));
             return;
         }
         let (what, verdict) = match job.kind {
-            JobKind::Check | JobKind::Compare => (What::Matched, Verdict::Match),
-            JobKind::Checksum => (What::Summed, NO_SUM),
+            JobKind::Check | JobKind::Compare => (PartEvent::Matched, Verdict::Match),
+            JobKind::Checksum => (PartEvent::Summed, NO_SUM),
             JobKind::Generate | JobKind::Update | JobKind::Recover { .. } | JobKind::Copy => {
-                (What::Computed, Verdict::Done)
+                (PartEvent::Computed, Verdict::Done)
             }
         };
         let syndromes = u64::from(job.p.is_some()) + u64::from(job.q.is_some());
@@ -442,11 +442,11 @@ impl<D: DriveModel> Machine<D> {
             return;
         }
         let at = self.parity.take(self.now, Nanos(time));
-        self.push(self.line.parity, at, Event::tagged(what, job.tag));
+        self.push(self.line.parity, at, MachineEvent::tagged(what, job.tag));
     }
 
     #[inline]
-    pub(super) fn push(&mut self, line: usize, at: Instant, event: Event) {
+    pub(super) fn push(&mut self, line: usize, at: Instant, event: MachineEvent) {
         self.lines.push(&mut self.calendar, line, at, event);
     }
 }

@@ -60,7 +60,7 @@ pub(super) enum Passage {
 
 /// See the module header.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct StreamGate {
     /// Requests after which the controller decides.
     after: u32,
     lesson: Lesson,
@@ -74,7 +74,7 @@ pub(super) struct Gate {
     ends: u64,
 }
 
-impl Gate {
+impl StreamGate {
     /// The gate of a controller that decides after `after` requests (zero: it does not adapt), or that already learned
     /// that loads are random (`distrust`). The controller does not cache writes below `through_below`, unless they
     /// continue a stream.
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn long_writes_and_long_streams_pass_one_after_the_other() {
-        let mut gate = Gate::new(100, true, Bytes::ZERO);
+        let mut gate = StreamGate::new(100, true, Bytes::ZERO);
         let mut now = Instant::ZERO;
         assert_eq!(gate.look(&write(1 << 30, LONG_BYTES), now), Passage::Held);
         // 512 requests of 64 KiB are 32 MiB: the last of them is held, and so are later ones.
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn writes_go_in_bit_by_bit_and_one_after_the_other() {
-        let mut gate = Gate::new(100, true, Bytes::ZERO);
+        let mut gate = StreamGate::new(100, true, Bytes::ZERO);
         assert!(gate.arrive(1) && !gate.arrive(2));
         gate.went_in(10, 10);
         assert!(gate.has_more(11) && !gate.has_more(10) && gate.is_at(1));
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn the_first_requests_decide() {
-        let mut random = Gate::new(10, false, Bytes::ZERO);
-        let mut ordered = Gate::new(10, false, Bytes::ZERO);
+        let mut random = StreamGate::new(10, false, Bytes::ZERO);
+        let mut ordered = StreamGate::new(10, false, Bytes::ZERO);
         for number in 0..10 {
             random.look(&write(number * 999_424, 4096), Instant::ZERO);
             ordered.look(&write(number * 4096, 4096), Instant::ZERO);
@@ -256,14 +256,14 @@ mod tests {
         }
         assert_eq!(random.look(&long, Instant::ZERO), Passage::Held);
         // A controller that does not adapt holds no write.
-        let mut fixed = Gate::new(0, false, Bytes::ZERO);
+        let mut fixed = StreamGate::new(0, false, Bytes::ZERO);
         fixed.forget();
         assert_eq!((fixed.look(&long, Instant::ZERO), fixed.lesson), (Passage::Free, Lesson::Fixed));
     }
 
     #[test]
     fn parts_of_stripes_are_cached_where_the_rest_can_be_expected() {
-        let mut gate = Gate::new(0, false, Bytes::kib(192));
+        let mut gate = StreamGate::new(0, false, Bytes::kib(192));
         let mut passages = Vec::new();
         for number in 0..6 {
             passages.push(gate.look(&write(number * 8192, 8192), Instant::ZERO));

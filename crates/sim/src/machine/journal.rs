@@ -24,7 +24,7 @@ pub(super) const JOURNAL_BUFFERS: Bytes = Bytes::mib(4);
 
 /// The time for which the journal works.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct MachineJournal {
     /// The station of its first device. The stations of the devices are the last ones.
     pub first: usize,
     /// Outstanding commands at its devices, and since when at least one is outstanding.
@@ -33,7 +33,7 @@ pub(super) struct Journal {
     busy: Nanos,
 }
 
-impl Journal {
+impl MachineJournal {
     pub const fn new(first: usize) -> Self {
         Self { first, outstanding: 0, since: Instant::ZERO, busy: Nanos::ZERO }
     }

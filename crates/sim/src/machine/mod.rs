@@ -35,12 +35,12 @@ use openraid_models::{DriveProfile, Library};
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, Sectors, Tag};
 
 use crate::digest::Digest;
-use array::{told_capacity, EngineDrive, LevelFacts, Setup, Started};
-use calendar::{Calendar, Entry, Lines};
+use array::{told_capacity, EngineDrive, LevelFacts, Setup, StartedArrays};
+use calendar::{Calendar, CalendarEntry, Lines};
 use door::Door;
-use flow::{Event, Inside, What};
-use gate::Gate;
-use journal::Journal;
+use flow::{Inside, MachineEvent, PartEvent};
+use gate::StreamGate;
+use journal::MachineJournal;
 use openraid_drives::{AnyDrive, DriveKit, DriveModel, DriveOptions};
 use parts::{HostCost, ProcessorCost};
 use station::{Flight, Station, Ways};
@@ -52,7 +52,7 @@ pub use journal::{JOURNAL_DEVICE, JOURNAL_DEVICES_MAX};
 pub use openraid_models::ArrayLevel;
 pub use parts::MachineParts;
 pub use profile::{CacheMode, CachePolicy, LoadHistory, MachineSpec};
-use server::Memory;
+use server::PayloadMemory;
 pub use server::{Rate, Server, Servers};
 
 /// The kind of a host's request.
@@ -140,15 +140,15 @@ pub struct Machine<D = AnyDrive> {
     /// All work of the processor takes no time.
     processor_is_free: bool,
     host_is_free: bool,
-    started: Started,
+    started: StartedArrays,
     capacity: Bytes,
     now: Instant,
     calendar: Calendar,
     /// The time at which the engine next wants to run. The machine asks for it after each instant in which it ran.
-    engine_due: Entry,
+    engine_due: CalendarEntry,
     engine_moved: bool,
     stations: Vec<Station<D>>,
-    lines: Lines<Event>,
+    lines: Lines<MachineEvent>,
     line: Places,
     channels: Vec<Ways>,
     host_ways: Ways,
@@ -158,14 +158,14 @@ pub struct Machine<D = AnyDrive> {
     stage: Server,
     parity: Server,
     /// The controller's memory: it takes time for payload that it receives or gives, and for the computation of parity.
-    memory: Memory,
+    memory: PayloadMemory,
     workers: Vec<Worker>,
     host_servers: Vec<Server>,
     inside: Vec<Inside>,
     free: Vec<u32>,
     door: Door,
-    gate: Gate,
-    journal: Option<Journal>,
+    gate: StreamGate,
+    journal: Option<MachineJournal>,
     /// The time at which the last payload reaches the host.
     to_host_last: Instant,
     /// Members of one redundant set, and bytes of a chunk.
@@ -277,9 +277,9 @@ impl<D: DriveModel> Machine<D> {
         let controller = Controller::new(limits.clone()).map_err(|error| MachineError::Part(error.to_string()))?;
         let mut calendar = Calendar::new();
         let channels: Vec<Ways> = parts.channels.iter().map(Ways::new).collect();
-        let journal_state = (!journal.is_empty()).then(|| Journal::new(drives.len()));
+        let journal_state = (!journal.is_empty()).then(|| MachineJournal::new(drives.len()));
         let stations = stations(drives, journal, channels.len(), &mut calendar);
-        let mut lines = Lines::new(Event::NONE);
+        let mut lines = Lines::new(MachineEvent::NONE);
         (0..PLACES.channels + channels.len()).for_each(|_| lines.add(&mut calendar));
         let mut machine = Self {
             nested: array.level.is_nested(),
@@ -287,11 +287,11 @@ impl<D: DriveModel> Machine<D> {
             actions: Actions::new(&limits),
             processor_is_free: parts.processor == ProcessorCost::default(),
             host_is_free: HostCost { processors: 1, ..parts.host } == HostCost::FREE,
-            started: Started { arrays: Vec::new(), sets: Vec::new() },
+            started: StartedArrays { arrays: Vec::new(), sets: Vec::new() },
             capacity: Bytes::ZERO,
             now: Instant::ZERO,
             calendar,
-            engine_due: Entry::NEVER,
+            engine_due: CalendarEntry::NEVER,
             engine_moved: false,
             stations,
             lines,
@@ -302,13 +302,13 @@ impl<D: DriveModel> Machine<D> {
             processor: Servers::new(parts.processors),
             stage: Server::default(),
             parity: Server::default(),
-            memory: Memory::new(parts.memory),
+            memory: PayloadMemory::new(parts.memory),
             workers: Vec::new(),
             host_servers: vec![Server::default(); parts.host.processors.max(1) as usize],
             inside: Vec::new(),
             free: Vec::new(),
             door: Door::new(array.spans(), parts.span_turn, parts.requests_max),
-            gate: Gate::new(parts.adapts_after, parts.taught, parts.through_below),
+            gate: StreamGate::new(parts.adapts_after, parts.taught, parts.through_below),
             journal: journal_state,
             to_host_last: Instant::ZERO,
             chunk: array.chunk.unwrap_or(DEFAULT_CHUNK).get(),
@@ -439,7 +439,7 @@ impl<D: DriveModel> Machine<D> {
         let (server, line) = self.workers[worker].places();
         let time = host + self.payload_cost(&io, IoKind::Write);
         let at = self.host_servers[server].take(self.now, time);
-        self.push(line, at, Event::of(What::Arrive, slot));
+        self.push(line, at, MachineEvent::of(PartEvent::Arrive, slot));
     }
 
     /// The time that a request takes on its thread, in each direction.
@@ -498,7 +498,7 @@ impl<D: DriveModel> Machine<D> {
     /// The engine loops endlessly.
     pub fn advance(&mut self, until: Instant, done: &mut Vec<IoDone>) -> Instant {
         let before = done.len();
-        let (mut turns, mut due, limit) = (0, Entry::last_of(self.now), Entry::last_of(until));
+        let (mut turns, mut due, limit) = (0, CalendarEntry::last_of(self.now), CalendarEntry::last_of(until));
         loop {
             let first = self.lines.earliest(&self.calendar);
             if first > due {
@@ -543,7 +543,8 @@ impl<D: DriveModel> Machine<D> {
     #[inline]
     fn ask_engine(&mut self) {
         self.engine_moved = false;
-        self.engine_due = self.controller.next_deadline().map_or(Entry::NEVER, |(at, _)| Entry::new(0, at));
+        self.engine_due =
+            self.controller.next_deadline().map_or(CalendarEntry::NEVER, |(at, _)| CalendarEntry::new(0, at));
     }
 
     /// The busy times of the bus and of the controller's data path. If both are one server with the slower rate, the

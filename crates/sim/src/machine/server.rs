@@ -142,12 +142,12 @@ impl Way {
 /// The memory of a controller: a server for every byte that it receives or gives. Payload of hosts waits for it. Drives
 /// and the parity engine only occupy it, because their wait would be short.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Memory {
+pub(super) struct PayloadMemory {
     server: Server,
     picos: u64,
 }
 
-impl Memory {
+impl PayloadMemory {
     /// A server that takes `picos` picoseconds for a byte; zero means no limit.
     pub fn new(picos: u64) -> Self {
         Self { server: Server::default(), picos }

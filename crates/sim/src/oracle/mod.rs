@@ -12,4 +12,4 @@ mod versions_tests;
 pub use content::{stamped, Content};
 pub use members::Members;
 pub use session::Session;
-pub use versions::{Mismatch, Seen, Standing, Versions};
+pub use versions::{Mismatch, VersionStanding, VersionView, Versions};

@@ -9,9 +9,9 @@ use openraid_units::{ArrayId, Token, SECTOR_BYTES};
 
 use super::content::{stamped, Content};
 use super::history::History;
-use super::versions::{Mismatch, Seen, Standing, VersionId, Versions};
+use super::versions::{Mismatch, VersionId, VersionStanding, VersionView, Versions};
 use crate::random::Random;
-use crate::world::{Finished, World};
+use crate::world::{FinishedRequest, World};
 
 /// Bytes of each read that checks a whole array.
 const LOOK_BYTES: u64 = 256 << 10;
@@ -20,7 +20,7 @@ const EXPECTED_TOLD_MAX: usize = 3;
 
 /// The oracle's view of a request.
 #[derive(Clone, Debug)]
-enum Asked {
+enum OracleRequest {
     Read { begun: u64 },
     Write { id: VersionId, range: Range<u64>, fua: bool, sure: bool },
     Flush { begun: u64 },
@@ -55,7 +55,7 @@ pub struct Session {
     /// The array of the host.
     pub array: ArrayId,
     versions: Versions,
-    asked: BTreeMap<Token, (Asked, usize)>,
+    asked: BTreeMap<Token, (OracleRequest, usize)>,
     random: Random,
     next_stamp: u64,
     /// Whether errors are accepted answers; otherwise they end the test.
@@ -130,11 +130,11 @@ impl Session {
         let mut payload = Vec::new();
         let mut begin = |content: Content, fua: bool, sure: bool| {
             let id = self.versions.begin_write(range.clone(), content);
-            Asked::Write { id, range: range.clone(), fua, sure }
+            OracleRequest::Write { id, range: range.clone(), fua, sure }
         };
         let asked = match kind {
-            RequestKind::Read => Asked::Read { begun: self.versions.begin_read() },
-            RequestKind::Flush => Asked::Flush { begun: self.versions.begin_flush() },
+            RequestKind::Read => OracleRequest::Read { begun: self.versions.begin_read() },
+            RequestKind::Flush => OracleRequest::Flush { begun: self.versions.begin_flush() },
             RequestKind::Write { fua } => {
                 let stamp = self.next_stamp;
                 self.next_stamp += 1;
@@ -151,8 +151,8 @@ impl Session {
             match world.try_submit(self.array, kind, range.start, len, payload) {
                 Ok(token) => {
                     let version = match &asked {
-                        Asked::Write { id, .. } => Some(*id),
-                        Asked::Read { .. } | Asked::Flush { .. } => None,
+                        OracleRequest::Write { id, .. } => Some(*id),
+                        OracleRequest::Read { .. } | OracleRequest::Flush { .. } => None,
                     };
                     let number = self.history.ask(kind, range, world.now(), version);
                     self.asked.insert(token, (asked, number));
@@ -176,23 +176,24 @@ impl Session {
         }
     }
 
-    fn judge(&mut self, world: &World, token: Token, finished: &Finished) {
+    fn judge(&mut self, world: &World, token: Token, finished: &FinishedRequest) {
         let (asked, number) = self.asked.remove(&token).expect("an answer to what was asked");
         self.history.end(number, finished.ended, finished.status);
         let ok = finished.status == ReplyStatus::Ok;
         self.answers += 1;
-        let is_borne =
-            self.bears_no_room && finished.status == ReplyStatus::NoSpace && matches!(asked, Asked::Write { .. });
+        let is_borne = self.bears_no_room
+            && finished.status == ReplyStatus::NoSpace
+            && matches!(asked, OracleRequest::Write { .. });
         if !ok && !is_borne {
             self.errors += 1;
             assert!(self.tolerate_errors, "{:?} ended with {:?}\n{}", finished.request, finished.status, world.dump());
         }
         match asked {
-            Asked::Read { begun } if ok => self.compare(world, begun, finished),
-            Asked::Read { begun } => self.versions.drop_read(begun),
-            Asked::Flush { begun } if ok => self.versions.end_flush(begun),
-            Asked::Flush { .. } => {}
-            Asked::Write { id, range, fua, sure } => {
+            OracleRequest::Read { begun } if ok => self.compare(world, begun, finished),
+            OracleRequest::Read { begun } => self.versions.drop_read(begun),
+            OracleRequest::Flush { begun } if ok => self.versions.end_flush(begun),
+            OracleRequest::Flush { .. } => {}
+            OracleRequest::Write { id, range, fua, sure } => {
                 let sure = sure && ok;
                 self.writes += u64::from(sure);
                 self.versions.end_write(id, range, sure, sure && (fua || finished.promised));
@@ -200,7 +201,7 @@ impl Session {
         }
     }
 
-    fn compare(&mut self, world: &World, begun: u64, finished: &Finished) {
+    fn compare(&mut self, world: &World, begun: u64, finished: &FinishedRequest) {
         let offset = finished.request.offset.get();
         let mut at = 0;
         while let Err(wrong) = self.versions.end_read(begun, offset + at as u64, &finished.payload[at..]) {
@@ -223,13 +224,13 @@ impl Session {
                 format!("bytes that were never written there ({} ...)", bytes.join(" "))
             }
         };
-        let standing = |seen: &Seen| match seen.standing {
-            Standing::Open => "",
+        let standing = |seen: &VersionView| match seen.standing {
+            VersionStanding::Open => "",
             _ if seen.anything => "",
-            Standing::Promised => ", which no power cut may undo",
+            VersionStanding::Promised => ", which no power cut may undo",
             // Until a read finds one of several versions, the others are possible too.
-            Standing::Left if mismatch.expected.len() == 1 => ", which a read has found since the power went",
-            Standing::Left => ", which the power cut may have left",
+            VersionStanding::Left if mismatch.expected.len() == 1 => ", which a read has found since the power went",
+            VersionStanding::Left => ", which the power cut may have left",
         };
         let expected = mismatch.expected.iter().take(EXPECTED_TOLD_MAX);
         let mut expected: Vec<String> = expected.map(|seen| format!("{}{}", self.name(seen), standing(seen))).collect();
@@ -240,7 +241,7 @@ impl Session {
         format!("holds {found}; right is {}", expected.join(", or "))
     }
 
-    fn name(&self, seen: &Seen) -> String {
+    fn name(&self, seen: &VersionView) -> String {
         match self.history.writer(seen.origin) {
             _ if seen.anything => "anything".into(),
             Some(writer) if seen.zeroes => format!("the zeroes of {writer}"),

@@ -52,14 +52,14 @@ pub struct Mismatch {
     /// The first bytes that the read found.
     pub head: Vec<u8>,
     /// The latest version with these bytes at this place, if there ever was one.
-    pub whose: Option<Seen>,
+    pub whose: Option<VersionView>,
     /// The versions that the read could have found.
-    pub expected: Vec<Seen>,
+    pub expected: Vec<VersionView>,
 }
 
 /// A version in a public form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Seen {
+pub struct VersionView {
     /// Its first identifier, from [`Versions::begin_write`].
     pub origin: VersionId,
     /// Whether its bytes are zeroes.
@@ -67,12 +67,12 @@ pub struct Seen {
     /// Whether any content is right.
     pub anything: bool,
     /// The reason for which it may or must be present.
-    pub standing: Standing,
+    pub standing: VersionStanding,
 }
 
 /// The standing of a version in a power cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Standing {
+pub enum VersionStanding {
     /// A power cut may undo the version, or the version may not be present.
     Open,
     /// No power cut may undo the version: it was answered, and flushed or written with FUA.
@@ -380,16 +380,16 @@ impl Versions {
         }
     }
 
-    fn seen(&self, id: VersionId) -> Seen {
+    fn seen(&self, id: VersionId) -> VersionView {
         let Version { content, sure, durable, left, origin, .. } = self.version(id);
-        Seen {
+        VersionView {
             origin: *origin,
             zeroes: matches!(content, Content::Zeroes),
             anything: matches!(content, Content::Anything | Content::Beyond),
             standing: match (*left, *sure && *durable) {
-                (true, _) => Standing::Left,
-                (false, true) => Standing::Promised,
-                (false, false) => Standing::Open,
+                (true, _) => VersionStanding::Left,
+                (false, true) => VersionStanding::Promised,
+                (false, false) => VersionStanding::Open,
             },
         }
     }

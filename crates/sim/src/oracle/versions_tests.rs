@@ -1,7 +1,7 @@
 //! The oracle accepts what it must accept, and rejects the rest.
 
 use super::content::{stamped, Content};
-use super::versions::{Standing, Versions};
+use super::versions::{VersionStanding, Versions};
 
 const SIZE: u64 = 8192;
 
@@ -26,7 +26,7 @@ impl Bench {
     }
     /// The expected versions in the report of a read that finds none of them: each write, by its order, and its
     /// standing.
-    fn standings(&self, range: std::ops::Range<u64>) -> Vec<(u32, Standing)> {
+    fn standings(&self, range: std::ops::Range<u64>) -> Vec<(u32, VersionStanding)> {
         let mut versions = self.0.clone();
         let begun = versions.begin_read();
         let bytes = stamped(99, range.start, usize::try_from(range.end - range.start).unwrap());
@@ -166,13 +166,16 @@ fn an_unanswered_write_is_reported_as_left_by_the_cut_and_not_as_promised() {
     bench.write(0..512, 1, true);
     bench.write(512..1024, 2, false);
     bench.0.begin_write(0..1024, Content::Stamp(3));
-    assert_eq!(bench.standings(0..512), [(1, Standing::Promised), (3, Standing::Open)]);
-    assert_eq!(bench.standings(512..1024), [(2, Standing::Open), (3, Standing::Open)]);
+    assert_eq!(bench.standings(0..512), [(1, VersionStanding::Promised), (3, VersionStanding::Open)]);
+    assert_eq!(bench.standings(512..1024), [(2, VersionStanding::Open), (3, VersionStanding::Open)]);
     bench.0.cut();
-    assert_eq!(bench.standings(0..512), [(1, Standing::Promised), (3, Standing::Left)]);
-    assert_eq!(bench.standings(512..1024), [(0, Standing::Promised), (2, Standing::Left), (3, Standing::Left)]);
+    assert_eq!(bench.standings(0..512), [(1, VersionStanding::Promised), (3, VersionStanding::Left)]);
+    assert_eq!(
+        bench.standings(512..1024),
+        [(0, VersionStanding::Promised), (2, VersionStanding::Left), (3, VersionStanding::Left)]
+    );
     // After a second cut, the version is not promised, nor is it after a read. But the read still decides.
     bench.0.cut();
     assert!(Bench::read(&mut bench.0, 0..512, 3));
-    assert_eq!(bench.standings(0..512), [(3, Standing::Left)]);
+    assert_eq!(bench.standings(0..512), [(3, VersionStanding::Left)]);
 }

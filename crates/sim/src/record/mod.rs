@@ -22,7 +22,7 @@ const MAGIC: [u8; 8] = *b"ORrecrd2";
 
 /// One call of the controller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Entry {
+pub enum RecordEntry {
     /// [`Controller::set_wall_clock`].
     WallClock(Nanos),
     /// [`Controller::submit`], accepted or not.
@@ -41,7 +41,7 @@ pub struct Record {
     /// The limits of the controller.
     pub limits: Limits,
     /// The calls in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RecordEntry>,
 }
 
 impl Record {
@@ -52,7 +52,7 @@ impl Record {
     }
 
     /// Add a call.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: RecordEntry) {
         self.entries.push(entry);
     }
 
@@ -67,12 +67,12 @@ impl Record {
         let mut digest = Digest::default();
         for entry in &self.entries {
             match entry {
-                Entry::WallClock(at_zero) => controller.set_wall_clock(*at_zero),
+                RecordEntry::WallClock(at_zero) => controller.set_wall_clock(*at_zero),
                 // A refusal is a part of the record: the same request is refused again.
-                Entry::Submit(request) => drop(controller.submit(*request)),
-                Entry::Complete(completion) => controller.complete(*completion),
-                Entry::Admin(token, command) => controller.admin(*token, (**command).clone()),
-                Entry::Advance(now) => {
+                RecordEntry::Submit(request) => drop(controller.submit(*request)),
+                RecordEntry::Complete(completion) => controller.complete(*completion),
+                RecordEntry::Admin(token, command) => controller.admin(*token, (**command).clone()),
+                RecordEntry::Advance(now) => {
                     controller.advance(*now, &mut actions);
                     digest.advance(*now, &actions);
                     actions.clear();

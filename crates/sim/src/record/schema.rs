@@ -23,7 +23,7 @@ use openraid_units::{
 };
 
 use super::codec::{choice, fields, put_number, wrapper, Codec, DecodeError, Input};
-use super::Entry;
+use super::RecordEntry;
 
 wrapper!(
     ArrayId,
@@ -218,7 +218,7 @@ choice!(JournalRecord {
     6 => Release { array },
     7 => Outdated { array, slot, member_lba, sectors },
 });
-choice!(Entry {
+choice!(RecordEntry {
     0 => WallClock(at_zero),
     1 => Submit(request),
     2 => Complete(completion),

@@ -7,7 +7,7 @@ use openraid_core::events::{BlockRequest, RequestKind};
 use openraid_units::{ArrayId, ArrayOffset, Instant, Token};
 
 use super::World;
-use crate::record::Entry;
+use crate::record::RecordEntry;
 
 /// A request inside the controller.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Host {
 
 /// A request that has ended.
 #[derive(Clone, Debug)]
-pub struct Finished {
+pub struct FinishedRequest {
     /// The request.
     pub request: BlockRequest,
     /// The result.
@@ -64,7 +64,7 @@ impl World {
         let token = self.new_token();
         let request = BlockRequest { token, array, kind, offset: ArrayOffset(offset), len };
         let taken = self.controller.submit(request).is_ok();
-        self.note(|| Entry::Submit(request));
+        self.note(|| RecordEntry::Submit(request));
         if !taken {
             return Err(payload);
         }
@@ -102,12 +102,12 @@ impl World {
     }
 
     /// Take the requests that have ended, in the order of their ends.
-    pub fn take_finished(&mut self) -> impl Iterator<Item = (Token, Finished)> + '_ {
+    pub fn take_finished(&mut self) -> impl Iterator<Item = (Token, FinishedRequest)> + '_ {
         self.finished.drain(..)
     }
 
     /// Take the requests of one array that have ended, in the order of their ends.
-    pub fn take_finished_of(&mut self, array: ArrayId) -> Vec<(Token, Finished)> {
+    pub fn take_finished_of(&mut self, array: ArrayId) -> Vec<(Token, FinishedRequest)> {
         if self.finished.is_empty() {
             return Vec::new();
         }
@@ -121,7 +121,7 @@ impl World {
     ///
     /// # Panics
     /// The request is not in the controller, and its end was already taken.
-    pub fn run_until(&mut self, token: Token) -> Finished {
+    pub fn run_until(&mut self, token: Token) -> FinishedRequest {
         loop {
             if let Some(at) = self.finished.iter().position(|(done, _)| *done == token) {
                 return self.finished.remove(at).expect("it was found there").1;
@@ -131,7 +131,7 @@ impl World {
         }
     }
 
-    fn one(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64, payload: Vec<u8>) -> Finished {
+    fn one(&mut self, array: ArrayId, kind: RequestKind, offset: u64, len: u64, payload: Vec<u8>) -> FinishedRequest {
         let token = self.submit(array, kind, offset, len, payload);
         self.run_until(token)
     }
@@ -195,11 +195,12 @@ impl World {
         }
         let Host { request, submitted, payload, .. } = host;
         let promised = request.kind != RequestKind::Read && self.controller.is_promising(request.array);
-        self.finished.push_back((token, Finished { request, status, payload, submitted, ended: self.now, promised }));
+        self.finished
+            .push_back((token, FinishedRequest { request, status, payload, submitted, ended: self.now, promised }));
     }
 }
 
-fn ended(finished: &Finished) -> Result<(), ReplyStatus> {
+fn ended(finished: &FinishedRequest) -> Result<(), ReplyStatus> {
     match finished.status {
         ReplyStatus::Ok => Ok(()),
         status => Err(status),

@@ -10,7 +10,7 @@ use super::{InFlight, World};
 use crate::claims::Ticket;
 use crate::digest::Digest;
 use crate::drive::memory::{Issue, Payload};
-use crate::fault::planted::{Fate, Planted};
+use crate::fault::planted::{Fate, PlantedBug};
 use crate::jobs;
 use openraid_drives::DriveModel;
 
@@ -220,7 +220,7 @@ impl World {
             InFlight::Transfer(transfer) => self.carry_out_transfer(&transfer),
             InFlight::Job(job, columns, inputs) => {
                 assert_eq!(self.hash_inputs(ticket), inputs, "the inputs of a job changed while it ran: {job:?}");
-                let asks = self.planted.as_ref().is_some_and(Planted::asks_for_health);
+                let asks = self.planted.as_ref().is_some_and(PlantedBug::asks_for_health);
                 let degraded = asks && self.is_any_degraded();
                 let left_out = self.planted.as_mut().is_some_and(|planted| planted.leaves_out(job.kind, degraded));
                 let verdict = match job.kind {
@@ -253,7 +253,7 @@ impl World {
             Direction::FromHost => frames.copy_from_slice(payload),
             Direction::ToHost => payload.copy_from_slice(frames),
         }
-        let early = self.planted.as_ref().is_some_and(Planted::answers_early);
+        let early = self.planted.as_ref().is_some_and(PlantedBug::answers_early);
         if ends {
             self.finish(transfer.token, ReplyStatus::Ok);
         } else if early && transfer.last {

@@ -8,7 +8,7 @@ use openraid_units::{DriveId, DriveLba, Sectors};
 
 use super::World;
 use crate::drive::DriveSpec;
-use crate::fault::planted::Planted;
+use crate::fault::planted::PlantedBug;
 
 /// The reason for which a journal is not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,13 +59,13 @@ impl ReadDevice for Reader<'_> {
             return false;
         }
         drive.peek(at, bytes);
-        if let Some(said) = Planted::said_checksum(bytes) {
+        if let Some(said) = PlantedBug::said_checksum(bytes) {
             self.said = said;
         }
         true
     }
     fn crc(&self, register: u32, bytes: &[u8]) -> u32 {
-        if self.world.planted.as_ref().is_some_and(Planted::believes_checksums) {
+        if self.world.planted.as_ref().is_some_and(PlantedBug::believes_checksums) {
             return self.said;
         }
         !self.world.kernels.crc32c(!register, bytes)

@@ -30,10 +30,10 @@ use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Tag, Token};
 use crate::claims::{Claims, Ticket};
 use crate::digest::Digest;
 use crate::drive::{DriveSpec, Latency, MemoryDrive};
-use crate::fault::planted::{Bug, Planted};
+use crate::fault::planted::{Bug, PlantedBug};
 use crate::random::Random;
-use crate::record::{Entry, Record};
-pub use host::{Finished, Host};
+use crate::record::{Record, RecordEntry};
+pub use host::{FinishedRequest, Host};
 use openraid_drives::AnyDrive;
 
 /// Limit of the time of a host request: many consecutive command timeouts of 30 seconds.
@@ -128,7 +128,7 @@ pub struct World {
     due: BinaryHeap<Reverse<Due>>,
     in_flight: BTreeMap<u64, InFlight>,
     hosts: BTreeMap<Token, Host>,
-    finished: VecDeque<(Token, Finished)>,
+    finished: VecDeque<(Token, FinishedRequest)>,
     next_token: u64,
     admin_waiting: BTreeMap<Token, Instant>,
     admin_answers: BTreeMap<Token, AdminReply>,
@@ -145,7 +145,7 @@ pub struct World {
     /// Number of events in which the controller looked at something and did nothing.
     idle_looks: u64,
     /// A planted bug in the driver loop.
-    planted: Option<Planted>,
+    planted: Option<PlantedBug>,
     /// A planted bug in the engine.
     #[cfg(feature = "planted")]
     flaw: Option<openraid_core::planted::Flaw>,
@@ -210,10 +210,10 @@ impl World {
     fn set_wall_clock(&mut self) {
         let at_zero = Nanos::from_secs(WALL_CLOCK_AT_ZERO);
         self.controller.set_wall_clock(at_zero);
-        self.note(|| Entry::WallClock(at_zero));
+        self.note(|| RecordEntry::WallClock(at_zero));
     }
 
-    fn note(&mut self, entry: impl FnOnce() -> Entry) {
+    fn note(&mut self, entry: impl FnOnce() -> RecordEntry) {
         if let Some(record) = &mut self.record {
             record.push(entry());
         }
@@ -250,7 +250,7 @@ impl World {
             self.flaw = Some(flaw);
             return self.plant_in_engine();
         }
-        self.planted = Some(Planted::new(bug, self.spec.seed));
+        self.planted = Some(PlantedBug::new(bug, self.spec.seed));
         self.drives.iter_mut().flatten().for_each(|drive| drive.make_room(PLANTED_COMMANDS_MAX));
     }
     /// Plant the bug in the engine, which has it from its first moment on.
@@ -368,7 +368,7 @@ impl World {
     pub fn start_admin(&mut self, command: AdminCommand) -> Token {
         let token = self.new_token();
         self.admin_waiting.insert(token, self.now);
-        self.note(|| Entry::Admin(token, Box::new(command.clone())));
+        self.note(|| RecordEntry::Admin(token, Box::new(command.clone())));
         self.controller.admin(token, command);
         self.stirred = true;
         token
@@ -457,7 +457,7 @@ impl World {
     }
 
     fn tell(&mut self, completion: Completion) {
-        self.note(|| Entry::Complete(completion));
+        self.note(|| RecordEntry::Complete(completion));
         self.controller.complete(completion);
         self.stirred = true;
     }
@@ -468,7 +468,7 @@ impl World {
         let (mut empty, mut acted) = (0, false);
         loop {
             let now = self.now;
-            self.note(|| Entry::Advance(now));
+            self.note(|| RecordEntry::Advance(now));
             self.controller.advance(now, &mut self.actions);
             self.digest.advance(now, &self.actions);
             if self.actions.is_empty() {

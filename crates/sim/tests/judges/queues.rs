@@ -90,7 +90,7 @@ fn mirrors_wait_as_queues_of_their_rule_say() {
 
 /// The events in a network of dies and channels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum What {
+enum QueueEvent {
     /// A die has read its page.
     Read,
     /// A channel has transferred the page.
@@ -112,26 +112,26 @@ fn network(dies: usize, channels: usize, depth: u64, (read, carry): (u64, u64)) 
             let die = random.index(dies);
             at_dies[die].push_back(now);
             if at_dies[die].len() == 1 {
-                events.push(Reverse((now + read, What::Read, die)));
+                events.push(Reverse((now + read, QueueEvent::Read, die)));
             }
         }
         arrivals = 0;
         let Reverse((at, what, die)) = events.pop().expect("something is under way");
         now = at;
         let channel = &mut at_channels[die % channels];
-        if what == What::Read {
+        if what == QueueEvent::Read {
             channel.push_back((die, at_dies[die].pop_front().expect("it was read")));
             if channel.len() == 1 {
-                events.push(Reverse((now + carry, What::Carried, die)));
+                events.push(Reverse((now + carry, QueueEvent::Carried, die)));
             }
             if !at_dies[die].is_empty() {
-                events.push(Reverse((now + read, What::Read, die)));
+                events.push(Reverse((now + read, QueueEvent::Read, die)));
             }
         } else {
             let (_, since) = channel.pop_front().expect("it was carried");
             (ended, sum, arrivals) = (ended + 1, sum + now - since, 1);
             if let Some((next, _)) = channel.front() {
-                events.push(Reverse((now + carry, What::Carried, *next)));
+                events.push(Reverse((now + carry, QueueEvent::Carried, *next)));
             }
         }
     }

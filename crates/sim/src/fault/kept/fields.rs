@@ -7,7 +7,7 @@ use openraid_units::{BlockSize, Sectors};
 
 use super::value::Value;
 use crate::drive::{DriveSpec, Latency};
-use crate::fault::scenario::{Extras, JournalSpec, Load, Mode, Scenario};
+use crate::fault::scenario::{Extras, JournalSpec, Mode, Scenario, ScenarioLoad};
 use crate::record::schema::policy_fields;
 use crate::shape::Shape;
 
@@ -95,7 +95,7 @@ impl Scenario {
             policy: Policy::default(),
             journal: None,
             stable_reads: false,
-            load: Load { depth: 1, len_max: 4096, align: 512, mix: [1; 5], span: u64::MAX },
+            load: ScenarioLoad { depth: 1, len_max: 4096, align: 512, mix: [1; 5], span: u64::MAX },
             aimed: false,
             extras: Extras::default(),
             steps: Vec::new(),
@@ -211,8 +211,8 @@ fn settings(policy: &mut Policy, fields: &mut impl Fields) {
     policy_fields!(each);
 }
 
-fn hosts(load: &mut Load, fields: &mut impl Fields) {
-    let Load { depth, len_max, align, mix, span } = load;
+fn hosts(load: &mut ScenarioLoad, fields: &mut impl Fields) {
+    let ScenarioLoad { depth, len_max, align, mix, span } = load;
     fields.field("load.depth", depth);
     fields.field("load.len_max", len_max);
     fields.field("load.align", align);

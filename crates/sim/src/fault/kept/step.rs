@@ -6,15 +6,15 @@ use openraid_units::Nanos;
 
 use super::value::Value;
 use crate::fault::phase::Phase;
-use crate::fault::scenario::{Action, End, Step};
+use crate::fault::scenario::{Action, ControllerEnd, ScenarioStep};
 use crate::rig::Loss;
 
 /// A step that is written to a file.
-pub(super) struct Line(pub Step);
+pub(super) struct Line(pub ScenarioStep);
 
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Step { seed, action } = self.0;
+        let ScenarioStep { seed, action } = self.0;
         let plain = PLAIN.iter().find(|(_, plain)| *plain == action);
         let counted =
             COUNTED.iter().find_map(|(word, make)| number_of(action).filter(|n| make(*n) == action).map(|n| (word, n)));
@@ -80,10 +80,10 @@ const PLAIN: &[(&str, Action)] = &[
 ];
 
 /// Makes an action from its count.
-type Counted = fn(u64) -> Action;
+type CountedAction = fn(u64) -> Action;
 
 /// Actions with a count.
-const COUNTED: &[(&str, Counted)] = &[
+const COUNTED: &[(&str, CountedAction)] = &[
     ("ask", Action::Ask),
     ("happen", Action::Happen),
     ("latent", Action::Latent),
@@ -142,9 +142,9 @@ fn number_of(action: Action) -> Option<u64> {
 }
 
 /// The step of a line.
-pub(super) fn parse(line: &str) -> Option<Step> {
+pub(super) fn parse(line: &str) -> Option<ScenarioStep> {
     let (seed, words) = line.split_once(' ')?;
-    Some(Step { seed: u64::from_str_radix(seed, 16).ok()?, action: action(words)? })
+    Some(ScenarioStep { seed: u64::from_str_radix(seed, 16).ok()?, action: action(words)? })
 }
 
 fn action(words: &str) -> Option<Action> {
@@ -165,7 +165,7 @@ fn action(words: &str) -> Option<Action> {
         "cut-and-back" => Value::from_words(rest).map(Action::CutAndBack),
         "end" => {
             let (end, again) = rest.split_once(' ')?;
-            Some(Action::End(End::from_words(end)?, Value::from_words(again)?))
+            Some(Action::End(ControllerEnd::from_words(end)?, Value::from_words(again)?))
         }
         "until" => {
             let (load, phase) = rest.split_once(' ')?;

@@ -5,8 +5,8 @@ use openraid_core::geometry::Level;
 use openraid_format::MinorVersion;
 use openraid_units::{BlockSize, Bytes, Nanos, Sectors};
 
-use crate::drive::Fresh;
-use crate::fault::scenario::{End, Mode};
+use crate::drive::FreshContent;
+use crate::fault::scenario::{ControllerEnd, Mode};
 use crate::rig::Loss;
 use crate::shape::Blocks;
 
@@ -49,7 +49,7 @@ macro_rules! enums {
 }
 enums! {
     Mode { Bounded = "bounded", Unbounded = "unbounded" }
-    End { Cut = "cut", CutInPart = "cut-in-part", Kill = "kill", Stop = "stop" }
+    ControllerEnd { Cut = "cut", CutInPart = "cut-in-part", Kill = "kill", Stop = "stop" }
     Loss {
         Failed = "failed", Pulled = "pulled", ReadOnly = "read-only", Hanging = "hanging", FlushFails = "flush-fails"
     }
@@ -111,7 +111,7 @@ impl Value for BlockSize {
     }
 }
 
-impl Value for Fresh {
+impl Value for FreshContent {
     fn words(&self) -> String {
         match self {
             Self::Zeroes => "zeroes".into(),

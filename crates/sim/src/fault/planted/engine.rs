@@ -2,7 +2,7 @@
 
 use openraid_core::planted::Flaw;
 
-use super::{Known, ARRAY_REFUSED, MISFIT, PATROL, REFUSED, WRONG_READ};
+use super::{BugRun, ARRAY_REFUSED, MISFIT, PATROL, REFUSED, WRONG_READ};
 
 /// A cut costs a complete array a member.
 const MEMBER_LOST: &str = "a cut alone has cost the array a member";
@@ -23,8 +23,8 @@ pub(super) const fn found_within(_: Flaw) -> u64 {
 }
 
 /// A run that finds the bug.
-pub(super) const fn known_run(flaw: Flaw) -> Known {
-    Known::Aimed(match flaw {
+pub(super) const fn known_run(flaw: Flaw) -> BugRun {
+    BugRun::Aimed(match flaw {
         Flaw::TailUnflushed | Flaw::TaskEndsEarly => 1,
         Flaw::CleanUnflushed => 2,
         Flaw::ActiveMarkLate => 13,
@@ -42,18 +42,18 @@ pub(super) const fn known_run(flaw: Flaw) -> Known {
         Flaw::StaleJournalUnmarked => 407,
         Flaw::BitClearedOverWrite => 961,
         Flaw::SessionMarkLate => 661,
-        Flaw::CheckpointAtNext => return Known::Swarm(133),
-        Flaw::ResumeSkipsUnit => return Known::Swarm(30),
-        Flaw::RefusalIgnored => return Known::Swarm(5),
-        Flaw::RefusalUnmarked => return Known::Swarm(302_186),
-        Flaw::DiscardRefusalIgnored => return Known::Swarm(87),
-        Flaw::DiscardTrusted => return Known::Swarm(290),
-        Flaw::AddressCut => return Known::Swarm(5),
-        Flaw::RepairGuesses => return Known::Swarm(16),
-        Flaw::DegradedCheckBlind => return Known::Swarm(8),
-        Flaw::OptimalEarly => return Known::Swarm(8),
-        Flaw::JoinedEarly => return Known::Swarm(250),
-        Flaw::RoundOfOneSet => return Known::Swarm(52),
+        Flaw::CheckpointAtNext => return BugRun::Swarm(133),
+        Flaw::ResumeSkipsUnit => return BugRun::Swarm(30),
+        Flaw::RefusalIgnored => return BugRun::Swarm(5),
+        Flaw::RefusalUnmarked => return BugRun::Swarm(302_186),
+        Flaw::DiscardRefusalIgnored => return BugRun::Swarm(87),
+        Flaw::DiscardTrusted => return BugRun::Swarm(290),
+        Flaw::AddressCut => return BugRun::Swarm(5),
+        Flaw::RepairGuesses => return BugRun::Swarm(16),
+        Flaw::DegradedCheckBlind => return BugRun::Swarm(8),
+        Flaw::OptimalEarly => return BugRun::Swarm(8),
+        Flaw::JoinedEarly => return BugRun::Swarm(250),
+        Flaw::RoundOfOneSet => return BugRun::Swarm(52),
     })
 }
 

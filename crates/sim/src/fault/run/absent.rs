@@ -6,8 +6,8 @@ use openraid_core::slots::SlotSet;
 use openraid_format::{journal_superblock_lba, JournalSuperblock, SuperblockCopy, JOURNAL_BLOCK_BYTES};
 use openraid_units::{DriveId, Slot};
 
-use super::{Done, Run, Stop};
-use crate::fault::scenario::End;
+use super::{Run, RunResult, Stop};
+use crate::fault::scenario::ControllerEnd;
 use crate::fault::verdict::Fault;
 use crate::random::Random;
 
@@ -17,7 +17,7 @@ const ABSENT_ONE_IN: u64 = 4;
 impl Run<'_> {
     /// Stop, and start without the drives that `mask` chooses. A set that cannot do without them must be refused; its
     /// drives then come back before the start.
-    pub(super) fn start_without(&mut self, mask: u64) -> Done {
+    pub(super) fn start_without(&mut self, mask: u64) -> RunResult {
         if self.sets.iter().any(|set| set.uuid.is_none()) {
             return Ok(());
         }
@@ -31,11 +31,11 @@ impl Run<'_> {
             task.is_some_and(|task| task.kind == TaskKind::Resync)
         };
         if dirty || (0..self.sets.len()).any(|set| resyncs(self, set)) || !self.stop() {
-            return self.end(End::Stop, None);
+            return self.end(ControllerEnd::Stop, None);
         }
         self.count(Fault::StartWithout);
-        self.count_end(End::Stop);
-        self.go_down(End::Stop)?;
+        self.count_end(ControllerEnd::Stop);
+        self.go_down(ControllerEnd::Stop)?;
         let mut random = Random::new(mask);
         for set in 0..self.sets.len() {
             self.leave_out_members(set, &mut random)?;
@@ -44,7 +44,7 @@ impl Run<'_> {
         self.boot(None)
     }
 
-    fn leave_out_members(&mut self, number: usize, random: &mut Random) -> Done {
+    fn leave_out_members(&mut self, number: usize, random: &mut Random) -> RunResult {
         let set = &self.sets[number];
         let scars = set.scarred(&self.world);
         let full: Vec<(Slot, DriveId)> = set
@@ -103,7 +103,7 @@ impl Run<'_> {
 
     /// All devices of the journal are absent. A driver uses one of two alone only if its superblock says that it is the
     /// only one.
-    fn leave_out_devices(&mut self, random: &mut Random) -> Done {
+    fn leave_out_devices(&mut self, random: &mut Random) -> RunResult {
         let devices: Vec<DriveId> = self.journal_devices().to_vec();
         let works = devices.iter().all(|drive| !self.world.drive(*drive).faults.is_failing());
         if devices.is_empty() || !works || !random.chance(1, ABSENT_ONE_IN) {

@@ -5,7 +5,7 @@ use openraid_core::events::RequestKind;
 use openraid_core::scrub::ScrubMode;
 use openraid_units::DriveId;
 
-use super::{Done, Run};
+use super::{Run, RunResult};
 use crate::fault::set::Set;
 use crate::fault::verdict::Excuse;
 
@@ -14,7 +14,7 @@ const REPAIRS_MAX: u32 = 8;
 
 impl Run<'_> {
     /// Repair all faults and judge the result.
-    pub(super) fn finish(&mut self) -> Done {
+    pub(super) fn finish(&mut self) -> RunResult {
         self.log(|| "the end: the faults of drives are removed, and everything comes to rest".into());
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
             self.world.release(drive);
@@ -23,7 +23,7 @@ impl Run<'_> {
         self.make_room();
         self.resume_all();
         self.drain()?;
-        self.drain_beside()?;
+        self.drain_second_array()?;
         if self.bounded() {
             for set in 0..self.sets.len() {
                 self.make_whole(set)?;
@@ -50,7 +50,7 @@ impl Run<'_> {
     }
 
     /// Replace members that are not full members, until the set is whole.
-    fn make_whole(&mut self, set: usize) -> Done {
+    fn make_whole(&mut self, set: usize) -> RunResult {
         for _ in 0..REPAIRS_MAX {
             self.rest()?;
             let array = self.sets[set].array;
@@ -89,7 +89,7 @@ impl Run<'_> {
     }
 
     /// Check that parity and copies match, unless an event allows a difference.
-    fn judge_members(&mut self, set: usize) -> Done {
+    fn judge_members(&mut self, set: usize) -> RunResult {
         self.settle();
         if !self.sets[set].is_redundant() {
             return Ok(());

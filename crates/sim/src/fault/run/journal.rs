@@ -8,8 +8,8 @@ use openraid_core::ppl::plan::PplArea;
 use openraid_format::{FeatureMap, JournalError, JournalRecord};
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::power::Lost;
-use super::{Done, Run, Stop};
+use super::power::LostDriveFate;
+use super::{Run, RunResult, Stop};
 use crate::drive::{Defect, DriveSpec, Latency};
 use crate::fault::scenario::{JournalSpec, Scenario};
 use crate::fault::verdict::Fault;
@@ -40,7 +40,7 @@ const HEAL: u64 = 1600;
 
 /// The run's knowledge of its journal.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct RunJournal {
     /// The journal's devices; empty if there is no journal.
     devices: Vec<DriveId>,
     /// The devices that were complete at the last check.
@@ -69,7 +69,7 @@ struct Wound {
     flipped: Option<(usize, u8)>,
 }
 
-impl Journal {
+impl RunJournal {
     /// A new journal, in use.
     pub(super) fn new(world: &mut World, scenario: &Scenario) -> Self {
         let Some(JournalSpec { mirrors, ring, spins, block, volatile }) = scenario.journal else {
@@ -84,7 +84,7 @@ impl Journal {
     }
 }
 
-impl Journal {
+impl RunJournal {
     /// The number of a device, if the drive is one.
     pub(super) fn number_of(&self, drive: DriveId) -> Option<usize> {
         self.devices.iter().position(|known| *known == drive)
@@ -153,9 +153,9 @@ impl Run<'_> {
 
     /// Wait in a bounded run while promised data is only in memory, or on devices that stay away: the power must not be
     /// cut. Returns whether it may be cut.
-    pub(super) fn await_promises(&mut self, lost: Lost) -> Result<bool, Stop> {
+    pub(super) fn await_promises(&mut self, lost: LostDriveFate) -> Result<bool, Stop> {
         // A device that returns has all data that it promised.
-        if lost == Lost::ComeBack && !self.journal.hurt {
+        if lost == LostDriveFate::ComeBack && !self.journal.hurt {
             return Ok(true);
         }
         let kept = |run: &Self| {
@@ -164,7 +164,7 @@ impl Run<'_> {
             let holds = |set: &crate::fault::set::Set| {
                 run.world.status(set.array).is_some_and(|status| status.session != Session::Off)
             };
-            run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds) && !run.is_beside_in_session()
+            run.journal.devices.is_empty() || !lost || !run.sets.iter().any(holds) && !run.is_second_array_in_session()
         };
         for _ in 0..DRAIN_STEPS {
             if kept(self) {
@@ -243,13 +243,15 @@ impl Run<'_> {
         self.compare_with_whole(&there, found.head.sequence);
         self.doubt_older_redos(&found);
         match self.start(AdminCommand::AttachJournal(*found), events)? {
-            Begun::PowerGoes => Ok(false),
-            Begun::Refused(error) if self.bounded() => Err(Stop::Lost(format!("the journal is not taken: {error}"))),
-            Begun::Refused(error) => {
+            BeginResult::PowerGoes => Ok(false),
+            BeginResult::Refused(error) if self.bounded() => {
+                Err(Stop::Lost(format!("the journal is not taken: {error}")))
+            }
+            BeginResult::Refused(error) => {
                 self.log(|| format!("  the journal is not taken: {error}"));
                 Ok(true)
             }
-            Begun::Done | Begun::Started(_) => Ok(true),
+            BeginResult::Done | BeginResult::Started(_) => Ok(true),
         }
     }
 
@@ -352,7 +354,7 @@ impl Run<'_> {
     }
 
     /// A dropped device joins again.
-    pub(super) fn join_journal(&mut self) -> Done {
+    pub(super) fn join_journal(&mut self) -> RunResult {
         self.note_journal();
         let Some(status) = self.world.journal().filter(|journal| journal.state == JournalState::Live) else {
             return Ok(());
@@ -380,7 +382,7 @@ impl Run<'_> {
     }
 
     /// The journal leaves, and is taken again.
-    pub(super) fn take_journal_again(&mut self) -> Done {
+    pub(super) fn take_journal_again(&mut self) -> RunResult {
         let live = self.world.journal().is_some_and(|journal| journal.state == JournalState::Live);
         if !live || self.bounded() && self.journal.hurt || self.admin(AdminCommand::DetachJournal).is_err() {
             return Ok(());
@@ -414,7 +416,7 @@ impl Run<'_> {
     }
 
     /// Make the devices work again. A lost journal is created again if no array waits for the old one.
-    pub(super) fn return_journal(&mut self) -> Done {
+    pub(super) fn return_journal(&mut self) -> RunResult {
         self.repair_journal_drives();
         let lost = self.world.journal().is_none_or(|journal| matches!(journal.state, JournalState::Lost(_)));
         if self.journal.devices.is_empty() || !lost {
@@ -436,7 +438,7 @@ impl Run<'_> {
 
     /// Damage sectors of a device, with a read error or silently. A bounded run damages only one of two complete
     /// devices.
-    pub(super) fn hurt_journal(&mut self, silent: bool) -> Done {
+    pub(super) fn hurt_journal(&mut self, silent: bool) -> RunResult {
         self.note_journal();
         // If a journal was lost because it was full, a device may have failed unnoticed since.
         let fresh = &self.journal.fresh;
@@ -475,7 +477,7 @@ impl Run<'_> {
 }
 
 /// The result of a command that begins an activity.
-pub(super) enum Begun {
+pub(super) enum BeginResult {
     /// An array runs.
     Started(openraid_units::ArrayId),
     /// Another command was carried out.

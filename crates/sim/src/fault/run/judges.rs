@@ -10,19 +10,19 @@ use openraid_format::{Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::media::Flipped;
-use super::{Done, Run, Stop};
+use super::{Run, RunResult, Stop};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::{superblock_on, Misfit};
 use crate::oracle::Members;
 
 /// A member: its slot, its drive, the start of its data.
-pub(super) type Sound = (Slot, DriveId, DriveLba);
+pub(super) type SoundMember = (Slot, DriveId, DriveLba);
 /// The content of members' data areas.
 pub(super) type Images = BTreeMap<DriveId, Vec<u8>>;
 
 impl Run<'_> {
     /// Redundancy matches on the full members at each rest, unless the status says that it does not.
-    pub(super) fn judge_rest(&mut self) -> Done {
+    pub(super) fn judge_rest(&mut self) -> RunResult {
         for set in 0..self.sets.len() {
             self.judge_name(set, false)?;
             if !self.claims_consistency(set) {
@@ -33,7 +33,7 @@ impl Run<'_> {
                 return Err(self.lost_by_members(set, &misfits));
             }
         }
-        self.judge_beside_members()
+        self.judge_members_of_second_array()
     }
 
     fn claims_consistency(&mut self, number: usize) -> bool {
@@ -71,7 +71,7 @@ impl Run<'_> {
     }
 
     /// The status claims nothing that the drives contradict.
-    pub(super) fn judge_claims(&self) -> Done {
+    pub(super) fn judge_claims(&self) -> RunResult {
         if !self.bounded() {
             return Ok(());
         }
@@ -94,7 +94,7 @@ impl Run<'_> {
     }
 
     /// The members that work, and have no fault.
-    pub(super) fn sound_members(&self, number: usize) -> Vec<Sound> {
+    pub(super) fn sound_members(&self, number: usize) -> Vec<SoundMember> {
         let set = &self.sets[number];
         let Some(status) = self.world.status(set.array) else { return Vec::new() };
         let works = |drive: DriveId| {
@@ -111,15 +111,15 @@ impl Run<'_> {
     ///
     /// At a start, the member with the highest event count decides. A member that has missed the last mark decides only
     /// where no member is that has the mark, so rows are compared among members that are not newer.
-    pub(super) fn judge_cover(&self, number: usize, sound: &[Sound]) -> Done {
+    pub(super) fn judge_cover(&self, number: usize, sound: &[SoundMember]) -> RunResult {
         let set = &self.sets[number];
-        let here: Vec<Sound> =
+        let here: Vec<SoundMember> =
             sound.iter().copied().filter(|(_, drive, _)| !self.world.drive(*drive).faults.gone).collect();
         if !self.bounded() || !set.is_redundant() || set.unfit || set.uuid.is_none() || self.has_scars(set) {
             return Ok(());
         }
         let rows_among =
-            |members: &[Sound]| Members::known(&self.world, set.geometry.clone(), members).differing_rows();
+            |members: &[SoundMember]| Members::known(&self.world, set.geometry.clone(), members).differing_rows();
         let (all, logs) = (rows_among(&here), self.logged_stripes(number));
         for (_, drive, _) in &here {
             let Some(superblock) = superblock_on(&self.world, *drive) else { continue };
@@ -129,7 +129,7 @@ impl Run<'_> {
             }
             let is_newer =
                 |other| superblock_on(&self.world, other).is_some_and(|other| other.events > superblock.events);
-            let with: Vec<Sound> = here.iter().copied().filter(|(_, other, _)| !is_newer(*other)).collect();
+            let with: Vec<SoundMember> = here.iter().copied().filter(|(_, other, _)| !is_newer(*other)).collect();
             let rows = if with.len() == here.len() { all.clone() } else { rows_among(&with) };
             let bits = self.bits_of(*drive, &superblock);
             let uncovered = rows.iter().copied().find(|(slot, row)| {
@@ -219,7 +219,7 @@ impl Run<'_> {
     }
 
     /// A repair has changed no sector that was right. `before` is the content before bits flipped.
-    pub(super) fn judge_repaired(&mut self, number: usize, before: &Images, flipped: &[Flipped]) -> Done {
+    pub(super) fn judge_repaired(&mut self, number: usize, before: &Images, flipped: &[Flipped]) -> RunResult {
         let after = self.images(number);
         let Some(status) = self.world.status(self.sets[number].array) else { return Ok(()) };
         let drives = status.members.iter().filter(|member| member.state == MemberState::InSync);
@@ -242,7 +242,7 @@ impl Run<'_> {
     }
 
     /// Bits flip on a degraded set that can still compare: a check counts each of them, and changes nothing.
-    pub(super) fn check_degraded(&mut self, places: u64) -> Done {
+    pub(super) fn check_degraded(&mut self, places: u64) -> RunResult {
         let number = self.some_set();
         self.resume_all();
         self.session.ask(&mut self.world, openraid_core::events::RequestKind::Flush, 0..0);
@@ -282,7 +282,7 @@ impl Run<'_> {
     }
 
     /// The last check has found exactly this number of sectors.
-    pub(super) fn judge_count(&self, set: usize, expected: u64) -> Done {
+    pub(super) fn judge_count(&self, set: usize, expected: u64) -> RunResult {
         let ended = self.world.status(self.sets[set].array).and_then(|status| status.last_scrub);
         let found = match ended.map(|ended| ended.outcome) {
             Some(ScrubOutcome::Mismatches { count, .. }) => count,

@@ -9,10 +9,10 @@ use openraid_format::superblock_lba;
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
 use super::members::drive_of;
-use super::{Done, Run, Stop};
+use super::{Run, RunResult, Stop};
 use crate::drive::{Defect, Silent, Trap};
 use crate::fault::rows::Rows;
-use crate::fault::set::Place;
+use crate::fault::set::MemberPlace;
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 use crate::random::Random;
@@ -24,7 +24,7 @@ const TRIES: u32 = 32;
 pub(super) type Flipped = (Slot, DriveId, DriveLba, [u8; 512]);
 
 impl Run<'_> {
-    pub(super) fn scrub(&mut self, repair: bool) -> Done {
+    pub(super) fn scrub(&mut self, repair: bool) -> RunResult {
         let set = self.some_set();
         let array = self.sets[set].array;
         let mode = if repair { ScrubMode::Repair } else { ScrubMode::Check };
@@ -34,7 +34,7 @@ impl Run<'_> {
 
     /// A place of a member that the layout uses.
     fn some_place(&mut self, set: usize, slot: Slot) -> Option<(DriveId, DriveLba, MemberLba)> {
-        let Place { drive, start, .. } = self.sets[set].place_of(slot)?;
+        let MemberPlace { drive, start, .. } = self.sets[set].place_of(slot)?;
         let spec = *self.world.drive(drive).spec();
         let end = superblock_on(&self.world, drive).map_or(spec.capacity, |superblock| superblock.data_size);
         let block = spec.block.sectors().get();
@@ -124,7 +124,7 @@ impl Run<'_> {
     }
 
     /// Flip bits while the set is idle, on at most one member of each row, and run a patrol.
-    pub(super) fn patrol(&mut self, places: u64) -> Done {
+    pub(super) fn patrol(&mut self, places: u64) -> RunResult {
         let set = self.some_set();
         let quiet = self.sets[set].is_redundant() && self.whole(set);
         if !quiet {

@@ -5,8 +5,8 @@ use openraid_core::events::DriveError;
 use openraid_core::slots::SlotSet;
 use openraid_units::{DriveId, Nanos, Slot};
 
-use super::{Done, Run};
-use crate::drive::Late;
+use super::{Run, RunResult};
+use crate::drive::LateCommands;
 use crate::fault::verdict::Fault;
 use crate::rig::Loss;
 
@@ -49,7 +49,7 @@ impl Run<'_> {
     }
 
     /// Lose a member; by default it loses its power.
-    pub(super) fn lose(&mut self, how: Option<Loss>) -> Done {
+    pub(super) fn lose(&mut self, how: Option<Loss>) -> RunResult {
         let Some((set, slot, drive)) = self.victim() else { return Ok(()) };
         let array = self.sets[set].array;
         self.log(|| format!("  {}", self.name(drive)));
@@ -109,7 +109,7 @@ impl Run<'_> {
     }
 
     /// Add a lost drive to its array again.
-    pub(super) fn readd(&mut self) -> Done {
+    pub(super) fn readd(&mut self) -> RunResult {
         let Some(drive) = self.given_up() else { return Ok(()) };
         let Some(superblock) = crate::oracle::members::superblock_on(&self.world, drive) else { return Ok(()) };
         let Some(set) = self.sets.iter().position(|set| set.uuid == Some(superblock.set_uuid)) else { return Ok(()) };
@@ -131,7 +131,7 @@ impl Run<'_> {
     }
 
     /// Add a new drive to a set with a vacant slot.
-    pub(super) fn add(&mut self) -> Done {
+    pub(super) fn add(&mut self) -> RunResult {
         let set = self.some_set();
         if self.sets[set].is_redundant() && self.health(set) == Health::Degraded {
             self.add_to(set);
@@ -154,7 +154,7 @@ impl Run<'_> {
         result.is_ok()
     }
 
-    pub(super) fn replace(&mut self) -> Done {
+    pub(super) fn replace(&mut self) -> RunResult {
         let set = self.some_set();
         if !self.sets[set].is_redundant() || self.health(set) != Health::Optimal || !self.add_to(set) {
             return Ok(());
@@ -168,7 +168,7 @@ impl Run<'_> {
     /// Let answers of some drive be late from now on, or end that.
     pub(super) fn late(&mut self) {
         let drive = super::drive_id(self.random.index(self.world.drives_len()));
-        let late = Late { one_in: self.random.between(2, 8), most: LATE_MOST };
+        let late = LateCommands { one_in: self.random.between(2, 8), most: LATE_MOST };
         let faults = &mut self.world.drive_mut(drive).faults;
         faults.late = if faults.late.is_some() { None } else { Some(late) };
         let word = if faults.late.is_some() { "late" } else { "in time" };
@@ -219,7 +219,7 @@ impl Run<'_> {
     }
 
     /// Let the connection to a drive be away for less time than the engine waits for an answer.
-    pub(super) fn reconnect(&mut self, time: Nanos) -> Done {
+    pub(super) fn reconnect(&mut self, time: Nanos) -> RunResult {
         let drive = super::drive_id(self.random.index(self.world.drives_len()));
         if self.world.drive(drive).faults.is_failing() {
             return Ok(());
@@ -235,7 +235,7 @@ impl Run<'_> {
     }
 
     /// Let a drive answer nothing for a while.
-    pub(super) fn silence(&mut self, time: Nanos) -> Done {
+    pub(super) fn silence(&mut self, time: Nanos) -> RunResult {
         let drive = if time < SILENCE_BORNE {
             super::drive_id(self.random.index(self.world.drives_len()))
         } else {
@@ -259,7 +259,7 @@ impl Run<'_> {
 
     /// A drive that was just silent answers its old commands before it is silent again: no command waits for the sum of both
     /// times, which may be longer than the engine waits.
-    fn hear_last_answers(&mut self, drive: DriveId) -> Done {
+    fn hear_last_answers(&mut self, drive: DriveId) -> RunResult {
         match self.released {
             Some((last, at)) if last == drive && self.world.now() < at + LATE_MOST => self.wait(LATE_MOST),
             _ => Ok(()),

@@ -1,7 +1,6 @@
 //! A run: the steps of a scenario in order, and a judge that follows them.
 
 mod absent;
-mod beside;
 mod finish;
 mod journal;
 mod judges;
@@ -13,6 +12,7 @@ mod phase;
 mod power;
 mod read_again;
 mod room;
+mod second_array;
 mod stale;
 mod story;
 
@@ -29,16 +29,16 @@ use openraid_core::events::RequestKind;
 use openraid_format::{superblock_lba, MinorVersion, Superblock, PPL_AREA};
 use openraid_units::{ArrayId, DriveId, Instant, Nanos, Sectors, Slot, SECTOR_BYTES};
 
-use beside::Beside;
-use journal::Journal;
+use journal::RunJournal;
 use older::Older;
+use second_array::SecondArray;
 
 use super::phase::Phase;
 use super::planted::Bug;
-use super::scenario::{Action, Mode, Scenario, Step};
+use super::scenario::{Action, Mode, Scenario, ScenarioStep};
 use super::set::{Outer, Set};
 use super::verdict::{Counts, Excuse, Fault, Verdict};
-use crate::drive::{DriveSpec, Fresh, Latency, Silent};
+use crate::drive::{DriveSpec, FreshContent, Latency, Silent};
 use crate::oracle::session::Workload;
 use crate::oracle::versions::VersionId;
 use crate::oracle::{Content, Session};
@@ -81,7 +81,7 @@ enum Stop {
     Over(Excuse),
 }
 
-type Done = Result<(), Stop>;
+type RunResult = Result<(), Stop>;
 
 /// Carry out a scenario, with a bug in the driver loop if one is given.
 ///
@@ -126,8 +126,8 @@ struct Run<'a> {
     hit: Option<Phase>,
     /// Whether a drive has refused discards.
     discards_refused: bool,
-    beside: Option<Beside>,
-    journal: Journal,
+    second_array: Option<SecondArray>,
+    journal: RunJournal,
     /// Copies of devices, for a later start.
     older: Option<Older>,
     random: Random,
@@ -167,8 +167,8 @@ impl<'a> Run<'a> {
             world.drive_mut(drive).faults.written = Some(Vec::new());
         }
         let array = if scenario.spans > 1 { nest(&mut world, scenario, &mut sets) } else { sets[0].array };
-        let beside = Beside::new(&mut world, scenario);
-        let journal = Journal::new(&mut world, scenario);
+        let second_array = SecondArray::new(&mut world, scenario);
+        let journal = RunJournal::new(&mut world, scenario);
         let initial = if scenario.junk { Content::Anything } else { Content::Zeroes };
         let mut session = Session::new(&world, array, scenario.seed & 0xffff_ffff, initial, true);
         session.tolerate_errors = scenario.mode == Mode::Unbounded;
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
             excuses: BTreeSet::new(),
             hit: None,
             discards_refused: false,
-            beside,
+            second_array,
             journal,
             older: None,
             random,
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
         run
     }
 
-    fn all(&mut self) -> Done {
+    fn all(&mut self) -> RunResult {
         for step in &self.scenario.steps {
             self.step(*step)?;
         }
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         counts.decisions = self.world.digest().value();
     }
 
-    fn step(&mut self, step: Step) -> Done {
+    fn step(&mut self, step: ScenarioStep) -> RunResult {
         self.random = Random::new(step.seed);
         self.log(|| step.action.to_string());
         self.note_states(step.action);
@@ -333,14 +333,14 @@ impl<'a> Run<'a> {
     }
 
     /// Check the rules after every action.
-    fn after(&mut self) -> Done {
+    fn after(&mut self) -> RunResult {
         self.session.hear(&mut self.world);
         if !self.bounded() {
             self.suspect();
         }
-        self.hear_beside();
+        self.hear_second_array();
         self.judge_reads()?;
-        self.judge_beside()?;
+        self.judge_second_array()?;
         self.judge_claims()?;
         self.hear_notices()?;
         self.note_journal();
@@ -351,7 +351,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn hear_notices(&mut self) -> Done {
+    fn hear_notices(&mut self) -> RunResult {
         let notices = self.world.take_notices();
         for notice in notices.iter().take(NOTICES_TOLD_MAX) {
             self.log_notice(notice);
@@ -399,7 +399,7 @@ impl<'a> Run<'a> {
     }
 
     /// Judge reads that no write explains.
-    fn judge_reads(&mut self) -> Done {
+    fn judge_reads(&mut self) -> RunResult {
         let wrong = self.session.wrong.replace(Vec::new()).unwrap_or_default();
         if wrong.is_empty() {
             return Ok(());
@@ -491,7 +491,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn ask(&mut self, count: u64, seed: u64) -> Done {
+    fn ask(&mut self, count: u64, seed: u64) -> RunResult {
         let load = self.workload();
         self.session.reseed(seed);
         for _ in 0..count {
@@ -499,7 +499,7 @@ impl<'a> Run<'a> {
                 self.event()?;
             }
             self.session.ask_random(&mut self.world, &load);
-            self.ask_beside();
+            self.ask_second_array();
             self.judge_reads()?;
             if self.random.chance(1, 3) {
                 self.event()?;
@@ -517,7 +517,7 @@ impl<'a> Run<'a> {
             return Ok(false);
         }
         self.session.hear(&mut self.world);
-        self.hear_beside();
+        self.hear_second_array();
         if self.session.errors != self.errors_seen {
             self.note_decides();
         }
@@ -525,7 +525,7 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    fn happen(&mut self, count: u64) -> Done {
+    fn happen(&mut self, count: u64) -> RunResult {
         for _ in 0..count {
             if !self.event()? {
                 break;
@@ -534,14 +534,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn drain(&mut self) -> Done {
+    fn drain(&mut self) -> RunResult {
         while self.session.outstanding() > 0 {
             self.event()?;
         }
         Ok(())
     }
 
-    fn rest(&mut self) -> Done {
+    fn rest(&mut self) -> RunResult {
         self.drain()?;
         if self.bounded() {
             self.world.run_until_idle();
@@ -558,15 +558,15 @@ impl<'a> Run<'a> {
         self.judge_rest()
     }
 
-    fn wait(&mut self, time: Nanos) -> Done {
+    fn wait(&mut self, time: Nanos) -> RunResult {
         self.world.run_for(time);
         self.after()
     }
 
-    fn look(&mut self) -> Done {
+    fn look(&mut self) -> RunResult {
         self.session.look_at_all(&mut self.world);
         self.judge_reads()?;
-        self.look_at_beside()
+        self.look_at_second_array()
     }
 
     fn admin(&mut self, command: AdminCommand) -> Result<AdminOutcome, AdminError> {
@@ -582,8 +582,8 @@ impl<'a> Run<'a> {
 
     fn set_policy(&mut self) {
         self.cached |= self.policy.write_cache == WriteCache::Volatile;
-        let beside = self.beside.as_ref().map(|beside| beside.session.array);
-        for array in self.sets.iter().map(|set| set.array).chain(beside).collect::<Vec<_>>() {
+        let second_array = self.second_array.as_ref().map(|second_array| second_array.session.array);
+        for array in self.sets.iter().map(|set| set.array).chain(second_array).collect::<Vec<_>>() {
             let policy = self.policy;
             let result = self.admin(AdminCommand::SetPolicy { array, policy });
             assert!(result.is_ok() || !self.bounded(), "the settings are refused: {result:?}");
@@ -633,7 +633,7 @@ fn drive_spec(scenario: &Scenario, number: u16, junk: bool, random: &mut Random)
     let data = shape.member_data(slot);
     let log = if scenario.ppl { PPL_AREA } else { Sectors::ZERO };
     let capacity = if shape.is_passthrough() { data } else { BEFORE_DATA + log + data + scenario.extras.far };
-    let fresh = if junk { Fresh::Junk(random.bits()) } else { Fresh::Zeroes };
+    let fresh = if junk { FreshContent::Junk(random.bits()) } else { FreshContent::Zeroes };
     // Some drives are slower than others.
     let slow = random.chance(1, 4);
     let latency = scenario.drive.latency;

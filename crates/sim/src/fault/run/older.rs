@@ -8,11 +8,11 @@ use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_format::FeatureMap;
 use openraid_units::{DriveId, Slot};
 
-use super::journal::Begun;
-use super::power::Lost;
-use super::{Done, Run, Stop};
+use super::journal::BeginResult;
+use super::power::LostDriveFate;
+use super::{Run, RunResult, Stop};
 use crate::drive::image::Image;
-use crate::fault::scenario::{Action, End};
+use crate::fault::scenario::{Action, ControllerEnd};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 
@@ -37,7 +37,7 @@ struct Member {
 
 impl Run<'_> {
     /// Copy devices, or start with their content of an earlier moment.
-    pub(super) fn earlier(&mut self, action: Action) -> Done {
+    pub(super) fn earlier(&mut self, action: Action) -> RunResult {
         match action {
             Action::KeepImages => self.keep_images(),
             Action::OlderMember => self.older_member()?,
@@ -66,7 +66,7 @@ impl Run<'_> {
     }
 
     /// The power is cut, and the older copy of the journal is there at the next start. Afterwards the right one is.
-    fn older_journal(&mut self) -> Done {
+    fn older_journal(&mut self) -> RunResult {
         let Some(older) = self.older.clone() else { return Ok(()) };
         let devices = self.journal_devices().to_vec();
         let works = |drive: &DriveId| !self.world.drive(*drive).faults.is_failing();
@@ -75,11 +75,11 @@ impl Run<'_> {
             return Ok(());
         }
         self.suspect();
-        if !self.prepare_end(Lost::StayAway)? {
+        if !self.prepare_end(LostDriveFate::StayAway)? {
             return Ok(());
         }
-        self.count_end(End::Cut);
-        self.go_down(End::Cut)?;
+        self.count_end(ControllerEnd::Cut);
+        self.go_down(ControllerEnd::Cut)?;
         let right: Vec<Image> = devices.iter().map(|drive| self.world.drive(*drive).image().clone()).collect();
         let before = self.images(set);
         self.put_images(&devices, &older.journal);
@@ -100,7 +100,7 @@ impl Run<'_> {
     }
 
     /// Start a set with the older journal, if its members have seen later entries, and a session was on.
-    fn try_older_journal(&mut self, number: usize, devices: &[DriveId], durable: u64) -> Done {
+    fn try_older_journal(&mut self, number: usize, devices: &[DriveId], durable: u64) -> RunResult {
         let uuid = self.sets[number].uuid;
         let mut candidates = self.world.candidates();
         candidates.retain(|candidate| Some(candidate.superblock.set_uuid) == uuid);
@@ -122,20 +122,22 @@ impl Run<'_> {
         self.count(Fault::OlderJournal);
         self.log(|| format!("  the copy ends with entry {ends}, and members have seen entry {}", seen.entry));
         match self.start(AdminCommand::StartSet(plan), &mut None)? {
-            Begun::Refused(AdminError::OlderLog(_)) => Ok(()),
-            Begun::Refused(error) => Err(self.lost(format!("an older journal is refused by another name: {error}"))),
-            Begun::Started(_) | Begun::Done | Begun::PowerGoes => {
+            BeginResult::Refused(AdminError::OlderLog(_)) => Ok(()),
+            BeginResult::Refused(error) => {
+                Err(self.lost(format!("an older journal is refused by another name: {error}")))
+            }
+            BeginResult::Started(_) | BeginResult::Done | BeginResult::PowerGoes => {
                 Err(self.lost("an older copy of the journal is taken"))
             }
         }
     }
 
     /// The power is cut, and a member with its own content of an earlier moment is there at the next start.
-    fn older_member(&mut self) -> Done {
+    fn older_member(&mut self) -> RunResult {
         let Some(member) = self.older.as_ref().and_then(|older| older.member.clone()) else { return Ok(()) };
         self.note_journal();
         self.suspect();
-        if !self.prepare_end(Lost::StayAway)? {
+        if !self.prepare_end(LostDriveFate::StayAway)? {
             return Ok(());
         }
         let Some((set, slot)) = self.place_that_may_go(member.drive) else { return Ok(()) };
@@ -146,9 +148,9 @@ impl Run<'_> {
         if self.is_recorded(set) {
             self.give_up_in_flight(set, slot);
         }
-        self.count_end(End::Cut);
+        self.count_end(ControllerEnd::Cut);
         self.lost.push(member.drive);
-        self.go_down(End::Cut)?;
+        self.go_down(ControllerEnd::Cut)?;
         self.sets[set].whole = false;
         let others = (0..self.world.drives_len()).map(super::drive_id).filter(|drive| *drive != member.drive);
         let others = others.filter(|drive| !self.world.drive(*drive).faults.gone);
@@ -176,14 +178,14 @@ impl Run<'_> {
     }
 
     /// The power is cut. The superblocks are as a version wrote them that did not record how far the journal had come.
-    fn older_version(&mut self) -> Done {
+    fn older_version(&mut self) -> RunResult {
         self.suspect();
-        if !self.prepare_end(Lost::StayAway)? {
+        if !self.prepare_end(LostDriveFate::StayAway)? {
             return Ok(());
         }
         self.count(Fault::OlderVersion);
-        self.count_end(End::Cut);
-        self.go_down(End::Cut)?;
+        self.count_end(ControllerEnd::Cut);
+        self.go_down(ControllerEnd::Cut)?;
         for drive in (0..self.world.drives_len()).map(super::drive_id) {
             let Some(mut superblock) = superblock_on(&self.world, drive) else { continue };
             if self.sets.iter().any(|set| set.uuid == Some(superblock.set_uuid))

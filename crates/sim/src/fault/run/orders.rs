@@ -8,8 +8,8 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::{Done, Run};
-use crate::fault::scenario::{Action, End};
+use super::{Run, RunResult};
+use crate::fault::scenario::{Action, ControllerEnd};
 use crate::oracle::members::superblock_on;
 
 /// Number of names that a run gives to a set.
@@ -27,7 +27,7 @@ enum Marks {
 }
 
 impl Run<'_> {
-    pub(super) fn order(&mut self, action: Action) -> Done {
+    pub(super) fn order(&mut self, action: Action) -> RunResult {
         let set = self.some_set();
         let array = self.sets[set].array;
         let command = match action {
@@ -49,7 +49,7 @@ impl Run<'_> {
         }
     }
 
-    fn rename(&mut self, set: usize) -> Done {
+    fn rename(&mut self, set: usize) -> RunResult {
         if self.sets[set].uuid.is_none() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Run<'_> {
 
     /// At rest only the last name is left. At a start, the superblocks may have any name since the last rest, and have
     /// that one from then on.
-    pub(super) fn judge_name(&mut self, set: usize, starts: bool) -> Done {
+    pub(super) fn judge_name(&mut self, set: usize, starts: bool) -> RunResult {
         let is_at_rest = !starts && self.world.is_idle();
         let array = self.sets[set].array;
         let superblock = self.world.status(array).and_then(|status| status.superblock);
@@ -90,7 +90,7 @@ impl Run<'_> {
     }
 
     /// The server stops, and a whole set gets another consistency policy, as by `mdadm --grow --consistency-policy`.
-    fn change_consistency(&mut self, number: usize) -> Done {
+    fn change_consistency(&mut self, number: usize) -> RunResult {
         let set = &self.sets[number];
         let has_marks = self.scenario.bitmap || set.log_place.is_some();
         let fits = has_marks && self.bounded() && self.lost.is_empty() && !set.dirty && !set.unfit;
@@ -109,7 +109,7 @@ impl Run<'_> {
         let spares = members.filter(|member| member.state == MemberState::Spare).filter_map(|member| member.drive);
         let drives: Vec<DriveId> = self.sets[number].places().map(|place| place.drive).chain(spares).collect();
         if !self.stop() {
-            return self.end(End::Stop, None);
+            return self.end(ControllerEnd::Stop, None);
         }
         let superblocks = drives.iter().filter_map(|drive| Some((*drive, superblock_on(&self.world, *drive)?)));
         let superblocks: Vec<(DriveId, Superblock)> = superblocks.collect();
@@ -121,7 +121,7 @@ impl Run<'_> {
         }
         let set = &mut self.sets[number];
         (set.logged, set.armed) = (policy == Marks::Logs, false);
-        self.go_down(End::Stop)?;
+        self.go_down(ControllerEnd::Stop)?;
         self.boot(None)
     }
 

@@ -5,7 +5,7 @@ use openraid_core::admin::{JournalState, MemberState, Session};
 use openraid_format::JOURNAL_RING_START;
 use openraid_units::{DriveId, DriveLba, Sectors};
 
-use super::{Done, Run};
+use super::{Run, RunResult};
 use crate::fault::phase::{Phase, Phases};
 use crate::oracle::members::superblock_on;
 use crate::world::World;
@@ -83,7 +83,7 @@ impl Seat {
 
 /// The state recorded from one event to the next.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-struct Seen {
+struct PhaseState {
     bits: Vec<u32>,
     positions: Vec<u64>,
     tasks: usize,
@@ -95,7 +95,7 @@ struct Seen {
 struct Watch {
     /// The members of each set.
     seats: Vec<Vec<Seat>>,
-    seen: Seen,
+    seen: PhaseState,
 }
 
 impl Run<'_> {
@@ -108,7 +108,7 @@ impl Run<'_> {
     }
 
     /// Let time pass until the engine enters a phase; hosts continue to make requests if `busy`.
-    pub(super) fn until(&mut self, phase: Phase, busy: bool, seed: u64) -> Done {
+    pub(super) fn until(&mut self, phase: Phase, busy: bool, seed: u64) -> RunResult {
         let load = self.workload();
         self.session.reseed(seed);
         let mut watch = self.watch();
@@ -162,15 +162,15 @@ impl Run<'_> {
         Watch { seats, seen }
     }
 
-    fn seen(&self, seats: &[Vec<Seat>]) -> Seen {
+    fn seen(&self, seats: &[Vec<Seat>]) -> PhaseState {
         let all = || seats.iter().flatten();
         let bits = if self.scenario.bitmap { all().map(|seat| seat.bits(&self.world)).collect() } else { Vec::new() };
         let tasks = self.sets.iter().filter_map(|set| self.world.status(set.array)?.task).count();
         let positions = all().map(|seat| seat.number_at(&self.world, POSITION_AT)).collect();
-        Seen { bits, positions, tasks, writes: self.session.writes }
+        PhaseState { bits, positions, tasks, writes: self.session.writes }
     }
 
-    fn note_edges(&self, before: &Seen, now: &Seen, phases: &mut Phases) {
+    fn note_edges(&self, before: &PhaseState, now: &PhaseState, phases: &mut Phases) {
         let fewer = before.bits.iter().zip(&now.bits).any(|(before, now)| now < before);
         phases.insert_if(fewer, Phase::BitCleared);
         phases.insert_if(before.positions != now.positions, Phase::Checkpointed);

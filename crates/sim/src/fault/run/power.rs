@@ -8,9 +8,9 @@ use openraid_core::events::RequestKind;
 use openraid_core::slots::SlotSet;
 use openraid_units::{ArrayId, DriveId, Nanos, Sectors, Slot, SECTOR_BYTES};
 
-use super::journal::Begun;
-use super::{outer_superblock, Done, Run, Stop};
-use crate::fault::scenario::End;
+use super::journal::BeginResult;
+use super::{outer_superblock, Run, RunResult, Stop};
+use crate::fault::scenario::ControllerEnd;
 use crate::fault::verdict::{Excuse, Fault};
 
 /// Limit of the wait for an array to become clean, in steps of [`CLEAN_STEP`].
@@ -24,7 +24,7 @@ const CUTS_IN_ASSEMBLY_MAX: u64 = 3;
 
 /// The fate of lost drives and journal devices while the power is off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Lost {
+pub(super) enum LostDriveFate {
     /// They stay away.
     StayAway,
     /// All return with their content.
@@ -33,16 +33,16 @@ pub(super) enum Lost {
 
 impl Run<'_> {
     /// Cut the power. A member is lost with it.
-    pub(super) fn cut_and_lose(&mut self, again: Option<u64>) -> Done {
+    pub(super) fn cut_and_lose(&mut self, again: Option<u64>) -> RunResult {
         self.note_journal();
-        if !self.prepare_end(Lost::StayAway)? {
+        if !self.prepare_end(LostDriveFate::StayAway)? {
             return Ok(());
         }
-        let Some((set, slot, drive)) = self.victim() else { return self.end(End::Cut, again) };
+        let Some((set, slot, drive)) = self.victim() else { return self.end(ControllerEnd::Cut, again) };
         // Parity without a journal or a log has the write hole, and promises nothing against it.
         let closed = self.is_journalled(set) || self.is_recorded(set);
         if self.bounded() && self.sets[set].has_parity() && !closed {
-            return self.end(End::Cut, again);
+            return self.end(ControllerEnd::Cut, again);
         }
         if self.is_recorded(set) {
             self.give_up_in_flight(set, slot);
@@ -52,26 +52,26 @@ impl Run<'_> {
         }
         self.log(|| format!("  {} goes with the power", self.name(drive)));
         self.count(Fault::CutAndLoss);
-        self.count_end(End::Cut);
+        self.count_end(ControllerEnd::Cut);
         self.lost.push(drive);
-        self.go_down(End::Cut)?;
+        self.go_down(ControllerEnd::Cut)?;
         self.sets[set].whole = false;
         self.world.drive_mut(drive).faults.gone = true;
         self.boot(again)
     }
 
     /// Cut the power. Lost drives return with it, as with a loose cable.
-    pub(super) fn cut_and_back(&mut self, again: Option<u64>) -> Done {
+    pub(super) fn cut_and_back(&mut self, again: Option<u64>) -> RunResult {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
         }
-        if !self.prepare_end(Lost::ComeBack)? {
+        if !self.prepare_end(LostDriveFate::ComeBack)? {
             self.log(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
         self.give_up_beside_failures();
-        self.count_end(End::Cut);
-        self.go_down(End::Cut)?;
+        self.count_end(ControllerEnd::Cut);
+        self.go_down(ControllerEnd::Cut)?;
         for drive in std::mem::take(&mut self.lost) {
             self.log(|| format!("  {} is back", self.name(drive)));
             self.count(Fault::Stale);
@@ -106,18 +106,18 @@ impl Run<'_> {
     }
 
     /// End the controller, and start the next one.
-    pub(super) fn end(&mut self, end: End, again: Option<u64>) -> Done {
+    pub(super) fn end(&mut self, end: ControllerEnd, again: Option<u64>) -> RunResult {
         for set in &mut self.sets {
             set.suspect_what_went_wrong(&self.world);
         }
-        if end == End::Stop {
+        if end == ControllerEnd::Stop {
             self.drain()?;
-            self.drain_beside()?;
+            self.drain_second_array()?;
             if self.stop() {
                 return self.boot(again);
             }
             // A server that does not stop is killed.
-        } else if !self.prepare_end(Lost::StayAway)? {
+        } else if !self.prepare_end(LostDriveFate::StayAway)? {
             self.log(|| "  passed over: the level does not promise to survive that now".into());
             return Ok(());
         }
@@ -128,7 +128,7 @@ impl Run<'_> {
 
     /// Prepare for the end of power. Returns whether it may be cut now. In bounded runs, a set with parity that is not
     /// whole must be clean.
-    pub(super) fn prepare_end(&mut self, lost: Lost) -> Result<bool, Stop> {
+    pub(super) fn prepare_end(&mut self, lost: LostDriveFate) -> Result<bool, Stop> {
         for set in &mut self.sets {
             set.note_places(&self.world);
         }
@@ -161,7 +161,7 @@ impl Run<'_> {
     }
 
     /// A host flushes, and the arrays become clean if they can.
-    fn come_to_be_clean(&mut self) -> Done {
+    fn come_to_be_clean(&mut self) -> RunResult {
         self.session.ask(&mut self.world, RequestKind::Flush, 0..0);
         self.drain()?;
         for _ in 0..CLEAN_STEPS {
@@ -179,11 +179,11 @@ impl Run<'_> {
     }
 
     /// Whether a set with parity is not whole.
-    fn fragile(&self, lost: Lost) -> bool {
+    fn fragile(&self, lost: LostDriveFate) -> bool {
         (0..self.sets.len()).any(|set| self.is_fragile(set, lost))
     }
 
-    fn is_fragile(&self, set: usize, lost: Lost) -> bool {
+    fn is_fragile(&self, set: usize, lost: LostDriveFate) -> bool {
         if self.is_journalled(set) || !self.sets[set].has_parity() {
             return false;
         }
@@ -196,7 +196,7 @@ impl Run<'_> {
         let absent = set.absent(&self.world, &status);
         let comes_back =
             |slot| set.place_of(slot).is_some_and(|place| place.is_full() && self.lost.contains(&place.drive));
-        if lost == Lost::StayAway || !absent.into_iter().all(comes_back) {
+        if lost == LostDriveFate::StayAway || !absent.into_iter().all(comes_back) {
             return !absent.is_empty() || !set.is_whole_on_disk(&self.world);
         }
         if recorded {
@@ -217,18 +217,20 @@ impl Run<'_> {
         self.world.status(self.sets[set].array).is_some_and(|status| status.active)
     }
 
-    pub(super) fn count_end(&mut self, end: End) {
+    pub(super) fn count_end(&mut self, end: ControllerEnd) {
         let fault = match end {
-            End::Cut => Fault::Cut,
-            End::CutInPart => Fault::CutInPart,
-            End::Kill | End::Stop => Fault::Kill,
+            ControllerEnd::Cut => Fault::Cut,
+            ControllerEnd::CutInPart => Fault::CutInPart,
+            ControllerEnd::Kill | ControllerEnd::Stop => Fault::Kill,
         };
         self.count(fault);
         match fault {
             Fault::Kill => self.account.borrow_mut().counts.kills += 1,
             _ => self.account.borrow_mut().counts.cuts += 1,
         }
-        if matches!(end, End::Cut | End::CutInPart) && self.sets.iter().any(|set| set.writes_metadata(&self.world)) {
+        if matches!(end, ControllerEnd::Cut | ControllerEnd::CutInPart)
+            && self.sets.iter().any(|set| set.writes_metadata(&self.world))
+        {
             self.count(Fault::CutInMetadata);
         }
         let tasks: Vec<_> = self.sets.iter().filter_map(|set| self.world.status(set.array)?.task).collect();
@@ -246,7 +248,8 @@ impl Run<'_> {
         let begun = self.session.versions_mut().begin_flush();
         let outer = Some(self.session.array).filter(|_| self.sets.len() > 1);
         let arrays: Vec<ArrayId> = outer.into_iter().chain(self.sets.iter().map(|set| set.array)).collect();
-        let arrays = arrays.into_iter().chain(self.beside.as_ref().map(|beside| beside.session.array));
+        let arrays =
+            arrays.into_iter().chain(self.second_array.as_ref().map(|second_array| second_array.session.array));
         for array in arrays.collect::<Vec<_>>() {
             let result = self.admin(AdminCommand::Stop { array });
             if result.is_err() {
@@ -271,9 +274,9 @@ impl Run<'_> {
     }
 
     /// Remove the controller.
-    pub(super) fn go_down(&mut self, end: End) -> Done {
+    pub(super) fn go_down(&mut self, end: ControllerEnd) -> RunResult {
         self.session.hear(&mut self.world);
-        self.hear_beside();
+        self.hear_second_array();
         self.note_journal();
         let sound: Vec<_> = (0..self.sets.len()).map(|set| self.sound_members(set)).collect();
         if self.scenario.aimed {
@@ -289,17 +292,17 @@ impl Run<'_> {
             set.journalled |= journalled;
             set.note_places(&self.world);
             if !set.journalled {
-                set.doubt_what_is_on_its_way(&self.world, matches!(end, End::Cut | End::CutInPart));
+                set.doubt_what_is_on_its_way(&self.world, matches!(end, ControllerEnd::Cut | ControllerEnd::CutInPart));
             }
             set.note_current(&self.world);
         }
         self.session.history.mark(self.world.now(), &end.to_string());
         match end {
-            End::Cut => {
+            ControllerEnd::Cut => {
                 self.log_unanswered(|_| true);
                 self.session.cut_power(&mut self.world);
             }
-            End::CutInPart => {
+            ControllerEnd::CutInPart => {
                 let mask = self.random.bits();
                 let goes = |drive: DriveId| mask >> (drive.0 % 64) & 1 == 1;
                 self.log_partial_cut(goes);
@@ -307,7 +310,7 @@ impl Run<'_> {
                 self.session.forget();
                 self.session.versions_mut().cut_in_part();
             }
-            End::Kill | End::Stop => {
+            ControllerEnd::Kill | ControllerEnd::Stop => {
                 self.log_unanswered(|_| false);
                 self.world.kill();
                 self.session.forget();
@@ -318,8 +321,8 @@ impl Run<'_> {
                 }
             }
         }
-        let cached = self.cached || self.has_dropped_writes() || end == End::CutInPart;
-        self.end_beside(end == End::Cut, cached);
+        let cached = self.cached || self.has_dropped_writes() || end == ControllerEnd::CutInPart;
+        self.end_second_array(end == ControllerEnd::Cut, cached);
         for (set, sound) in sound.iter().enumerate() {
             if !self.sets[set].journalled || self.is_recorded_by_log(set) {
                 self.judge_cover(set, sound)?;
@@ -345,7 +348,7 @@ impl Run<'_> {
     }
 
     /// Start a new controller on the content of the drives.
-    pub(super) fn boot(&mut self, again: Option<u64>) -> Done {
+    pub(super) fn boot(&mut self, again: Option<u64>) -> RunResult {
         let mut cuts = again.map_or(0, |_| 1 + self.random.below(CUTS_IN_ASSEMBLY_MAX));
         self.journal.resyncs_cut = 0;
         loop {
@@ -363,7 +366,7 @@ impl Run<'_> {
             self.count(if replay { Fault::CutInReplay } else { Fault::CutInAssembly });
             self.account.borrow_mut().counts.cuts += 1;
             self.log(|| "  the power goes while the array is assembled".into());
-            self.go_down(End::Cut)?;
+            self.go_down(ControllerEnd::Cut)?;
         }
         (0..self.sets.len()).try_for_each(|set| self.judge_name(set, true))?;
         self.judge_replay()?;
@@ -389,7 +392,7 @@ impl Run<'_> {
     }
 
     /// Check that journalled data needs no resync.
-    fn judge_replay(&mut self) -> Done {
+    fn judge_replay(&mut self) -> RunResult {
         for set in 0..self.sets.len() {
             let journalled = std::mem::take(&mut self.sets[set].journalled);
             let status = self.world.status(self.sets[set].array);
@@ -405,7 +408,7 @@ impl Run<'_> {
     }
 
     /// Missing columns cannot be reconstructed from rows in doubt.
-    fn open_holes(&mut self, set: usize) -> Done {
+    fn open_holes(&mut self, set: usize) -> RunResult {
         self.sets[set].note_places(&self.world);
         if !self.bounded() && self.sets[set].has_stale_members() {
             // From this point there are two histories.
@@ -440,7 +443,7 @@ impl Run<'_> {
         };
         let Some(array) = array else { return Ok(false) };
         self.session.array = array;
-        self.start_beside(&mut events)
+        self.start_second_array(&mut events)
     }
 
     fn assemble_outer(&mut self, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
@@ -465,9 +468,9 @@ impl Run<'_> {
             return self.start_array(command, events);
         }
         match self.start(command, events)? {
-            Begun::Started(array) => Ok(Some(array)),
-            Begun::PowerGoes => Ok(None),
-            Begun::Done | Begun::Refused(_) => {
+            BeginResult::Started(array) => Ok(Some(array)),
+            BeginResult::PowerGoes => Ok(None),
+            BeginResult::Done | BeginResult::Refused(_) => {
                 self.log(|| "  the journal is lost: what it had promised is given up".into());
                 self.excuse(Excuse::Refused);
                 let capacity = self.session.capacity();
@@ -481,25 +484,25 @@ impl Run<'_> {
 
     fn start_array(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<Option<ArrayId>, Stop> {
         match self.start(command, events)? {
-            Begun::Started(array) => Ok(Some(array)),
-            Begun::PowerGoes => Ok(None),
-            Begun::Done => Err(Stop::Lost("the command started nothing".into())),
-            Begun::Refused(error) => Err(self.refused(&format!("the array is not started: {error}"))),
+            BeginResult::Started(array) => Ok(Some(array)),
+            BeginResult::PowerGoes => Ok(None),
+            BeginResult::Done => Err(Stop::Lost("the command started nothing".into())),
+            BeginResult::Refused(error) => Err(self.refused(&format!("the array is not started: {error}"))),
         }
     }
 
-    pub(super) fn start(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<Begun, Stop> {
+    pub(super) fn start(&mut self, command: AdminCommand, events: &mut Option<u64>) -> Result<BeginResult, Stop> {
         let token = self.world.start_admin(command);
         loop {
             if let Some(answer) = self.world.take_answer(token) {
                 return Ok(match answer.result {
-                    Ok(AdminOutcome::Started(array)) => Begun::Started(array),
-                    Ok(AdminOutcome::Done) => Begun::Done,
-                    Err(error) => Begun::Refused(error),
+                    Ok(AdminOutcome::Started(array)) => BeginResult::Started(array),
+                    Ok(AdminOutcome::Done) => BeginResult::Done,
+                    Err(error) => BeginResult::Refused(error),
                 });
             }
             match events {
-                Some(0) => return Ok(Begun::PowerGoes),
+                Some(0) => return Ok(BeginResult::PowerGoes),
                 Some(left) => *left -= 1,
                 None => {}
             }

@@ -9,7 +9,7 @@ use openraid_units::{DriveLba, Sectors};
 use super::Run;
 
 /// The places of an entry's bytes: its own, and those of its copy.
-struct Placed<'a> {
+struct EntryPlace<'a> {
     entry: &'a FoundEntry,
     at: DriveLba,
 }
@@ -24,9 +24,9 @@ impl Run<'_> {
     pub(super) fn suspect_what_is_read_again(&mut self, log: &FoundJournal, lba: DriveLba) {
         self.journal.read_wrong = true;
         let ring = log.superblock.ring();
-        let kept = log.kept.iter().map(|kept| Placed { entry: &kept.entry, at: kept.at });
-        let of_ring = log.entries.iter().map(|entry| Placed { entry, at: ring.drive_lba(entry.position) });
-        let placed: Vec<Placed> = kept.chain(of_ring).collect();
+        let kept = log.kept.iter().map(|kept| EntryPlace { entry: &kept.entry, at: kept.at });
+        let of_ring = log.entries.iter().map(|entry| EntryPlace { entry, at: ring.drive_lba(entry.position) });
+        let placed: Vec<EntryPlace> = kept.chain(of_ring).collect();
         // Also the place of this sector in the ring before its entry was copied, because older entries are identified
         // by that place.
         let mut places = vec![lba];

@@ -4,8 +4,8 @@ use openraid_core::admin::{Health, MemberState, WriteCache};
 use openraid_core::events::RequestKind;
 use openraid_units::{DriveId, Nanos};
 
-use super::{Done, Run};
-use crate::drive::Room;
+use super::{Run, RunResult};
+use crate::drive::DriveRoom;
 use crate::fault::verdict::Fault;
 use crate::oracle::members::superblock_on;
 
@@ -17,7 +17,7 @@ const LATER: Nanos = Nanos::from_secs(60);
 impl Run<'_> {
     /// Some members of a set become full, at least one. In a bounded run hosts then send `count` requests, everything is
     /// read, and there is room again before the next action.
-    pub(super) fn fill(&mut self, count: u64, seed: u64) -> Done {
+    pub(super) fn fill(&mut self, count: u64, seed: u64) -> RunResult {
         let set = self.some_set();
         if !self.bounded() {
             self.sets[set].note_places(&self.world);
@@ -73,7 +73,7 @@ impl Run<'_> {
             let Some(superblock) = superblock_on(&self.world, drive).filter(|_| is_full) else { continue };
             self.log(|| format!("  {}: new room for {left} blocks of 4 KiB", self.name(drive)));
             let area = superblock.data_offset..superblock.data_offset + superblock.data_size;
-            self.world.drive_mut(drive).faults.room = Some(Room::half(area, seed, left));
+            self.world.drive_mut(drive).faults.room = Some(DriveRoom::half(area, seed, left));
         }
     }
 

@@ -5,12 +5,12 @@ use openraid_core::admin::{Health, MemberState, WriteCache};
 use openraid_format::{FeatureMap, Role};
 use openraid_units::DriveId;
 
-use super::{Done, Run};
+use super::{Run, RunResult};
 use crate::oracle::members::superblock_on;
 
 impl Run<'_> {
     /// Record the whole sets, and the drives outside of their sets.
-    pub(super) fn note_members(&mut self) -> Done {
+    pub(super) fn note_members(&mut self) -> RunResult {
         if !self.bounded() || !self.scenario.aimed {
             return Ok(());
         }
@@ -30,7 +30,7 @@ impl Run<'_> {
     }
 
     /// Check that a set is whole after the start if it was whole at the power cut and no drive stayed away.
-    pub(super) fn judge_whole(&mut self) -> Done {
+    pub(super) fn judge_whole(&mut self) -> RunResult {
         for set in 0..self.sets.len() {
             let whole = std::mem::take(&mut self.sets[set].whole);
             let losing = self.sets[set].is_losing(&self.world);
@@ -44,7 +44,7 @@ impl Run<'_> {
     /// A member that is outside of a set when a write is answered may lack that write. Its event count must be lower by
     /// two or more than that of all working members, because md accepts a member whose count is lower by one. The check
     /// runs whenever an answer says that members have the write.
-    fn judge_left(&mut self, number: usize) -> Done {
+    fn judge_left(&mut self, number: usize) -> RunResult {
         let writes = self.session.writes;
         let out = self.out(number);
         let left = &mut self.sets[number].left;

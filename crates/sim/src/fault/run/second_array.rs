@@ -6,10 +6,10 @@ use openraid_core::array::assemble::{self, AssembleOptions};
 use openraid_format::Uuid;
 use openraid_units::{DriveId, Sectors};
 
-use super::journal::Begun;
-use super::{Done, Run, Stop};
-use crate::drive::{DriveSpec, Fresh};
-use crate::fault::scenario::{Load, Scenario};
+use super::journal::BeginResult;
+use super::{Run, RunResult, Stop};
+use crate::drive::{DriveSpec, FreshContent};
+use crate::fault::scenario::{Scenario, ScenarioLoad};
 use crate::oracle::members::superblock_on;
 use crate::oracle::session::Workload;
 use crate::oracle::{Content, Members, Session};
@@ -26,14 +26,14 @@ const CHUNK: Sectors = Sectors::kib(8);
 
 /// The second array.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct SecondArray {
     pub(super) session: Session,
     uuid: Uuid,
     load: Workload,
     random: Random,
 }
 
-impl Beside {
+impl SecondArray {
     pub(super) fn new(world: &mut World, scenario: &Scenario) -> Option<Self> {
         if !scenario.extras.beside {
             return None;
@@ -41,13 +41,13 @@ impl Beside {
         let mut random = Random::derived(scenario.seed, BESIDE);
         let shape = *random.pick(&[Shape::raid1(2), Shape::raid5(3, CHUNK), Shape::raid6(4, CHUNK)]);
         let shape = Shape { data: DATA, ..shape };
-        let spec = DriveSpec { fresh: Fresh::Zeroes, ..scenario.drive };
+        let spec = DriveSpec { fresh: FreshContent::Zeroes, ..scenario.drive };
         let spec = DriveSpec { capacity: BEFORE_DATA + DATA, block: shape.block(0), ..spec };
         let drives: Vec<DriveId> = (0..shape.members).map(|_| world.add_drive(spec)).collect();
         let array = world.create(&shape, &drives, &RigOptions::new(scenario.seed ^ BESIDE));
         let uuid = superblock_on(world, drives[0]).expect("it was created").set_uuid;
         let session = Session::new(world, array, (scenario.seed ^ BESIDE) & 0xffff_ffff, Content::Zeroes, true);
-        let Load { depth, align, mix, .. } = scenario.load;
+        let ScenarioLoad { depth, align, mix, .. } = scenario.load;
         let align = align.max(512);
         let range = 0..session.capacity() / align * align;
         let load = Workload { depth, len_max: 16 << 10, align, range, mix };
@@ -57,83 +57,83 @@ impl Beside {
 
 impl Run<'_> {
     /// Its hosts make requests, too.
-    pub(super) fn ask_beside(&mut self) {
-        let Some(beside) = &mut self.beside else { return };
-        if beside.session.outstanding() < beside.load.depth && beside.random.chance(1, 2) {
-            beside.session.ask_random(&mut self.world, &beside.load);
+    pub(super) fn ask_second_array(&mut self) {
+        let Some(second_array) = &mut self.second_array else { return };
+        if second_array.session.outstanding() < second_array.load.depth && second_array.random.chance(1, 2) {
+            second_array.session.ask_random(&mut self.world, &second_array.load);
         }
-        self.hear_beside();
+        self.hear_second_array();
     }
 
-    pub(super) fn hear_beside(&mut self) {
-        if let Some(beside) = &mut self.beside {
-            beside.session.hear(&mut self.world);
+    pub(super) fn hear_second_array(&mut self) {
+        if let Some(second_array) = &mut self.second_array {
+            second_array.session.hear(&mut self.world);
         }
     }
 
-    pub(super) fn drain_beside(&mut self) -> Done {
-        while self.beside.as_ref().is_some_and(|beside| beside.session.outstanding() > 0) {
+    pub(super) fn drain_second_array(&mut self) -> RunResult {
+        while self.second_array.as_ref().is_some_and(|second_array| second_array.session.outstanding() > 0) {
             self.event()?;
         }
         Ok(())
     }
 
     /// Whether the journal holds acknowledged writes of it.
-    pub(super) fn is_beside_in_session(&self) -> bool {
-        let array = self.beside.as_ref().map(|beside| beside.session.array);
+    pub(super) fn is_second_array_in_session(&self) -> bool {
+        let array = self.second_array.as_ref().map(|second_array| second_array.session.array);
         let status = array.and_then(|array| self.world.status(array));
         status.is_some_and(|status| status.session != JournalSession::Off)
     }
 
     /// The power goes, or the server is killed.
-    pub(super) fn end_beside(&mut self, is_power_cut: bool, cached: bool) {
-        let Some(beside) = &mut self.beside else { return };
-        beside.session.forget();
+    pub(super) fn end_second_array(&mut self, is_power_cut: bool, cached: bool) {
+        let Some(second_array) = &mut self.second_array else { return };
+        second_array.session.forget();
         match (is_power_cut, cached) {
-            (true, _) => beside.session.versions_mut().cut(),
-            (false, true) => beside.session.versions_mut().cut_in_part(),
-            (false, false) => beside.session.versions_mut().kill(),
+            (true, _) => second_array.session.versions_mut().cut(),
+            (false, true) => second_array.session.versions_mut().cut_in_part(),
+            (false, false) => second_array.session.versions_mut().kill(),
         }
     }
 
     /// Start it. Returns false if the power must be cut now.
-    pub(super) fn start_beside(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
-        let Some(uuid) = self.beside.as_ref().map(|beside| beside.uuid) else { return Ok(true) };
+    pub(super) fn start_second_array(&mut self, events: &mut Option<u64>) -> Result<bool, Stop> {
+        let Some(uuid) = self.second_array.as_ref().map(|second_array| second_array.uuid) else { return Ok(true) };
         let mut candidates = self.world.candidates();
         candidates.retain(|candidate| candidate.superblock.set_uuid == uuid);
         let plan = assemble::plan(&candidates, AssembleOptions::default())
             .map_err(|error| Stop::Lost(format!("the second array is refused: {error}")))?;
         match self.start(AdminCommand::StartSet(plan), events)? {
-            Begun::Started(array) => {
-                if let Some(beside) = &mut self.beside {
-                    beside.session.array = array;
+            BeginResult::Started(array) => {
+                if let Some(second_array) = &mut self.second_array {
+                    second_array.session.array = array;
                 }
                 Ok(true)
             }
-            Begun::PowerGoes => Ok(false),
-            Begun::Done => Err(Stop::Lost("the command started nothing".into())),
-            Begun::Refused(error) => Err(Stop::Lost(format!("the second array is not started: {error}"))),
+            BeginResult::PowerGoes => Ok(false),
+            BeginResult::Done => Err(Stop::Lost("the command started nothing".into())),
+            BeginResult::Refused(error) => Err(Stop::Lost(format!("the second array is not started: {error}"))),
         }
     }
 
     /// All of it is read and compared.
-    pub(super) fn look_at_beside(&mut self) -> Done {
-        let Some(beside) = &mut self.beside else { return Ok(()) };
-        beside.session.wrong = Some(Vec::new());
-        let (capacity, mut at) = (beside.session.capacity(), 0);
+    pub(super) fn look_at_second_array(&mut self) -> RunResult {
+        let Some(second_array) = &mut self.second_array else { return Ok(()) };
+        second_array.session.wrong = Some(Vec::new());
+        let (capacity, mut at) = (second_array.session.capacity(), 0);
         while at < capacity {
             let end = (at + (64 << 10)).min(capacity);
-            beside.session.ask(&mut self.world, openraid_core::events::RequestKind::Read, at..end);
+            second_array.session.ask(&mut self.world, openraid_core::events::RequestKind::Read, at..end);
             at = end;
         }
-        self.drain_beside()?;
-        self.judge_beside()
+        self.drain_second_array()?;
+        self.judge_second_array()
     }
 
     /// Judge its reads.
-    pub(super) fn judge_beside(&mut self) -> Done {
-        let Some(beside) = &mut self.beside else { return Ok(()) };
-        match beside.session.wrong.as_mut().and_then(Vec::pop) {
+    pub(super) fn judge_second_array(&mut self) -> RunResult {
+        let Some(second_array) = &mut self.second_array else { return Ok(()) };
+        match second_array.session.wrong.as_mut().and_then(Vec::pop) {
             Some(wrong) => {
                 let text = wrong.text.clone();
                 Err(self.lost(format!("a read found what no write explains, in the second array: {text}")))
@@ -143,8 +143,10 @@ impl Run<'_> {
     }
 
     /// At rest its redundancy matches, if its resync has ended.
-    pub(super) fn judge_beside_members(&mut self) -> Done {
-        let Some(array) = self.beside.as_ref().map(|beside| beside.session.array) else { return Ok(()) };
+    pub(super) fn judge_members_of_second_array(&mut self) -> RunResult {
+        let Some(array) = self.second_array.as_ref().map(|second_array| second_array.session.array) else {
+            return Ok(());
+        };
         let rests =
             |status: openraid_core::admin::ArrayStatus| status.task.is_none() && status.consistent_to == Sectors::MAX;
         if !self.world.status(array).is_some_and(rests) {
