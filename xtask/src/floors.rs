@@ -9,7 +9,7 @@
 //! blocks are counted, too.
 
 use crate::layers::core_sources;
-use crate::tree::Entry;
+use crate::tree::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A module by its names from the root of the crate: `["array", "set"]`.
@@ -18,7 +18,7 @@ type Module = Vec<String>;
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The files of the largest circle of imports, in order; none if there is no circle.
-pub fn circle(files: &[Entry]) -> Vec<String> {
+pub fn circle(files: &[SourceFile]) -> Vec<String> {
     let graph = imports(&core_sources(files));
     let reach: Imports = graph.keys().map(|file| (file.clone(), reached(&graph, file))).collect();
     let circles = graph.keys().map(|file| {
@@ -29,7 +29,7 @@ pub fn circle(files: &[Entry]) -> Vec<String> {
 }
 
 /// Each inherent `impl` block outside of the folder of its type: "file: impl Type, which is in folder".
-pub fn foreign_impls(files: &[Entry]) -> Vec<String> {
+pub fn foreign_impls(files: &[SourceFile]) -> Vec<String> {
     let sources = core_sources(files);
     let folders: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
     let folder_of = |path: &str| {
@@ -222,8 +222,8 @@ fn type_of(header: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn entry((path, text): &(&str, &str)) -> Entry {
-        Entry { path: format!("crates/core/src/{path}"), bytes: (*text).into() }
+    fn entry((path, text): &(&str, &str)) -> SourceFile {
+        SourceFile { path: format!("crates/core/src/{path}"), bytes: (*text).into() }
     }
 
     fn circle_of(files: &[(&str, &str)]) -> Vec<String> {

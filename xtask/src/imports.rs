@@ -6,7 +6,7 @@
 //!  | `a` (the program) | all above but b | -                     |    the crates of the rows above, without these
 //! ```
 
-use crate::tree::Entry;
+use crate::tree::SourceFile;
 use std::collections::BTreeSet;
 
 /// The page with the table, and the heading above it.
@@ -18,8 +18,8 @@ const PROGRAM: &str = "openraid";
 const OURS: &str = "openraid-";
 
 /// Complain of each row that differs from its manifest, and of each crate without a row.
-pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
-    let text = |path: &str| files.iter().find(|file| file.path == path).and_then(Entry::text);
+pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
+    let text = |path: &str| files.iter().find(|file| file.path == path).and_then(SourceFile::text);
     let Some((_, table)) = text(PAGE).and_then(|page| page.split_once(HEADING)) else { return };
     let mut above = BTreeSet::new();
     for row in table.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).skip(2)
@@ -96,8 +96,8 @@ mod tests {
         let b = "[dependencies]\nopenraid-a.workspace = true\n\n[features]\nx = []\n";
         let mut all = vec![(PAGE, page.as_str()), ("crates/a/Cargo.toml", a), ("crates/b/Cargo.toml", b)];
         all.extend(more);
-        let files: Vec<Entry> =
-            all.into_iter().map(|(path, text)| Entry { path: path.into(), bytes: text.into() }).collect();
+        let files: Vec<SourceFile> =
+            all.into_iter().map(|(path, text)| SourceFile { path: path.into(), bytes: text.into() }).collect();
         let mut found = Vec::new();
         check(&files, &mut found);
         found.join("\n")

@@ -12,7 +12,7 @@ use crate::floors::{circle, foreign_impls};
 use crate::purity::without_tests;
 use crate::rust::Code;
 use crate::step::{root, Outcome};
-use crate::tree::{files, Entry};
+use crate::tree::{files, SourceFile};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -34,7 +34,7 @@ const CIRCLE: &str = "files of the largest circle";
 const FOREIGN: &str = "foreign impl blocks";
 
 /// Compare the numbers with the stored ones.
-pub fn layers(files: &[Entry], complaints: &mut Vec<String>) {
+pub fn layers(files: &[SourceFile], complaints: &mut Vec<String>) {
     let acting = acting_questions(files);
     let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
     complaints.extend(ratchet(&known, OPEN, open_fields(files).values().sum()));
@@ -77,7 +77,7 @@ fn ratchet(known: &str, name: &str, found: usize) -> Option<String> {
 }
 
 /// The core's files without tests: path from the source folder, and code.
-pub fn core_sources(files: &[Entry]) -> Vec<(String, String)> {
+pub fn core_sources(files: &[SourceFile]) -> Vec<(String, String)> {
     let sources = files.iter().filter(|file| file.is("rs") && !is_test(&file.path));
     let sources = sources.filter_map(|file| Some((file.path.strip_prefix(CORE)?, file.text()?)));
     sources.map(|(path, text)| (path.to_owned(), without_tests(&Code::of(text).lines()).join("\n"))).collect()
@@ -93,7 +93,7 @@ fn code_of(text: &str) -> Vec<char> {
 }
 
 /// Functions with a question's name that may change the object.
-fn acting_questions(files: &[Entry]) -> Vec<String> {
+fn acting_questions(files: &[SourceFile]) -> Vec<String> {
     let mut found = Vec::new();
     for file in files.iter().filter(|file| file.is("rs") && file.path.contains("/src/")) {
         let Some(text) = file.text() else { continue };
@@ -110,7 +110,7 @@ fn acting_questions(files: &[Entry]) -> Vec<String> {
 
 /// Structs of the engine with fields that the whole core can reach: how many. What the engine shows to other crates does not
 /// count, nor does the struct that owns everything.
-fn open_fields(files: &[Entry]) -> BTreeMap<String, usize> {
+fn open_fields(files: &[SourceFile]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for (_, code) in core_sources(files) {
         let code: Vec<char> = code.chars().collect();
@@ -205,8 +205,8 @@ fn words(code: &[char]) -> impl Iterator<Item = (usize, String)> + '_ {
 mod tests {
     use super::*;
 
-    fn entry(path: &str, text: &str) -> Entry {
-        Entry { path: format!("{CORE}{path}"), bytes: text.into() }
+    fn entry(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: format!("{CORE}{path}"), bytes: text.into() }
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Links between the pages of this repository: each leads to a file that exists, and to a heading that it has. Every page of
 //! `docs/` is in the table of contents of its book, the `SUMMARY.md` in the nearest folder above it.
 
-use crate::tree::Entry;
+use crate::tree::SourceFile;
 
 /// The name of a table of contents, in the form that mdBook reads.
 const SUMMARY: &str = "SUMMARY.md";
 
 /// Complain of each link that leads nowhere, and of each page that is not in exactly the table of contents of its book.
-pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
+pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
     for file in files.iter().filter(|file| file.is("md")) {
         for (line, target) in file.text().map(links).unwrap_or_default() {
             if let Some(why) = why_dead(&file.path, &target, files) {
@@ -16,7 +16,7 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
         }
     }
     let pages = files.iter().filter(|file| file.is("md") && file.path.starts_with("docs/"));
-    let (summaries, pages): (Vec<&Entry>, Vec<&Entry>) = pages.partition(|file| file.path.ends_with(SUMMARY));
+    let (summaries, pages): (Vec<&SourceFile>, Vec<&SourceFile>) = pages.partition(|file| file.path.ends_with(SUMMARY));
     for summary in &summaries {
         let folder = summary.path.trim_end_matches(SUMMARY);
         let targets = summary.text().map(links).unwrap_or_default().into_iter();
@@ -39,12 +39,12 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
 }
 
 /// The table of contents in the nearest folder above a page.
-fn summary_of<'a>(page: &str, summaries: &[&'a Entry]) -> Option<&'a String> {
+fn summary_of<'a>(page: &str, summaries: &[&'a SourceFile]) -> Option<&'a String> {
     let paths = summaries.iter().map(|summary| &summary.path);
     paths.filter(|path| page.starts_with(path.trim_end_matches(SUMMARY))).max_by_key(|path| path.len())
 }
 
-fn why_dead(from: &str, target: &str, files: &[Entry]) -> Option<String> {
+fn why_dead(from: &str, target: &str, files: &[SourceFile]) -> Option<String> {
     let scheme = target.split(['/', '#']).next().unwrap_or_default();
     if scheme.contains(':') {
         return None;
@@ -111,8 +111,8 @@ mod tests {
     use super::*;
 
     fn complaints(pages: &[(&str, &str)]) -> String {
-        let files: Vec<Entry> =
-            pages.iter().map(|(path, text)| Entry { path: (*path).into(), bytes: (*text).into() }).collect();
+        let files: Vec<SourceFile> =
+            pages.iter().map(|(path, text)| SourceFile { path: (*path).into(), bytes: (*text).into() }).collect();
         let mut found = Vec::new();
         check(&files, &mut found);
         found.join("\n")

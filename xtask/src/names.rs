@@ -4,7 +4,7 @@
 //! They were renamed because a reader could not tell from the name what it does, or because one name meant several
 //! things. A word counts as a whole identifier, or as its beginning if the entry ends with `*`.
 
-use crate::tree::Entry;
+use crate::tree::SourceFile;
 use std::collections::BTreeMap;
 
 /// The source of the core, with the slash at its end.
@@ -31,7 +31,7 @@ const RENAMED: &[(&str, &str)] = &[
 ];
 
 /// Find the old names in the core, and two types with one name that are both visible outside their files.
-pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
+pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
     let sources = files.iter().filter(|file| file.is("rs") && file.path.starts_with(CORE));
     let mut types = BTreeMap::new();
     for file in sources {
@@ -68,7 +68,7 @@ mod tests {
     fn an_old_name_in_code_is_found_and_a_word_in_a_comment_or_a_longer_name_is_not() {
         let of = |text: &str| {
             let mut complaints = Vec::new();
-            check(&[Entry { path: format!("{CORE}io/a.rs"), bytes: text.into() }], &mut complaints);
+            check(&[SourceFile { path: format!("{CORE}io/a.rs"), bytes: text.into() }], &mut complaints);
             complaints.len()
         };
         assert_eq!(of("fn settle_array(&self) { self.promises_nothing() }\n"), 2);
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn two_types_of_one_name_are_found_if_both_are_visible_outside_their_files() {
         let complaints = |one: &str, other: &str| {
-            let file = |name: &str, text: &str| Entry { path: format!("{CORE}{name}.rs"), bytes: text.into() };
+            let file = |name: &str, text: &str| SourceFile { path: format!("{CORE}{name}.rs"), bytes: text.into() };
             let mut complaints = Vec::new();
             check(&[file("a", one), file("b", other)], &mut complaints);
             complaints.join("\n")

@@ -2,7 +2,7 @@
 //! is read aloud in its place.
 
 use crate::links::prose;
-use crate::tree::Entry;
+use crate::tree::SourceFile;
 
 /// The folder with nothing but pictures.
 const FOLDER: &str = "docs/pictures/";
@@ -10,7 +10,7 @@ const FOLDER: &str = "docs/pictures/";
 const PICTURES: &[(&str, usize)] = &[("chart.svg", 100_000), ("console.png", 200_000), ("demo.svg", 100_000)];
 
 /// Complain of each picture that is missing, too large, unknown, or on no page.
-pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
+pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
     let present = files.iter().filter_map(|file| Some((file.path.strip_prefix(FOLDER)?, file.bytes.len())));
     for (name, _) in present.clone().filter(|(name, _)| !PICTURES.iter().any(|(known, _)| known == name)) {
         complaints.push(format!("{FOLDER}{name}: xtask/src/pictures.rs does not name it"));
@@ -41,11 +41,11 @@ mod tests {
     use super::*;
 
     fn complaints(size: usize, page: &str) -> String {
-        let mut files: Vec<Entry> = PICTURES
+        let mut files: Vec<SourceFile> = PICTURES
             .iter()
-            .map(|(name, _)| Entry { path: format!("{FOLDER}{name}"), bytes: vec![b'x'; size] })
+            .map(|(name, _)| SourceFile { path: format!("{FOLDER}{name}"), bytes: vec![b'x'; size] })
             .collect();
-        files.push(Entry { path: "README.md".into(), bytes: page.into() });
+        files.push(SourceFile { path: "README.md".into(), bytes: page.into() });
         let mut found = Vec::new();
         check(&files, &mut found);
         found.join("\n")
@@ -60,7 +60,7 @@ mod tests {
         assert!(complaints(1, &page.replace("![c]", "![]")).contains("demo.svg is on no page"));
         assert!(complaints(1, &page.replace("![c]", "[c]")).contains("demo.svg is on no page"));
         let mut found = Vec::new();
-        check(&[Entry { path: format!("{FOLDER}x.png"), bytes: vec![] }], &mut found);
+        check(&[SourceFile { path: format!("{FOLDER}x.png"), bytes: vec![] }], &mut found);
         assert!(found[0].contains("x.png: xtask/src/pictures.rs does not name it"), "{found:?}");
         assert!(found.contains(&"docs/pictures/chart.svg is missing; tools/pictures makes it".into()), "{found:?}");
     }

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::rust::Code;
-use crate::tree::Entry;
+use crate::tree::SourceFile;
 
 /// The pages whose code spans are read.
 const PAGES: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md"];
@@ -19,7 +19,7 @@ const COLUMNS_MAX: usize = 120;
 const DEFINING: &[&str] = &["fn", "struct", "enum", "trait", "type", "const", "static", "mod"];
 
 /// Complain of each place that does not exist.
-pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
+pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
     for page in files.iter().filter(|file| PAGES.contains(&file.path.as_str())) {
         for (number, line) in crate::links::prose(page.text().unwrap_or_default()) {
             let mut folder = String::new();
@@ -34,7 +34,7 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
 }
 
 /// Complain of lines in the page's ```` ```diff ```` blocks that cannot be taken away or would not pass `rustfmt`.
-fn check_examples(page: &Entry, files: &[Entry], complaints: &mut Vec<String>) {
+fn check_examples(page: &SourceFile, files: &[SourceFile], complaints: &mut Vec<String>) {
     let mut in_example = false;
     for (index, line) in page.text().unwrap_or_default().lines().enumerate() {
         if line.starts_with("```") {
@@ -52,11 +52,11 @@ fn check_examples(page: &Entry, files: &[Entry], complaints: &mut Vec<String>) {
     }
 }
 
-fn has_line(file: &Entry, wanted: &str) -> bool {
+fn has_line(file: &SourceFile, wanted: &str) -> bool {
     !PAGES.contains(&file.path.as_str()) && file.text().is_some_and(|text| text.lines().any(|line| line == wanted))
 }
 
-fn check_span(span: &str, folder: &mut String, files: &[Entry]) -> Result<(), String> {
+fn check_span(span: &str, folder: &mut String, files: &[SourceFile]) -> Result<(), String> {
     let (path, names) = span.split_once(" :: ").unwrap_or((span, ""));
     let is_path =
         names.len() < span.len() && path.ends_with(".rs") || path.ends_with('/') && path.matches('/').count() > 1;
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     fn complaints(text: &str) -> String {
-        let entry = |path: &str, text: &str| Entry { path: path.into(), bytes: text.into() };
+        let entry = |path: &str, text: &str| SourceFile { path: path.into(), bytes: text.into() };
         let files = [
             entry("ARCHITECTURE.md", text),
             entry("crates/core/src/io/plan.rs", "//! fn gone\npub fn plan_write() {}\nenum Choice {}\n"),

@@ -8,7 +8,7 @@
 
 use crate::rust::{strings, Code};
 use crate::step::{root, Outcome};
-use crate::tree::{files, Entry};
+use crate::tree::{files, SourceFile};
 use std::collections::BTreeMap;
 
 /// Where the counts are.
@@ -57,8 +57,8 @@ const STRINGS: &str = "strings";
 const TESTS: &str = "tests";
 
 /// Complain of each folder whose count has risen.
-pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
-    let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).unwrap_or_default();
+pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
+    let stored = files.iter().find(|file| file.path == STORED).and_then(SourceFile::text).unwrap_or_default();
     let stored = parse(stored);
     for (folder, counts) in count(files) {
         let (found, allowed) = (counts.iter().sum::<usize>(), stored.get(&folder).copied().unwrap_or(0));
@@ -76,7 +76,7 @@ pub fn check(files: &[Entry], complaints: &mut Vec<String>) {
 /// Show the counts, and lower the stored ones.
 pub fn plain() -> Outcome {
     let files = files()?;
-    let stored = files.iter().find(|file| file.path == STORED).and_then(Entry::text).map(parse);
+    let stored = files.iter().find(|file| file.path == STORED).and_then(SourceFile::text).map(parse);
     println!("{:32} {:>6}  {}", "folder and kind", "all", NAMES.map(|name| format!("{name:>10}")).concat());
     let mut text = String::new();
     for (folder, counts) in count(&files) {
@@ -96,7 +96,7 @@ fn parse(text: &str) -> BTreeMap<String, usize> {
     lines.filter_map(|(folder, count)| Some((folder.to_owned(), count.parse().ok()?))).collect()
 }
 
-fn count(files: &[Entry]) -> BTreeMap<String, Counts> {
+fn count(files: &[SourceFile]) -> BTreeMap<String, Counts> {
     let mut all: BTreeMap<String, Counts> = BTreeMap::new();
     for file in files.iter().filter(|file| file.is("rs") || file.is("md")) {
         let Some(text) = file.text().filter(|_| !EXCLUDED.iter().any(|part| file.path.contains(part))) else {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn of(path: &str, text: &str) -> usize {
-        let counts = count(&[Entry { path: path.into(), bytes: text.into() }]);
+        let counts = count(&[SourceFile { path: path.into(), bytes: text.into() }]);
         counts.values().flatten().sum()
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let text = "fn nobody() { say(\"nobody waits\", r#\"it is behind\"#, \"a {behind}\", \"one-behind\", 'x', \"`who`\"); }\n#[cfg(test)]\nmod tests {\n    #[test]\n    \
                     #[ignore]\n    fn whoever_waits() { check(\"nobody\") }\n    fn somebody() {}\n}\n";
         let counts = |path: &str| {
-            let counts = count(&[Entry { path: path.into(), bytes: text.into() }]);
+            let counts = count(&[SourceFile { path: path.into(), bytes: text.into() }]);
             let sum = |(key, counts): (String, Counts)| (key, counts.iter().sum::<usize>());
             counts.into_iter().map(sum).filter(|(_, sum)| *sum > 0).collect::<Vec<_>>()
         };
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn a_count_that_rises_is_a_complaint_and_one_that_falls_is_none() {
-        let entry = |path: &str, text: &str| Entry { path: path.into(), bytes: text.into() };
+        let entry = |path: &str, text: &str| SourceFile { path: path.into(), bytes: text.into() };
         for (stored, complains) in
             [("docs prose 1\n", true), ("docs prose 2\n", false), ("docs prose 3\n", false), ("", true)]
         {

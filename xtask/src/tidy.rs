@@ -6,7 +6,7 @@
 use crate::layers::layers;
 use crate::rust::Code;
 use crate::step::Outcome;
-use crate::tree::{files, Entry};
+use crate::tree::{files, SourceFile};
 use std::collections::BTreeSet;
 
 /// No source file is longer.
@@ -61,7 +61,7 @@ pub fn tidy() -> Outcome {
     }
 }
 
-fn check(file: &Entry, complaints: &mut Vec<String>) {
+fn check(file: &SourceFile, complaints: &mut Vec<String>) {
     let Some(text) = file.text() else { return };
     let source = ["rs", "toml", "sh", "py"].iter().any(|extension| file.is(extension));
     lines(file, text, complaints);
@@ -81,7 +81,7 @@ fn check(file: &Entry, complaints: &mut Vec<String>) {
 }
 
 /// Trailing blanks, carriage returns, tabs in Rust, characters outside ASCII, a last line without end.
-fn lines(file: &Entry, text: &str, complaints: &mut Vec<String>) {
+fn lines(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
     // Files that another program wrote are taken as they are.
     if file.path.contains("/golden/") || file.path.contains("/corpus/") || file.path.starts_with("LICENSE") {
         return;
@@ -103,7 +103,7 @@ fn lines(file: &Entry, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-fn private(file: &Entry, text: &str, complaints: &mut Vec<String>) {
+fn private(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
     for (number, line) in (1..).zip(text.lines()) {
         for (head, tail) in PRIVATE {
             let word = format!("{head}{tail}");
@@ -114,7 +114,7 @@ fn private(file: &Entry, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-fn leftovers(file: &Entry, text: &str, complaints: &mut Vec<String>) {
+fn leftovers(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
     for (number, line) in (1..).zip(text.lines()) {
         for (head, tail) in LEFTOVERS {
             let word = format!("{head}{tail}");
@@ -127,7 +127,7 @@ fn leftovers(file: &Entry, text: &str, complaints: &mut Vec<String>) {
 }
 
 /// A test that does nothing must print this past the harness, because the harness hides the output of tests that pass.
-fn silent_skips(file: &Entry, text: &str, complaints: &mut Vec<String>) {
+fn silent_skips(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
     for (number, line) in (1..).zip(text.lines()) {
         let prints = ["println!(", "print!("].iter().any(|word| line.contains(word));
         if prints && line.contains("skipped") && file.path.contains("/tests/") {
@@ -137,7 +137,7 @@ fn silent_skips(file: &Entry, text: &str, complaints: &mut Vec<String>) {
     }
 }
 
-fn rust(file: &Entry, text: &str, complaints: &mut Vec<String>) {
+fn rust(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
     let count = text.lines().count();
     if count > FILE_LINES_MAX {
         complaints.push(format!("{}: {count} lines, at most {FILE_LINES_MAX}; split it by ideas", file.path));
@@ -169,7 +169,7 @@ fn rust(file: &Entry, text: &str, complaints: &mut Vec<String>) {
 }
 
 /// A test's name states the property that it tests.
-fn test_names(file: &Entry, code: &Code, complaints: &mut Vec<String>) {
+fn test_names(file: &SourceFile, code: &Code, complaints: &mut Vec<String>) {
     let lines = code.lines();
     for function in code.functions() {
         let above = lines[..function.line - 1].iter().rev().map(|line| line.trim());
@@ -185,7 +185,7 @@ fn test_names(file: &Entry, code: &Code, complaints: &mut Vec<String>) {
 }
 
 /// A page of decisions has a section for each choice. It begins with the choice in bold type and says what was rejected.
-fn decision(file: &Entry, text: &str, complaints: &mut Vec<String>) {
+fn decision(file: &SourceFile, text: &str, complaints: &mut Vec<String>) {
     let choices: Vec<&str> = text.split("\n## ").skip(1).collect();
     if choices.is_empty() {
         complaints.push(format!("{}: a page of decisions has a section for each choice", file.path));
@@ -210,7 +210,7 @@ fn decision(file: &Entry, text: &str, complaints: &mut Vec<String>) {
 }
 
 /// Rust files that no `mod` names, so that the compiler never sees them.
-fn dead_files(files: &[Entry], complaints: &mut Vec<String>) {
+fn dead_files(files: &[SourceFile], complaints: &mut Vec<String>) {
     let mut alive = BTreeSet::new();
     for file in files.iter().filter(|file| file.is("rs")) {
         let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -266,7 +266,7 @@ fn paths_in_attributes(text: &str) -> Vec<String> {
     lines.filter_map(|line| line.split('"').nth(1)).map(str::to_owned).collect()
 }
 
-fn wish_list(files: &[Entry]) {
+fn wish_list(files: &[SourceFile]) {
     for file in files.iter().filter(|file| file.is("rs")) {
         let count = file.text().map_or(0, |text| text.lines().count());
         if count > FILE_LINES_WISHED {
@@ -281,7 +281,7 @@ mod tests {
 
     fn complaints(path: &str, text: &str) -> String {
         let mut found = Vec::new();
-        check(&Entry { path: path.into(), bytes: text.into() }, &mut found);
+        check(&SourceFile { path: path.into(), bytes: text.into() }, &mut found);
         found.join("\n")
     }
 
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_file_that_no_mod_names_is_dead() {
-        let entry = |path: &str, text: &str| Entry { path: path.into(), bytes: text.into() };
+        let entry = |path: &str, text: &str| SourceFile { path: path.into(), bytes: text.into() };
         let files = [
             entry("c/src/lib.rs", "mod a;\npub mod b;\n// mod dead;\n"),
             entry("c/src/a.rs", "mod deep;\n"),

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A file, with its path from the root, written with '/'.
-pub struct Entry {
+pub struct SourceFile {
     /// From the root of the repository.
     pub path: String,
     /// Its content.
     pub bytes: Vec<u8>,
 }
 
-impl Entry {
+impl SourceFile {
     /// The text; nothing for a binary file.
     pub fn text(&self) -> Option<&str> {
         if self.bytes.contains(&0) {
@@ -28,7 +28,7 @@ impl Entry {
 }
 
 /// All files except build output and version control's own. In the order of their paths.
-pub fn files() -> Result<Vec<Entry>, String> {
+pub fn files() -> Result<Vec<SourceFile>, String> {
     let mut paths = Vec::new();
     walk(&root(), &mut paths)?;
     paths.sort();
@@ -36,7 +36,7 @@ pub fn files() -> Result<Vec<Entry>, String> {
     for path in paths {
         let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         let relative = path.strip_prefix(root()).expect("found below the root");
-        entries.push(Entry { path: relative.to_string_lossy().replace('\\', "/"), bytes });
+        entries.push(SourceFile { path: relative.to_string_lossy().replace('\\', "/"), bytes });
     }
     Ok(entries)
 }

@@ -1,6 +1,6 @@
 //! The table `[care]`: how drives are looked after.
 
-use crate::desired::{DesiredCare, Placed};
+use crate::desired::{DesiredCare, FileValue};
 use crate::read::ABSOLUTE;
 use crate::table::Section;
 
@@ -24,7 +24,7 @@ pub fn read(top: &Section<'_>) -> DesiredCare {
         if !word.text.starts_with('/') {
             section.complain(word.at, key, &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
         }
-        Some(Placed { line: section.reader.line(word.at), value: word.text.into() })
+        Some(FileValue { line: section.reader.line(word.at), value: word.text.into() })
     };
     let first = DesiredCare::default();
     DesiredCare {

@@ -10,7 +10,7 @@ use openraid_units::Bytes;
 
 /// A value, and the line on which it stands, counted from 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Placed<T> {
+pub struct FileValue<T> {
     /// The value.
     pub value: T,
     /// The line.
@@ -35,41 +35,41 @@ pub struct Desired {
     /// How drives are looked after.
     pub care: DesiredCare,
     /// Notes on values that are allowed but may be a mistake, such as a drive's name that can change.
-    pub notes: Vec<crate::Problem>,
+    pub notes: Vec<crate::ConfigProblem>,
 }
 
 /// The table `[server]`: it takes effect when the server starts.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DesiredServer {
     /// TCP addresses: `HOST:PORT`, or `PORT` on the loopback.
-    pub nbd: Option<Placed<Vec<String>>>,
+    pub nbd: Option<FileValue<Vec<String>>>,
     /// Unix sockets.
-    pub nbd_unix: Option<Placed<Vec<PathBuf>>>,
+    pub nbd_unix: Option<FileValue<Vec<PathBuf>>>,
     /// TCP addresses of NBD over TLS: `HOST:PORT`, or `PORT` on the loopback.
-    pub nbd_tls: Option<Placed<Vec<String>>>,
+    pub nbd_tls: Option<FileValue<Vec<String>>>,
     /// The certificate chain of NBD over TLS, as PEM.
-    pub nbd_tls_certificate: Option<Placed<PathBuf>>,
+    pub nbd_tls_certificate: Option<FileValue<PathBuf>>,
     /// Its key, as PEM.
-    pub nbd_tls_key: Option<Placed<PathBuf>>,
+    pub nbd_tls_key: Option<FileValue<PathBuf>>,
     /// Certificates of authorities, as PEM: a client of NBD over TLS must have a certificate of one of them.
-    pub nbd_tls_client_ca: Option<Placed<PathBuf>>,
+    pub nbd_tls_client_ca: Option<FileValue<PathBuf>>,
     /// Memory for payload.
-    pub memory: Option<Placed<Bytes>>,
+    pub memory: Option<FileValue<Bytes>>,
     /// Memory for the cache.
-    pub cache: Option<Placed<Bytes>>,
+    pub cache: Option<FileValue<Bytes>>,
     /// Commands that one drive is given at once.
-    pub drive_depth: Option<Placed<u32>>,
+    pub drive_depth: Option<FileValue<u32>>,
     /// Seconds after which a waiting command goes before others.
-    pub queue_age: Option<Placed<u64>>,
+    pub queue_age: Option<FileValue<u64>>,
     /// Devices of the journal.
-    pub journal: Option<Placed<Vec<String>>>,
+    pub journal: Option<FileValue<Vec<String>>>,
 }
 
 impl DesiredServer {
     /// The keys whose values differ in another one.
     #[must_use]
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
-        fn differs<T: PartialEq>(a: &Option<Placed<T>>, b: &Option<Placed<T>>) -> bool {
+        fn differs<T: PartialEq>(a: &Option<FileValue<T>>, b: &Option<FileValue<T>>) -> bool {
             a.as_ref().map(|placed| &placed.value) != b.as_ref().map(|placed| &placed.value)
         }
         let all = [
@@ -93,26 +93,26 @@ impl DesiredServer {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DesiredManagement {
     /// The address of API, console, metrics and Redfish: `HOST:PORT`, or `PORT` on the loopback; without it there are none.
-    pub listen: Option<Placed<String>>,
+    pub listen: Option<FileValue<String>>,
     /// The certificate chain, as PEM.
-    pub certificate: Option<Placed<PathBuf>>,
+    pub certificate: Option<FileValue<PathBuf>>,
     /// Its key, as PEM.
-    pub key: Option<Placed<PathBuf>>,
+    pub key: Option<FileValue<PathBuf>>,
     /// Certificates of authorities, as PEM: a client must have a certificate of one of them.
-    pub client_ca: Option<Placed<PathBuf>>,
+    pub client_ca: Option<FileValue<PathBuf>>,
     /// Host names by which clients may come.
-    pub names: Option<Placed<Vec<String>>>,
+    pub names: Option<FileValue<Vec<String>>>,
     /// Give metrics also under the names that node_exporter has for md.
-    pub metrics_md: Option<Placed<bool>>,
+    pub metrics_md: Option<FileValue<bool>>,
     /// Drives that Redfish may make arrays of.
-    pub drives: Option<Placed<Vec<String>>>,
+    pub drives: Option<FileValue<Vec<String>>>,
 }
 
 impl DesiredManagement {
     /// The keys whose values differ in another one.
     #[must_use]
     pub fn changed_keys(&self, other: &Self) -> Vec<&'static str> {
-        fn differs<T: PartialEq>(a: &Option<Placed<T>>, b: &Option<Placed<T>>) -> bool {
+        fn differs<T: PartialEq>(a: &Option<FileValue<T>>, b: &Option<FileValue<T>>) -> bool {
             a.as_ref().map(|placed| &placed.value) != b.as_ref().map(|placed| &placed.value)
         }
         let all = [
@@ -139,9 +139,9 @@ pub struct DesiredCare {
     pub slow_window: Option<u64>,
     /// The program that reads a drive's health. A program that is set here is asked about files too. Without one,
     /// `smartctl` is used if it is found, for block devices only.
-    pub smartctl: Option<Placed<PathBuf>>,
+    pub smartctl: Option<FileValue<PathBuf>>,
     /// The program that is called to switch a drive's light.
-    pub led: Option<Placed<PathBuf>>,
+    pub led: Option<FileValue<PathBuf>>,
 }
 
 impl Default for DesiredCare {
@@ -216,7 +216,7 @@ pub struct DesiredArray {
     /// Names under which clients find it; empty: its own.
     pub exports: Vec<String>,
     /// The access that hosts have; if nothing is given, the access that was set.
-    pub access: Option<Placed<Access>>,
+    pub access: Option<FileValue<Access>>,
     /// Settings in the order of their names, `profile` first.
     pub settings: Vec<Setting>,
 }

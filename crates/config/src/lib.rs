@@ -41,10 +41,10 @@ mod table;
 
 pub use desired::{
     Access, ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer,
-    DesiredSink, DesiredSpare, MailTls, Placed, ScheduleTask, Setting, SinkKind, SpareFor, WebhookForm,
+    DesiredSink, DesiredSpare, FileValue, MailTls, ScheduleTask, Setting, SinkKind, SpareFor, WebhookForm,
 };
 pub use nearest::nearest;
-pub use problem::{Problem, Problems};
+pub use problem::{ConfigProblem, Problems};
 pub use read::{
     ARRAYS_MAX, DRIVE_DEPTH_MAX, EXPORTS_MAX, FILE_BYTES_MAX, JOURNAL_DEVICES_MAX, LISTENS_MAX, MEMBERS_MAX,
     QUEUE_AGE_MAX_SECONDS, SPARES_MAX,

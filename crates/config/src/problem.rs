@@ -7,7 +7,7 @@ pub const PROBLEMS_MAX: usize = 100;
 
 /// One thing that is wrong.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// The line, counted from 1.
     pub line: u32,
     /// The column in characters, counted from 1.
@@ -20,7 +20,7 @@ pub struct Problem {
     pub remedy: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: ", self.line)?;
         if !self.key.is_empty() {
@@ -32,7 +32,7 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong, in the order of lines. There is at least one.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Problems(pub Vec<Problem>);
+pub struct Problems(pub Vec<ConfigProblem>);
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,11 +8,12 @@ use toml::de::DeTable;
 
 use crate::cross::check_uses;
 use crate::desired::{
-    Access, ArrayId, Desired, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, Placed, Setting, SpareFor,
+    Access, ArrayId, Desired, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, FileValue, Setting,
+    SpareFor,
 };
 use crate::nearest::nearest;
-use crate::problem::{Problem, Problems, PROBLEMS_MAX};
-use crate::table::{Reader, Section, Word};
+use crate::problem::{ConfigProblem, Problems, PROBLEMS_MAX};
+use crate::table::{FileReader, Section, Word};
 use crate::Words;
 
 /// A longer file is something else.
@@ -56,11 +57,11 @@ pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> 
     if text.len() > FILE_BYTES_MAX {
         let what = format!("{} bytes", text.len());
         let remedy = format!("a configuration has {FILE_BYTES_MAX} at most; name the right file");
-        return Err(Problems(vec![Problem { line: 1, column: 1, key: String::new(), what, remedy }]));
+        return Err(Problems(vec![ConfigProblem { line: 1, column: 1, key: String::new(), what, remedy }]));
     }
     let known = words.settings();
     let elsewhere = |word: &str| belongs(word, &known);
-    let reader = Reader::new(text, &elsewhere);
+    let reader = FileReader::new(text, &elsewhere);
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in errors.iter().take(PROBLEMS_MAX) {
         let at = error.span().map_or(0, |span| span.start);
@@ -138,10 +139,10 @@ pub(crate) fn most(count: usize) -> String {
 fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
     section.know(SERVER);
     let line = |key: &str| section.reader.line(section.at_key(key));
-    let size = |key: &str| -> Option<Placed<Bytes>> {
+    let size = |key: &str| -> Option<FileValue<Bytes>> {
         let word = section.text(key)?;
         match words.size(&word.text) {
-            Ok(value) => Some(Placed { value, line: line(key) }),
+            Ok(value) => Some(FileValue { value, line: line(key) }),
             Err(why) => {
                 section.complain(word.at, key, &why, "a size is written like 64M or 1G");
                 None
@@ -150,20 +151,20 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
     };
     let nbd = section.texts("nbd", LISTENS_MAX).map(|all| {
         all.iter().for_each(|word| check_address(section, "nbd", word));
-        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd") }
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd") }
     });
     let nbd_unix = section.texts("nbd-unix", LISTENS_MAX).map(|all| {
         for word in all.iter().filter(|word| !word.text.starts_with('/')) {
             section.complain(word.at, "nbd-unix", &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
         }
-        Placed { value: all.into_iter().map(|word| PathBuf::from(word.text)).collect(), line: line("nbd-unix") }
+        FileValue { value: all.into_iter().map(|word| PathBuf::from(word.text)).collect(), line: line("nbd-unix") }
     });
     let (nbd_tls, [nbd_tls_certificate, nbd_tls_key, nbd_tls_client_ca]) = nbd_tls(section);
     let journal = section.texts("journal", JOURNAL_DEVICES_MAX).map(|all| {
         all.iter().for_each(|word| check_member(section, "journal", word, words));
-        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("journal") }
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("journal") }
     });
-    let number = |key: &str, most: u64| section.number(key, 1, most).map(|value| Placed { value, line: line(key) });
+    let number = |key: &str, most: u64| section.number(key, 1, most).map(|value| FileValue { value, line: line(key) });
     let depth = number("drive-depth", DRIVE_DEPTH_MAX);
     DesiredServer {
         nbd,
@@ -175,28 +176,28 @@ fn server(section: &Section<'_>, words: &dyn Words) -> DesiredServer {
         memory: size("memory"),
         cache: size("cache"),
         drive_depth: depth
-            .map(|depth| Placed { value: u32::try_from(depth.value).unwrap_or(u32::MAX), line: depth.line }),
+            .map(|depth| FileValue { value: u32::try_from(depth.value).unwrap_or(u32::MAX), line: depth.line }),
         queue_age: number("queue-age", QUEUE_AGE_MAX_SECONDS),
         journal,
     }
 }
 
 /// Addresses, texts of the file.
-type Addresses = Option<Placed<Vec<String>>>;
+type Addresses = Option<FileValue<Vec<String>>>;
 
 /// Addresses of NBD over TLS, and its certificate, key and authorities.
-fn nbd_tls(section: &Section<'_>) -> (Addresses, [Option<Placed<PathBuf>>; 3]) {
+fn nbd_tls(section: &Section<'_>) -> (Addresses, [Option<FileValue<PathBuf>>; 3]) {
     let line = |key: &str| section.reader.line(section.at_key(key));
     let all = section.texts("nbd-tls", LISTENS_MAX).map(|all| {
         all.iter().for_each(|word| check_address(section, "nbd-tls", word));
-        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd-tls") }
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("nbd-tls") }
     });
     let files = ["nbd-tls-certificate", "nbd-tls-key", "nbd-tls-client-ca"].map(|key| {
         let word = section.text(key)?;
         if !word.text.starts_with('/') {
             section.complain(word.at, key, &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
         }
-        Some(Placed { value: PathBuf::from(word.text), line: line(key) })
+        Some(FileValue { value: PathBuf::from(word.text), line: line(key) })
     });
     if all.is_some() && (files[0].is_none() || files[1].is_none()) {
         let remedy = "name both files: nbd-tls-certificate and nbd-tls-key";
@@ -218,11 +219,11 @@ fn management(section: &Section<'_>) -> DesiredManagement {
         if !word.text.starts_with('/') {
             section.complain(word.at, key, &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
         }
-        Some(Placed { value: PathBuf::from(word.text), line: line(key) })
+        Some(FileValue { value: PathBuf::from(word.text), line: line(key) })
     };
     let listen = section.text("listen").map(|word| {
         check_address(section, "listen", &word);
-        Placed { value: word.text, line: line("listen") }
+        FileValue { value: word.text, line: line("listen") }
     });
     let (certificate, key, client_ca) = (path("certificate"), path("key"), path("client-ca"));
     if certificate.is_some() != key.is_some() {
@@ -234,14 +235,14 @@ fn management(section: &Section<'_>) -> DesiredManagement {
             let what = format!("{:?} is not the name of a host", word.text);
             section.complain(word.at, "names", &what, "write the name without scheme and port");
         }
-        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("names") }
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("names") }
     });
-    let metrics_md = section.switch("metrics-md").map(|value| Placed { value, line: line("metrics-md") });
+    let metrics_md = section.switch("metrics-md").map(|value| FileValue { value, line: line("metrics-md") });
     let drives = section.texts("drives", DRIVES_MAX).map(|all| {
         for word in all.iter().filter(|word| !word.text.starts_with('/') && !word.text.contains("://")) {
             section.complain(word.at, "drives", &format!("{:?} is not an absolute path", word.text), ABSOLUTE);
         }
-        Placed { value: all.into_iter().map(|word| word.text).collect(), line: line("drives") }
+        FileValue { value: all.into_iter().map(|word| word.text).collect(), line: line("drives") }
     });
     DesiredManagement { listen, certificate, key, client_ca, names, metrics_md, drives }
 }
@@ -294,7 +295,7 @@ fn array(key: &str, section: &Section<'_>, words: &dyn Words) -> Option<DesiredA
         }
     }
     let access = section.text("access").and_then(|word| match word.text.parse::<Access>() {
-        Ok(value) => Some(Placed { value, line: section.reader.line(word.at) }),
+        Ok(value) => Some(FileValue { value, line: section.reader.line(word.at) }),
         Err(_) => {
             let known = Access::ALL.map(Access::word);
             let remedy = match nearest(&word.text, &known) {

@@ -9,18 +9,18 @@ use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
 use crate::nearest::nearest;
-use crate::problem::{Problem, PROBLEMS_MAX};
+use crate::problem::{ConfigProblem, PROBLEMS_MAX};
 
 /// A text that is being read.
-pub struct Reader<'t> {
+pub struct FileReader<'t> {
     text: &'t str,
-    problems: RefCell<Vec<Problem>>,
-    notes: RefCell<Vec<Problem>>,
+    problems: RefCell<Vec<ConfigProblem>>,
+    notes: RefCell<Vec<ConfigProblem>>,
     /// The table that a key belongs in, for keys that stand in another one.
     pub elsewhere: &'t dyn Fn(&str) -> Option<String>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> FileReader<'t> {
     /// For this text.
     pub fn new(text: &'t str, elsewhere: &'t dyn Fn(&str) -> Option<String>) -> Self {
         Self { text, problems: RefCell::default(), notes: RefCell::default(), elsewhere }
@@ -38,9 +38,9 @@ impl<'t> Reader<'t> {
         self.place(at).0
     }
 
-    fn problem(&self, at: usize, key: &str, what: &str, remedy: &str) -> Problem {
+    fn problem(&self, at: usize, key: &str, what: &str, remedy: &str) -> ConfigProblem {
         let (line, column) = self.place(at);
-        Problem { line, column, key: key.into(), what: what.into(), remedy: remedy.into() }
+        ConfigProblem { line, column, key: key.into(), what: what.into(), remedy: remedy.into() }
     }
 
     /// Something is wrong here.
@@ -57,7 +57,7 @@ impl<'t> Reader<'t> {
     }
 
     /// The problems and the notes, each in the order of lines.
-    pub fn found(self) -> (Vec<Problem>, Vec<Problem>) {
+    pub fn found(self) -> (Vec<ConfigProblem>, Vec<ConfigProblem>) {
         let (mut problems, mut notes) = (self.problems.into_inner(), self.notes.into_inner());
         problems.sort();
         problems.dedup();
@@ -70,7 +70,7 @@ impl<'t> Reader<'t> {
 #[derive(Clone)]
 pub struct Section<'r> {
     /// The whole.
-    pub reader: &'r Reader<'r>,
+    pub reader: &'r FileReader<'r>,
     table: &'r DeTable<'r>,
     /// The keys that lead here: `arrays.data`.
     pub path: String,
@@ -89,7 +89,7 @@ pub struct Word {
 
 impl<'r> Section<'r> {
     /// The table of the whole file.
-    pub fn top(reader: &'r Reader<'r>, table: &'r DeTable<'r>) -> Self {
+    pub fn top(reader: &'r FileReader<'r>, table: &'r DeTable<'r>) -> Self {
         Self { reader, table, path: String::new(), at: 0 }
     }
 

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 /// Commands that a drive was given.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Given {
+pub struct CommandCounts {
     /// Reads.
     pub reads: u64,
     /// Writes.
@@ -70,7 +70,7 @@ pub trait DriveModel {
         0
     }
     /// The work of the drive's other parts for the given commands. Their times follow from the commands.
-    fn passing(&self, given: &Given) -> Passing {
+    fn passing(&self, given: &CommandCounts) -> Passing {
         let _ = given;
         Passing::default()
     }
@@ -201,7 +201,7 @@ impl DriveModel for AnyDrive {
             Self::Constant(drive) => drive.held(now),
         }
     }
-    fn passing(&self, given: &Given) -> Passing {
+    fn passing(&self, given: &CommandCounts) -> Passing {
         match self {
             Self::Disk(drive) => drive.passing(given),
             Self::Ssd(drive) => drive.passing(given),

@@ -5,14 +5,14 @@ use openraid_models::{ArmMotion, SeekPoints, Sourced};
 use openraid_units::Nanos;
 
 /// A measured curve: cylinders, mean, times in ms by distance.
-struct Measured {
+struct SeekCurve {
     drive: &'static str,
     cylinders: f64,
     mean: f64,
     rows: Vec<(f64, f64)>,
 }
 
-fn measured() -> Vec<Measured> {
+fn measured() -> Vec<SeekCurve> {
     let lines = include_str!("seeks.tsv").lines().filter(|line| !line.starts_with('#')).skip(1);
     let number = |text: &str| text.parse::<f64>().expect("a number");
     let read = |line: &'static str| {
@@ -20,13 +20,13 @@ fn measured() -> Vec<Measured> {
         let mut part = || parts.next().expect("four columns");
         let (drive, cylinders, mean) = (part(), number(part()), number(part()));
         let row = |row: &str| row.split_once(':').map(|(distance, ms)| (number(distance), number(ms)));
-        Measured { drive, cylinders, mean, rows: part().split(' ').filter_map(row).collect() }
+        SeekCurve { drive, cylinders, mean, rows: part().split(' ').filter_map(row).collect() }
     };
     lines.map(read).collect()
 }
 
 /// Mean and largest error of a curve over the distances of a drive, as shares.
-fn errors(drive: &Measured, curve: impl Fn(f64) -> f64) -> (f64, f64) {
+fn errors(drive: &SeekCurve, curve: impl Fn(f64) -> f64) -> (f64, f64) {
     let off = |(distance, ms): &(f64, f64)| (curve((distance - 1.0) / (drive.cylinders - 2.0)) / ms - 1.0).abs();
     let all: Vec<f64> = drive.rows.iter().map(off).collect();
     (all.iter().sum::<f64>() / all.len() as f64, all.iter().copied().fold(0.0, f64::max))

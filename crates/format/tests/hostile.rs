@@ -20,13 +20,13 @@ const MUTATIONS: usize = 200_000;
 
 /// One superblock as it was read from a drive.
 #[derive(Clone)]
-struct Read {
+struct ReadSuperblock {
     minor: MinorVersion,
     size: Sectors,
     bytes: Vec<u8>,
 }
 
-impl Read {
+impl ReadSuperblock {
     fn of(member: &Member) -> Self {
         Self { minor: member.minor(), size: member.size, bytes: member.superblock_bytes().to_vec() }
     }
@@ -62,7 +62,7 @@ fn verdict(result: Result<(), SuperblockError>) -> String {
 
 #[test]
 fn a_flipped_byte_is_always_noticed() {
-    for read in golden().iter().map(Read::of) {
+    for read in golden().iter().map(ReadSuperblock::of) {
         let covered = 256 + 2 * usize::try_from(u32::from_le_bytes(read.bytes[220..224].try_into().unwrap())).unwrap();
         for index in 0..covered {
             for flip in [0x01, 0x80, 0xff] {
@@ -76,7 +76,7 @@ fn a_flipped_byte_is_always_noticed() {
 
 #[test]
 fn a_flipped_byte_under_a_right_checksum_never_panics() {
-    for read in golden().iter().map(Read::of) {
+    for read in golden().iter().map(ReadSuperblock::of) {
         for index in 0..read.bytes.len() {
             for flip in [0x01, 0x80, 0xff] {
                 let mut damaged = read.clone();
@@ -90,9 +90,9 @@ fn a_flipped_byte_under_a_right_checksum_never_panics() {
 
 #[test]
 fn a_superblock_cut_off_anywhere_is_an_error() {
-    let read = Read::of(&golden()[0]);
+    let read = ReadSuperblock::of(&golden()[0]);
     for len in 0..read.bytes.len() {
-        let cut = Read { bytes: read.bytes[..len].to_vec(), ..read };
+        let cut = ReadSuperblock { bytes: read.bytes[..len].to_vec(), ..read };
         assert!(matches!(cut.judge(), Err(SuperblockError::Truncated { have, .. }) if have == len));
     }
 }
@@ -116,9 +116,9 @@ fn mutate(bytes: &mut [u8], random: &mut Random) {
 
 #[test]
 fn random_mutations_never_panic_and_reach_the_deep_checks() {
-    let images: Vec<Read> = golden().iter().map(Read::of).collect();
+    let images: Vec<ReadSuperblock> = golden().iter().map(ReadSuperblock::of).collect();
     let mut random = Random(0x0de5_1f00);
-    let mut verdicts: BTreeMap<String, (usize, Read)> = BTreeMap::new();
+    let mut verdicts: BTreeMap<String, (usize, ReadSuperblock)> = BTreeMap::new();
     for _ in 0..MUTATIONS {
         let mut read = images[random.index(images.len())].clone();
         mutate(&mut read.bytes, &mut random);
@@ -165,7 +165,7 @@ fn corpus() -> PathBuf {
 }
 
 /// Writes a file of the corpus: version and drive size on the first line, then the bytes without rows of zeroes.
-fn keep(verdicts: &BTreeMap<String, (usize, Read)>) {
+fn keep(verdicts: &BTreeMap<String, (usize, ReadSuperblock)>) {
     for (name, (_, read)) in verdicts {
         let path = corpus().join(format!("{name}.txt"));
         if path.exists() {
@@ -200,7 +200,7 @@ fn every_input_of_the_corpus_gets_the_verdict_it_is_named_after() {
                 bytes[at + index] = u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).unwrap();
             }
         }
-        let read = Read { minor, size: Sectors(first[1].parse().unwrap()), bytes };
+        let read = ReadSuperblock { minor, size: Sectors(first[1].parse().unwrap()), bytes };
         let named = path.file_stem().unwrap().to_string_lossy().into_owned();
         assert_eq!(verdict(read.judge()), named.split('~').next().unwrap(), "{named}");
         seen += 1;

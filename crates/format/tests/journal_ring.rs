@@ -16,7 +16,7 @@ use openraid_units::{BlockSize, Sectors};
 
 /// The intended contents of one entry.
 #[derive(Clone)]
-struct Meant {
+struct ExpectedEntry {
     sequence: u64,
     position: u64,
     /// Header, payload, and padding up to the next header.
@@ -35,7 +35,7 @@ struct Model {
     stale: JournalSuperblock,
     image: Vec<u8>,
     /// Entries from the superblock's tail to the head.
-    log: Vec<Meant>,
+    log: Vec<ExpectedEntry>,
     head: LogPlace,
     promised: u64,
 }
@@ -81,7 +81,7 @@ impl Model {
     }
 
     /// Makes an entry; `None` if the ring has no room for it.
-    fn make(&mut self) -> Option<Meant> {
+    fn make(&mut self) -> Option<ExpectedEntry> {
         let most = (self.sectors() / 3).min(40);
         let payload = self.random.below(most + 1);
         let ring = self.superblock.ring();
@@ -102,7 +102,7 @@ impl Model {
         };
         let LogPlace { sequence, position } = self.head;
         self.head = LogPlace { sequence: sequence + 1, position: RingSector((position.0 + len) % self.sectors()) };
-        Some(Meant { sequence, position: position.0, bytes, len, tail, promised: self.promised, filler })
+        Some(ExpectedEntry { sequence, position: position.0, bytes, len, tail, promised: self.promised, filler })
     }
 
     /// Moves the superblock's tail forward, so that the ring before it can be used again.
@@ -155,7 +155,7 @@ impl Model {
         }
     }
 
-    fn on_medium(&self, meant: &Meant, len: usize) -> bool {
+    fn on_medium(&self, meant: &ExpectedEntry, len: usize) -> bool {
         let at = usize::try_from(meant.position * 512).unwrap();
         self.image[at..at + len] == meant.bytes[..len]
     }

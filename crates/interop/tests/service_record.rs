@@ -12,7 +12,7 @@ use openraid_nbd::Command;
 use openraid_runtime::record::{Event, Recorder};
 use openraid_runtime::ServiceConfig;
 use openraid_sim::digest::Digest;
-use openraid_sim::record::{RecordEntry, Record};
+use openraid_sim::record::{Record, RecordEntry};
 use openraid_units::{Instant, Sectors};
 use support::random::Random;
 use support::{request, small_limits, Server};

@@ -2,7 +2,7 @@
 
 use crate::error::ModelErrors;
 use crate::head::Head;
-use crate::reader::{read_file, Edges, Section};
+use crate::reader::{read_file, Edges, ProfileSection};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::Nanos;
@@ -101,7 +101,7 @@ impl BusFile {
         Ok(parsed)
     }
 
-    fn read(top: &Section<'_>) -> Self {
+    fn read(top: &ProfileSection<'_>) -> Self {
         let (head, _) = Head::read(top, &["bus"]);
         let table = top.section("bus");
         let buses = table.keys().iter().map(|name| BusProfile::read(&table.section(name), name)).collect();
@@ -111,7 +111,7 @@ impl BusFile {
 }
 
 impl BusProfile {
-    fn read(section: &Section<'_>, name: &str) -> Self {
+    fn read(section: &ProfileSection<'_>, name: &str) -> Self {
         let rate = |base: &str| section.quantity(base, Dimension::Rate, 1_000_000, u64::MAX).map(Rate);
         let bus = Self {
             name: name.to_owned(),
@@ -143,7 +143,7 @@ impl BusProfile {
     }
 
     /// Check the fields about the plug against the others.
-    fn check_plug(&self, section: &Section<'_>) {
+    fn check_plug(&self, section: &ProfileSection<'_>) {
         if self.lanes > 1 && (self.plug, self.duplex) != (Some(Plug::Sas), Duplex::Full) {
             let remedy = "say plug = \"sas\" and duplex = \"full\", or leave lanes out: rates are those of all lanes";
             section.complain("lanes", "only the wide port of an expander has lanes that drives share", remedy);
@@ -192,14 +192,14 @@ impl BusProfile {
 /// Greatest number of lanes of a wide port.
 const LANES_MAX: u64 = 16;
 
-fn read_plug(section: &Section<'_>) -> Option<Plug> {
+fn read_plug(section: &ProfileSection<'_>) -> Option<Plug> {
     // The call registers the key, so an error can name it.
     section.optional_text("plug")?;
     let word = section.word("plug", &Plug::WORDS.map(|(word, _)| word))?;
     Some(Plug::WORDS[word].1)
 }
 
-fn read_lanes(section: &Section<'_>) -> u32 {
+fn read_lanes(section: &ProfileSection<'_>) -> u32 {
     let lanes = section.plain_count_or("lanes", 1);
     if !(1..=LANES_MAX).contains(&lanes) {
         section.complain("lanes", &format!("{lanes} lanes cannot be"), &format!("give 1 to {LANES_MAX}"));

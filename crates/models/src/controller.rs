@@ -7,7 +7,7 @@ use crate::drive::small;
 use crate::error::ModelErrors;
 use crate::head::Head;
 use crate::quirk::{Quirk, QuirkValue};
-use crate::reader::{read_file, Edges, Section};
+use crate::reader::{read_file, Edges, ProfileSection};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::ArrayLevel;
@@ -210,7 +210,7 @@ impl ControllerProfile {
         Ok(parsed)
     }
 
-    fn read(top: &Section<'_>) -> Self {
+    fn read(top: &ProfileSection<'_>) -> Self {
         let (head, _) = Head::read(top, &["controller"]);
         let (ports, host, bed) = (top.section("ports"), top.section("host"), top.section("test_bed"));
         let (cache, layout, policy) = (top.section("cache"), top.section("layout"), top.section("policy"));
@@ -267,7 +267,7 @@ impl ControllerProfile {
         profile
     }
 
-    fn check(&self, top: &Section<'_>, cache: &Section<'_>, layout: &Section<'_>) {
+    fn check(&self, top: &ProfileSection<'_>, cache: &ProfileSection<'_>, layout: &ProfileSection<'_>) {
         if !cache.clean() {
             return;
         }
@@ -293,7 +293,7 @@ impl ControllerProfile {
     }
 
     /// Check the ways inside the controller against each other.
-    fn check_ways(&self, ports: &Section<'_>, cache: &Section<'_>) {
+    fn check_ways(&self, ports: &ProfileSection<'_>, cache: &ProfileSection<'_>) {
         if !cache.clean() {
             return;
         }
@@ -357,7 +357,7 @@ impl ControllerProfile {
 }
 
 impl Adapters {
-    fn read(ports: &Section<'_>) -> Option<Self> {
+    fn read(ports: &ProfileSection<'_>) -> Option<Self> {
         let bus = ports.optional_text("adapter_bus");
         let drives = ports.optional_quantity("drives_per_adapter", Dimension::Count, 1, PORTS_MAX);
         match (bus, drives) {
@@ -373,7 +373,7 @@ impl Adapters {
 }
 
 impl CpuProfile {
-    fn read(top: &Section<'_>) -> Self {
+    fn read(top: &ProfileSection<'_>) -> Self {
         let cpu = top.section("cpu");
         let time = |base: &str| cpu.quantity(base, Dimension::Time, 0, STEP_MAX).map(Nanos);
         let profile = Self {
@@ -388,7 +388,7 @@ impl CpuProfile {
 }
 
 impl XorProfile {
-    fn read(top: &Section<'_>) -> Option<Self> {
+    fn read(top: &ProfileSection<'_>) -> Option<Self> {
         let xor = top.optional_section("xor")?;
         let profile = Self {
             rate: xor.quantity("rate", Dimension::Rate, 1_000_000, u64::MAX).map(Rate),
@@ -400,7 +400,7 @@ impl XorProfile {
 }
 
 impl DataPath {
-    fn read(top: &Section<'_>) -> Option<Self> {
+    fn read(top: &ProfileSection<'_>) -> Option<Self> {
         let path = top.optional_section("data_path")?;
         let rate = |base: &str| path.quantity(base, Dimension::Rate, 1_000_000, u64::MAX).map(Rate);
         let parity_read = path.keys().iter().any(|key| key.starts_with("parity_read")).then(|| rate("parity_read"));
@@ -411,7 +411,7 @@ impl DataPath {
 }
 
 impl LevelRule {
-    fn read_all(table: &Section<'_>) -> Vec<Self> {
+    fn read_all(table: &ProfileSection<'_>) -> Vec<Self> {
         let mut rules = Vec::new();
         for (word, level) in ArrayLevel::WORDS {
             let Some(section) = table.optional_section(word) else { continue };
@@ -441,7 +441,7 @@ impl LevelRule {
     }
 }
 
-fn sizes(section: &Section<'_>, key: &str) -> Vec<Bytes> {
+fn sizes(section: &ProfileSection<'_>, key: &str) -> Vec<Bytes> {
     let numbers = section.numbers(key, CHOICES_MAX);
     if numbers.iter().any(|kib| !(1.0..=1e9).contains(kib) || kib.fract() != 0.0) {
         section.complain(key, "are no whole numbers of KiB", "write whole numbers above zero");

@@ -1,7 +1,7 @@
 //! A hard disk: its rotation, its seeks, its cache.
 
 use crate::drive::{slow_time, small};
-use crate::reader::Section;
+use crate::reader::ProfileSection;
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos, Sectors};
@@ -106,7 +106,7 @@ pub struct ShingledProfile {
 }
 
 impl ShingledProfile {
-    fn read(section: &Section<'_>) -> Self {
+    fn read(section: &ProfileSection<'_>) -> Self {
         let profile = Self {
             band: section.quantity("band", Dimension::Size, 1 << 20, 1 << 32).map(Bytes),
             cache: section.quantity("cache", Dimension::Size, 1 << 20, 1 << 42).map(Bytes),
@@ -151,13 +151,14 @@ pub struct SeekPoints {
 pub struct SeekTable(pub Vec<(u32, Nanos)>);
 
 impl DiskProfile {
-    pub(crate) fn read(top: &Section<'_>, interface: &Section<'_>, capacity: Sectors) -> Self {
+    pub(crate) fn read(top: &ProfileSection<'_>, interface: &ProfileSection<'_>, capacity: Sectors) -> Self {
         let mechanics = top.section("mechanics");
         let media = top.section("media");
         let seek = top.section("seek");
         let cache = top.section("cache");
         let queue = top.section("queue");
-        let time = |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Time, 0, u64::MAX).map(Nanos);
+        let time =
+            |section: &ProfileSection<'_>, base: &str| section.quantity(base, Dimension::Time, 0, u64::MAX).map(Nanos);
         let (command, cached_command) = (time(interface, "command"), time(interface, "cached_command"));
         let of_writes = |base: &str, of_reads: &Sourced<Nanos>| {
             let time = interface.optional_quantity(base, Dimension::Time, 0, u64::MAX);
@@ -212,7 +213,13 @@ impl DiskProfile {
         Nanos((60_000_000_000 + rpm / 2) / rpm)
     }
 
-    fn check(&self, mechanics: &Section<'_>, media: &Section<'_>, queue: &Section<'_>, capacity: Sectors) {
+    fn check(
+        &self,
+        mechanics: &ProfileSection<'_>,
+        media: &ProfileSection<'_>,
+        queue: &ProfileSection<'_>,
+        capacity: Sectors,
+    ) {
         if !media.clean() {
             return;
         }
@@ -284,7 +291,7 @@ impl DiskProfile {
 }
 
 impl SeekPoints {
-    fn read(seek: &Section<'_>, before: &str) -> Self {
+    fn read(seek: &ProfileSection<'_>, before: &str) -> Self {
         let time =
             |name: &str| seek.quantity(&format!("{before}_{name}"), Dimension::Time, 10_000, SEEK_MAX).map(Nanos);
         let points =
@@ -296,7 +303,7 @@ impl SeekPoints {
     }
 
     /// Check that an arm can have these seek times.
-    fn check(&self, seek: &Section<'_>, before: &str) {
+    fn check(&self, seek: &ProfileSection<'_>, before: &str) {
         let field = format!("{before}_average");
         let (least, mean, most) = (self.track_to_track.value, self.average.value, self.full_stroke.value);
         if mean > most {
@@ -373,7 +380,7 @@ impl ArmMotion {
     }
 }
 
-fn read_table(seek: &Section<'_>) -> Option<SeekTable> {
+fn read_table(seek: &ProfileSection<'_>) -> Option<SeekTable> {
     let rows = seek.pairs("read_table_percent_ms", TABLE_MAX)?;
     let rising = rows.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1);
     let fits = |&(percent, ms): &(f64, f64)| (0.0..=100.0).contains(&percent) && (0.01..=200.0).contains(&ms);

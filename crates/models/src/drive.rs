@@ -5,7 +5,7 @@ use crate::disk::DiskProfile;
 use crate::error::ModelErrors;
 use crate::head::Head;
 use crate::power::PowerProfile;
-use crate::reader::{read_file, Edges, Section};
+use crate::reader::{read_file, Edges, ProfileSection};
 use crate::reliability::ReliabilityProfile;
 use crate::sourced::{Rate, Sourced};
 use crate::ssd::SsdProfile;
@@ -123,7 +123,7 @@ impl DriveProfile {
         Ok(profile)
     }
 
-    fn read(top: &Section<'_>) -> Self {
+    fn read(top: &ProfileSection<'_>) -> Self {
         let (head, kind) = Head::read(top, &["disk", "ssd", "constant"]);
         let interface = top.section("interface");
         let link = interface.text("link").unwrap_or_default();
@@ -225,7 +225,7 @@ pub(crate) fn slow_time(time: &mut Sourced<Nanos>, percent: u32) {
 }
 
 impl ConstantProfile {
-    fn read(top: &Section<'_>) -> Self {
+    fn read(top: &ProfileSection<'_>) -> Self {
         let service = top.section("service");
         let laws = ["fixed", "exponential", "uniform"];
         let law = [ServiceLaw::Fixed, ServiceLaw::Exponential, ServiceLaw::Uniform];
@@ -244,7 +244,7 @@ pub(crate) fn small(count: &Sourced<u64>) -> Sourced<u32> {
     count.clone().map(|n| u32::try_from(n).unwrap_or(u32::MAX))
 }
 
-fn read_sheet(sheet: &Section<'_>) -> Vec<SheetFigure> {
+fn read_sheet(sheet: &ProfileSection<'_>) -> Vec<SheetFigure> {
     let mut figures = Vec::new();
     for key in sheet.keys() {
         let Some((base, parsed, dimension)) = sheet_key(&key) else { continue };

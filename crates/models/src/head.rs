@@ -1,6 +1,6 @@
 //! The head of every profile: its schema, its kind, its name.
 
-use crate::reader::Section;
+use crate::reader::ProfileSection;
 
 /// The schema of this reader.
 const SCHEMA: u64 = 1;
@@ -26,7 +26,7 @@ pub struct Head {
 
 impl Head {
     /// Read the head; `kinds` are the allowed values of `kind` in this folder. Returns the kind as well.
-    pub(crate) fn read(top: &Section<'_>, kinds: &[&'static str]) -> (Self, &'static str) {
+    pub(crate) fn read(top: &ProfileSection<'_>, kinds: &[&'static str]) -> (Self, &'static str) {
         let schema = top.plain_count("schema");
         if schema.is_some_and(|found| found != SCHEMA) {
             top.complain("schema", "this schema is not known", &format!("write schema = {SCHEMA}"));

@@ -2,7 +2,7 @@
 
 use crate::error::ModelErrors;
 use crate::head::Head;
-use crate::reader::{read_file, Edges, Section};
+use crate::reader::{read_file, Edges, ProfileSection};
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos};
@@ -50,7 +50,7 @@ impl HostProfile {
         Ok(parsed)
     }
 
-    fn read(top: &Section<'_>) -> Self {
+    fn read(top: &ProfileSection<'_>) -> Self {
         let (head, _) = Head::read(top, &["host"]);
         let cost = top.section("cost");
         let time = |base: &str| cost.quantity(base, Dimension::Time, 0, 1_000_000_000).map(Nanos);

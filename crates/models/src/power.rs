@@ -1,6 +1,6 @@
 //! The electric power of a drive: figures of its data sheet. No timing model reads them.
 
-use crate::reader::Section;
+use crate::reader::ProfileSection;
 use crate::sourced::Sourced;
 use crate::unit::Dimension;
 
@@ -17,7 +17,7 @@ pub struct PowerProfile {
 }
 
 impl PowerProfile {
-    pub(crate) fn read(section: &Section<'_>) -> Self {
+    pub(crate) fn read(section: &ProfileSection<'_>) -> Self {
         let profile = Self {
             idle: section.quantity("idle", Dimension::Power, 1, MILLIWATTS_MAX),
             busy: section.quantity("busy", Dimension::Power, 1, MILLIWATTS_MAX),

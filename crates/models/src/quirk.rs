@@ -3,7 +3,7 @@
 //! Physics determines the speed of a bus or a spindle. A quirk is a choice, or a fault, of a firmware. Quirks have a
 //! table of their own, and each one has a text about its effect. A quirk is a cause, never a result.
 
-use crate::reader::Section;
+use crate::reader::ProfileSection;
 use crate::sourced::Sourced;
 
 /// The kind of a quirk's value.
@@ -86,7 +86,7 @@ pub const QUIRKS: &[(&str, QuirkKind, &str)] = &[
 ];
 
 impl Quirk {
-    pub(crate) fn read_all(top: &Section<'_>) -> Vec<Self> {
+    pub(crate) fn read_all(top: &ProfileSection<'_>) -> Vec<Self> {
         let Some(table) = top.optional_section("quirks") else { return Vec::new() };
         let mut quirks = Vec::new();
         for name in table.keys() {
@@ -97,7 +97,7 @@ impl Quirk {
         quirks
     }
 
-    fn read(table: &Section<'_>, name: &str, kind: QuirkKind) -> Option<Self> {
+    fn read(table: &ProfileSection<'_>, name: &str, kind: QuirkKind) -> Option<Self> {
         let section = table.optional_section(name)?;
         let explains = section.text("explains");
         let value = match kind {

@@ -32,7 +32,7 @@ pub enum Edge {
 pub type Edges = BTreeMap<String, Edge>;
 
 /// A file that is being read.
-pub(crate) struct Reader<'t> {
+pub(crate) struct ProfileReader<'t> {
     file: &'t str,
     text: &'t str,
     edges: &'t Edges,
@@ -43,8 +43,8 @@ pub(crate) struct Reader<'t> {
 }
 
 /// A table that is being read.
-pub(crate) struct Section<'r> {
-    reader: &'r Reader<'r>,
+pub(crate) struct ProfileSection<'r> {
+    reader: &'r ProfileReader<'r>,
     table: Option<&'r DeTable<'r>>,
     path: String,
     place: usize,
@@ -57,9 +57,9 @@ pub(crate) fn read_file<T>(
     file: &str,
     text: &str,
     edges: &Edges,
-    read: impl FnOnce(&Section<'_>) -> T,
+    read: impl FnOnce(&ProfileSection<'_>) -> T,
 ) -> Result<(T, Vec<String>), ModelErrors> {
-    let mut reader = Reader {
+    let mut reader = ProfileReader {
         file,
         text,
         edges,
@@ -83,7 +83,7 @@ pub(crate) fn read_file<T>(
     };
     reader.read_sources(root.get_ref());
     let reader = reader;
-    let top = Section::new(&reader, Some(root.get_ref()), String::new(), 0);
+    let top = ProfileSection::new(&reader, Some(root.get_ref()), String::new(), 0);
     top.ask("sources");
     top.ask("from");
     let value = read(&top);
@@ -95,7 +95,7 @@ pub(crate) fn read_file<T>(
     }
 }
 
-impl Reader<'_> {
+impl ProfileReader<'_> {
     fn complain(&self, place: usize, field: &str, reason: &str, remedy: &str) {
         let before = self.text.get(..place).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -147,8 +147,8 @@ impl Reader<'_> {
     }
 }
 
-impl<'r> Section<'r> {
-    fn new(reader: &'r Reader<'r>, table: Option<&'r DeTable<'r>>, path: String, place: usize) -> Self {
+impl<'r> ProfileSection<'r> {
+    fn new(reader: &'r ProfileReader<'r>, table: Option<&'r DeTable<'r>>, path: String, place: usize) -> Self {
         Self { reader, table, path, place, asked: RefCell::default(), endings: RefCell::default() }
     }
 
@@ -195,7 +195,7 @@ impl<'r> Section<'r> {
     }
 
     /// A required table inside this one.
-    pub(crate) fn section(&self, key: &str) -> Section<'r> {
+    pub(crate) fn section(&self, key: &str) -> ProfileSection<'r> {
         match self.optional_section(key) {
             Some(section) => section,
             None => {
@@ -203,19 +203,19 @@ impl<'r> Section<'r> {
                     self.complain(key, "this table is missing", &format!("add [{}]", self.field(key)));
                 }
                 // No further errors for its missing fields.
-                Section::new(self.reader, None, self.field(key), self.place)
+                ProfileSection::new(self.reader, None, self.field(key), self.place)
             }
         }
     }
 
     /// An optional table inside this one.
-    pub(crate) fn optional_section(&self, key: &str) -> Option<Section<'r>> {
+    pub(crate) fn optional_section(&self, key: &str) -> Option<ProfileSection<'r>> {
         let found = self.get(key)?;
         let Some(table) = found.get_ref().as_table() else {
             self.complain(key, "is not a table", &format!("write [{}] and its fields below", self.field(key)));
             return None;
         };
-        Some(Section::new(self.reader, Some(table), self.field(key), found.span().start))
+        Some(ProfileSection::new(self.reader, Some(table), self.field(key), found.span().start))
     }
 
     fn missing(&self, key: &str, remedy: &str) {

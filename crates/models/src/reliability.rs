@@ -2,7 +2,7 @@
 //!
 //! No timing model reads these values. They give the probability of data loss while redundancy is missing.
 
-use crate::reader::Section;
+use crate::reader::ProfileSection;
 use crate::sourced::Sourced;
 use crate::unit::Dimension;
 
@@ -25,7 +25,7 @@ pub struct ReliabilityProfile {
 }
 
 impl ReliabilityProfile {
-    pub(crate) fn read(section: &Section<'_>) -> Self {
+    pub(crate) fn read(section: &ProfileSection<'_>) -> Self {
         let profile = Self {
             afr: section.quantity("afr", Dimension::Share, 1, AFR_MAX),
             read_errors: section.quantity("read_errors_per_exabit", Dimension::Count, 1, ERRORS_MAX),

@@ -1,7 +1,7 @@
 //! A solid-state drive: dies, channels, a buffer, and the cost of garbage collection.
 
 use crate::drive::{slow_time, small};
-use crate::reader::Section;
+use crate::reader::ProfileSection;
 use crate::sourced::{Rate, Sourced};
 use crate::unit::Dimension;
 use openraid_units::{Bytes, Nanos, Sectors};
@@ -106,16 +106,19 @@ pub struct SlcCache {
 }
 
 impl SsdProfile {
-    pub(crate) fn read(top: &Section<'_>, interface: &Section<'_>, capacity: Sectors) -> Self {
+    pub(crate) fn read(top: &ProfileSection<'_>, interface: &ProfileSection<'_>, capacity: Sectors) -> Self {
         let flash = top.section("flash");
         let controller = top.section("controller");
         let upkeep = top.section("upkeep");
-        let step = |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Time, 0, STEP_MAX).map(Nanos);
-        let rate =
-            |section: &Section<'_>, base: &str| section.quantity(base, Dimension::Rate, 1_000_000, u64::MAX).map(Rate);
+        let step =
+            |section: &ProfileSection<'_>, base: &str| section.quantity(base, Dimension::Time, 0, STEP_MAX).map(Nanos);
+        let rate = |section: &ProfileSection<'_>, base: &str| {
+            section.quantity(base, Dimension::Rate, 1_000_000, u64::MAX).map(Rate)
+        };
         let factor = |base: &str| upkeep.quantity(base, Dimension::Factor, 1_000, 100_000);
         let share = |base: &str| small(&upkeep.quantity(base, Dimension::Share, 0, 1_000_000));
-        let count = |section: &Section<'_>, base: &str, most| small(&section.quantity(base, Dimension::Count, 1, most));
+        let count =
+            |section: &ProfileSection<'_>, base: &str, most| small(&section.quantity(base, Dimension::Count, 1, most));
         let profile = Self {
             raw: flash.quantity("raw", Dimension::Size, 1 << 20, u64::MAX).map(Bytes),
             channels: count(&flash, "channels", DIES_MAX),
@@ -161,7 +164,13 @@ impl SsdProfile {
         profile
     }
 
-    fn check(&self, flash: &Section<'_>, controller: &Section<'_>, upkeep: &Section<'_>, capacity: Sectors) {
+    fn check(
+        &self,
+        flash: &ProfileSection<'_>,
+        controller: &ProfileSection<'_>,
+        upkeep: &ProfileSection<'_>,
+        capacity: Sectors,
+    ) {
         if !flash.clean() {
             return;
         }
@@ -205,7 +214,7 @@ impl SsdProfile {
 }
 
 impl SlcCache {
-    fn read(slc: &Section<'_>) -> Self {
+    fn read(slc: &ProfileSection<'_>) -> Self {
         let cache = Self {
             size: slc.quantity("size", Dimension::Size, 1 << 20, u64::MAX).map(Bytes),
             program: slc.quantity("program", Dimension::Time, 1, STEP_MAX).map(Nanos),
@@ -217,7 +226,7 @@ impl SlcCache {
 }
 
 /// Times of the page types of a cell, in percent of the mean; if the list is missing, all types take the mean time.
-fn types(flash: &Section<'_>, key: &str) -> Vec<u32> {
+fn types(flash: &ProfileSection<'_>, key: &str) -> Vec<u32> {
     let percents = flash.numbers(key, PAGE_TYPES_MAX);
     let fits = percents.iter().all(|percent| (1.0..=1000.0).contains(percent));
     let mean = percents.iter().sum::<f64>() / percents.len().max(1) as f64;

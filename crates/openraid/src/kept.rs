@@ -174,7 +174,7 @@ impl SettingsPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use openraid_config::{ArrayId, Placed, Setting};
+    use openraid_config::{ArrayId, FileValue, Setting};
     use openraid_core::admin::{MirrorRead, Profile};
     use openraid_units::Sectors;
 
@@ -225,8 +225,10 @@ mod tests {
         let set = plan(&kept, Some(&desired("profile=balanced rebuild.rate=7M")), ALL, None);
         assert_eq!((set.policy.rebuild_rate, set.policy.scrub_rate), (Sectors::mib(7), Sectors::mib(1)));
         assert_eq!((set.policy.adaptive, set.profile.as_deref()), (false, Some("balanced")));
-        let file =
-            DesiredArray { access: Some(Placed { value: Access::Blocked, line: 1 }), ..desired("write.cache=journal") };
+        let file = DesiredArray {
+            access: Some(FileValue { value: Access::Blocked, line: 1 }),
+            ..desired("write.cache=journal")
+        };
         let set = plan(&kept, Some(&file), ALL, None);
         assert_eq!((set.policy.write_cache, set.access), (WriteCache::Journal, Access::Blocked));
     }

@@ -43,7 +43,7 @@ impl Interest {
 
 /// An event of a descriptor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Event {
+pub struct ReadyEvent {
     /// The caller's number for the descriptor.
     pub token: u64,
     /// Reading will not block (it may report the end or an error).
@@ -82,14 +82,14 @@ impl Events {
     /// The event with index `nth` of the last wait; `None` after the last event. The caller can handle one event while
     /// others wait.
     #[must_use]
-    pub fn get(&self, nth: usize) -> Option<Event> {
+    pub fn get(&self, nth: usize) -> Option<ReadyEvent> {
         if nth >= self.len {
             return None;
         }
         // SAFETY: the kernel filled the first `len` entries.
         let raw = unsafe { self.raw[nth].assume_init() };
         let has = |bits: libc::c_int| raw.events & bits.cast_unsigned() != 0;
-        Some(Event {
+        Some(ReadyEvent {
             token: raw.u64,
             readable: has(libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR),
             writable: has(libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR),
@@ -98,7 +98,7 @@ impl Events {
     }
 
     /// All events of the last wait.
-    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = ReadyEvent> + '_ {
         (0..self.len).filter_map(|nth| self.get(nth))
     }
 }

@@ -60,7 +60,7 @@ pub use drive_cache::{DriveCache, DriveCacheError};
 pub use engine::{
     Completed, EngineKind, EngineOptions, IoEngine, IoError, MemberSlot, Operation, Prefer, PushError, Verb, Waiting,
 };
-pub use epoll::{Epoll, Event, Events, Interest, Waker, EVENTS_MAX};
+pub use epoll::{Epoll, Events, Interest, ReadyEvent, Waker, EVENTS_MAX};
 pub use errno::{Errno, FaultKind, Note};
 pub use extents::next_data;
 pub use free_room::free_bytes;

@@ -136,7 +136,7 @@ impl Member {
         }
         settle(&file).map_err(|e| refused(path, usage, "set the flags of this file", e))?;
         if let (true, Identity::File { device, inode }) = (claim.is_some(), identity) {
-            lock(&file, Asked { path, resolved: &resolved, usage }, device, inode)?;
+            lock(&file, LockRequest { path, resolved: &resolved, usage }, device, inode)?;
         }
         let mut notes = Vec::new();
         let facts = facts(&file, path, usage, &metadata, direct, &mut notes)?;
@@ -440,15 +440,15 @@ fn flags(file: &File) -> Result<libc::c_int, Errno> {
 }
 
 /// A member as it was asked for, and the file that it leads to.
-struct Asked<'a> {
+struct LockRequest<'a> {
     path: &'a Path,
     resolved: &'a Path,
     usage: Use,
 }
 
 /// Locks the whole file. Programs that lock bytes of it (QEMU) do not meet this lock, so theirs are looked for first.
-fn lock(file: &File, asked: Asked<'_>, device: u64, inode: u64) -> Result<(), MemberError> {
-    let Asked { path, resolved, usage } = asked;
+fn lock(file: &File, asked: LockRequest<'_>, device: u64, inode: u64) -> Result<(), MemberError> {
+    let LockRequest { path, resolved, usage } = asked;
     let locked = |kind| {
         let owner = lock_owner(kind, device, inode, resolved);
         let is_ending = owner.as_ref().is_some_and(|(process, _)| is_ending(*process));

@@ -20,12 +20,12 @@ use std::thread::JoinHandle;
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
 /// Finished commands, and the eventfd that signals them.
-struct Finished {
+struct AnswerQueue {
     answers: Mutex<Vec<Answer>>,
     event: OwnedFd,
 }
 
-impl Finished {
+impl AnswerQueue {
     fn add(&self, answer: Answer) {
         let mut answers = lock(&self.answers);
         let first = answers.is_empty();
@@ -60,14 +60,14 @@ struct LaneState {
 /// The thread engine.
 pub(crate) struct Threads {
     lanes: Vec<Option<Lane>>,
-    finished: Arc<Finished>,
+    finished: Arc<AnswerQueue>,
     mapping: Arc<Mapping>,
     outstanding: usize,
 }
 
 impl Threads {
     pub(crate) fn new(mapping: Arc<Mapping>) -> Result<Self, Errno> {
-        let finished = Arc::new(Finished { answers: Mutex::new(Vec::new()), event: event_fd()? });
+        let finished = Arc::new(AnswerQueue { answers: Mutex::new(Vec::new()), event: event_fd()? });
         Ok(Self { lanes: Vec::new(), finished, mapping, outstanding: 0 })
     }
 
@@ -125,7 +125,7 @@ impl Drop for Threads {
 }
 
 impl Lane {
-    fn submit(&mut self, finished: &Arc<Finished>, mapping: &Arc<Mapping>) {
+    fn submit(&mut self, finished: &Arc<AnswerQueue>, mapping: &Arc<Mapping>) {
         let mut state = lock(&self.shared.state);
         state.queue.extend(self.staged.drain(..));
         let waiting = state.queue.len();
@@ -147,7 +147,7 @@ impl Lane {
         }
     }
 
-    fn spawn(&mut self, finished: &Arc<Finished>, mapping: &Arc<Mapping>) -> bool {
+    fn spawn(&mut self, finished: &Arc<AnswerQueue>, mapping: &Arc<Mapping>) -> bool {
         let (shared, member) = (Arc::clone(&self.shared), Arc::clone(&self.member));
         let (finished, mapping) = (Arc::clone(finished), Arc::clone(mapping));
         let thread = std::thread::Builder::new().name("member-io".into());

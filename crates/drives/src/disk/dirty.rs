@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// A piece of written data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Extent {
+pub struct DirtyExtent {
     /// First sector.
     pub start: u64,
     /// Sector after the last.
@@ -30,9 +30,9 @@ const LBA_END: u64 = 1 << (64 - SLOT_BITS);
 
 /// The key of a piece: its start above its slot in one number. So only one list must be in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Key(u64);
+pub struct PieceKey(u64);
 
-impl Key {
+impl PieceKey {
     #[inline]
     fn new(start: u64, slot: u16) -> Self {
         Self(start << SLOT_BITS | u64::from(slot))
@@ -131,8 +131,8 @@ struct Age {
 /// nothing else.
 #[derive(Clone, Debug)]
 pub struct Dirty {
-    order: Vec<Key>,
-    slab: Vec<Extent>,
+    order: Vec<PieceKey>,
+    slab: Vec<DirtyExtent>,
     spots: Vec<Spot>,
     free: Vec<u16>,
     guide: Guide,
@@ -189,11 +189,11 @@ impl Dirty {
     }
     /// A piece, by its index in the order of addresses.
     #[must_use]
-    pub fn extent(&self, index: usize) -> &Extent {
+    pub fn extent(&self, index: usize) -> &DirtyExtent {
         &self.slab[self.order[index].slot()]
     }
 
-    fn extent_mut(&mut self, index: usize) -> &mut Extent {
+    fn extent_mut(&mut self, index: usize) -> &mut DirtyExtent {
         &mut self.slab[self.order[index].slot()]
     }
 
@@ -215,7 +215,7 @@ impl Dirty {
     #[must_use]
     #[inline]
     pub fn index(&self, lba: u64) -> usize {
-        let most = Key::last_of(lba);
+        let most = PieceKey::last_of(lba);
         let (mut before, end) = self.guide.around(lba);
         let mut left = &self.order[before..end];
         // Each step examines three keys at once, because each step waits for memory that is rarely in the processor's
@@ -229,7 +229,7 @@ impl Dirty {
         }
         // A fixed number of keys is compared, because the number that is left is unpredictable. Keys after `left` begin
         // later and do not count.
-        let is_before = |key: &Key| usize::from(*key <= most);
+        let is_before = |key: &PieceKey| usize::from(*key <= most);
         match self.order[before..].first_chunk::<SEARCH_FEW>() {
             Some(few) => before + few.iter().map(is_before).sum::<usize>(),
             None => before + left.iter().map(is_before).sum::<usize>(),
@@ -248,7 +248,7 @@ impl Dirty {
     }
 
     #[allow(clippy::cast_possible_truncation)] // no more pieces than extents_max
-    fn insert(&mut self, index: usize, extent: Extent, spot: Spot) -> u16 {
+    fn insert(&mut self, index: usize, extent: DirtyExtent, spot: Spot) -> u16 {
         let slot = self.free.pop().unwrap_or(self.slab.len() as u16);
         if usize::from(slot) == self.slab.len() {
             self.slab.push(extent);
@@ -258,11 +258,11 @@ impl Dirty {
             self.spots[usize::from(slot)] = spot;
         }
         self.guide.add(extent.start);
-        self.order.insert(index, Key::new(extent.start, slot));
+        self.order.insert(index, PieceKey::new(extent.start, slot));
         slot
     }
 
-    fn remove(&mut self, index: usize) -> Extent {
+    fn remove(&mut self, index: usize) -> DirtyExtent {
         let key = self.order.remove(index);
         let (start, slot) = (key.start(), key.slot());
         self.guide.remove(start);
@@ -291,7 +291,7 @@ impl Dirty {
             before
         } else {
             let spot = Spot::of(&geometry.place(lba));
-            let slot = self.insert(index, Extent { start: lba, end, since: now, number: self.number }, spot);
+            let slot = self.insert(index, DirtyExtent { start: lba, end, since: now, number: self.number }, spot);
             self.ages.push_back(Age { since: now, start: lba, slot });
             self.sectors += len;
             index
@@ -307,7 +307,7 @@ impl Dirty {
         }
         // Entries of removed pieces are dropped when they reach the front. This limits their number.
         if self.ages.len() > 4 * self.extents_max + 16 {
-            let age = |key: &Key| {
+            let age = |key: &PieceKey| {
                 let extent = &self.slab[key.slot()];
                 Age { since: extent.since, start: extent.start, slot: key.name() }
             };
@@ -346,7 +346,7 @@ impl Dirty {
 
     /// Take up to `most` sectors from the front of a piece, to write them to the medium. They occupy their room, and
     /// the last ones also the place of the piece, until [`Dirty::written`].
-    pub fn take(&mut self, geometry: &Geometry, index: usize, most: u64) -> Extent {
+    pub fn take(&mut self, geometry: &Geometry, index: usize, most: u64) -> DirtyExtent {
         let extent = *self.extent(index);
         if extent.end - extent.start <= most {
             self.is_leaving = true;
@@ -357,12 +357,12 @@ impl Dirty {
         rest.start = start;
         let slot = self.order[index].name();
         self.spots[usize::from(slot)] = Spot::of(&geometry.place(start));
-        self.order[index] = Key::new(start, slot);
+        self.order[index] = PieceKey::new(start, slot);
         self.guide.remove(extent.start);
         self.guide.add(start);
         self.eldest = None;
         self.ages.push_front(Age { since: extent.since, start, slot });
-        Extent { end: start, ..extent }
+        DirtyExtent { end: start, ..extent }
     }
 
     /// The taken sectors are on the medium: free their room.
@@ -379,36 +379,36 @@ impl Dirty {
 
     /// Up to `count` pieces around a sector.
     #[must_use]
-    pub fn near(&self, lba: u64, count: usize) -> Near<'_> {
+    pub fn near(&self, lba: u64, count: usize) -> PiecesAround<'_> {
         let middle = self.index(lba);
         let end = (middle.saturating_sub(count / 2) + count).min(self.order.len());
         let first = end.saturating_sub(count);
         let middle = middle.clamp(first, end);
         let (before, behind) = self.order[first..end].split_at(middle - first);
         let follows = middle > first && self.order[middle - 1].start() == lba;
-        Near { first, before, behind, follows, spots: &self.spots }
+        PiecesAround { first, before, behind, follows, spots: &self.spots }
     }
 }
 
 /// Pieces around a sector, in order of address.
 #[derive(Clone, Copy, Debug)]
-pub struct Near<'a> {
+pub struct PiecesAround<'a> {
     /// Index of the first piece of these among all pieces.
     pub first: usize,
     /// Keys of the pieces that begin at or before the sector.
-    pub before: &'a [Key],
+    pub before: &'a [PieceKey],
     /// Keys of the pieces that begin after the sector.
-    pub behind: &'a [Key],
+    pub behind: &'a [PieceKey],
     /// Whether the last piece of `before` begins exactly at the sector.
     pub follows: bool,
     spots: &'a [Spot],
 }
 
-impl Near<'_> {
+impl PiecesAround<'_> {
     /// The position on the medium where a piece begins.
     #[must_use]
     #[inline(always)]
-    pub fn spot(&self, piece: Key) -> &Spot {
+    pub fn spot(&self, piece: PieceKey) -> &Spot {
         &self.spots[piece.slot()]
     }
 }

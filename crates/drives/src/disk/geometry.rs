@@ -49,7 +49,7 @@ struct Zone {
 
 /// The place of a sector.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct DiskPlace {
     /// Media time: the time at which a reading of the whole disk reaches the sector, in nanoseconds.
     pub media: u64,
     /// Cylinder, from the outer edge.
@@ -192,14 +192,14 @@ impl Geometry {
     /// Time of a sector at a place, in nanoseconds.
     #[must_use]
     #[inline]
-    pub fn sector_time(&self, place: &Place) -> u64 {
+    pub fn sector_time(&self, place: &DiskPlace) -> u64 {
         self.zones[place.zone as usize % ZONES].sector.by() >> FRACTION
     }
 
     /// The place of a sector, which must be on the disk.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // remainders by tracks, cylinders and turns
-    pub fn place(&self, lba: u64) -> Place {
+    pub fn place(&self, lba: u64) -> DiskPlace {
         debug_assert!(lba < self.sectors, "sector {lba} is beyond the disk");
         let mut index = usize::from(self.guide[(lba >> self.guide_shift) as usize % GUIDE]);
         while self.zones[(index + 1) % ZONES].first <= lba {
@@ -211,7 +211,7 @@ impl Geometry {
         let (head, sector) = zone.per_track.divide(rest);
         let offset = (sector * zone.sector.by()) >> FRACTION;
         let media = zone.media + cylinder * self.cylinder_step.by() + head * self.track_step.by() + offset;
-        Place {
+        DiskPlace {
             media,
             cylinder: zone.cylinder + cylinder as u32,
             head: head as u32,
@@ -223,7 +223,7 @@ impl Geometry {
 
     /// The course of a transfer of `len` sectors from `lba`, which is at `place`.
     #[must_use]
-    pub fn span(&self, place: &Place, lba: u64, len: u64) -> Span {
+    pub fn span(&self, place: &DiskPlace, lba: u64, len: u64) -> Span {
         let zone = &self.zones[place.zone as usize % ZONES];
         if u64::from(place.sector) + len <= zone.per_track.by() {
             return Span { time: (len * zone.sector.by()) >> FRACTION, cylinder: place.cylinder, head: place.head };

@@ -5,7 +5,7 @@
 //! away.
 
 use super::segments::Lookup;
-use super::{Disk, Geometry, Place, SeekCurve, Spot, Waiting, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
+use super::{Disk, DiskPlace, Geometry, MediumCommand, SeekCurve, Spot, WorkKind, DESTAGE_SECTORS, NOTHING_DUE};
 
 /// Pieces of the write cache around the head that are compared.
 const NEAR_EXTENTS: usize = 32;
@@ -140,7 +140,7 @@ impl Disk {
         loop {
             let stream = self.window.iter().enumerate().filter(|(_, w)| !w.write && self.goes_on(w.lba));
             let Some((index, waiting)) = stream.min_by_key(|(_, waiting)| waiting.lba) else { return };
-            let Waiting { tag, lba, len, ready, .. } = *waiting;
+            let MediumCommand { tag, lba, len, ready, .. } = *waiting;
             if ready <= now {
                 return;
             }
@@ -214,7 +214,7 @@ impl Disk {
     }
 
     fn start_command(&mut self, now: u64, index: usize) {
-        let Waiting { tag, write, lba, len, place, ready, data, .. } = self.window[index];
+        let MediumCommand { tag, write, lba, len, place, ready, data, .. } = self.window[index];
         if self.tables.sorting_window < self.tables.queue_depth {
             self.window.remove(index);
         } else {
@@ -256,7 +256,7 @@ impl Disk {
 
     /// Move the arm, wait for the rotation, transfer. Returns when the transfer begins.
     #[inline(never)]
-    fn move_to(&mut self, times: Times, place: &Place, (lba, len): (u64, u64), write: bool) -> u64 {
+    fn move_to(&mut self, times: Times, place: &DiskPlace, (lba, len): (u64, u64), write: bool) -> u64 {
         let Times { now, begin, data } = times;
         self.stop_reading_on(now);
         let geometry = &self.tables.geometry;
@@ -346,7 +346,7 @@ impl Disk {
 
     /// The command that has waited longest, if it has waited for too long.
     #[inline(never)]
-    fn overdue_command(&self, window: &[Waiting], now: u64) -> Option<usize> {
+    fn overdue_command(&self, window: &[MediumCommand], now: u64) -> Option<usize> {
         let (index, oldest) = window.iter().enumerate().min_by_key(|(_, waiting)| waiting.arrived)?;
         (now.saturating_sub(oldest.arrived) > self.tables.queue_age).then_some(index)
     }

@@ -17,11 +17,11 @@ mod seek;
 mod segments;
 mod shingles;
 
-pub use geometry::{Geometry, Place, Span};
+pub use geometry::{DiskPlace, Geometry, Span};
 pub use seek::SeekCurve;
 
 use super::outbox::Outbox;
-use super::{DriveModel, DriveOptions, Given, Passing};
+use super::{CommandCounts, DriveModel, DriveOptions, Passing};
 use crate::random::Random;
 use dirty::Dirty;
 use openraid_core::actions::{DriveCommand, DriveOp};
@@ -166,19 +166,19 @@ pub struct Spot {
 }
 
 impl Spot {
-    fn of(place: &Place) -> Self {
+    fn of(place: &DiskPlace) -> Self {
         Self { cylinder: place.cylinder, angle: place.angle, head: place.head }
     }
 }
 
 /// A host's command that needs the medium.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct MediumCommand {
     tag: Tag,
     write: bool,
     lba: u64,
     len: u64,
-    place: Place,
+    place: DiskPlace,
     arrived: u64,
     /// The time at which the firmware has processed the command.
     ready: u64,
@@ -234,11 +234,11 @@ pub struct Disk {
     phase: u64,
     slowness: u64,
     write_cache: bool,
-    window: Vec<Waiting>,
+    window: Vec<MediumCommand>,
     /// Number of writes in `window`.
     window_writes: u32,
     /// Writes that wait for room in the write cache.
-    blocked: VecDeque<Waiting>,
+    blocked: VecDeque<MediumCommand>,
     /// Commands beyond the queue, or after a flush.
     beyond: VecDeque<DriveCommand>,
     flushes: Vec<Flush>,
@@ -370,7 +370,7 @@ impl Disk {
         let place = self.tables.geometry.place(first);
         let ready = now + self.tables.command;
         let len = lba + len - first;
-        self.window.push(Waiting { tag, write: false, lba: first, len, place, arrived: now, ready, data: now });
+        self.window.push(MediumCommand { tag, write: false, lba: first, len, place, arrived: now, ready, data: now });
     }
 
     /// Whether a read continues the stream that the arm visits, past the end of the visit, while commands for other
@@ -394,7 +394,7 @@ impl Disk {
         }
         let place = self.tables.geometry.place(lba);
         let ready = now + self.tables.write_command;
-        let mut waiting = Waiting { tag, write: true, lba, len, place, arrived: now, ready, data: now };
+        let mut waiting = MediumCommand { tag, write: true, lba, len, place, arrived: now, ready, data: now };
         if cached {
             return self.blocked.push_back(waiting);
         }
@@ -498,7 +498,7 @@ impl Disk {
     }
 
     /// The next write that waited for room, if there is room for it now.
-    fn admitted(&mut self) -> Option<Waiting> {
+    fn admitted(&mut self) -> Option<MediumCommand> {
         let first = self.blocked.front()?;
         if self.dirty.has_room(first.lba, first.len) {
             self.blocked.pop_front()
@@ -600,7 +600,7 @@ impl DriveModel for Disk {
         Nanos(settled.busy + settled.segments.worked())
     }
 
-    fn passing(&self, given: &Given) -> Passing {
+    fn passing(&self, given: &CommandCounts) -> Passing {
         let sectors = given.sectors_read + given.sectors_written;
         Passing {
             firmware: Nanos(self.answered),

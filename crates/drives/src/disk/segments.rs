@@ -7,7 +7,7 @@ use super::geometry::Geometry;
 
 /// Reading on: at time `from` the head was at sector `at`, whose media time is `media`.
 #[derive(Clone, Copy, Debug)]
-struct Running {
+struct ReadOn {
     segment: usize,
     from: u64,
     media: u64,
@@ -19,7 +19,7 @@ struct Running {
     stream: bool,
 }
 
-impl Running {
+impl ReadOn {
     /// The time at which the limit is reached.
     fn until(&self, geometry: &Geometry) -> u64 {
         self.from + geometry.media_end(self.limit).saturating_sub(self.media)
@@ -126,7 +126,7 @@ pub struct Segments {
     uses: Vec<Neighbours>,
     segment_sectors: u64,
     ahead: u64,
-    running: Option<Running>,
+    running: Option<ReadOn>,
     /// For each segment, the end of the host's requests in it, and the medium's time for the part that read-ahead
     /// added.
     asked: Vec<u64>,
@@ -199,7 +199,7 @@ impl Segments {
     fn lookup_running(
         &mut self,
         geometry: &Geometry,
-        mut running: Running,
+        mut running: ReadOn,
         now: u64,
         rotation: u64,
         lba: u64,
@@ -221,7 +221,7 @@ impl Segments {
                 let turn = u64::from(geometry.turn());
                 let media = geometry.place(running.limit).media;
                 let wait = (media % turn + turn - rotation % turn) % turn;
-                running = Running { from: now + wait, media, at: running.limit, limit: wanted, ..running };
+                running = ReadOn { from: now + wait, media, at: running.limit, limit: wanted, ..running };
             }
         } else {
             running.limit = running.limit.max(wanted);
@@ -279,7 +279,7 @@ impl Segments {
         let limit = (end + self.ahead).min(geometry.sectors());
         if limit > end {
             let stream = known.is_some();
-            self.running = Some(Running { segment: index, from: now, media, at: end, limit, asked: end, stream });
+            self.running = Some(ReadOn { segment: index, from: now, media, at: end, limit, asked: end, stream });
         }
     }
 

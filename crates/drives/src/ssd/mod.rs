@@ -15,7 +15,7 @@ mod dies;
 pub use dies::{DieTables, Dies};
 
 use super::outbox::Outbox;
-use super::{DriveModel, DriveOptions, DriveState, Given, Passing};
+use super::{CommandCounts, DriveModel, DriveOptions, DriveState, Passing};
 use crate::random::Random;
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_models::{Rate, SsdProfile};
@@ -401,7 +401,7 @@ impl DriveModel for Ssd {
         Nanos(self.dies.busy())
     }
 
-    fn passing(&self, given: &Given) -> Passing {
+    fn passing(&self, given: &CommandCounts) -> Passing {
         let tables = &self.tables;
         let time = |rate: Rate, commands: u64, sectors: u64| {
             Nanos(commands * tables.link_command + rate.time(Bytes(sectors * 512)).0)

@@ -3,7 +3,7 @@
 //!
 //! The words are those of the configuration file, and the same reader checks them.
 
-use openraid_config::{Desired, DesiredSink, DesiredSpare, Placed};
+use openraid_config::{Desired, DesiredSink, DesiredSpare, FileValue};
 use openraid_management::{KeptModel, KeptSink};
 
 use super::parse;
@@ -76,8 +76,8 @@ pub fn understood(kept: &KeptModel) -> Result<Desired, Failure> {
         Failure::usage(format!("{}: {}; {}", problem.key, problem.what, problem.remedy))
     })?;
     let mut desired = Desired::default();
-    desired.server.cache = read.server.cache.map(|cache| Placed { line: 0, ..cache });
-    desired.server.journal = read.server.journal.map(|journal| Placed { line: 0, ..journal });
+    desired.server.cache = read.server.cache.map(|cache| FileValue { line: 0, ..cache });
+    desired.server.journal = read.server.journal.map(|journal| FileValue { line: 0, ..journal });
     desired.spares = read.spares.into_iter().map(|spare| DesiredSpare { line: 0, ..spare }).collect();
     desired.sinks = read.sinks.into_iter().map(|sink| DesiredSink { line: 0, ..sink }).collect();
     Ok(desired)

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use openraid_config::{
-    ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredSink, Placed, ScheduleTask,
-    SinkKind, SpareFor,
+    ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredSink, FileValue,
+    ScheduleTask, SinkKind, SpareFor,
 };
 use openraid_status::care::{ScheduleModel, SinkModel};
 use openraid_units::Bytes;
@@ -151,10 +151,10 @@ fn of_file(key: &str, value: String, line: u32) -> ValueModel {
 
 /// The file's values for the HTTP interfaces.
 fn management_values(management: &DesiredManagement) -> Vec<ValueModel> {
-    let path = |key: &str, given: &Option<Placed<PathBuf>>| {
+    let path = |key: &str, given: &Option<FileValue<PathBuf>>| {
         given.as_ref().map(|placed| of_file(key, placed.value.display().to_string(), placed.line))
     };
-    let list = |key: &str, given: &Option<Placed<Vec<String>>>| {
+    let list = |key: &str, given: &Option<FileValue<Vec<String>>>| {
         given.as_ref().map(|placed| of_file(key, placed.value.join(", "), placed.line))
     };
     let all = [
@@ -175,7 +175,7 @@ fn management_values(management: &DesiredManagement) -> Vec<ValueModel> {
 /// The file's values for the server.
 pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
     let (server, value) = (&desired.server, of_file);
-    let path = |key: &str, given: &Option<Placed<PathBuf>>| {
+    let path = |key: &str, given: &Option<FileValue<PathBuf>>| {
         given.as_ref().map(|placed| of_file(key, placed.value.display().to_string(), placed.line))
     };
     let paths = |all: &[PathBuf]| -> String {
@@ -208,7 +208,7 @@ fn care_values(care: &DesiredCare) -> Vec<ValueModel> {
     let time = |key: &str, seconds: Option<u64>, first: Option<u64>| {
         (seconds != first).then(|| value(key, seconds.map_or_else(|| "never".into(), interval)))
     };
-    let path = |key: &str, given: &Option<Placed<PathBuf>>| {
+    let path = |key: &str, given: &Option<FileValue<PathBuf>>| {
         given
             .as_ref()
             .map(|placed| ValueModel { line: Some(placed.line), ..value(key, placed.value.display().to_string()) })

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use openraid_config::{Desired, Placed};
+use openraid_config::{Desired, FileValue};
 use openraid_management::{PendingTls, Renewal, Validity};
 use openraid_status::EventName;
 
@@ -95,7 +95,7 @@ impl Server {
 }
 
 /// The paths of keys that the file had and has, if they have changed.
-fn moved(before: [Option<Placed<PathBuf>>; 3], now: [Option<Placed<PathBuf>>; 3]) -> [Option<PathBuf>; 3] {
+fn moved(before: [Option<FileValue<PathBuf>>; 3], now: [Option<FileValue<PathBuf>>; 3]) -> [Option<PathBuf>; 3] {
     let mut before = before.into_iter();
     now.map(|now| {
         let (before, now) = (before.next()??, now?);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use openraid_config::{ArrayId, Desired, Placed, Problem, SinkKind, SpareFor};
+use openraid_config::{ArrayId, ConfigProblem, Desired, FileValue, SinkKind, SpareFor};
 use openraid_management::{flaws, TlsFile};
 use openraid_sys::Use;
 use serde::Serialize;
@@ -85,7 +85,7 @@ fn check(path: &Path, context: &Context) -> Outcome {
 }
 
 /// The problems of a configuration, of which nothing is shown.
-fn checked(shown: &str, problems: &[Problem]) -> ConfigReport {
+fn checked(shown: &str, problems: &[ConfigProblem]) -> ConfigReport {
     let all = problems.iter().map(|problem| ProblemModel {
         line: problem.line,
         column: problem.column,
@@ -98,12 +98,12 @@ fn checked(shown: &str, problems: &[Problem]) -> ConfigReport {
 }
 
 /// Problems of everything outside the file that a configuration names: certificates and keys, programs, arrays.
-fn flaws_of(desired: &Desired, context: &Context) -> Vec<Problem> {
+fn flaws_of(desired: &Desired, context: &Context) -> Vec<ConfigProblem> {
     let (web, nbd) = (&desired.management, &desired.server);
     let web = [("management.", &web.certificate), ("management.", &web.key), ("management.", &web.client_ca)];
     let nbd =
         [&nbd.nbd_tls_certificate, &nbd.nbd_tls_key, &nbd.nbd_tls_client_ca].map(|file| ("server.nbd-tls-", file));
-    let mut flaws: Vec<Problem> = flaws_of_files(web).into_iter().chain(flaws_of_files(nbd)).collect();
+    let mut flaws: Vec<ConfigProblem> = flaws_of_files(web).into_iter().chain(flaws_of_files(nbd)).collect();
     flaws.extend(missing_files(desired));
     flaws.extend(unknown_arrays(desired, context));
     flaws.sort();
@@ -111,9 +111,9 @@ fn flaws_of(desired: &Desired, context: &Context) -> Vec<Problem> {
 }
 
 /// Programs and password files that are not there, or that cannot be used.
-fn missing_files(desired: &Desired) -> Vec<Problem> {
+fn missing_files(desired: &Desired) -> Vec<ConfigProblem> {
     let care = &desired.care;
-    let named = |key: &str, place: &Option<Placed<PathBuf>>| {
+    let named = |key: &str, place: &Option<FileValue<PathBuf>>| {
         place.as_ref().map(|place| (format!("care.{key}"), place.line, place.value.clone(), true))
     };
     let sinks = desired.sinks.iter().filter_map(|sink| {
@@ -134,13 +134,13 @@ fn missing_files(desired: &Desired) -> Vec<Problem> {
             Ok(_) => return None,
         };
         let remedy = if is_program { "name a program that can be executed" } else { "name the file with the password" };
-        Some(Problem { line, column: 1, key, what, remedy: remedy.into() })
+        Some(ConfigProblem { line, column: 1, key, what, remedy: remedy.into() })
     })
     .collect()
 }
 
 /// Spares and schedules for arrays that are neither in the file nor in the registry. Without a registry nothing is known.
-fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<Problem> {
+fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<ConfigProblem> {
     let Ok(entries) = context.registry.entries() else { return Vec::new() };
     let is_known = |name: &str| {
         entries.iter().any(|entry| entry.name == name)
@@ -156,7 +156,7 @@ fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<Problem> {
     });
     let unknown = spares.chain(schedules).filter(|(.., name)| !is_known(name));
     unknown
-        .map(|(key, line, name)| Problem {
+        .map(|(key, line, name)| ConfigProblem {
             line,
             column: 1,
             key,
@@ -167,10 +167,10 @@ fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<Problem> {
 }
 
 /// A file that a configuration names: the beginning of its key, and its place.
-type FileKey<'a> = (&'static str, &'a Option<Placed<PathBuf>>);
+type FileKey<'a> = (&'static str, &'a Option<FileValue<PathBuf>>);
 
 /// Problems of a certificate, its key, and the authorities of clients.
-fn flaws_of_files([chain, key, authorities]: [FileKey<'_>; 3]) -> Vec<Problem> {
+fn flaws_of_files([chain, key, authorities]: [FileKey<'_>; 3]) -> Vec<ConfigProblem> {
     let path = |(_, place): FileKey<'_>| place.as_ref().map(|placed| placed.value.clone());
     let both = path(chain).zip(path(key));
     let ca = path(authorities);
@@ -184,12 +184,12 @@ fn flaws_of_files([chain, key, authorities]: [FileKey<'_>; 3]) -> Vec<Problem> {
             }
         };
         let line = place.as_ref().map_or(0, |placed| placed.line);
-        Problem { line, column: 1, key: format!("{table}{name}"), what, remedy: remedy.into() }
+        ConfigProblem { line, column: 1, key: format!("{table}{name}"), what, remedy: remedy.into() }
     };
     found.into_iter().map(problem).collect()
 }
 
-fn flawed(path: &Path, flaws: &[Problem]) -> Failure {
+fn flawed(path: &Path, flaws: &[ConfigProblem]) -> Failure {
     let count = counted(flaws.len() as u64, "problem", "problems");
     let lines: String = flaws.iter().map(|flaw| format!("\n  {flaw}")).collect();
     Failure::refused(format!("{}: {count} with the files and arrays that it names{lines}", path.display()))

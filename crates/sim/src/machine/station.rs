@@ -9,7 +9,7 @@ use super::calendar::Calendar;
 use super::counters::MemberCounters;
 use super::parts::WayCost;
 use super::server::{Rate, Server, Way};
-use openraid_drives::{DriveModel, Given};
+use openraid_drives::{CommandCounts, DriveModel};
 
 fn take_due(line: &mut VecDeque<(Instant, DriveCommand)>, now: Instant) -> Option<DriveCommand> {
     if line.front()?.0 > now {
@@ -111,7 +111,7 @@ impl<D: DriveModel> Station<D> {
     }
     pub fn counters(&self, now: Instant) -> MemberCounters {
         let MemberCounters { reads, writes, sectors_read, sectors_written, .. } = self.counters;
-        let given = Given { reads, writes, sectors_read, sectors_written };
+        let given = CommandCounts { reads, writes, sectors_read, sectors_written };
         let (busy, passing, held) = (self.drive.busy(now), self.drive.passing(&given), self.drive.held(now));
         MemberCounters { busy, passing, held, ..self.counters }
     }
