@@ -14,7 +14,7 @@ use openraid_config::{Access, DesiredArray};
 use openraid_core::admin::{Policy, WriteCache};
 use serde::{Deserialize, Serialize};
 
-use crate::departed::Departure;
+use crate::departures::Departure;
 use crate::server::DriveCacheOption;
 use crate::settings::{apply, is_reset};
 

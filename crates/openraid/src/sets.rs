@@ -10,9 +10,9 @@ use openraid_format::{FeatureMap, ForeignKind, MdLevel, Superblock, Uuid};
 use openraid_runtime::member::ProbedMember;
 use openraid_units::DriveId;
 
-use crate::halves::at_text;
 use crate::quantity::counted;
 use crate::server::members::contents;
+use crate::split_brain::at_text;
 
 /// The members of one array.
 #[derive(Debug)]

@@ -374,7 +374,8 @@ pub struct LimitModel {
     /// The limit in a sentence.
     pub text: String,
     /// The setting or change that raises the limit, in words.
-    pub knob: String,
+    #[serde(rename = "knob")]
+    pub suggestion: String,
     /// Length of the period that was measured.
     pub window_ms: u64,
     /// Number of requests of hosts that ended in the period.

@@ -6,13 +6,13 @@ use openraid_runtime::member::{DeviceNames, ProbedMember};
 use serde::Serialize;
 
 use crate::bad_blocks;
-use crate::halves::Halves;
-use crate::kernels;
+use crate::logical_blocks;
 use crate::output::array::unsynced_words;
 use crate::quantity::counted;
 use crate::server::recovery::BITMAP_REMADE;
 use crate::server::view::WRITE_MOSTLY;
 use crate::sets::{self, SetPlan};
+use crate::split_brain::SplitBrain;
 
 /// A member and its verdict.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
@@ -109,10 +109,10 @@ pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
         problem,
         synced: set.plan.as_ref().map_or(true, |plan| plan.resync_from.is_none()),
         needs_journal: set.newest.journal.is_some(),
-        logical_block_bytes: kernels::logical_block(set, members).map(|block| block.bytes().get()),
-        halves: Halves::of(set, members).map(|halves| halves.choice("serve")),
+        logical_block_bytes: logical_blocks::logical_block(set, members).map(|block| block.bytes().get()),
+        halves: SplitBrain::of(set, members).map(|halves| halves.choice("serve")),
         unreadable_bytes: bad_blocks::unreadable(set, members).get(),
-        notes: kernels::note(set, members)
+        notes: logical_blocks::note(set, members)
             .into_iter()
             .chain(bad_blocks::note(set, members))
             .chain(bitmap_note(set))

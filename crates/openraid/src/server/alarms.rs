@@ -181,7 +181,7 @@ impl Server {
     ) {
         let mut found = conditions::of_array(model);
         found.extend(missing_spares(model, served, state));
-        found.extend(super::departed::staying_out(model, served, state));
+        found.extend(super::departures::staying_out(model, served, state));
         found.extend(super::care::conditions(model, status, state));
         found.extend(super::patrol::conditions(model, state));
         found.extend(super::displaced::conditions(model, state));

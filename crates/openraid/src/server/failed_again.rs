@@ -16,7 +16,7 @@ use super::hotplug::{is_at_path, RETRY_AFTER};
 use super::news::{plain, News};
 use super::view::ServedArray;
 use super::Server;
-use crate::departed::{note_return, Departure};
+use crate::departures::{note_return, Departure};
 use crate::exit::Failure;
 use crate::kept::Readd;
 use crate::members::{open_some, options, spec};
@@ -72,7 +72,7 @@ impl Server {
         }
         let started = self.array(&served.name).ok()?;
         for (entry, spec) in &back {
-            if super::departed::has(&started, &spec.text) {
+            if super::departures::has(&started, &spec.text) {
                 self.change_departed(served, |list| note_return(list, &entry.member, &spec.text, now));
             }
         }

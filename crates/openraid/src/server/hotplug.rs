@@ -22,13 +22,13 @@ use openraid_runtime::service::DriveView;
 use openraid_sys::Use;
 use openraid_units::ArrayId;
 
-use super::departed::{has, lacks};
+use super::departures::{has, lacks};
 use super::member_orders::Consent;
 use super::members::{set_status, Joining};
 use super::news::{plain, News};
 use super::view::ServedArray;
 use super::{Server, ServerAccess};
-use crate::departed::{note_return, Departure};
+use crate::departures::{note_return, Departure};
 use crate::kept::Readd;
 use crate::members::{block_devices, open_some, options, spec};
 use crate::model::{ArrayModel, HealthWord};

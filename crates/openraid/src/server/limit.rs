@@ -231,7 +231,7 @@ fn tenths(value: u64) -> String {
 struct Verdict {
     part: &'static str,
     what: String,
-    knob: String,
+    suggestion: String,
 }
 
 /// The limiting part, in a sentence.
@@ -260,7 +260,7 @@ pub fn judge(name: &str, figures: &Figures) -> LimitModel {
     LimitModel {
         part: verdict.part.into(),
         text: format!("what limits {name} now: {}; in the last {seconds} s there were {load}", verdict.what),
-        knob: verdict.knob,
+        suggestion: verdict.suggestion,
         window_ms: figures.window.get() / 1_000_000,
         requests: figures.requests,
         bytes: figures.bytes,
@@ -290,15 +290,16 @@ fn part(kind: &str, drive: &DriveFigures) -> PartModel {
 fn verdict(figures: &Figures) -> Verdict {
     let share = |waits: u64, of: u64| waits * 100 / of.max(1);
     if figures.requests == 0 && figures.inside == 0 {
-        let knob = "none".into();
-        return Verdict { part: "nothing", what: unasked(figures), knob };
+        let suggestion = "none".into();
+        return Verdict { part: "nothing", what: unasked(figures), suggestion };
     }
     if let Some(device) = figures.journal.iter().max_by_key(|device| device.busy) {
         if device.busy / 10 >= BUSY && figures.writes > 0 {
             return Verdict {
                 part: "journal",
                 what: format!("the journal, {}: {}", device.name, drive_text(device)),
-                knob: "a faster device for the journal, or more writes at once: a group of them costs one write".into(),
+                suggestion: "a faster device for the journal, or more writes at once: a group of them costs one write"
+                    .into(),
             };
         }
     }
@@ -306,7 +307,7 @@ fn verdict(figures: &Figures) -> Verdict {
         return Verdict {
             part: "memory",
             what: format!("memory for payload: requests and operations waited for it {}", times(figures.memory)),
-            knob: "serve with more --memory, or let clients have fewer requests under way".into(),
+            suggestion: "serve with more --memory, or let clients have fewer requests under way".into(),
         };
     }
     // Polling ends as soon as a request comes: it keeps a CPU busy, but no request waits for it.
@@ -315,7 +316,7 @@ fn verdict(figures: &Figures) -> Verdict {
         return Verdict {
             part: "processor",
             what: format!("the processor: the server's thread worked {worked} % of the time"),
-            knob: "larger requests cost less for each byte; another array may have a server of its own".into(),
+            suggestion: "larger requests cost less for each byte; another array may have a server of its own".into(),
         };
     }
     let member = figures.members.iter().max_by_key(|member| member.busy);
@@ -332,15 +333,16 @@ fn verdict(figures: &Figures) -> Verdict {
                 "the rows that the journal redoes after the crash: requests waited for them {}",
                 times(figures.redos)
             ),
-            knob: "none: it ends when the journal is replayed, and the rows that a request waits for are redone next"
-                .into(),
+            suggestion:
+                "none: it ends when the journal is replayed, and the rows that a request waits for are redone next"
+                    .into(),
         };
     }
     if share(figures.locks, figures.requests) >= LOCK_WAITS {
         return Verdict {
             part: "locks",
             what: format!("requests wait for others on the same rows: {}", times(figures.locks)),
-            knob: "a smaller chunk, or clients that do not write side by side into one stripe".into(),
+            suggestion: "a smaller chunk, or clients that do not write side by side into one stripe".into(),
         };
     }
     by_depth(figures, member)
@@ -366,7 +368,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
                 times(room),
                 figures.fill
             ),
-            knob:
+            suggestion:
                 "a larger journal (openraid journal create --size): three times the cache is plenty; a smaller --cache \
                    needs less of it; otherwise more or faster members"
                     .into(),
@@ -375,7 +377,7 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
         Verdict {
             part: "journal",
             what: format!("the journal's device: writes waited {} until it had the entry before theirs", times(device)),
-            knob: "a faster device for the journal; a larger one does not help".into(),
+            suggestion: "a faster device for the journal; a larger one does not help".into(),
         }
     } else if most == reload {
         Verdict {
@@ -386,14 +388,15 @@ fn by_cached_writes(figures: &Figures) -> Option<Verdict> {
                 times(reload),
                 figures.fill
             ),
-            knob: "serve with a larger --cache; a larger journal does not help; otherwise more or faster members"
+            suggestion: "serve with a larger --cache; a larger journal does not help; otherwise more or faster members"
                 .into(),
         }
     } else {
         Verdict {
             part: "cache",
             what: format!("the cache is full of dirty data: writes waited for room {}", times(most)),
-            knob: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members".into(),
+            suggestion: "serve with a larger --cache if the load comes in bursts; otherwise more or faster members"
+                .into(),
         }
     })
 }
@@ -426,7 +429,7 @@ fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
     let slower = !others.is_empty() && member.service.get() * 100 >= mean * SLOWER;
     let place = member.slot.map_or_else(String::new, |slot| format!("slot {slot}, "));
     let what = format!("the member in {place}{}: {}", member.name, drive_text(member));
-    let knob = if slower {
+    let suggestion = if slower {
         format!(
             "its commands take {}, those of the others {}: check it, and replace it (openraid replace)",
             millis(member.service),
@@ -441,7 +444,7 @@ fn busiest(figures: &Figures, member: &DriveFigures) -> Verdict {
     } else {
         "more or faster members; for repeated reads a larger --cache".into()
     };
-    Verdict { part: "member", what, knob }
+    Verdict { part: "member", what, suggestion }
 }
 
 /// No part is busy: the clients send too few requests at once.
@@ -457,14 +460,18 @@ fn by_depth(figures: &Figures, member: Option<&DriveFigures>) -> Verdict {
             tenths(figures.depth)
         )
     };
-    Verdict { part: "clients", what, knob: "more requests at once (queue depth, more clients), or larger ones".into() }
+    Verdict {
+        part: "clients",
+        what,
+        suggestion: "more requests at once (queue depth, more clients), or larger ones".into(),
+    }
 }
 
 fn unknown() -> LimitModel {
     LimitModel {
         part: "unknown".into(),
         text: "the limit is not known yet: ask again in a second".into(),
-        knob: "none".into(),
+        suggestion: "none".into(),
         ..LimitModel::default()
     }
 }
@@ -511,14 +518,14 @@ mod tests {
         let found = judge("data", &deep);
         assert_eq!(found.part, "member");
         assert!(found.text.contains("slot 2, /srv/d2: busy 98 % of the time with 4.3 commands at once, 11.30 ms each"));
-        assert!(found.knob.contains("11.30 ms, those of the others 5.00 ms"), "{}", found.knob);
+        assert!(found.suggestion.contains("11.30 ms, those of the others 5.00 ms"), "{}", found.suggestion);
         let mut even = figures();
         even.members = (0..4).map(|slot| drive(slot, 900, 30, 5000)).collect();
-        assert!(judge("data", &even).knob.contains("more or faster members"));
+        assert!(judge("data", &even).suggestion.contains("more or faster members"));
         even.writes = 300;
-        assert!(judge("data", &even).knob.contains("write.cache=journal"));
+        assert!(judge("data", &even).suggestion.contains("write.cache=journal"));
         even.background = true;
-        assert!(judge("data", &even).knob.contains("rebuild.rate"));
+        assert!(judge("data", &even).suggestion.contains("rebuild.rate"));
         let mut worn = even.clone();
         worn.journal = vec![drive(9, 950, 10, 8000)];
         assert_eq!(part(&worn), "journal");
@@ -535,7 +542,7 @@ mod tests {
         assert_eq!(part(&Figures { locks: 200, ..figures() }), "locks");
         let redone = judge("data", &Figures { redos: 200, ..figures() });
         assert_eq!(redone.part, "redo");
-        assert!(!redone.knob.contains("chunk"), "{}", redone.knob);
+        assert!(!redone.suggestion.contains("chunk"), "{}", redone.suggestion);
         let idle = Figures { requests: 0, inside: 0, ..figures() };
         assert_eq!(part(&idle), "nothing");
         let text = judge("data", &idle).text;
@@ -552,19 +559,19 @@ mod tests {
         let full = judge("data", &Figures { logged: waits(50, 4, 0), fill: 97, ..writes.clone() });
         assert_eq!((full.part.as_str(), full.waits_for_journal), ("journal", 54));
         assert!(full.text.contains("waited for it 50 times; 97 % of its ring is taken"), "{}", full.text);
-        assert!(full.knob.starts_with("a larger journal"), "{}", full.knob);
+        assert!(full.suggestion.starts_with("a larger journal"), "{}", full.suggestion);
         // The ring is empty: a larger one would not help.
         let small = judge("data", &Figures { logged: waits(0, 4, 50), fill: 0, ..writes.clone() });
         assert_eq!((small.part.as_str(), small.waits_for_journal), ("cache", 54));
         assert!(small.text.contains("0 % of the journal's ring is taken"), "{}", small.text);
         assert!(
-            small.knob.starts_with("serve with a larger --cache; a larger journal does not help"),
+            small.suggestion.starts_with("serve with a larger --cache; a larger journal does not help"),
             "{}",
-            small.knob
+            small.suggestion
         );
         let slow = judge("data", &Figures { logged: waits(4, 50, 0), fill: 1, ..writes.clone() });
         assert_eq!(slow.part, "journal");
-        assert!(slow.knob.starts_with("a faster device"), "{}", slow.knob);
+        assert!(slow.suggestion.starts_with("a faster device"), "{}", slow.suggestion);
         let dirty = Figures { cache: 60, logged: waits(50, 4, 20), fill: 97, ..writes.clone() };
         assert!(judge("data", &dirty)
             .text

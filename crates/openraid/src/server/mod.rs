@@ -4,7 +4,7 @@ pub mod alarms;
 mod care;
 mod certificates;
 pub mod checks;
-mod departed;
+mod departures;
 pub mod desired;
 mod device_events;
 mod displaced;
@@ -173,7 +173,7 @@ struct State {
     /// Spares for all arrays that were tried.
     tried_spares: spares::SpareAttempts,
     /// Members that left, by the array's UUID.
-    departed: departed::AllDeparted,
+    departed: departures::Departures,
     /// The presence of drives, and the times of the searches.
     plugs: hotplug::Plugs,
     /// Facts about drives that the engine does not know.

@@ -212,7 +212,7 @@ fn is_at_rest(array: &ArrayModel) -> bool {
 pub(super) fn conditions(model: &ArrayModel, state: &State) -> Vec<Condition> {
     let last = model.uuid.as_ref().and_then(|uuid| state.patrols.get(uuid)).and_then(Option::as_ref);
     let members = last.into_iter().flat_map(|last| &last.members).filter(|member| member.errors > 0);
-    let is_in = |name: &str| super::departed::has(model, name);
+    let is_in = |name: &str| super::departures::has(model, name);
     let conditions = members.filter(|member| is_in(&member.member)).map(|member| {
         let places = counted(member.errors, "place", "places");
         let text = format!("{}: {}: the last patrol read could not read {places}", model.name, member.member);

@@ -12,7 +12,7 @@ use openraid_config::{DesiredSpare, SpareFor};
 use openraid_core::admin::MemberState;
 use openraid_units::ArrayId;
 
-use super::departed::has;
+use super::departures::has;
 use super::member_orders::Consent;
 use super::members::{set_status, Joining};
 use super::news::{plain, News};

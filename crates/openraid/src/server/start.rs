@@ -11,7 +11,6 @@ use super::news::plain;
 use super::view::ServedArray;
 use super::{recovery, Server, ServerAccess};
 use crate::exit::Failure;
-use crate::halves::Halves;
 use crate::holding::{self, Opening};
 use crate::kept::KeptSettings;
 use crate::model::StateWord;
@@ -19,6 +18,7 @@ use crate::output;
 use crate::output::members::{left_out, LeftOut};
 use crate::registry::RegisteredArray;
 use crate::sets;
+use crate::split_brain::SplitBrain;
 use crate::taken_by_md;
 use crate::trial;
 use openraid_status::EventName;
@@ -47,7 +47,7 @@ fn without_split(
     let probed: Vec<ProbedMember> = members.iter().map(|(_, probed)| probed.clone()).collect();
     let mut failures = Vec::new();
     for set in sets::plan(&probed, force).0 {
-        let Some(halves) = Halves::of(&set, &probed) else { continue };
+        let Some(halves) = SplitBrain::of(&set, &probed) else { continue };
         failures.push(Failure::refused(halves.text(chosen_by)).of_array(&halves.name));
         members.retain(|(_, probed)| {
             probed.look.superblock.as_ref().is_none_or(|superblock| superblock.set_uuid != set.uuid)

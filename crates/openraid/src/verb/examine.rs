@@ -481,8 +481,10 @@ fn superblock_rows(superblock: &Superblock, (version, at): (String, u64), table:
     let (data, start) = (human(Bytes(bytes(superblock.data_size))), superblock.data_offset.get());
     table.row(["data", &format!("{data} from sector {start} on")]);
     if let Some(block) = superblock.logical_block() {
-        table
-            .row(["logical block", &format!("{} bytes; {}", block.bytes().get(), crate::kernels::REFUSED_BEFORE_6_19)]);
+        table.row([
+            "logical block",
+            &format!("{} bytes; {}", block.bytes().get(), crate::logical_blocks::REFUSED_BEFORE_6_19),
+        ]);
     }
     table.row(["superblock", &format!("{version} at sector {at}")]);
     table.row([

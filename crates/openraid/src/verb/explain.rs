@@ -187,7 +187,7 @@ fn text(array: &ArrayModel, body: &ExplainBody<'_>) -> String {
     let mut lines = vec![
         format!("{}:", array.name),
         format!("  {}", body.limit.text),
-        format!("  suggestion: {}", body.limit.knob),
+        format!("  suggestion: {}", body.limit.suggestion),
         parts(body.limit),
         format!("{}, since it was started:", array.name),
         format!(

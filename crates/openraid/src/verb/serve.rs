@@ -1,11 +1,11 @@
 //! `openraid serve`: serves arrays over NBD in the foreground, until a signal or `openraid stop`.
 
 pub(super) mod attend;
-mod halves;
 mod http;
 mod lost;
 mod options;
 pub mod sizes;
+mod split_brain;
 mod tls;
 mod unnamed;
 mod wanted;
@@ -355,7 +355,7 @@ fn begin(
         .filter(|(_, probed)| named || probed.look.superblock.is_some() || probed.look.superblock_error.is_some());
     let mut opened: Vec<_> = opened.collect();
     if !stays {
-        halves::choose(context, &mut opened, arguments.force)?;
+        split_brain::choose(context, &mut opened, arguments.force)?;
     }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
     let how = Taking {

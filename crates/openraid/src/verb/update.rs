@@ -17,7 +17,7 @@ use crate::arguments::UpdateArguments;
 use crate::causes::Cause;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::holding::lock_arrays;
-use crate::kernels::{drives_block, logical_block};
+use crate::logical_blocks::{drives_block, logical_block};
 use crate::members::{is_memory, named, open_every, options};
 use crate::quantity::counted;
 use crate::sets::{self, array_name, assemble_error, slots_text, SetPlan};

@@ -2,7 +2,7 @@
 //! socket.
 
 #[cfg(test)]
-mod faces;
+mod interface_matrix;
 mod late;
 mod making;
 mod place;

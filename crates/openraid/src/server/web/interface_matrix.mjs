@@ -1,6 +1,6 @@
 // The console's modules on a page that has no browser: what is written on it for each array, as JSON.
 //
-//     node faces.mjs FOLDER-OF-THE-CONSOLE < ARRAYS-OF-THE-API
+//     node interface_matrix.mjs FOLDER-OF-THE-CONSOLE < ARRAYS-OF-THE-API
 //
 // Elements have children and a text, which is all that the modules need here. The server is an object with the documents.
 

@@ -6,8 +6,8 @@ use openraid_runtime::member::{OpenedMember, ProbedMember};
 
 use super::super::{typed_line, Context};
 use crate::exit::Failure;
-use crate::halves::Halves;
 use crate::sets;
+use crate::split_brain::SplitBrain;
 
 /// Ask for each split array, and leave out the members of the half that was not chosen. Without a terminal nothing is
 /// left out, and the array is refused later.
@@ -19,7 +19,7 @@ pub fn choose(context: &Context, opened: &mut Vec<(OpenedMember, ProbedMember)>,
         return Ok(());
     }
     let probed: Vec<ProbedMember> = opened.iter().map(|(_, probed)| probed.clone()).collect();
-    for halves in sets::plan(&probed, force).0.iter().filter_map(|set| Halves::of(set, &probed)) {
+    for halves in sets::plan(&probed, force).0.iter().filter_map(|set| SplitBrain::of(set, &probed)) {
         let (state, answers) = (halves.state(), halves.answers());
         context.output.warn(&format!(
             "{state}. Type the name of a member of the half to serve ({answers}), anything else to stop:"

@@ -11,7 +11,7 @@ use crate::sets::{self, SetPlan};
 
 /// Two halves that could each be the array.
 #[derive(Clone, Debug)]
-pub struct Halves<'a> {
+pub struct SplitBrain<'a> {
     /// The array.
     pub name: String,
     /// The half with the newest superblock.
@@ -20,7 +20,7 @@ pub struct Halves<'a> {
     other: Vec<&'a ProbedMember>,
 }
 
-impl<'a> Halves<'a> {
+impl<'a> SplitBrain<'a> {
     /// The halves of a set. None if nothing is split off, or if the members that are split off cannot start alone: then
     /// they hold no writes of their own.
     pub fn of(set: &SetPlan, members: &'a [ProbedMember]) -> Option<Self> {

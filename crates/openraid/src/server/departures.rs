@@ -10,7 +10,7 @@ use super::start::StartReport;
 use super::view::ServedArray;
 use super::{Server, State};
 use crate::alarms::Condition;
-use crate::departed::{note, Departure, DepartureReason};
+use crate::departures::{note, Departure, DepartureReason};
 use crate::members::spec;
 use crate::model::{ArrayModel, HealthWord, StateWord};
 use crate::output;
@@ -18,7 +18,7 @@ use openraid_status::shell::command;
 use openraid_status::EventName;
 
 /// Members that left, by the array's UUID.
-pub(super) type AllDeparted = BTreeMap<String, Vec<Departure>>;
+pub(super) type Departures = BTreeMap<String, Vec<Departure>>;
 
 impl Server {
     /// An array begins to run: read the record of the members that left it.

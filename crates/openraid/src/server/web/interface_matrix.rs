@@ -439,8 +439,8 @@ fn copy_modules(from: &Path, to: &Path) {
 
 /// What the console writes for each array: by the array's name, the texts of its pages. `None` without Node.
 fn console(arrays: &Value) -> Option<Value> {
-    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/web/faces.mjs");
-    let modules = std::env::temp_dir().join(format!("openraid-faces-{}", std::process::id()));
+    let here = concat!(env!("CARGO_MANIFEST_DIR"), "/src/server/web/interface_matrix.mjs");
+    let modules = std::env::temp_dir().join(format!("openraid-interface-matrix-{}", std::process::id()));
     copy_modules(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../management/console")), &modules);
     let mut node = Program::new("node");
     node.args(["--no-warnings", here]).arg(&modules).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -585,8 +585,8 @@ fn every_interface_reports_the_same_of_fifty_states() {
     let cases = cases();
     assert!(cases.len() >= 50, "{}", cases.len());
     let limits = Limits { drives_max: 400, ..Limits::default() };
-    let host = InProcess::start("faces", limits).expect("a server");
-    let folder = std::env::temp_dir().join(format!("openraid-faces-drives-{}", std::process::id()));
+    let host = InProcess::start("interface-matrix", limits).expect("a server");
+    let folder = std::env::temp_dir().join(format!("openraid-interface-matrix-drives-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("room");
     let mut lab = Lab { host, folder: folder.clone(), made: 0 };
     cases.iter().for_each(|case| lab.make(case));
