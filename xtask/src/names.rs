@@ -3,9 +3,13 @@
 //!
 //! They were renamed because a reader could not tell from the name what it does, or because one name meant several
 //! things. A word counts as a whole identifier, or as its beginning if the entry ends with `*`.
+//!
+//! In all crates a variable is called after its thing: `own` says only that it is this one. Two numbers are ratchets, which
+//! may fall and never rise: the places of `own` that are left, by crate, and the names that several public types have.
 
+use crate::rust::Code;
 use crate::tree::SourceFile;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The source of the core, with the slash at its end.
 const CORE: &str = "crates/core/src/";
@@ -30,8 +34,65 @@ const RENAMED: &[(&str, &str)] = &[
     ("BehindUnsaid", "StaleJournalUnmarked"),
 ];
 
-/// Find the old names in the core, and two types with one name that are both visible outside their files.
+/// Places of the identifier `own`, by crate; other crates have none.
+const OWN_MAX: &[(&str, usize)] =
+    &[("claims", 25), ("core", 784), ("methods", 202), ("openraid-lab", 216), ("runtime", 153)];
+/// Names that several public types of different files have.
+const SHARED_NAMES_MAX: usize = 125;
+
+/// Find old names, variables without a name of their thing, and types with one name.
 pub fn check(files: &[SourceFile], complaints: &mut Vec<String>) {
+    of_core(files, complaints);
+    owns(files, complaints);
+    shared_names(files, complaints);
+}
+
+/// Find variables called `own` in crates that had fewer.
+fn owns(files: &[SourceFile], complaints: &mut Vec<String>) {
+    let mut places: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is("rs")) {
+        let Some(text) = file.text() else { continue };
+        let words = Code::of(text).words();
+        let found = words.iter().filter(|(_, word)| word == "own").map(|(line, _)| format!("{}:{line}", file.path));
+        places.entry(crate_of(&file.path)).or_default().extend(found);
+    }
+    for (name, places) in places {
+        let most = OWN_MAX.iter().find(|(known, _)| *known == name).map_or(0, |(_, most)| *most);
+        if places.len() > most {
+            let last = places.last().expect("more than none");
+            complaints.push(format!(
+                "{last}: {name} has the name own in {} places, and {most} are left over: call the variable after its thing",
+                places.len()
+            ));
+        }
+    }
+}
+
+/// Find out whether more public types share their names than before.
+fn shared_names(files: &[SourceFile], complaints: &mut Vec<String>) {
+    let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is("rs") && file.path.contains("src/")) {
+        for name in file.text().unwrap_or_default().lines().filter_map(visible_type) {
+            types.entry(name).or_default().insert(&file.path);
+        }
+    }
+    let shared: Vec<&str> = types.iter().filter(|(_, files)| files.len() > 1).map(|(name, _)| *name).collect();
+    if shared.len() > SHARED_NAMES_MAX {
+        complaints.push(format!(
+            "{} names belong to several public types, and {SHARED_NAMES_MAX} did: give a new type another name than one of {}",
+            shared.len(),
+            shared.join(", ")
+        ));
+    }
+}
+
+/// The crate of a path.
+fn crate_of(path: &str) -> &str {
+    path.strip_prefix("crates/").unwrap_or(path).split('/').next().unwrap_or_default()
+}
+
+/// Find the old names in the core, and two types with one name that are both visible outside their files.
+fn of_core(files: &[SourceFile], complaints: &mut Vec<String>) {
     let sources = files.iter().filter(|file| file.is("rs") && file.path.starts_with(CORE));
     let mut types = BTreeMap::new();
     for file in sources {
@@ -76,6 +137,22 @@ mod tests {
             of("let a = 1; // the legs settle\n/// A debts table.\nfn unsettled(leg_room: u8, Settling: u8) {}\n"),
             0
         );
+    }
+
+    #[test]
+    fn a_variable_called_own_is_found_in_code_and_not_in_a_comment_or_a_text() {
+        let of = |path: &str, text: &str| {
+            let mut complaints = Vec::new();
+            check(&[SourceFile { path: path.into(), bytes: text.into() }], &mut complaints);
+            complaints.join("\n")
+        };
+        let found = of("crates/sys/src/a.rs", "fn f() {\n    all.iter().map(|own| own.len());\n}\n");
+        assert!(
+            found.starts_with("crates/sys/src/a.rs:2: sys has the name own in 2 places, and 0 are left"),
+            "{found}"
+        );
+        assert_eq!(of("crates/sys/src/a.rs", "// its own\nconst A: &str = \"own\";\nfn own_address() {}\n"), "");
+        assert_eq!(of("crates/core/src/a.rs", "let own = 1;\n"), "", "core has more left than that");
     }
 
     #[test]

@@ -98,7 +98,7 @@ pub struct Faults {
     /// refused.
     pub no_space: Option<(DriveLba, Sectors)>,
     /// There is not room for everything.
-    pub room: Option<super::Room>,
+    pub room: Option<super::DriveRoom>,
     /// Every discard ends with this error, carried out in part or not at all.
     pub discards: Option<DriveError>,
     /// Every flush fails, and unflushed writes are in doubt from then on.
