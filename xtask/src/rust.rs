@@ -12,7 +12,6 @@ pub struct Code {
 /// A function with a body.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name.
     pub name: String,
     /// The line of the word `fn`, from 1.
     pub line: usize,
@@ -39,7 +38,6 @@ impl Code {
         Self { text }
     }
 
-    /// The lines of code.
     pub fn lines(&self) -> Vec<String> {
         self.text.split(|c| *c == '\n').map(|line| line.iter().collect()).collect()
     }

@@ -11,9 +11,7 @@ use openraid_units::Bytes;
 /// A value, and the line on which it stands, counted from 1.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileValue<T> {
-    /// The value.
     pub value: T,
-    /// The line.
     pub line: u32,
 }
 
@@ -26,7 +24,6 @@ pub struct Desired {
     pub arrays: Vec<DesiredArray>,
     /// The HTTP interfaces.
     pub management: DesiredManagement,
-    /// Spares.
     pub spares: Vec<DesiredSpare>,
     /// Where alarms are sent.
     pub sinks: Vec<DesiredSink>,
@@ -234,7 +231,6 @@ impl DesiredArray {
 pub struct Setting {
     /// Its name.
     pub key: String,
-    /// Its value.
     pub value: String,
     /// The line on which it stands.
     pub line: u32,
@@ -340,7 +336,6 @@ impl SinkKind {
 /// A table `[sinks.NAME]`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DesiredSink {
-    /// Its name.
     pub name: String,
     /// The line of its table.
     pub line: u32,
@@ -350,7 +345,6 @@ pub struct DesiredSink {
     pub kind: SinkKind,
 }
 
-/// The task of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScheduleTask {
     /// Members are read and compared.
@@ -378,9 +372,7 @@ impl ScheduleTask {
 /// A table `[schedules.NAME]`: arrays are checked again and again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DesiredSchedule {
-    /// Its name.
     pub name: String,
-    /// Its task.
     pub task: ScheduleTask,
     /// The line of its table.
     pub line: u32,

@@ -16,7 +16,6 @@ pub struct ConfigProblem {
     pub key: String,
     /// The problem.
     pub what: String,
-    /// The remedy.
     pub remedy: String,
 }
 

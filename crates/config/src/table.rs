@@ -81,7 +81,6 @@ pub struct Section<'r> {
 /// A text with its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Word {
-    /// The text.
     pub text: String,
     /// Where it stands.
     pub at: usize,
@@ -137,7 +136,6 @@ impl<'r> Section<'r> {
         self.reader.complain(at, &self.path_of(key), what, remedy);
     }
 
-    /// A text.
     pub fn text(&self, key: &str) -> Option<Word> {
         let value = self.get(key)?;
         let Some(text) = value.get_ref().as_str() else {

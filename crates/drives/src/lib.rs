@@ -29,13 +29,9 @@ use std::sync::Arc;
 /// Commands that a drive was given.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct CommandCounts {
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
-    /// Sectors read.
     pub sectors_read: u64,
-    /// Sectors written.
     pub sectors_written: u64,
 }
 

@@ -35,7 +35,6 @@ impl Trial {
     pub fn rate(&self) -> f64 {
         self.times.len() as f64 * 1e9 / self.span as f64
     }
-    /// Bytes per second.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         self.sectors as f64 * 512e9 / self.span as f64

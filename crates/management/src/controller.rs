@@ -24,7 +24,6 @@ pub struct Refusal {
     pub in_force: bool,
 }
 
-/// The result of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CommandResult {
     /// In words.

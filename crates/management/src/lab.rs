@@ -75,11 +75,8 @@ pub struct ComparisonInput {
 /// A job that is wanted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JobInput {
-    /// A review.
     Review(ReviewInput),
-    /// A plan.
     Plan(PlanInput),
-    /// A comparison.
     Comparison(ComparisonInput),
 }
 

@@ -13,11 +13,9 @@ pub struct MachineIdentity {
     pub host: Option<String>,
     /// Its maker.
     pub vendor: Option<String>,
-    /// Its model.
     pub model: Option<String>,
     /// Its serial number.
     pub serial: Option<String>,
-    /// Its UUID.
     pub uuid: Option<String>,
     /// The kind of its chassis, in a word of Redfish.
     pub kind: &'static str,

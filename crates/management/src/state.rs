@@ -22,7 +22,6 @@ use crate::redfish::tasks::Tasks;
 pub struct ApiState {
     /// The server.
     pub controller: Arc<dyn Controller>,
-    /// Users.
     pub users: Users,
     /// Sessions and one-time links.
     pub sessions: Sessions,
@@ -32,7 +31,6 @@ pub struct ApiState {
     pub tokens: Tokens,
     /// Requests by address.
     pub rates: RequestRates,
-    /// The machine.
     pub machine: MachineIdentity,
     /// Host names by which clients may come, besides addresses and the machine's own name.
     pub names: Vec<String>,
@@ -61,7 +59,6 @@ pub struct ApiState {
 pub struct Parts {
     /// The server.
     pub controller: Arc<dyn Controller>,
-    /// Users.
     pub users: Users,
     /// Sessions and one-time links.
     pub sessions: Sessions,
@@ -73,7 +70,6 @@ pub struct Parts {
     pub is_tls: bool,
     /// Only clients of this machine can come.
     pub is_loopback: bool,
-    /// Metrics of md.
     pub metrics_md: bool,
     /// Drives that new arrays may be made of.
     pub drives: Vec<String>,

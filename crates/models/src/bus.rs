@@ -74,7 +74,6 @@ impl Plug {
 pub struct BusFile {
     /// Name and title of the family.
     pub head: Head,
-    /// Its buses.
     pub buses: Vec<BusProfile>,
 }
 

@@ -24,7 +24,6 @@ const STEP_MAX: u64 = 1_000_000_000;
 /// Greatest number of choices of a chunk or a cache.
 const CHOICES_MAX: usize = 16;
 
-/// A controller.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ControllerProfile {
     /// Name and title.
@@ -78,7 +77,6 @@ pub struct ControllerProfile {
     pub chunk: Sourced<Bytes>,
     /// The available chunks.
     pub chunk_choices: Vec<Bytes>,
-    /// The levels of the controller.
     pub levels: Vec<LevelRule>,
     /// The choice of the half of a mirror for reads.
     pub mirror_read: MirrorRead,
@@ -153,7 +151,6 @@ pub enum Protection {
 /// The rule of a controller for one level.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LevelRule {
-    /// The level.
     pub level: ArrayLevel,
     /// Least number of members.
     pub members_min: u16,

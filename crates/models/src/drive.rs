@@ -15,7 +15,6 @@ use openraid_units::{Bytes, Nanos, Sectors};
 /// Greatest number of servers of a constant drive.
 const SERVERS_MAX: u64 = 1024;
 
-/// A drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DriveProfile {
     /// Name and title.
@@ -34,7 +33,6 @@ pub struct DriveProfile {
     pub sheet: Vec<SheetFigure>,
 }
 
-/// Kinds of drives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DriveKind {
     /// A hard disk.
@@ -61,7 +59,6 @@ pub struct ConstantProfile {
 pub enum ServiceLaw {
     /// Always the mean.
     Fixed,
-    /// Exponential.
     Exponential,
     /// Uniform from zero to twice the mean.
     Uniform,

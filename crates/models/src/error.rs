@@ -18,7 +18,6 @@ pub struct ModelError {
     pub field: String,
     /// The fault.
     pub reason: String,
-    /// The remedy.
     pub remedy: String,
 }
 

@@ -10,7 +10,6 @@ use openraid_units::{Bytes, Nanos};
 /// Maximum memory for descriptions of files.
 const KEPT_MAX: u64 = 1 << 40;
 
-/// A host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostProfile {
     /// Name and title.

@@ -39,7 +39,6 @@ struct Text {
 pub struct LookupError {
     /// `drive`, `bus`, `controller` or `host`.
     pub kind: &'static str,
-    /// The name.
     pub name: String,
     /// The existing names.
     pub known: Vec<String>,
@@ -145,19 +144,15 @@ impl Library {
         Ok(())
     }
 
-    /// All drives.
     pub fn drives(&self) -> impl Iterator<Item = &DriveProfile> + Clone {
         self.drives.iter().map(|(profile, _)| profile)
     }
-    /// All buses.
     pub fn buses(&self) -> impl Iterator<Item = &BusProfile> + Clone {
         self.buses.iter().map(|(profile, _)| profile)
     }
-    /// All controllers.
     pub fn controllers(&self) -> impl Iterator<Item = &ControllerProfile> + Clone {
         self.controllers.iter().map(|(profile, _)| profile)
     }
-    /// All hosts.
     pub fn hosts(&self) -> impl Iterator<Item = &HostProfile> + Clone {
         self.hosts.iter().map(|(profile, _)| profile)
     }

@@ -33,7 +33,6 @@ pub enum QuirkValue {
 pub struct Quirk {
     /// Its name, one of [`QUIRKS`].
     pub name: String,
-    /// The value of the quirk.
     pub value: QuirkValue,
     /// The visible effect, in words.
     pub explains: String,

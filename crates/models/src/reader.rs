@@ -422,7 +422,6 @@ impl<'r> ProfileSection<'r> {
         text
     }
 
-    /// An optional text.
     pub(crate) fn optional_text(&self, key: &str) -> Option<String> {
         let found = self.get(key)?;
         if let Some(text) = found.get_ref().as_str() {

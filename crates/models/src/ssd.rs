@@ -22,7 +22,6 @@ pub struct SsdProfile {
     pub raw: Sourced<Bytes>,
     /// Channels between controller and dies.
     pub channels: Sourced<u32>,
-    /// Rate of one channel.
     pub channel_rate: Sourced<Rate>,
     /// Dies, which work independently.
     pub dies: Sourced<u32>,
@@ -97,7 +96,6 @@ pub struct SsdProfile {
 /// A cache of flash cells that hold one bit each.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SlcCache {
-    /// Size of the cache.
     pub size: Sourced<Bytes>,
     /// Time of a page program in the cache.
     pub program: Sourced<Nanos>,

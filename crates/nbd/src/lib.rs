@@ -22,6 +22,7 @@
 //! that has TLS only; the owner of the socket encrypts.
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod client;
 mod error;

@@ -105,7 +105,6 @@ pub struct Able {
 /// The start of an array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SettingsPlan {
-    /// Its policy.
     pub policy: Policy,
     /// The profile at its start.
     pub profile: Option<String>,

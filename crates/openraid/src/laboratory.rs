@@ -34,7 +34,6 @@ pub struct Catalogue {
 pub struct ProfileChoice {
     /// Name of the profile.
     pub drive: String,
-    /// Title of the profile.
     pub title: String,
     /// Why this one was chosen.
     pub why: String,

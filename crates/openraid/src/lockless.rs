@@ -9,7 +9,6 @@ use crate::quantity::{counted, human};
 /// The lockless bitmap of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Lockless {
-    /// Its header.
     pub header: LocklessHeader,
     /// Its chunks by state.
     pub counts: LocklessCounts,

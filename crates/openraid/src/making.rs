@@ -29,17 +29,13 @@ const SPANS_DEFAULT: u16 = 2;
 pub struct CreateOptions<'a> {
     /// Name of the array.
     pub name: &'a str,
-    /// Level.
     pub level: ArrayLevel,
     /// Layout in words.
     pub layout: Option<&'a str>,
-    /// Chunk.
     pub chunk: Option<Sectors>,
-    /// Spans.
     pub spans: Option<u16>,
     /// Members by slot, or the word for none.
     pub members: &'a [String],
-    /// Spares.
     pub spares: &'a [String],
     /// Maximum size to use of each member.
     pub size: Option<Sectors>,
@@ -58,7 +54,6 @@ pub struct CreateOptions<'a> {
 pub struct SpanShape {
     /// Slots; `None` for a missing member.
     pub slots: Vec<Option<usize>>,
-    /// Spares.
     pub spares: Vec<usize>,
 }
 

@@ -455,7 +455,6 @@ impl NewFiles {
         Ok(files)
     }
 
-    /// Keep the files.
     pub fn keep(mut self) {
         self.paths.clear();
     }

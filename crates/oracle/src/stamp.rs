@@ -60,7 +60,6 @@ pub struct Report {
     pub stale: u64,
     /// Whole, but belonging elsewhere.
     pub misplaced: u64,
-    /// Torn.
     pub torn: u64,
     /// Zero where data should be.
     pub zero: u64,

@@ -101,9 +101,7 @@ pub struct Rig {
     pub world: World,
     /// The host.
     pub session: Session,
-    /// The array.
     pub array: ArrayId,
-    /// Its shape.
     pub shape: Shape,
     /// The drives in the order of slots, followed by the spares.
     pub drives: Vec<DriveId>,

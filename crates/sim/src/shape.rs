@@ -12,13 +12,11 @@ pub const MEMBER_DATA: Sectors = Sectors::kib(1536);
 /// The smallest description of an array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
-    /// Level.
     pub level: Level,
     /// md's layout number.
     pub layout: u32,
     /// Slots.
     pub members: u16,
-    /// Chunk.
     pub chunk: Sectors,
     /// Logical blocks of the members: all 512, all 4096, or one 4096 among 512.
     pub blocks: Blocks,

@@ -169,7 +169,6 @@ const ODD_PERCENT_MIN: u64 = 90;
 /// A member that does not fit to the others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OddMember {
-    /// Its slot.
     pub slot: u16,
     /// Number of mismatched sectors in which it is the one that disagrees.
     pub mismatches: u64,

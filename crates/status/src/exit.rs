@@ -7,7 +7,6 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum Exit {
-    /// Fine.
     Fine = 0,
     /// The array that was shown, tried or copied is degraded.
     Degraded = 1,

@@ -44,7 +44,6 @@ pub enum Prefer {
     Best,
     /// io_uring. If the kernel refuses it: an error.
     Uring,
-    /// Threads.
     Threads,
 }
 
@@ -59,7 +58,6 @@ pub enum Waiting {
     Alone,
 }
 
-/// Options of an engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EngineOptions {
     /// The engine to use.

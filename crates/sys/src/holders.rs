@@ -20,7 +20,6 @@ pub const FILE_LOCK_TIME_MAX: Nanos = Nanos::from_secs(5);
 /// The pause between two attempts.
 const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
-/// A kind of lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LockKind {
     /// A lock of the whole file (`flock`), as openraid takes it.

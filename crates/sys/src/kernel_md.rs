@@ -29,7 +29,6 @@ impl KernelMd {
         arrays.map(|folder| Self { folder }).find(|array| array.folder.join("md").exists())
     }
 
-    /// Its path.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         Path::new("/dev").join(self.folder.file_name().unwrap_or_default())

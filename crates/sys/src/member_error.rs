@@ -10,13 +10,11 @@ use std::path::PathBuf;
 /// Kinds of file that are neither a regular file nor a block device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotAMember {
-    /// A directory.
     Directory,
     /// A named pipe.
     Fifo,
     /// A unix socket.
     Socket,
-    /// A character device.
     CharacterDevice,
     /// A kind for which this program has no name.
     Unknown,

@@ -83,7 +83,6 @@ pub enum HugePages {
     Reserved,
 }
 
-/// Options of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolOptions {
     /// Size; rounded up to 2 MiB.

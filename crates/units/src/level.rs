@@ -5,7 +5,6 @@
 
 use core::fmt;
 
-/// The level of an array.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ArrayLevel {
     /// One drive as a separate unit, with the controller's caches.
@@ -72,7 +71,6 @@ impl ArrayLevel {
     pub fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(known, _)| *known == word).map(|(_, level)| *level)
     }
-    /// The word of the level.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, level)| *level == self).map_or("", |(word, _)| *word)

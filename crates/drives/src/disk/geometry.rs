@@ -54,7 +54,6 @@ pub struct DiskPlace {
     pub media: u64,
     /// Cylinder, from the outer edge.
     pub cylinder: u32,
-    /// Head.
     pub head: u32,
     /// Time after the start of a turn at which the sector passes, in nanoseconds.
     pub angle: u32,

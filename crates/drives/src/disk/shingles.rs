@@ -40,7 +40,6 @@ impl Shingles {
         Self { band, room, used: (0, 0), bands: BTreeMap::new(), next: 0, sweep: 0, idle }
     }
 
-    /// Sectors of a band.
     pub const fn band_sectors(&self) -> u64 {
         self.band
     }

@@ -122,17 +122,14 @@ pub fn test(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &TestsModel { sinks }))
 }
 
-/// All sinks.
 pub fn sinks(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &SinksModel { sinks: request.state.controller.sinks() }))
 }
 
-/// All schedules.
 pub fn schedules(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &SchedulesModel { schedules: request.state.controller.schedules() }))
 }
 
-/// Keep a schedule.
 pub fn keep_schedule(request: &Request) -> Result<Reply, Problem> {
     let input: ScheduleInput = request.input()?;
     let kept = request.state.controller.keep_schedule(&input);
@@ -141,7 +138,6 @@ pub fn keep_schedule(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &kept?))
 }
 
-/// Forget a schedule.
 pub fn forget_schedule(request: &Request) -> Result<Reply, Problem> {
     let name = &request.parts[0];
     let forgotten = request.state.controller.forget_schedule(name);

@@ -83,7 +83,6 @@ pub fn place(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.place(&array.name, offset)?))
 }
 
-/// All drives.
 pub fn drives(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
     let mut drives = Vec::new();
@@ -103,7 +102,6 @@ pub fn drives(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &DrivesModel { drives, free, unused }))
 }
 
-/// The journal.
 pub fn journal(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.journal()?))
 }

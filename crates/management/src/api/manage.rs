@@ -366,7 +366,6 @@ pub fn create(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply { status: 201, ..reply }.with("location", format!("/api/v1/arrays/{}", creation.name)))
 }
 
-/// The server.
 pub fn server(request: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &request.state.controller.server()?))
 }

@@ -14,7 +14,6 @@ pub fn reply(_: &Request) -> Result<Reply, Problem> {
     Ok(Reply::json(200, &document()))
 }
 
-/// The document.
 pub fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();

@@ -20,7 +20,6 @@ use crate::limits::{
     WRONG_PASSWORDS_MAX, WRONG_PASSWORD_WAIT,
 };
 
-/// A session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Session {
     /// Its number; it is no secret.
@@ -102,7 +101,6 @@ struct Table {
     last: u64,
 }
 
-/// All sessions.
 #[derive(Debug)]
 pub struct Sessions {
     table: Mutex<Table>,

@@ -19,7 +19,6 @@ const PREFIX: &str = "openraid_";
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SessionToken {
-    /// The name.
     pub name: String,
     /// The role of its holder.
     pub role: Role,

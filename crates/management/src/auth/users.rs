@@ -10,13 +10,10 @@ use super::private::PrivateFile;
 use super::role::Role;
 use crate::limits::USERS_MAX;
 
-/// A user.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
-    /// The name.
     pub name: String,
-    /// The role.
     pub role: Role,
     /// The hash of the password.
     pub password: String,

@@ -10,7 +10,6 @@ use std::time::Instant;
 
 use tokio::task::AbortHandle;
 
-/// All places.
 #[derive(Clone)]
 pub struct ConnectionPlaces(Arc<Mutex<PlaceTable>>);
 
@@ -68,7 +67,6 @@ impl ConnectionPlaces {
 }
 
 impl ConnectionPlace {
-    /// Its number.
     pub const fn number(&self) -> u64 {
         self.number
     }

@@ -26,7 +26,6 @@ pub struct Renewal {
 pub struct TlsFiles {
     /// The certificate chain.
     pub certificate: PathBuf,
-    /// Its key.
     pub key: PathBuf,
     /// Certificates of authorities: a client must have a certificate of one of them.
     pub client_ca: Option<PathBuf>,

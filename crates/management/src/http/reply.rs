@@ -9,11 +9,8 @@ use crate::controller::Refusal;
 /// An answer.
 #[derive(Debug)]
 pub struct Reply {
-    /// Its status.
     pub status: u16,
-    /// Its headers.
     pub headers: Vec<(&'static str, String)>,
-    /// Its body.
     pub body: Vec<u8>,
 }
 
@@ -45,7 +42,6 @@ impl Reply {
 /// Why a request was not carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Problem {
-    /// The status.
     pub status: u16,
     /// A word for programs: the type is `urn:openraid:problem:WORD`.
     pub word: &'static str,

@@ -10,7 +10,6 @@ use super::reply::Problem;
 use crate::auth::sessions::Session;
 use crate::state::ApiState;
 
-/// A request.
 pub struct Request {
     /// What all requests share.
     pub state: Arc<ApiState>,
@@ -18,9 +17,7 @@ pub struct Request {
     pub parts: Vec<String>,
     /// The query, decoded.
     pub query: Vec<(String, String)>,
-    /// Headers.
     pub headers: HeaderMap,
-    /// The body.
     pub body: Vec<u8>,
     /// The client's address.
     pub peer: IpAddr,

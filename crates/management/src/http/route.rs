@@ -26,10 +26,8 @@ pub enum Need {
     Scrape,
 }
 
-/// A route.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
-    /// Its method.
     pub method: HttpMethod,
     /// Its path; parts in braces are named.
     pub path: &'static str,
@@ -43,7 +41,6 @@ pub struct Route {
     pub gives: Option<Schema>,
     /// The type of its query.
     pub query: &'static [&'static str],
-    /// Its handler.
     pub handler: Handler,
 }
 

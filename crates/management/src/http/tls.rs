@@ -119,9 +119,7 @@ pub fn acceptor(certificate: &Certificate, client_ca: Option<&Path>) -> Result<T
 pub enum TlsFile {
     /// The certificate chain.
     Certificate,
-    /// Its key.
     Key,
-    /// The authorities of clients.
     ClientAuthorities,
 }
 

@@ -34,7 +34,6 @@ pub fn service(_: &Request) -> Result<Reply, Problem> {
     )))
 }
 
-/// All roles.
 pub fn roles(_: &Request) -> Result<Reply, Problem> {
     let paths: Vec<String> = Role::ALL.iter().map(|role| format!("{ROLES}/{}", role.word())).collect();
     Ok(found(&collection(ROLES, "RoleCollection", "Roles", &paths)))

@@ -30,7 +30,6 @@ const SEVERITIES: [&str; 3] = ["OK", "Warning", "Critical"];
 /// A stream that is open, or a server to which events are pushed.
 #[derive(Clone, Debug)]
 pub struct EventListener {
-    /// Its number.
     pub number: u64,
     /// The user that has opened it.
     pub user: String,
@@ -120,7 +119,6 @@ impl Listeners {
         self.table().open.iter().any(|stream| stream.number == number)
     }
 
-    /// End it.
     pub fn end(&self, number: u64) {
         self.table().open.retain(|stream| stream.number != number);
     }

@@ -43,12 +43,10 @@ pub fn one(request: &Request) -> Result<Reply, Problem> {
     )))
 }
 
-/// All logs: one.
 pub fn logs(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(LOGS, "LogServiceCollection", "Logs", &[format!("{LOGS}/Log")])))
 }
 
-/// The log.
 pub fn log(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&with(
         resource(&format!("{LOGS}/Log"), "LogService", "Log", "Event log"),

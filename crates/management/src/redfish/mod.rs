@@ -347,7 +347,6 @@ pub fn versions(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&json!({"v1": "/redfish/v1/"})))
 }
 
-/// The root.
 pub fn root(request: &Request) -> Result<Reply, Problem> {
     let uuid = dashed(&request.state.service_uuid);
     let document = resource("/redfish/v1/", "ServiceRoot", "RootService", "openraid");

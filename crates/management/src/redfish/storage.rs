@@ -38,7 +38,6 @@ pub const WRITE_CACHES: [(&str, &str); 3] =
 pub const READ_AHEADS: [(&str, &str); 3] =
     [("Off", "none"), ("ReadAhead", "always"), ("AdaptiveReadAhead", "adaptive")];
 
-/// All systems: this one.
 pub fn systems(_: &Request) -> Result<Reply, Problem> {
     let path = "/redfish/v1/Systems";
     Ok(found(&collection(path, "ComputerSystemCollection", "Systems", &[format!("{path}/1")])))
@@ -57,7 +56,6 @@ pub(super) fn worst(arrays: &[ArrayModel]) -> &'static str {
     health(arrays.iter().map(|array| array.health).max().unwrap_or(HealthWord::Optimal))
 }
 
-/// The system.
 pub fn system(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
     let document = resource("/redfish/v1/Systems/1", "ComputerSystem", "1", "The machine of this server");
@@ -100,12 +98,10 @@ pub fn drive_id(spec: &str) -> String {
     format!("{}-{}", plain.trim_start_matches('.'), &version::hashed(spec)[1..9])
 }
 
-/// The path of a volume.
 pub fn volume_path(array: &str) -> String {
     format!("{VOLUMES}/{}", encoded(array, b""))
 }
 
-/// The path of a drive.
 pub fn drive_path(spec: &str) -> String {
     format!("{DRIVES}/{}", drive_id(spec))
 }
@@ -124,7 +120,6 @@ impl Drive {
         drive_id(&self.spec)
     }
 
-    /// Its path.
     pub fn path(&self) -> String {
         drive_path(&self.spec)
     }
@@ -160,7 +155,6 @@ pub(super) fn links(paths: &[String]) -> Value {
     paths.iter().map(|path| link(path)).collect()
 }
 
-/// The storage.
 pub fn storage(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
     let paths: Vec<String> = drives(&request.state)?.iter().map(Drive::path).collect();
@@ -185,7 +179,6 @@ pub fn controllers(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(&path, "StorageControllerCollection", "Controllers", &[format!("{path}/1")])))
 }
 
-/// The controller.
 pub fn controller(request: &Request) -> Result<Reply, Problem> {
     Ok(controller_reply(&controller_document(&request.state)?))
 }
@@ -237,7 +230,6 @@ fn size(path: &Path) -> Option<u64> {
     fs::metadata(path).ok().map(|data| data.len())
 }
 
-/// A drive.
 pub fn drive(request: &Request) -> Result<Reply, Problem> {
     Ok(found(&drive_document(&drive_named(&request.state, &request.parts[0])?)))
 }
@@ -284,7 +276,6 @@ pub fn drive_document(drive: &Drive) -> Value {
     with(with(document, known), more)
 }
 
-/// All volumes.
 pub fn volumes(request: &Request) -> Result<Reply, Problem> {
     let arrays = request.state.arrays()?;
     let paths: Vec<String> = arrays.iter().map(|array| volume_path(&array.name)).collect();
@@ -309,7 +300,6 @@ pub fn volume_reply(array: &ArrayModel) -> Reply {
     super::versioned(volume_document(array), &version::of(array))
 }
 
-/// A volume.
 pub fn volume(request: &Request) -> Result<Reply, Problem> {
     Ok(volume_reply(&crate::api::arrays::named(request)?))
 }

@@ -38,7 +38,6 @@ struct Table {
     last: u64,
 }
 
-/// All tasks.
 #[derive(Debug, Default)]
 pub struct Tasks(Mutex<Table>);
 

@@ -54,13 +54,11 @@ fn paths(folder: &str) -> Vec<String> {
     KNOWN.iter().map(|(id, ..)| format!("{folder}/{id}")).collect()
 }
 
-/// All definitions.
 pub fn definitions(_: &Request) -> Result<Reply, Problem> {
     let all = collection(DEFINITIONS, "MetricReportDefinitionCollection", "Definitions", &paths(DEFINITIONS));
     Ok(found(&all))
 }
 
-/// All reports.
 pub fn reports(_: &Request) -> Result<Reply, Problem> {
     Ok(found(&collection(REPORTS, "MetricReportCollection", "Reports", &paths(REPORTS))))
 }

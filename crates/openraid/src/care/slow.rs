@@ -41,7 +41,6 @@ pub enum PaceVerdict {
     Unknown,
     /// It is as fast as the others.
     Fine,
-    /// It is slow.
     Slow(Slowness),
 }
 
@@ -61,7 +60,6 @@ pub struct Slowness {
 pub struct Slow {
     /// Windows in a row. Windows without a verdict do not count, and do not end the row.
     pub windows: u32,
-    /// The last one.
     pub last: Slowness,
 }
 

@@ -114,7 +114,6 @@ impl ControlConnection {
     }
 }
 
-/// The servers.
 #[derive(Debug)]
 pub struct ControlServers {
     asked: Option<PathBuf>,

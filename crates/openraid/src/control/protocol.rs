@@ -17,15 +17,11 @@ pub const VERSION: u32 = 2;
 /// Maximum length of a message: an array of 128 members with all its figures takes a tenth of it.
 pub const LINE_BYTES_MAX: u64 = 4 << 20;
 
-/// An answer of a server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerAnswer {
-    /// The server.
     Server(ServerModel),
-    /// All arrays.
     Arrays(Vec<ArrayModel>),
-    /// One array.
     Array(Box<ArrayModel>),
     /// The journal, if there is one.
     Journal(Option<Box<JournalModel>>),
@@ -33,7 +29,6 @@ pub enum ServerAnswer {
     Config(Box<ConfigModel>),
     /// The result of a reload.
     Reloaded(Box<ReloadModel>),
-    /// Alarms.
     Alarms(Vec<AlarmModel>),
     /// The names of alarms that the command acknowledged.
     Acknowledged(Vec<String>),
@@ -41,7 +36,6 @@ pub enum ServerAnswer {
     Tested(Vec<TestModel>),
     /// The limit of an array.
     Limit(Box<LimitModel>),
-    /// Stories.
     Stories(Box<StoriesModel>),
     /// Requests of hosts.
     Requests(Box<RequestsModel>),

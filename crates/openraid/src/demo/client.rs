@@ -28,7 +28,6 @@ impl PendingTable for Underway {
     }
 }
 
-/// The client.
 pub struct DemoClient {
     stream: UnixStream,
     transmission: ClientTransmission,

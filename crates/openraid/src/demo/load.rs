@@ -22,7 +22,6 @@ const VERIFY_BLOCKS: usize = 256;
 /// What clients have done together.
 #[derive(Debug, Default)]
 pub struct DemoCounters {
-    /// Requests.
     pub requests: AtomicU64,
     /// Bytes written.
     pub written: AtomicU64,

@@ -80,7 +80,6 @@ pub struct Event {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "kebab-case")]
 pub enum LogRecord {
-    /// An event.
     Event(Event),
     /// Events of these numbers are acknowledged.
     Acknowledged {
@@ -96,7 +95,6 @@ pub enum LogRecord {
 }
 
 impl LogRecord {
-    /// Its number.
     pub const fn number(&self) -> u64 {
         match self {
             Self::Event(event) => event.number,

@@ -37,14 +37,12 @@ const SETTLES_AFTER: Duration = Duration::from_secs(1);
 const LOCK_TIME_MAX: Duration = Duration::from_secs(1);
 const LOCK_LOOK_INTERVAL: Duration = Duration::from_micros(100);
 
-/// A log.
 #[derive(Clone, Debug)]
 pub struct EventLog {
     folder: PathBuf,
     segments_max: usize,
 }
 
-/// The content of a log.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LogContent {
     /// Events, oldest first.
@@ -58,7 +56,6 @@ pub struct LogContent {
 /// An entry to write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum EventEntry {
-    /// An event.
     Event(Draft),
     /// Events of these numbers are acknowledged.
     Acknowledge {

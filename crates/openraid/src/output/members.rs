@@ -87,7 +87,6 @@ pub struct SetVerdict {
     pub members: Vec<MemberVerdict>,
 }
 
-/// The verdict of a set.
 pub fn set_verdict(set: &SetPlan, members: &[ProbedMember]) -> SetVerdict {
     let name = |drive: openraid_units::DriveId| members[drive.index()].spec.text.clone();
     let (starts, missing, problem) = match &set.plan {

@@ -66,7 +66,6 @@ pub fn program() -> &'static str {
 /// The form of the answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
-    /// JSON?
     pub json: bool,
     /// The verb in the names of its documents.
     pub verb: &'static str,

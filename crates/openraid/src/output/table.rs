@@ -1,6 +1,5 @@
 //! Text tables: columns as wide as their content.
 
-/// A table.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,

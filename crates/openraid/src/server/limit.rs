@@ -56,7 +56,6 @@ impl Samples {
 /// A drive in the window.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DriveFigures {
-    /// Its name.
     pub name: String,
     /// Its slot; none for a device of the journal.
     pub slot: Option<u16>,
@@ -89,7 +88,6 @@ pub struct Figures {
     pub inside: u64,
     /// Mean time of a request.
     pub mean: Nanos,
-    /// Its members.
     pub members: Vec<DriveFigures>,
     /// The journal's devices.
     pub journal: Vec<DriveFigures>,

@@ -22,7 +22,6 @@ use crate::members::{options, spec};
 use crate::output;
 use crate::sets::{self, split_text};
 
-/// The status of a set.
 pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayStatus, Failure> {
     let view = status.arrays.iter().find(|view| view.status.array == set);
     view.map(|view| &view.status).ok_or_else(|| Failure::cannot_tell("the array does not run any more"))

@@ -69,7 +69,6 @@ use rates::TaskRates;
 use stories::{Keeping, StoryQuery};
 use view::ServedArray;
 
-/// A server.
 #[derive(Debug)]
 pub struct Server {
     handle: ServiceHandle,
@@ -103,7 +102,6 @@ pub struct Server {
     caring: AtomicBool,
     /// Does a patrol read run?
     patrolling: AtomicBool,
-    /// Its alarms.
     alarms: Keeper,
     /// The HTTP interfaces, if it has any.
     management: OnceLock<Arc<openraid_management::Management>>,
@@ -192,7 +190,6 @@ struct State {
     nbd_tls: Option<certificates::TlsOfNbd>,
 }
 
-/// The options of a server.
 #[derive(Debug)]
 pub struct ServerOptions {
     /// The handle to the engine.
@@ -213,7 +210,6 @@ pub struct ServerOptions {
     pub chosen: Vec<ValueModel>,
     /// The service manager, if there is one.
     pub notifier: Notifier,
-    /// Its alarms.
     pub alarms: Keeper,
 }
 

@@ -27,7 +27,6 @@ use crate::output::array::state_text;
 pub(super) struct NamedMember {
     /// The set that it belongs to: the array, or one of its spans.
     pub set: ArrayId,
-    /// The drive.
     pub drive: DriveId,
     /// Its line in the set's table.
     pub member: MemberStatus,

@@ -32,7 +32,6 @@ const COMBINATIONS_MAX: u64 = 100_000;
 /// An array that runs in a service.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServedArray {
-    /// Its name.
     pub name: String,
     /// Its number.
     pub array: ArrayId,
@@ -369,7 +368,6 @@ pub fn class_word(names: &DeviceNames) -> Option<&'static str> {
 /// What md's flag of a member means here.
 pub const WRITE_MOSTLY: &str = "write-mostly: it is read only where no other copy can be";
 
-/// The model of a member.
 pub(super) fn member_model(member: &MemberStatus, drives: &[DriveView]) -> MemberModel {
     let drive = member.drive.and_then(|number| drives.iter().find(|view| view.drive == number));
     let (state, reason, done) = match member.state {

@@ -14,14 +14,12 @@ pub enum Owner {
     Unit(SetId, u64),
 }
 
-/// A story.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Story {
     /// Whose.
     pub owner: Owner,
     /// The array of a request, if known.
     pub array: Option<ArrayId>,
-    /// Its steps.
     pub steps: Vec<Step>,
     /// Number of the step that ended it.
     pub ended: Option<u64>,

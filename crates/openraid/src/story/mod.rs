@@ -25,7 +25,6 @@ use openraid_units::{ArrayId, DriveId, SetId};
 /// The names for the engine's numbers.
 #[derive(Debug, Default)]
 pub struct StoryNames {
-    /// The array of the stories.
     pub array: ArrayId,
     /// Its sets: one, or one for each span.
     pub sets: Vec<SetId>,

@@ -70,7 +70,6 @@ pub struct RequestModel {
     pub kind: String,
     /// First byte in the array.
     pub offset_bytes: u64,
-    /// Bytes.
     pub len_bytes: u64,
 }
 

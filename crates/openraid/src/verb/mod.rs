@@ -59,7 +59,6 @@ use crate::registry::Registry;
 pub struct Context {
     /// Form of the output.
     pub output: Output,
-    /// The registry.
     pub registry: Registry,
     /// The servers to which requests can be sent.
     pub servers: ControlServers,

@@ -136,7 +136,6 @@ impl Disks {
         device.exists().then_some(device)
     }
 
-    /// Pull a disk.
     #[track_caller]
     pub fn pull(&self, nth: usize) {
         let device = self.block(nth).expect("it is there");

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,

@@ -88,17 +88,12 @@ struct Issued {
 /// Completed commands by kind, and their sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Counters {
-    /// Reads.
     pub reads: u64,
-    /// Writes.
     pub writes: u64,
-    /// Flushes.
     pub flushes: u64,
     /// Discards and zeroings.
     pub ranges: u64,
-    /// Sectors read.
     pub sectors_read: u64,
-    /// Sectors written.
     pub sectors_written: u64,
 }
 

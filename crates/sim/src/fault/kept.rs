@@ -82,7 +82,6 @@ impl fmt::Display for RunCondition {
     }
 }
 
-/// A kept run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct KeptRun {
     /// The loss in a few words.

@@ -206,7 +206,6 @@ pub struct Extras {
 pub struct ScenarioStep {
     /// The seed of the action's random draws.
     pub seed: u64,
-    /// The action.
     pub action: Action,
 }
 

@@ -40,7 +40,6 @@ pub struct Outer {
     pub start: Sectors,
 }
 
-/// A set.
 #[derive(Debug)]
 pub struct Set {
     /// Its number in the running controller.
@@ -95,9 +94,7 @@ pub struct Set {
 /// A member of a set.
 #[derive(Clone, Copy, Debug)]
 pub struct MemberPlace {
-    /// Its slot.
     pub slot: Slot,
-    /// Its drive.
     pub drive: DriveId,
     /// The start of its data.
     pub start: DriveLba,
@@ -108,7 +105,6 @@ pub struct MemberPlace {
 /// The standing of a drive in a slot of its set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemberStanding {
-    /// A full member.
     Full,
     /// The member is being filled.
     Filling,

@@ -198,7 +198,6 @@ impl Counts {
 pub struct Report {
     /// The seed of the run.
     pub seed: u64,
-    /// The verdict.
     pub verdict: Verdict,
     /// The counters.
     pub counts: Counts,
@@ -213,7 +212,6 @@ pub struct Report {
 pub struct Line {
     /// The allowed faults of its runs.
     pub mode: Mode,
-    /// The fault.
     pub fault: Fault,
     /// The settings of the array.
     pub policy: &'static str,
@@ -256,7 +254,6 @@ pub struct Tally {
     pub kills: u64,
     /// Host requests.
     pub requests: u64,
-    /// Events.
     pub events: u64,
     /// Changes of the settings while the array was served.
     pub switches: u64,

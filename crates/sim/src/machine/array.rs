@@ -37,7 +37,6 @@ impl LevelFacts for ArrayLevel {
 /// The array of a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ArraySpec {
-    /// Level.
     pub level: ArrayLevel,
     /// Members, the missing ones included.
     pub members: u16,

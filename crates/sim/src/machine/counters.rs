@@ -6,7 +6,6 @@ use openraid_units::Nanos;
 
 use openraid_drives::Passing;
 
-/// The counters of one member.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct MemberCounters {
     /// Read commands, without those for the array's metadata.
@@ -17,9 +16,7 @@ pub struct MemberCounters {
     pub others: u64,
     /// Commands for the array's metadata.
     pub metadata: u64,
-    /// Sectors read.
     pub sectors_read: u64,
-    /// Sectors written.
     pub sectors_written: u64,
     /// Written sectors that are still in the drive's own cache.
     pub held: u64,
@@ -52,7 +49,6 @@ pub struct MachineCounters {
     pub processor: Nanos,
     /// Time for which the parity engine worked.
     pub parity: Nanos,
-    /// Parity jobs.
     pub parity_jobs: u64,
     /// Input bytes of the parity engine.
     pub parity_bytes: u64,

@@ -58,9 +58,7 @@ pub use server::{Rate, Server, Servers};
 /// The kind of a host's request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoKind {
-    /// Read.
     Read,
-    /// Write.
     Write,
     /// A flush: every request answered before it becomes durable. Its offset and length are ignored.
     Flush,

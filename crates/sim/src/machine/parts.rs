@@ -81,7 +81,6 @@ pub struct WayParts {
     pub bus: [Rate; 2],
 }
 
-/// All parts of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineParts {
     /// Threads of the host.

@@ -51,11 +51,9 @@ pub enum LoadHistory {
 /// The specification of a machine.
 #[derive(Clone, Debug)]
 pub struct MachineSpec {
-    /// The controller.
     pub controller: ControllerProfile,
     /// A drive for each member, or one for all.
     pub drives: Vec<DriveProfile>,
-    /// The array.
     pub array: ArraySpec,
     /// Devices of a journal: none, one, or two with equal content. The journal acknowledges writes in place of the
     /// cache.

@@ -7,7 +7,6 @@ use crate::random::mix;
 /// The content of a version of a range.
 #[derive(Clone, Debug)]
 pub enum Content {
-    /// Zeroes.
     Zeroes,
     /// A stamp: every eight bytes are a function of this number and of their place in the array.
     Stamp(u64),

@@ -15,7 +15,6 @@ use crate::words::count;
 /// Limit of the lines of one sector's story; the oldest are left out.
 const LINES_MAX: usize = 40;
 
-/// A request.
 #[derive(Clone, Debug)]
 struct Request {
     kind: RequestKind,

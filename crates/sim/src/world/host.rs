@@ -12,7 +12,6 @@ use crate::record::RecordEntry;
 /// A request inside the controller.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The request.
     pub request: BlockRequest,
     /// The time at which the host submitted it.
     pub submitted: Instant,
@@ -29,7 +28,6 @@ pub struct Host {
 /// A request that has ended.
 #[derive(Clone, Debug)]
 pub struct FinishedRequest {
-    /// The request.
     pub request: BlockRequest,
     /// The result.
     pub status: ReplyStatus,

@@ -41,7 +41,6 @@ impl SinkThread {
         Ok(Self { sink, ends })
     }
 
-    /// End the sink.
     pub fn end(&self) {
         self.ends.store(true, Ordering::Relaxed);
     }

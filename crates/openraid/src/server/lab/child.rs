@@ -42,7 +42,6 @@ impl ChildWatch {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Is it cancelled?
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }

@@ -28,11 +28,9 @@ const ORIGIN: &str = "job.json";
 pub struct Origin {
     /// The command line.
     pub command: String,
-    /// The user.
     pub user: String,
 }
 
-/// A folder of reports.
 #[derive(Clone, Debug)]
 pub struct ReportFolder(pub PathBuf);
 
@@ -122,7 +120,6 @@ impl ReportFolder {
         Some(ReportModel { kind: kind.into(), command, at_seconds: at.map_or(0, |at| at.as_secs()), files, name })
     }
 
-    /// The origin of a report.
     pub fn origin(&self, name: &str) -> Option<Origin> {
         serde_json::from_slice(&self.open(name, ORIGIN).ok()??).ok()
     }

@@ -35,7 +35,6 @@ struct Job {
     watch: Arc<ChildWatch>,
 }
 
-/// The laboratory.
 #[derive(Debug)]
 pub struct Laboratory {
     folder: ReportFolder,

@@ -38,7 +38,6 @@ struct Prediction {
     watch: Arc<ChildWatch>,
 }
 
-/// The state of a prediction.
 enum PredictionState {
     /// Its result.
     Done(Result<Value, String>),

@@ -65,9 +65,7 @@ pub struct NewsBody<'a> {
 pub struct Attendance<'a> {
     /// Form of the output.
     pub context: &'a Context,
-    /// The service.
     pub service: &'a Service,
-    /// Its server.
     pub server: &'a Arc<Server>,
     /// The event log.
     pub events: &'a EventWriter,

@@ -16,10 +16,8 @@ use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::reload::unknown;
 
-/// The arrays to serve.
 #[derive(Debug, Default)]
 pub struct ArraysToServe {
-    /// Members of arrays.
     pub members: Vec<MemberSpec>,
     /// Raw drives, by the name of their export.
     pub raw: Vec<(String, MemberSpec)>,

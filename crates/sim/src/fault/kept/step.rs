@@ -120,7 +120,6 @@ impl Action {
         plain.or_else(|| counted().map(|(word, _)| *word)).or_else(detailed).expect("each action has a word")
     }
 
-    /// The words of all actions.
     pub fn all_words() -> impl Iterator<Item = &'static str> {
         let plain = PLAIN.iter().map(|(word, _)| *word);
         plain.chain(COUNTED.iter().map(|(word, _)| *word)).chain(DETAILED.iter().map(|(word, _)| *word))

@@ -12,7 +12,6 @@ use crate::shape::Blocks;
 
 /// A value in a file.
 pub(super) trait Value: Sized {
-    /// The words of the value.
     fn words(&self) -> String;
     /// The value with these words.
     fn from_words(words: &str) -> Option<Self>;

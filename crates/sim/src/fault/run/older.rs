@@ -23,7 +23,6 @@ pub(super) struct Older {
     journal: Vec<Image>,
     /// The last entry of the journal that was durable then.
     durable: u64,
-    /// A member.
     member: Option<Member>,
 }
 

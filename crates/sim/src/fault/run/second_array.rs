@@ -24,7 +24,6 @@ const BESIDE: u64 = 223;
 const DATA: Sectors = Sectors::kib(128);
 const CHUNK: Sectors = Sectors::kib(8);
 
-/// The second array.
 #[derive(Debug)]
 pub(super) struct SecondArray {
     pub(super) session: Session,
