@@ -17,7 +17,7 @@ pub struct FileValue<T> {
 
 /// The desired state of a server. Keys that the file leaves out come from the command line or the defaults.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Desired {
+pub struct DesiredState {
     /// The server itself.
     pub server: DesiredServer,
     /// Arrays, by name, in the order of the file's keys.

@@ -40,8 +40,8 @@ mod sinks;
 mod table;
 
 pub use desired::{
-    Access, ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer,
-    DesiredSink, DesiredSpare, FileValue, MailTls, ScheduleTask, Setting, SinkKind, SpareFor, WebhookForm,
+    Access, ArrayId, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredServer, DesiredSink,
+    DesiredSpare, DesiredState, FileValue, MailTls, ScheduleTask, Setting, SinkKind, SpareFor, WebhookForm,
 };
 pub use nearest::nearest;
 pub use problem::{ConfigProblem, Problems};
@@ -84,6 +84,6 @@ pub trait Words {
 ///
 /// # Errors
 /// Everything that is wrong with it, in the order of its lines.
-pub fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> {
+pub fn parse(text: &str, words: &dyn Words) -> Result<DesiredState, Problems> {
     read::parse(text, words)
 }

@@ -8,7 +8,7 @@ use toml::de::DeTable;
 
 use crate::cross::check_uses;
 use crate::desired::{
-    Access, ArrayId, Desired, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, FileValue, Setting,
+    Access, ArrayId, DesiredArray, DesiredManagement, DesiredServer, DesiredSpare, DesiredState, FileValue, Setting,
     SpareFor,
 };
 use crate::nearest::nearest;
@@ -53,7 +53,7 @@ const MANAGEMENT: &[&str] = &["listen", "certificate", "key", "client-ca", "name
 const ARRAY: &[&str] = &["members", "exports", "access", "settings"];
 const SPARE: &[&str] = &["member", "for", "span"];
 
-pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> {
+pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<DesiredState, Problems> {
     if text.len() > FILE_BYTES_MAX {
         let what = format!("{} bytes", text.len());
         let remedy = format!("a configuration has {FILE_BYTES_MAX} at most; name the right file");
@@ -69,13 +69,13 @@ pub(crate) fn parse(text: &str, words: &dyn Words) -> Result<Desired, Problems> 
         reader.complain(at, "", &what, "correct the line");
     }
     // What follows a line that is no TOML may be misread: only the lines themselves are reported.
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     if errors.is_empty() {
         desired = read(&Section::top(&reader, table.get_ref()), words);
     }
     let (problems, notes) = reader.found();
     if problems.is_empty() {
-        Ok(Desired { notes, ..desired })
+        Ok(DesiredState { notes, ..desired })
     } else {
         Err(Problems(problems))
     }
@@ -103,7 +103,7 @@ fn belongs(word: &str, settings: &[&str]) -> Option<String> {
     }
 }
 
-fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
+fn read(top: &Section<'_>, words: &dyn Words) -> DesiredState {
     top.know(TOP);
     let server = top.table("server").map(|section| server(&section, words)).unwrap_or_default();
     let management = top.table("management").map(|section| management(&section)).unwrap_or_default();
@@ -120,7 +120,7 @@ fn read(top: &Section<'_>, words: &dyn Words) -> Desired {
     let spares: Vec<DesiredSpare> =
         spares.iter().take(SPARES_MAX).filter_map(|section| spare(section, words)).collect();
     check_uses(top);
-    Desired {
+    DesiredState {
         server,
         management,
         arrays,

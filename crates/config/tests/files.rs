@@ -1,6 +1,6 @@
 //! Whole files: what they mean, and each kind of mistake with its line and its remedy.
 
-use openraid_config::{parse, Access, ArrayId, Desired, Setting, SpareFor, Words, FILE_BYTES_MAX};
+use openraid_config::{parse, Access, ArrayId, DesiredState, Setting, SpareFor, Words, FILE_BYTES_MAX};
 use openraid_status::alarm::Level;
 use openraid_units::Bytes;
 
@@ -30,7 +30,7 @@ impl Words for Plain {
     }
 }
 
-fn good(text: &str) -> Desired {
+fn good(text: &str) -> DesiredState {
     parse(text, &Plain).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
@@ -77,7 +77,7 @@ fn a_file_describes_a_server() {
     assert_eq!(desired.spares[0].whom, SpareFor::All);
     assert_eq!(desired.spares[1].whom, SpareFor::Array { name: "data".into(), span: Some(1) });
     assert_eq!((desired.spares[1].member.as_str(), desired.notes.len()), ("/s1", 0));
-    assert_eq!(good(""), Desired::default());
+    assert_eq!(good(""), DesiredState::default());
 }
 
 #[test]

@@ -15,7 +15,7 @@ use openraid_units::{Bytes, MemberLba, Sectors, SetLba, Slot};
 use crate::sets::{plan, SetPlan};
 
 /// A range of addresses that a slot's log excludes: of the members, or of the set.
-type Excluded = (u64, u64, Slot);
+type ExcludedRange = (u64, u64, Slot);
 
 /// Bytes of the array that the logs of its members make unreadable: too few members have them without an entry.
 pub fn unreadable(set: &SetPlan, members: &[ProbedMember]) -> Bytes {
@@ -39,7 +39,7 @@ pub fn unreadable(set: &SetPlan, members: &[ProbedMember]) -> Bytes {
 }
 
 /// The slots that are excluded in each stretch between two ends of ranges.
-fn stretches(excluded: &[Excluded], step: Option<u64>) -> Vec<(u64, u64, SlotSet)> {
+fn stretches(excluded: &[ExcludedRange], step: Option<u64>) -> Vec<(u64, u64, SlotSet)> {
     let mut ends: Vec<u64> = excluded.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
     if let Some(step) = step {
         // A stretch does not cross the end of a chunk.
@@ -61,7 +61,7 @@ fn of_parity(parity: &Parity, bad: &[(Slot, BadRange)], missing: SlotSet) -> u64
     let excluded = bad
         .iter()
         .map(|(slot, range)| (range.at.get().min(end), range.at.get().saturating_add(range.len.get()).min(end), *slot));
-    let excluded: Vec<Excluded> = excluded.collect();
+    let excluded: Vec<ExcludedRange> = excluded.collect();
     let lost = |(from, to, slots): (u64, u64, SlotSet)| {
         let slots = slots | missing;
         let Some((stripe, _)) = parity.stripe_at(MemberLba(from)) else { return 0 };
@@ -75,7 +75,7 @@ fn of_parity(parity: &Parity, bad: &[(Slot, BadRange)], missing: SlotSet) -> u64
 }
 
 fn of_mirror(mirror: &Mirror, bad: &[(Slot, BadRange)], missing: SlotSet) -> u64 {
-    let excluded: Vec<Excluded> = bad.iter().flat_map(|(slot, range)| in_set(mirror, *slot, *range)).collect();
+    let excluded: Vec<ExcludedRange> = bad.iter().flat_map(|(slot, range)| in_set(mirror, *slot, *range)).collect();
     let lost = |(from, to, slots): (u64, u64, SlotSet)| {
         let slots = slots | missing;
         let is_lost = mirror.copies(SetLba(from)).all(|copy| slots.contains(copy.slot));
@@ -89,7 +89,7 @@ fn of_mirror(mirror: &Mirror, bad: &[(Slot, BadRange)], missing: SlotSet) -> u64
 }
 
 /// The addresses of the set that a range of a member holds.
-pub fn in_set(mirror: &Mirror, slot: Slot, range: BadRange) -> Vec<Excluded> {
+pub fn in_set(mirror: &Mirror, slot: Slot, range: BadRange) -> Vec<ExcludedRange> {
     let (mut at, end) = (range.at.get(), range.at.get().saturating_add(range.len.get()));
     let mut found = Vec::new();
     while at < end {

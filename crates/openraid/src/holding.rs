@@ -87,7 +87,7 @@ fn busy(name: &str, why: &str) -> Failure {
 
 /// Members that were opened for the start of their arrays.
 #[derive(Debug, Default)]
-pub struct Opening {
+pub struct OpenForStart {
     /// The members that are open.
     pub opened: Vec<(OpenedMember, ProbedMember)>,
     /// The other members of arrays that may start, and why each is not open.
@@ -110,7 +110,7 @@ pub fn open_for_start(
     open: member::OpenOptions,
     locks: &mut ArrayLocks,
     registry: &Registry,
-) -> Opening {
+) -> OpenForStart {
     let patience = open.share_of(HELD_TIME_MAX);
     let unnamed = unnamed(specs, registry);
     let seen = look(specs.iter().chain(&unnamed));
@@ -126,7 +126,7 @@ pub fn open_for_start(
     opened
         .retain(|(_, probed)| array_of(probed).is_none_or(|(uuid, _)| busy.iter().all(|(locked, _)| *locked != uuid)));
     failed.retain(|(text, _)| !is_busy(&busy, text));
-    Opening { opened, failed, busy }
+    OpenForStart { opened, failed, busy }
 }
 
 /// The arrays of open members that may not start, as [`open_for_start`] finds them, and why. The locks keep the other

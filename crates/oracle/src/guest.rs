@@ -60,7 +60,7 @@ pub struct GuestOutput {
 
 /// A guest that runs. Dropping it kills it.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningGuest {
     child: Child,
     work: WorkFolder,
     start: Instant,
@@ -122,7 +122,7 @@ impl Guest {
     ///
     /// # Errors
     /// A missing package, an image that is not there.
-    pub fn start(&self) -> Result<Running, OracleError> {
+    pub fn start(&self) -> Result<RunningGuest, OracleError> {
         let kernel = program("linux.uml", "user-mode-linux")?;
         program("mdadm", "mdadm")?;
         let work = WorkFolder::make()?;
@@ -156,7 +156,7 @@ impl Guest {
             .stderr(said_too)
             .spawn()
             .map_err(|error| OracleError::File { path: PathBuf::from("linux.uml"), error })?;
-        Ok(Running { child, work, start: Instant::now() })
+        Ok(RunningGuest { child, work, start: Instant::now() })
     }
 
     /// The job with its frame: mount the folders of the images, attach them, run, detach.
@@ -187,7 +187,7 @@ impl Guest {
     }
 }
 
-impl Running {
+impl RunningGuest {
     /// Wait for the end of the job.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGuest {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
             self.kill();

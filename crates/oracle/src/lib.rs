@@ -20,7 +20,7 @@ pub mod stamp;
 pub mod survey;
 
 pub use error::OracleError;
-pub use guest::{Guest, GuestOutput, Running};
+pub use guest::{Guest, GuestOutput, RunningGuest};
 
 /// Set on machines with all packages installed: a test must then not pass by being skipped.
 pub const REQUIRE_PEERS: &str = "OPENRAID_REQUIRE_PEERS";

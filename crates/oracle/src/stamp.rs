@@ -75,11 +75,11 @@ pub struct Report {
 #[derive(Clone, Default, Debug)]
 pub struct WriteLog {
     /// For each sector that was written: the newest acknowledged generation, and those issued after it.
-    sectors: HashMap<u64, Written>,
+    sectors: HashMap<u64, WrittenSector>,
 }
 
 #[derive(Clone, Default, Debug)]
-struct Written {
+struct WrittenSector {
     acknowledged: u64,
     issued: Vec<u64>,
 }
@@ -162,7 +162,7 @@ pub fn check_all(file: &File, bytes: u64, seed: u64) -> io::Result<Report> {
 /// Errors of the file.
 pub fn verify(file: &File, bytes: u64, seed: u64, log: &WriteLog) -> io::Result<Report> {
     let sectors = bytes / SECTOR_BYTES as u64;
-    let untouched = Written::default();
+    let untouched = WrittenSector::default();
     let mut report = Report::default();
     let mut buffer = Vec::new();
     for first in (0..sectors).step_by(step()) {
@@ -217,7 +217,7 @@ impl Report {
         self.stale + self.misplaced + self.torn + self.zero + self.foreign == 0
     }
 
-    fn judge(&mut self, lba: u64, sight: Sight, written: &Written) {
+    fn judge(&mut self, lba: u64, sight: Sight, written: &WrittenSector) {
         self.sectors += 1;
         let wanted = written.acknowledged;
         let mut open = written.issued.iter().filter(|generation| **generation > wanted);
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(log.acknowledged_sectors(), 2);
         let judge = |lba: u64, sight| {
             let mut report = Report::default();
-            report.judge(lba, sight, log.sectors.get(&lba).unwrap_or(&Written::default()));
+            report.judge(lba, sight, log.sectors.get(&lba).unwrap_or(&WrittenSector::default()));
             (report.is_good(), report.excused)
         };
         assert_eq!(judge(8, Sight::Right { generation: 5 }), (true, 0));

@@ -7,7 +7,7 @@ use openraid_core::admin::{AdminCommand, FoundJournal};
 use openraid_core::journal::find::FindError;
 use openraid_format::JournalError;
 use openraid_sim::oracle::session::Workload;
-use openraid_sim::world::journal::{JournalFault, Resynced};
+use openraid_sim::world::journal::{JournalFault, ResyncResult};
 use openraid_sim::{Random, Shape};
 use openraid_units::{DriveId, Sectors};
 use support::journalled::Journalled;
@@ -119,7 +119,7 @@ impl Machine {
         let (both, cut) = (self.both.clone(), self.random.bits());
         let olds: Vec<_> = both.iter().map(|drive| self.alone(*drive)).collect();
         let resynced = self.journalled.rig.world.find_journal_until(&both, Some(cut));
-        let Resynced::Part { done, steps, stale } = resynced.unwrap_or_else(|fault| panic!("{fault}")) else {
+        let ResyncResult::Part { done, steps, stale } = resynced.unwrap_or_else(|fault| panic!("{fault}")) else {
             tally.level += 1;
             return false;
         };
@@ -167,7 +167,7 @@ impl Machine {
         self.journalled.rig.world.boot();
         if self.random.chance(1, 4) {
             let resynced = self.journalled.rig.world.find_journal_until(&self.both, Some(0));
-            if let Ok(Resynced::Part { stale, .. }) = resynced {
+            if let Ok(ResyncResult::Part { stale, .. }) = resynced {
                 self.journalled.devices.retain(|drive| *drive != stale);
                 tally.alone += 1;
             }

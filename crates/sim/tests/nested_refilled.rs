@@ -19,7 +19,7 @@ use openraid_sim::oracle::{Content, Members, Session};
 use openraid_sim::random::Random;
 use openraid_sim::rig::BEFORE_DATA;
 use openraid_sim::shape::MEMBER_DATA;
-use openraid_sim::world::journal::Resynced;
+use openraid_sim::world::journal::ResyncResult;
 use openraid_sim::{RigOptions, Shape, World};
 use openraid_units::{ArrayId, Bytes, DriveId, Nanos, Sectors};
 use support::journalled::{attach_journal, limits_with_journal, JOURNAL};
@@ -218,8 +218,8 @@ impl Machine {
         while let Some(cut) = cut() {
             self.world.boot();
             match self.world.find_journal_until(&self.journal, Some(cut)).unwrap_or_else(|fault| panic!("{fault}")) {
-                Resynced::Part { .. } => self.tally.heals += 1,
-                Resynced::All(_) => return,
+                ResyncResult::Part { .. } => self.tally.heals += 1,
+                ResyncResult::All(_) => return,
             }
             self.world.cut_power();
         }

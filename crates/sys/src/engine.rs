@@ -194,7 +194,7 @@ enum Backend {
     Threads(Threads),
 }
 
-struct Attached {
+struct AttachedMember {
     member: Arc<Member>,
     outstanding: usize,
 }
@@ -203,7 +203,7 @@ struct Attached {
 pub struct IoEngine {
     backend: Backend,
     table: Table,
-    members: Vec<Option<Attached>>,
+    members: Vec<Option<AttachedMember>>,
     mapping: Arc<Mapping>,
     spare: Vec<AlignedBuffer>,
     answers: Vec<Answer>,
@@ -302,7 +302,7 @@ impl IoEngine {
             Backend::Ring(ring) => ring.attach(slot, Arc::clone(&member)),
             Backend::Threads(threads) => threads.attach(slot, Arc::clone(&member)),
         }
-        self.members[slot] = Some(Attached { member, outstanding: 0 });
+        self.members[slot] = Some(AttachedMember { member, outstanding: 0 });
         u16::try_from(slot).ok().map(MemberSlot)
     }
 
@@ -474,7 +474,7 @@ impl IoEngine {
         Completed { user_data: entry.user_data, result, metadata }
     }
 
-    fn attached(&self, slot: MemberSlot) -> &Attached {
+    fn attached(&self, slot: MemberSlot) -> &AttachedMember {
         let attached = self.members.get(usize::from(slot.0)).and_then(Option::as_ref);
         attached.expect("bug: a member slot that is not attached")
     }

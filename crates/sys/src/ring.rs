@@ -51,7 +51,7 @@ enum Mode {
 }
 
 /// One member of the ring.
-struct Attached {
+struct RingMember {
     member: Arc<Member>,
     /// Is the file in the kernel's table of registered files, at the index of the slot?
     registered: bool,
@@ -64,7 +64,7 @@ const MODES: [Mode; 3] = [Mode::Deferred, Mode::Cooperative, Mode::Plain];
 pub(crate) struct Ring {
     ring: IoUring,
     mapping: Arc<Mapping>,
-    members: Vec<Option<Attached>>,
+    members: Vec<Option<RingMember>>,
     files_registered: bool,
     /// The part of the pool that is in the kernel's table of buffers, or will be at its first use.
     buffers: Buffers,
@@ -136,7 +136,7 @@ impl Ring {
         if let Some(helper) = &mut self.helper {
             helper.attach(slot, Arc::clone(&member));
         }
-        self.members[slot] = Some(Attached { member, registered });
+        self.members[slot] = Some(RingMember { member, registered });
     }
 
     pub(crate) fn detach(&mut self, slot: usize) {

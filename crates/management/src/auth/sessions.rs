@@ -71,7 +71,7 @@ impl Session {
 
 /// A session in the file.
 #[derive(Serialize, Deserialize)]
-struct Saved {
+struct SavedSession {
     number: u64,
     user: String,
     role: Role,
@@ -83,7 +83,7 @@ struct Saved {
 
 #[derive(Serialize, Deserialize)]
 struct Content {
-    sessions: Vec<Saved>,
+    sessions: Vec<SavedSession>,
 }
 
 /// Seconds since 1970.
@@ -122,7 +122,7 @@ impl Sessions {
             .filter_map(|saved| {
                 let idle = Duration::from_secs(now.checked_sub(saved.used_seconds)?);
                 let age = Duration::from_secs(now.checked_sub(saved.since_seconds)?);
-                let Saved { number, user, role, by_link, since_seconds, digest, .. } = saved;
+                let SavedSession { number, user, role, by_link, since_seconds, digest, .. } = saved;
                 let (begun, used) = (Instant::now(), Instant::now());
                 let session = Session { number, user, role, by_link, since_seconds, digest, age, begun, used };
                 Some(session).filter(|session| idle < SESSION_IDLE_MAX && !session.has_ended())
@@ -143,7 +143,7 @@ impl Sessions {
     pub fn save(&self) {
         let mut saved = self.saved.lock().unwrap_or_else(PoisonError::into_inner);
         let now = clock();
-        let one = |session: &Session| Saved {
+        let one = |session: &Session| SavedSession {
             number: session.number,
             user: session.user.clone(),
             role: session.role,

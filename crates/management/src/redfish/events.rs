@@ -167,13 +167,13 @@ pub fn unreachable(_: &Request) -> Result<Reply, Problem> {
 }
 
 /// An open stream, closed when it is dropped.
-struct Open {
+struct OpenStream {
     _place: StreamPlace,
     state: Arc<ApiState>,
     number: u64,
 }
 
-impl Drop for Open {
+impl Drop for OpenStream {
     fn drop(&mut self) {
         self.state.listeners.end(self.number);
     }
@@ -190,14 +190,14 @@ pub fn begin(request: &Request) -> Result<Receiver<Bytes>, Problem> {
     };
     let place = StreamPlace::take(&request.state).ok_or_else(StreamPlace::problem)?;
     let number = request.state.listeners.add(EventListener::of(request));
-    let open = Open { _place: place, state: Arc::clone(&request.state), number };
+    let open = OpenStream { _place: place, state: Arc::clone(&request.state), number };
     let session = request.session.clone();
     let (sender, receiver) = channel(16);
     tokio::spawn(feed(open, session, after, sender));
     Ok(receiver)
 }
 
-async fn feed(open: Open, session: Option<Session>, after: Option<u64>, sender: Sender<Bytes>) {
+async fn feed(open: OpenStream, session: Option<Session>, after: Option<u64>, sender: Sender<Bytes>) {
     let (mut last, mut test) = (after, open.state.listeners.last_test());
     loop {
         let (state, number, of_client, from) = (Arc::clone(&open.state), open.number, session.clone(), last);

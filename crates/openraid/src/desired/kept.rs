@@ -3,7 +3,7 @@
 //!
 //! The words are those of the configuration file, and the same reader checks them.
 
-use openraid_config::{Desired, DesiredSink, DesiredSpare, FileValue};
+use openraid_config::{DesiredSink, DesiredSpare, DesiredState, FileValue};
 use openraid_management::{KeptModel, KeptSink};
 
 use super::parse;
@@ -26,7 +26,7 @@ pub fn read(registry: &Registry) -> KeptModel {
 }
 
 /// A configuration with the kept values. The values of the file have priority.
-pub fn merged(mut file: Desired, registry: &Registry) -> Desired {
+pub fn merged(mut file: DesiredState, registry: &Registry) -> DesiredState {
     let Ok(kept) = understood(&read(registry)) else { return file };
     file.server.cache = file.server.cache.or(kept.server.cache);
     file.server.journal = file.server.journal.or(kept.server.journal);
@@ -44,7 +44,7 @@ pub fn merged(mut file: Desired, registry: &Registry) -> Desired {
 }
 
 /// Does a configuration name this drive?
-pub fn names_drive(file: &Desired, drive: &str) -> bool {
+pub fn names_drive(file: &DesiredState, drive: &str) -> bool {
     let of_arrays = file.arrays.iter().flat_map(|array| &array.members);
     of_arrays.chain(file.spares.iter().map(|spare| &spare.member)).any(|member| member == drive)
 }
@@ -63,7 +63,7 @@ fn list(all: &[String]) -> String {
 ///
 /// # Errors
 /// The first value that cannot be.
-pub fn understood(kept: &KeptModel) -> Result<Desired, Failure> {
+pub fn understood(kept: &KeptModel) -> Result<DesiredState, Failure> {
     let mut text = String::from("[server]\n");
     text.extend(kept.cache.as_ref().map(|cache| format!("cache = {}\n", quoted(cache))));
     text.extend((!kept.journal.is_empty()).then(|| format!("journal = {}\n", list(&kept.journal))));
@@ -75,7 +75,7 @@ pub fn understood(kept: &KeptModel) -> Result<Desired, Failure> {
         let problem = &problems.0[0];
         Failure::usage(format!("{}: {}; {}", problem.key, problem.what, problem.remedy))
     })?;
-    let mut desired = Desired::default();
+    let mut desired = DesiredState::default();
     desired.server.cache = read.server.cache.map(|cache| FileValue { line: 0, ..cache });
     desired.server.journal = read.server.journal.map(|journal| FileValue { line: 0, ..journal });
     desired.spares = read.spares.into_iter().map(|spare| DesiredSpare { line: 0, ..spare }).collect();

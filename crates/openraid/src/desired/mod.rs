@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use openraid_config::{Desired, Problems, Words, FILE_BYTES_MAX};
+use openraid_config::{DesiredState, Problems, Words, FILE_BYTES_MAX};
 use openraid_runtime::member::MemberSpec;
 use openraid_units::Bytes;
 
@@ -78,7 +78,7 @@ pub fn text_of(path: &Path) -> Result<String, Failure> {
 ///
 /// # Errors
 /// All its problems.
-pub fn parse(text: &str) -> Result<Desired, Problems> {
+pub fn parse(text: &str) -> Result<DesiredState, Problems> {
     openraid_config::parse(text, &CommandLine)
 }
 
@@ -93,6 +93,6 @@ pub fn failure(path: &Path, problems: &Problems) -> Failure {
 ///
 /// # Errors
 /// It cannot be read, or all its problems.
-pub fn load(path: &Path) -> Result<Desired, Failure> {
+pub fn load(path: &Path) -> Result<DesiredState, Failure> {
     parse(&text_of(path)?).map_err(|problems| failure(path, &problems))
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use openraid_config::{
-    ArrayId, Desired, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredSink, FileValue,
+    ArrayId, DesiredArray, DesiredCare, DesiredManagement, DesiredSchedule, DesiredSink, DesiredState, FileValue,
     ScheduleTask, SinkKind, SpareFor,
 };
 use openraid_status::care::{ScheduleModel, SinkModel};
@@ -173,7 +173,7 @@ fn management_values(management: &DesiredManagement) -> Vec<ValueModel> {
 }
 
 /// The file's values for the server.
-pub fn server_values(desired: &Desired) -> Vec<ValueModel> {
+pub fn server_values(desired: &DesiredState) -> Vec<ValueModel> {
     let (server, value) = (&desired.server, of_file);
     let path = |key: &str, given: &Option<FileValue<PathBuf>>| {
         given.as_ref().map(|placed| of_file(key, placed.value.display().to_string(), placed.line))
@@ -234,7 +234,7 @@ fn interval(seconds: u64) -> String {
 pub fn config(
     path: Option<String>,
     server: Vec<ValueModel>,
-    desired: &Desired,
+    desired: &DesiredState,
     entries: &[RegisteredArray],
 ) -> ConfigModel {
     let is_of = |desired: &DesiredArray, entry: &RegisteredArray| match &desired.id {

@@ -68,7 +68,7 @@ pub enum EventEntry {
 
 /// The content of one segment.
 #[derive(Debug, Default)]
-struct Scanned {
+struct SegmentContent {
     records: Vec<LogRecord>,
     damaged: u64,
     /// Has it a content, and no record of any use of the file?
@@ -85,7 +85,7 @@ struct Part {
     /// Its records have at least this number.
     from: u64,
     lock: Lock,
-    scanned: Scanned,
+    scanned: SegmentContent,
 }
 
 /// How a reader and the writer exclude each other.
@@ -305,8 +305,8 @@ fn record(entry: &EventEntry, number: u64) -> LogRecord {
 }
 
 /// The records of a segment, the first of which has at least this number.
-fn scan(first: u64, bytes: &[u8]) -> Scanned {
-    let mut scanned = Scanned::default();
+fn scan(first: u64, bytes: &[u8]) -> SegmentContent {
+    let mut scanned = SegmentContent::default();
     let (mut at, mut passed, mut is_log) = (0, 0, false);
     while let Some(len) = bytes[at..].iter().position(|byte| *byte == b'\n') {
         let line = &bytes[at..at + len];

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use openraid_config::{Desired, FileValue};
+use openraid_config::{DesiredState, FileValue};
 use openraid_management::{PendingTls, Renewal, Validity};
 use openraid_status::EventName;
 
@@ -40,16 +40,16 @@ impl Server {
     /// A file that has changed cannot be used.
     pub(super) fn fresh_certificates(
         &self,
-        before: &Desired,
-        now: &Desired,
+        before: &DesiredState,
+        now: &DesiredState,
         restart: &mut Vec<String>,
     ) -> Result<Vec<PendingTls>, Failure> {
         let (nbd, web) = self.renewals();
-        let server = |desired: &Desired| {
+        let server = |desired: &DesiredState| {
             let server = &desired.server;
             [server.nbd_tls_certificate.clone(), server.nbd_tls_key.clone(), server.nbd_tls_client_ca.clone()]
         };
-        let management = |desired: &Desired| {
+        let management = |desired: &DesiredState| {
             let management = &desired.management;
             [management.certificate.clone(), management.key.clone(), management.client_ca.clone()]
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use openraid_config::{Access as ArrayAccess, ArrayId as DesiredId, Desired, DesiredArray};
+use openraid_config::{Access as ArrayAccess, ArrayId as DesiredId, DesiredArray, DesiredState};
 use openraid_core::admin::{AdminCommand, WriteCache};
 use openraid_runtime::service::{ExportRequest, ServiceStatus};
 
@@ -31,7 +31,7 @@ pub struct InForce {
     /// Its file.
     pub path: PathBuf,
     /// Its content.
-    pub desired: Desired,
+    pub desired: DesiredState,
 }
 
 impl InForce {

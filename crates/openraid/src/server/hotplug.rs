@@ -24,7 +24,7 @@ use openraid_units::ArrayId;
 
 use super::departures::{has, lacks};
 use super::member_orders::Consent;
-use super::members::{set_status, Joining};
+use super::members::{set_status, JoinOutcome};
 use super::news::{plain, News};
 use super::view::ServedArray;
 use super::{Server, ServerAccess};
@@ -351,8 +351,8 @@ impl Server {
             return Ok(false);
         }
         match self.join(served, set, &spec.text, Consent { overwrite: false, split: false }) {
-            Ok(Joining::Joined(_)) => Ok(true),
-            Ok(Joining::Confirm { text }) => Err(text),
+            Ok(JoinOutcome::Joined(_)) => Ok(true),
+            Ok(JoinOutcome::Confirm { text }) => Err(text),
             Err(failure) => Err(failure.text),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use openraid_config::{Desired, EXPORTS_MAX};
+use openraid_config::{DesiredState, EXPORTS_MAX};
 use openraid_management::{KeptInput, KeptModel};
 
 use super::view::ServedArray;
@@ -96,7 +96,7 @@ fn check_cache(text: &str) -> Result<(), Failure> {
 }
 
 /// What the configuration file has is changed there.
-fn refuse_of_file(input: &KeptInput, file: &Desired) -> Result<(), Failure> {
+fn refuse_of_file(input: &KeptInput, file: &DesiredState) -> Result<(), Failure> {
     let refuse = |what: &str| {
         Err(Failure::refused(format!("the configuration file has {what}: change it there, then `openraid reload`")))
     };

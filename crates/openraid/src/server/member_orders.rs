@@ -8,7 +8,7 @@ use openraid_runtime::service::ServiceError;
 use openraid_status::shell::command;
 use openraid_units::{ArrayId, DriveId, Slot};
 
-use super::members::{set_status, Joining};
+use super::members::{set_status, JoinOutcome};
 use super::named::{NamedMember, ServedMembers};
 use super::orders::{outcome_of, wait_at_most, wait_while};
 use super::view::ServedArray;
@@ -104,8 +104,8 @@ impl Server {
         let served = self.find(name)?;
         let set = self.set_for_new(&self.status()?, &served, span)?;
         let joined = match self.join(&served, set, member, consent)? {
-            Joining::Joined(joined) => joined,
-            Joining::Confirm { text } => return Ok(ServerAnswer::Confirm { text, name: member.into() }),
+            JoinOutcome::Joined(joined) => joined,
+            JoinOutcome::Confirm { text } => return Ok(ServerAnswer::Confirm { text, name: member.into() }),
         };
         self.note(name);
         self.let_in(member);
@@ -276,8 +276,8 @@ impl Server {
             };
         }
         Ok(match self.join(served, found.set, text, consent)? {
-            Joining::Joined(joined) => Replacement::Joined(joined.drive),
-            Joining::Confirm { text } => Replacement::Confirm(text),
+            JoinOutcome::Joined(joined) => Replacement::Joined(joined.drive),
+            JoinOutcome::Confirm { text } => Replacement::Confirm(text),
         })
     }
 

@@ -29,7 +29,7 @@ pub(super) fn set_status(status: &ServiceStatus, set: ArrayId) -> Result<&ArrayS
 
 /// The result of a drive's join.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Joining {
+pub(super) enum JoinOutcome {
     /// It has joined.
     Joined(MemberJoin),
     /// It has not joined: a confirmation is needed.
@@ -89,7 +89,7 @@ impl Server {
         set: ArrayId,
         text: &str,
         consent: Consent,
-    ) -> Result<Joining, Failure> {
+    ) -> Result<JoinOutcome, Failure> {
         let spec = spec(text)?;
         let status = self.status()?;
         if !crate::members::is_memory(&spec) {
@@ -113,7 +113,7 @@ impl Server {
             .as_ref()
             .filter(|superblock| !consent.split && is_split_off(superblock, &array, in_sync(set_status)))
         {
-            return Ok(Joining::Confirm { text: format!("{text}: {}", split_text(superblock, &array)) });
+            return Ok(JoinOutcome::Confirm { text: format!("{text}: {}", split_text(superblock, &array)) });
         }
         let is_new = returning.is_none();
         let joined = self.attach_and_add(set, &array, returning, opened)?;
@@ -121,7 +121,7 @@ impl Server {
         if let Err(failure) = if is_new { self.registry.forget_members(&[spec.text]) } else { Ok(()) } {
             output::warn(&failure.text);
         }
-        Ok(Joining::Joined(joined))
+        Ok(JoinOutcome::Joined(joined))
     }
 
     /// Refuse a drive that this server uses already: the open would report that another program uses it.

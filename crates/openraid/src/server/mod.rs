@@ -66,7 +66,7 @@ use drive_cache::DriveCaches;
 use limit::Samples;
 use news::News;
 use rates::TaskRates;
-use stories::{Keeping, StoryQuery};
+use stories::{StepRecording, StoryQuery};
 use view::ServedArray;
 
 #[derive(Debug)]
@@ -156,7 +156,7 @@ struct State {
     /// The last statuses, to compute the limit.
     samples: Samples,
     /// The client for which steps of requests are recorded.
-    keeping: Keeping,
+    keeping: StepRecording,
     /// The settings for the drives' own caches.
     drive_caches: DriveCaches,
     /// The last check of each array, and its state here.
@@ -181,7 +181,7 @@ struct State {
     /// The last patrol read of each array.
     patrols: patrol::LastPatrols,
     /// Checks that schedules began.
-    scheduled: schedules::Scheduled,
+    scheduled: schedules::ScheduleWork,
     /// Schedules made by the API; read at the first use.
     kept_schedules: Option<Vec<kept_schedules::KeptSchedule>>,
     /// Faults of the server that its status does not show.

@@ -8,12 +8,12 @@ use openraid_status::shell;
 use openraid_units::ArrayId;
 
 use super::member_orders::Consent;
-use super::start::{StartReport, Taking};
+use super::start::{StartOptions, StartReport};
 use super::view::ServedArray;
 use super::{Server, ServerAccess};
 use crate::control::{Command, ServerAnswer};
 use crate::exit::{Exit, Failure, Obstacle};
-use crate::holding::Opening;
+use crate::holding::OpenForStart;
 use crate::members::{options, refuse_protected, spec};
 use crate::model::HealthWord;
 
@@ -210,19 +210,19 @@ impl Server {
         specs.iter().try_for_each(|spec| self.refuse_own_export(spec))?;
         let mut options = options(openraid_sys::Use::Exclusive);
         options.without_flush = self.without_flush;
-        let Opening { opened, failed, busy } = self.open_for_start(&specs, options);
+        let OpenForStart { opened, failed, busy } = self.open_for_start(&specs, options);
         if !force {
             refuse_protected(&specs, &opened, &failed)?;
         }
         // This may be the array that filled the journal.
         self.open_full_journal()?;
-        let how = Taking {
+        let how = StartOptions {
             force,
             journal_lost,
             nesting: Nesting::Follow,
             journalled: None,
             chosen_by: "assemble",
-            ..Taking::default()
+            ..StartOptions::default()
         };
         let taken = self.take(opened, how)?;
         let mut failures: Vec<Failure> = failed.into_iter().map(|(_, failure)| failure).collect();

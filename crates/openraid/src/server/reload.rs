@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use openraid_config::{ArrayId, Desired, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare};
+use openraid_config::{ArrayId, DesiredArray, DesiredSchedule, DesiredSink, DesiredSpare, DesiredState};
 
 use super::desired::{ArrayPlan, InForce};
 use super::members::set_status;
@@ -173,7 +173,7 @@ impl Server {
 }
 
 /// Changes of the tables that are about no single array: sinks, schedules, spares, care.
-fn tables(before: &Desired, now: &Desired) -> Vec<String> {
+fn tables(before: &DesiredState, now: &DesiredState) -> Vec<String> {
     let sinks = |all: &[DesiredSink]| {
         all.iter().map(|sink| (sink.name.clone(), DesiredSink { line: 0, ..sink.clone() })).collect()
     };

@@ -24,14 +24,14 @@ const CLOCK_SLACK_SECONDS: u64 = 86_400;
 
 /// The work of schedules.
 #[derive(Debug, Default)]
-pub(super) struct Scheduled {
+pub(super) struct ScheduleWork {
     /// Checks that schedules began: is the check paused, by the array's name.
     running: BTreeMap<String, bool>,
     /// The time of a refused step, by the array's name.
     refused: BTreeMap<String, u64>,
 }
 
-impl Scheduled {
+impl ScheduleWork {
     /// An array has another name.
     pub(super) fn rename(&mut self, name: &str, to: &str) {
         if let Some(paused) = self.running.remove(name) {

@@ -14,7 +14,7 @@ use openraid_units::ArrayId;
 
 use super::departures::has;
 use super::member_orders::Consent;
-use super::members::{set_status, Joining};
+use super::members::{set_status, JoinOutcome};
 use super::news::{plain, News};
 use super::view::ServedArray;
 use super::{Server, ServerAccess};
@@ -136,11 +136,11 @@ impl Server {
         }
         let consent = Consent { overwrite: false, split: false };
         match self.join(served, set, member, consent) {
-            Ok(Joining::Joined(_)) => {
+            Ok(JoinOutcome::Joined(_)) => {
                 self.note(&served.name);
                 Ok(())
             }
-            Ok(Joining::Confirm { text }) => Err(Failure::refused(format!("spare {member}: {text}"))),
+            Ok(JoinOutcome::Confirm { text }) => Err(Failure::refused(format!("spare {member}: {text}"))),
             Err(failure) => Err(failure.of(format_args!("spare {member}"))),
         }
     }

@@ -11,7 +11,7 @@ use super::news::plain;
 use super::view::ServedArray;
 use super::{recovery, Server, ServerAccess};
 use crate::exit::Failure;
-use crate::holding::{self, Opening};
+use crate::holding::{self, OpenForStart};
 use crate::kept::KeptSettings;
 use crate::model::StateWord;
 use crate::output;
@@ -58,7 +58,7 @@ fn without_split(
 
 /// Options for the start of arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Taking {
+pub struct StartOptions {
     /// Use stale members, and start dirty, degraded arrays.
     pub force: bool,
     /// Start without the journal that holds acknowledged writes.
@@ -76,7 +76,7 @@ pub struct Taking {
 impl Server {
     /// Lock the arrays of these members, and open the members. A server that may write first ends arrays of the kernel's md that
     /// have them, if md has changed nothing.
-    pub fn open_for_start(&self, specs: &[MemberSpec], open: OpenOptions) -> Opening {
+    pub fn open_for_start(&self, specs: &[MemberSpec], open: OpenOptions) -> OpenForStart {
         if self.access == ServerAccess::ReadWrite && self.stays {
             let is_known = |uuid: Uuid| {
                 let uuid = Some(uuid.to_string());
@@ -98,8 +98,8 @@ impl Server {
     ///
     /// # Errors
     /// The service has ended.
-    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: Taking) -> Result<StartReport, Failure> {
-        let Taking { force, journal_lost, nesting, journalled, chosen_by, layout } = how;
+    pub fn take(&self, members: Vec<(OpenedMember, ProbedMember)>, how: StartOptions) -> Result<StartReport, Failure> {
+        let StartOptions { force, journal_lost, nesting, journalled, chosen_by, layout } = how;
         let options = AssembleOptions { force, journal_lost, reads_only: false };
         let (mut members, split) = without_split(members, force, chosen_by);
         if let Some(layout) = layout {
@@ -157,7 +157,7 @@ impl Server {
         self.serve_journalled(started, None).map(|(name, _)| name)
     }
 
-    /// The same with a choice for the journal, as in [`Taking`]. Returns the name and notes about its settings.
+    /// The same with a choice for the journal, as in [`StartOptions`]. Returns the name and notes about its settings.
     ///
     /// # Errors
     /// As [`Server::serve_started`].

@@ -24,7 +24,7 @@ const FOLLOWER_SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// The client for which steps are recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Keeping {
+pub enum StepRecording {
     /// No client.
     #[default]
     Off,
@@ -54,7 +54,7 @@ impl Server {
     /// The service has ended.
     pub fn record(&self, on: bool) -> Result<ServerAnswer, Failure> {
         self.handle.keep_steps(if on { STEPS_MAX } else { 0 })?;
-        self.state().keeping = if on { Keeping::On } else { Keeping::Off };
+        self.state().keeping = if on { StepRecording::On } else { StepRecording::Off };
         let text = if on {
             format!(
                 "the last {STEPS_MAX} steps of requests are recorded from now on; see openraid explain NAME --request \
@@ -69,11 +69,11 @@ impl Server {
     /// Stop recording for followers that have left.
     pub(super) fn forget_followers(&self) -> Result<(), Failure> {
         let gone = match self.state().keeping {
-            Keeping::Follower(asked) => asked.elapsed() > FOLLOWER_SILENCE_MAX,
-            Keeping::Off | Keeping::On => false,
+            StepRecording::Follower(asked) => asked.elapsed() > FOLLOWER_SILENCE_MAX,
+            StepRecording::Off | StepRecording::On => false,
         };
         if gone {
-            self.state().keeping = Keeping::Off;
+            self.state().keeping = StepRecording::Off;
             self.handle.keep_steps(0)?;
         }
         Ok(())
@@ -152,9 +152,9 @@ impl Server {
     fn follow(&self) -> Result<(), Failure> {
         let begins = {
             let mut state = self.state();
-            let begins = state.keeping == Keeping::Off;
-            if state.keeping != Keeping::On {
-                state.keeping = Keeping::Follower(Instant::now());
+            let begins = state.keeping == StepRecording::Off;
+            if state.keeping != StepRecording::On {
+                state.keeping = StepRecording::Follower(Instant::now());
             }
             begins
         };

@@ -35,7 +35,7 @@ pub(super) struct AssembleBody {
 
 /// An array whose record was removed.
 #[derive(Serialize, utoipa::ToSchema)]
-pub(super) struct Forgotten<'a> {
+pub(super) struct ForgottenBody<'a> {
     /// Name of the array that was removed from the registry.
     forgotten: &'a str,
 }
@@ -187,5 +187,5 @@ pub fn forget(name: &str, context: &Context) -> Outcome {
         return Err(Failure::refused(format!("no array named {name:?} is remembered; see `openraid list`")));
     }
     let text = format!("{name} is forgotten; its members are unchanged");
-    Ok(context.output.answer(Exit::Fine, &Forgotten { forgotten: name }, &text))
+    Ok(context.output.answer(Exit::Fine, &ForgottenBody { forgotten: name }, &text))
 }

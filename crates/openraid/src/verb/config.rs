@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use openraid_config::{ArrayId, ConfigProblem, Desired, FileValue, SinkKind, SpareFor};
+use openraid_config::{ArrayId, ConfigProblem, DesiredState, FileValue, SinkKind, SpareFor};
 use openraid_management::{flaws, TlsFile};
 use openraid_sys::Use;
 use serde::Serialize;
@@ -98,7 +98,7 @@ fn checked(shown: &str, problems: &[ConfigProblem]) -> ConfigReport {
 }
 
 /// Problems of everything outside the file that a configuration names: certificates and keys, programs, arrays.
-fn flaws_of(desired: &Desired, context: &Context) -> Vec<ConfigProblem> {
+fn flaws_of(desired: &DesiredState, context: &Context) -> Vec<ConfigProblem> {
     let (web, nbd) = (&desired.management, &desired.server);
     let web = [("management.", &web.certificate), ("management.", &web.key), ("management.", &web.client_ca)];
     let nbd =
@@ -111,7 +111,7 @@ fn flaws_of(desired: &Desired, context: &Context) -> Vec<ConfigProblem> {
 }
 
 /// Programs and password files that are not there, or that cannot be used.
-fn missing_files(desired: &Desired) -> Vec<ConfigProblem> {
+fn missing_files(desired: &DesiredState) -> Vec<ConfigProblem> {
     let care = &desired.care;
     let named = |key: &str, place: &Option<FileValue<PathBuf>>| {
         place.as_ref().map(|place| (format!("care.{key}"), place.line, place.value.clone(), true))
@@ -140,7 +140,7 @@ fn missing_files(desired: &Desired) -> Vec<ConfigProblem> {
 }
 
 /// Spares and schedules for arrays that are neither in the file nor in the registry. Without a registry nothing is known.
-fn unknown_arrays(desired: &Desired, context: &Context) -> Vec<ConfigProblem> {
+fn unknown_arrays(desired: &DesiredState, context: &Context) -> Vec<ConfigProblem> {
     let Ok(entries) = context.registry.entries() else { return Vec::new() };
     let is_known = |name: &str| {
         entries.iter().any(|entry| entry.name == name)
@@ -239,7 +239,7 @@ fn show(file: Option<&Path>, context: &Context) -> Outcome {
     let config = match servers.as_mut_slice() {
         [] => {
             let path = file.map(Path::to_path_buf).or_else(desired::default_path);
-            let desired = path.as_deref().map_or_else(|| Ok(Desired::default()), desired::load)?;
+            let desired = path.as_deref().map_or_else(|| Ok(DesiredState::default()), desired::load)?;
             let path = path.map(|path| path.display().to_string());
             model::config(path, model::server_values(&desired), &desired, &context.registry.entries()?)
         }

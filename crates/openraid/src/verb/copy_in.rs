@@ -20,7 +20,7 @@ use super::copy_out::{PIECES_AHEAD, PIECE_BYTES};
 use super::Context;
 use crate::arguments::CopyInArguments;
 use crate::exit::{Exit, Failure, Outcome};
-use crate::holding::{open_for_start, ArrayLocks, Opening};
+use crate::holding::{open_for_start, ArrayLocks, OpenForStart};
 use crate::members::{are_in_use, named, none_opened, options};
 use crate::output::progress::Progress;
 use crate::quantity::human;
@@ -54,7 +54,7 @@ pub fn run(arguments: &CopyInArguments, context: &Context) -> Outcome {
     }
     let specs = named(&arguments.members, &context.registry)?;
     let mut locks = ArrayLocks::default();
-    let Opening { opened, failed, busy } =
+    let OpenForStart { opened, failed, busy } =
         open_for_start(&specs, options(Use::Exclusive), &mut locks, &context.registry);
     if !busy.is_empty() {
         let failures: Vec<Failure> = busy.into_iter().map(|(_, failure)| failure).collect();

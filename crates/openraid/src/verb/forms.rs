@@ -65,7 +65,7 @@ impl Forms {
         all.add::<super::alarms::AlarmsAcknowledged>("alarms-acknowledge");
         all.add::<super::alarms::AlarmTest>("alarms-test");
         all.add::<super::assemble::AssembleBody>("assemble");
-        all.add::<super::assemble::Forgotten<'_>>("assemble");
+        all.add::<super::assemble::ForgottenBody<'_>>("assemble");
         all.add::<super::check::CheckBody>("check-history");
         all.add::<super::config::ConfigReport>("config-check");
         all.add::<super::config::ConfigMember<'_>>("config-member");

@@ -34,7 +34,7 @@ use crate::control;
 use crate::desired;
 use crate::events::{Draft, EventLog, EventWriter};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::holding::Opening;
+use crate::holding::OpenForStart;
 use crate::making::{CreateOptions, Shape};
 use crate::members::{in_memory, is_memory, lasting_spec, open_every, options, protected};
 use crate::notify::Notifier;
@@ -45,7 +45,7 @@ use crate::quantity::human;
 use crate::registry::RegisteredArray;
 use crate::server::desired::InForce;
 use crate::server::news::plain;
-use crate::server::start::{StartReport, Taking};
+use crate::server::start::{StartOptions, StartReport};
 use crate::server::{ListenAddress, Server, ServerAccess, ServerOptions};
 use attend::{Attendance, ServeLine};
 use openraid_status::EventName;
@@ -328,7 +328,7 @@ fn begin(
     let untouched = server.access() == ServerAccess::Untouched;
     let mut open = options(if untouched { Use::ReadExclusive } else { Use::Exclusive });
     open.without_flush = arguments.without_flush;
-    let Opening { mut opened, failed, busy } = server.open_for_start(&wanted.members, open);
+    let OpenForStart { mut opened, failed, busy } = server.open_for_start(&wanted.members, open);
     open_journal(arguments, chosen, context, server, &opened)?;
     if untouched {
         opened = opened.into_iter().map(in_memory).collect();
@@ -358,7 +358,7 @@ fn begin(
         split_brain::choose(context, &mut opened, arguments.force)?;
     }
     let nesting = if arguments.flat { Nesting::Ignore } else { Nesting::Follow };
-    let how = Taking {
+    let how = StartOptions {
         force: arguments.force,
         journal_lost: arguments.journal_lost,
         nesting,

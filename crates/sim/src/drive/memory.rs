@@ -41,7 +41,7 @@ enum Content {
 
 /// A write that a power cut may undo.
 #[derive(Clone, Debug)]
-struct Cached {
+struct CachedWrite {
     /// Place in the order of completion.
     sequence: u64,
     lba: DriveLba,
@@ -49,7 +49,7 @@ struct Cached {
     content: Content,
 }
 
-impl Cached {
+impl CachedWrite {
     fn overlaps(&self, lba: DriveLba, len: Sectors) -> bool {
         self.lba < lba + len && lba < self.lba + self.len
     }
@@ -75,7 +75,7 @@ impl Cached {
 
 /// A command that was issued and has not ended.
 #[derive(Clone, Debug)]
-struct Issued {
+struct IssuedCommand {
     command: DriveCommand,
     /// Bytes to write, copied at issue. For a read: the medium's bytes at issue, if the read will return them.
     bytes: Option<Box<[u8]>>,
@@ -105,9 +105,9 @@ pub struct MemoryDrive {
     current: Image,
     /// The content that certainly survives a power cut.
     durable: Image,
-    cached: Vec<Cached>,
+    cached: Vec<CachedWrite>,
     sequence: u64,
-    issued: BTreeMap<u64, Issued>,
+    issued: BTreeMap<u64, IssuedCommand>,
     depth_max: u32,
     random: Random,
     counters: Counters,
@@ -188,7 +188,7 @@ impl MemoryDrive {
             }
         };
         let stuck = self.faults.hang && !self.faults.gone;
-        let issued = Issued { command: *command, bytes, covers: self.sequence, stuck };
+        let issued = IssuedCommand { command: *command, bytes, covers: self.sequence, stuck };
         let earlier = self.issued.insert(command.tag.0, issued);
         assert!(earlier.is_none(), "{:?} was issued twice", command.tag);
         if stuck {
@@ -255,7 +255,7 @@ impl MemoryDrive {
     fn carry_out(
         &mut self,
         command: &DriveCommand,
-        issued: Issued,
+        issued: IssuedCommand,
         frames: Option<&mut [u8]>,
     ) -> Result<(), DriveError> {
         if self.faults.gone {
@@ -290,7 +290,7 @@ impl MemoryDrive {
         }
     }
 
-    fn read(&mut self, issued: &Issued, frames: &mut [u8]) -> Result<(), DriveError> {
+    fn read(&mut self, issued: &IssuedCommand, frames: &mut [u8]) -> Result<(), DriveError> {
         let command = &issued.command;
         self.counters.reads += 1;
         self.counters.sectors_read += command.len.get();
@@ -347,7 +347,7 @@ impl MemoryDrive {
         let grows = command.op != DriveOp::Discard;
         let room = self.faults.room.as_mut().filter(|_| grows);
         if let Some(parts) = room.and_then(|room| room.refuse(command.lba, command.len)) {
-            let whole = Cached { sequence: 0, lba: command.lba, len: command.len, content };
+            let whole = CachedWrite { sequence: 0, lba: command.lba, len: command.len, content };
             let room = self.faults.room.take();
             let written = parts.into_iter().try_for_each(|(lba, len)| {
                 self.write(&DriveCommand { lba, len, ..*command }, whole.part(lba, len).content, fua)
@@ -357,7 +357,7 @@ impl MemoryDrive {
         }
         // A write that fails may still have changed the medium.
         let refused = self.faults.write_over(command.lba, command.len);
-        let mut written = Cached { sequence: self.sequence, lba: command.lba, len: command.len, content };
+        let mut written = CachedWrite { sequence: self.sequence, lba: command.lba, len: command.len, content };
         if let Some(silent) = self.faults.spring(command.lba, command.len, false) {
             self.go_wrong(&written);
             match silent {
@@ -391,7 +391,7 @@ impl MemoryDrive {
     }
 
     /// Record that these bytes should have been written at the command's place.
-    fn go_wrong(&mut self, write: &Cached) {
+    fn go_wrong(&mut self, write: &CachedWrite) {
         let mut meant = Image::new(FreshContent::Zeroes);
         write.apply(&mut meant);
         let mut right = vec![0; byte_count(write.len)].into_boxed_slice();
@@ -495,7 +495,7 @@ impl MemoryDrive {
     pub fn poke_volatile(&mut self, lba: DriveLba, bytes: &[u8]) {
         let len = Sectors(bytes.len() as u64 / SECTOR_BYTES);
         let _ = self.faults.write_over(lba, len);
-        let written = Cached { sequence: self.sequence, lba, len, content: Content::Bytes(bytes.into()) };
+        let written = CachedWrite { sequence: self.sequence, lba, len, content: Content::Bytes(bytes.into()) };
         self.sequence += 1;
         written.apply(&mut self.current);
         self.cached.push(written);

@@ -21,7 +21,7 @@ pub enum JournalFault {
 
 /// The journal that was found on the devices, and whether all devices are complete.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Resynced {
+pub enum ResyncResult {
     /// All devices are complete.
     All(Box<FoundJournal>),
     /// One device was stale, and only some of the steps of its resync were carried out.
@@ -115,8 +115,8 @@ impl World {
     /// The content of the devices cannot be used.
     pub fn find_journal(&mut self, drives: &[DriveId]) -> Result<FoundJournal, JournalFault> {
         match self.find_journal_until(drives, None)? {
-            Resynced::All(found) => Ok(*found),
-            Resynced::Part { .. } => unreachable!("no end was named"),
+            ResyncResult::All(found) => Ok(*found),
+            ResyncResult::Part { .. } => unreachable!("no end was named"),
         }
     }
 
@@ -126,7 +126,7 @@ impl World {
     ///
     /// # Errors
     /// The content of the devices cannot be used.
-    pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<Resynced, JournalFault> {
+    pub fn find_journal_until(&mut self, drives: &[DriveId], cut: Option<u64>) -> Result<ResyncResult, JournalFault> {
         let device = |drive: &DriveId| {
             let spec = self.drive(*drive).spec();
             JournalDevice { drive: *drive, capacity: spec.capacity, block: spec.block }
@@ -143,7 +143,7 @@ impl World {
                 let done = cut.map(|cut| usize::try_from(cut % (steps as u64 + 1)).expect("few steps"));
                 plan.steps().take(done.unwrap_or(steps)).for_each(|step| self.resync_step(&plan, drives, step));
                 if let Some(done) = done {
-                    return Ok(Resynced::Part { done, steps, stale: drives[plan.stale] });
+                    return Ok(ResyncResult::Part { done, steps, stale: drives[plan.stale] });
                 }
                 plan.finish(&mut found, drives[plan.stale]);
             }
@@ -151,7 +151,7 @@ impl World {
         if let Some(planted) = &mut self.planted {
             planted.found_journal(&mut found);
         }
-        Ok(Resynced::All(Box::new(found)))
+        Ok(ResyncResult::All(Box::new(found)))
     }
 
     fn resync_step(&mut self, plan: &ResyncPlan, drives: &[DriveId], step: ResyncStep) {

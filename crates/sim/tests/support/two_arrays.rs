@@ -13,7 +13,7 @@ use super::journalled::{attach_journal, limits_with_journal, protect, JOURNAL};
 const CHUNK: Sectors = Sectors::kib(16);
 
 /// The second array, in addition to the rig's own.
-pub struct Other {
+pub struct SecondArray {
     pub session: Session,
     pub drives: Vec<DriveId>,
 }
@@ -22,7 +22,7 @@ pub struct Other {
 pub struct Machine {
     /// The array that fails.
     pub rig: Rig,
-    pub other: Other,
+    pub other: SecondArray,
     pub devices: Vec<DriveId>,
 }
 
@@ -38,7 +38,7 @@ impl Machine {
         let array = rig.world.create(&living, &drives, &options);
         let session = Session::new(&rig.world, array, seed + 1000, Content::Zeroes, false);
         let devices = rig.world.make_journal(mirrors, JOURNAL);
-        let mut machine = Self { rig, other: Other { session, drives }, devices };
+        let mut machine = Self { rig, other: SecondArray { session, drives }, devices };
         machine.attach();
         for array in [machine.rig.array, array] {
             protect(&mut machine.rig.world, array);

@@ -79,7 +79,7 @@ pub fn start(server: &Arc<Server>, mut options: Options) -> Result<Arc<Managemen
     Ok(management)
 }
 
-impl From<Failure> for Refused {
+impl From<Failure> for OutgoingRefusal {
     fn from(failure: Failure) -> Self {
         let in_force = failure.obstacle == Obstacle::NotKept;
         Self(Refusal { exit: failure.exit, text: failure.text, in_force })
@@ -87,10 +87,10 @@ impl From<Failure> for Refused {
 }
 
 /// A failure on its way to the other crate.
-struct Refused(Refusal);
+struct OutgoingRefusal(Refusal);
 
 fn refuse<T>(result: Result<T, Failure>) -> Result<T, Refusal> {
-    result.map_err(|failure| Refused::from(failure).0)
+    result.map_err(|failure| OutgoingRefusal::from(failure).0)
 }
 
 fn done(answer: ServerAnswer) -> Result<CommandResult, Failure> {

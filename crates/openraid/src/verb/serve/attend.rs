@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::super::Context;
 use super::lost::LostRanges;
-use super::unnamed::Unnamed;
+use super::unnamed::UnnamedNotices;
 use super::wanted::OfflineArray;
 use crate::control::{Answerer, Command};
 use crate::events::{Draft, EventWriter};
@@ -82,7 +82,7 @@ impl Attendance<'_> {
         let mut next = Instant::now();
         let mut status = String::new();
         let mut lost = LostRanges::default();
-        let mut unnamed = Unnamed::default();
+        let mut unnamed = UnnamedNotices::default();
         self.server.begin_following_devices();
         loop {
             for event in unnamed.take(|array| self.server.name_of(array).is_some()) {

@@ -3,7 +3,7 @@
 use openraid_core::actions::{DriveCommand, DriveOp};
 use openraid_units::{Sectors, Tag};
 
-use super::{Cached, Content, MemoryDrive};
+use super::{CachedWrite, Content, MemoryDrive};
 
 impl MemoryDrive {
     /// Release all stuck commands. Returns their tags, which must be finished soon. New commands are answered again.
@@ -26,7 +26,7 @@ impl MemoryDrive {
         let writes = repeated.into_iter().filter(|(command, _)| matches!(command.op, DriveOp::Write { .. }));
         for (command, bytes) in writes.collect::<Vec<_>>() {
             if self.random.chance(1, 2) {
-                let written = Cached {
+                let written = CachedWrite {
                     sequence: self.sequence,
                     lba: command.lba,
                     len: command.len,
@@ -93,7 +93,7 @@ impl MemoryDrive {
                 DriveOp::Discard if !self.spec.discard_zeroes => Content::Junk(self.random.bits()),
                 DriveOp::WriteZeroes { .. } | DriveOp::Discard => Content::Zeroes,
             };
-            self.cached.push(Cached { sequence: self.sequence, lba: command.lba, len: command.len, content });
+            self.cached.push(CachedWrite { sequence: self.sequence, lba: command.lba, len: command.len, content });
             self.sequence += 1;
         }
         self.lose_cached();

@@ -95,10 +95,10 @@ const COUNTED: &[(&str, CountedAction)] = &[
 ];
 
 /// The word of an action that has details, and whether an action is of that kind.
-type Detailed = (&'static str, fn(Action) -> bool);
+type DetailedAction = (&'static str, fn(Action) -> bool);
 
 /// Actions with other details.
-const DETAILED: &[Detailed] = &[
+const DETAILED: &[DetailedAction] = &[
     ("wait", |action| matches!(action, Action::Wait(_))),
     ("silence", |action| matches!(action, Action::Silence(_))),
     ("reconnect", |action| matches!(action, Action::Reconnect(_))),

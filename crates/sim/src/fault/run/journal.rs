@@ -17,7 +17,7 @@ use crate::oracle::members::superblock_on;
 use crate::oracle::versions::VersionId;
 use crate::random::Random;
 use crate::rig::Loss;
-use crate::world::journal::{JournalFault, Resynced};
+use crate::world::journal::{JournalFault, ResyncResult};
 use crate::world::World;
 
 /// Size of a device: the least size of a journal.
@@ -222,8 +222,8 @@ impl Run<'_> {
             looked = self.world.find_journal_until(&there, None);
         }
         let found = match looked {
-            Ok(Resynced::All(found)) => found,
-            Ok(Resynced::Part { done, steps, stale }) => {
+            Ok(ResyncResult::All(found)) => found,
+            Ok(ResyncResult::Part { done, steps, stale }) => {
                 let part = format!("{done} of {steps} steps");
                 self.log(|| format!("  {} is brought up to date: {part}", self.name(stale)));
                 self.count(Fault::CutInMirrorResync);

@@ -9,7 +9,7 @@ use openraid_core::scrub::{ScrubMode, ScrubOutcome};
 use openraid_format::{Superblock, BITMAP_HEADER_BYTES};
 use openraid_units::{DriveId, DriveLba, MemberLba, Sectors, Slot};
 
-use super::media::Flipped;
+use super::media::FlippedSector;
 use super::{Run, RunResult, Stop};
 use crate::fault::verdict::Fault;
 use crate::oracle::members::{superblock_on, Misfit};
@@ -219,7 +219,7 @@ impl Run<'_> {
     }
 
     /// A repair has changed no sector that was right. `before` is the content before bits flipped.
-    pub(super) fn judge_repaired(&mut self, number: usize, before: &Images, flipped: &[Flipped]) -> RunResult {
+    pub(super) fn judge_repaired(&mut self, number: usize, before: &Images, flipped: &[FlippedSector]) -> RunResult {
         let after = self.images(number);
         let Some(status) = self.world.status(self.sets[number].array) else { return Ok(()) };
         let drives = status.members.iter().filter(|member| member.state == MemberState::InSync);

@@ -21,7 +21,7 @@ use crate::random::Random;
 const TRIES: u32 = 32;
 
 /// A flipped sector: slot, drive, place on the drive, and the bytes with the flipped bits.
-pub(super) type Flipped = (Slot, DriveId, DriveLba, [u8; 512]);
+pub(super) type FlippedSector = (Slot, DriveId, DriveLba, [u8; 512]);
 
 impl Run<'_> {
     pub(super) fn scrub(&mut self, repair: bool) -> RunResult {
@@ -193,7 +193,7 @@ impl Run<'_> {
         })
     }
 
-    pub(super) fn flip_rows(&mut self, set: usize, places: u64) -> Vec<Flipped> {
+    pub(super) fn flip_rows(&mut self, set: usize, places: u64) -> Vec<FlippedSector> {
         let (mut flipped, mut rows) = (Vec::new(), Rows::new(Sectors::mib(64)));
         self.sets[set].note_places(&self.world);
         let Some(status) = self.world.status(self.sets[set].array) else { return flipped };
