@@ -142,9 +142,8 @@ fn a_service_follows_its_file_and_the_command_line_overrides_it() {
     let values = &config["arrays"][0]["values"];
     assert_eq!(value(values, "rebuild.rate"), ("50M".into(), "file".into()));
     assert_eq!(value(values, "scrub.rate"), ("9M".into(), "set".into()));
-    let line = |key: &str| {
-        values.as_array().expect("a list").iter().find(|entry| entry["key"] == key).expect(key)["line"].clone()
-    };
+    let lines = values.as_array().expect("a list");
+    let line = |key: &str| lines.iter().find(|entry| entry["key"] == key).expect(key)["line"].clone();
     assert_eq!(
         [line("access"), line("rebuild.rate"), line("profile"), line("scrub.rate")],
         [8.into(), 10.into(), 11.into(), Value::Null]

@@ -79,11 +79,8 @@ pub fn run(arguments: &DoctorArguments, context: &Context) -> Outcome {
     }
     let (_locks, busy) = busy_arrays(&specs, &opened, &failed, &context.registry);
     let is_busy = |member: &ProbedMember| {
-        member
-            .look
-            .superblock
-            .as_ref()
-            .is_some_and(|superblock| busy.iter().any(|(uuid, _)| *uuid == superblock.set_uuid))
+        let set = member.look.superblock.as_ref().map(|superblock| superblock.set_uuid);
+        busy.iter().any(|(uuid, _)| Some(*uuid) == set)
     };
     opened.retain(|(_, probed)| !is_busy(probed));
     let (plans, strangers) = sets::plan(&probed, false);

@@ -339,9 +339,7 @@ fn begin(
             return Err(Failure::joined(&failures, Exit::Refused));
         }
         // A service does not serve these arrays; their members are released.
-        opened.retain(|(_, probed)| {
-            !probed.look.superblock.as_ref().is_some_and(|superblock| sets.contains(&superblock.set_uuid))
-        });
+        opened.retain(|(_, probed)| !probed.look.superblock.as_ref().is_some_and(|s| sets.contains(&s.set_uuid)));
         reasons.extend(failures);
     }
     let is_busy = !busy.is_empty();
