@@ -41,7 +41,7 @@ fn add_spare(rig: &mut Rig) -> DriveId {
     let capacity = rig.world.drive(drive).spec().capacity;
     let superblock =
         superblock_for_new_member(&array, &NewDrive { drive, capacity, uuid: Uuid([7; 16]) }).expect("it fits");
-    let member = NewMember { drive, superblock: superblock, returning: false };
+    let member = NewMember { drive, superblock, returning: false };
     rig.world.admin(AdminCommand::Add { array: rig.array, member }).expect("it fits");
     drive
 }
