@@ -104,7 +104,7 @@ rebuild.rate = "16K"
     def states(self):
         members = self.ask("GET", f"{STORAGE}/Volumes")[1]["Members"]
         volumes = [self.ask("GET", member["@odata.id"])[1] for member in members]
-        return {volume["Id"]: (volume["Status"]["Health"], [own["OperationName"] for own in volume["Operations"]]) for volume in volumes}
+        return {volume["Id"]: (volume["Status"]["Health"], [operation["OperationName"] for operation in volume["Operations"]]) for volume in volumes}
 
 
 # Judges that could not be asked, and why.
@@ -123,18 +123,18 @@ def service_validator(lab, schemas):
         LEFT_OUT.append("the service validator, because there are no schemas")
         return
     # It writes into its folder of schemas.
-    own = lab.folder / "schemas"
-    own.mkdir()
+    folder = lab.folder / "schemas"
+    folder.mkdir()
     for file in pathlib.Path(schemas).glob("*.xml"):
-        (own / file.name).write_bytes(file.read_bytes())
+        (folder / file.name).write_bytes(file.read_bytes())
     # The service's own schemas come from the service, by its metadata.
     fetch = lambda path: urllib.request.urlopen(lab.url + path, context=lab.tls, timeout=30).read()
     references = re.findall(r'Uri="(/redfish/v1/Schemas/[^"]*)"', fetch("/redfish/v1/$metadata").decode())
     assert len(references) == 5, references
     for path in references:
-        (own / path.rsplit("/", 1)[1]).write_bytes(fetch(path))
+        (folder / path.rsplit("/", 1)[1]).write_bytes(fetch(path))
     done = tool(lab, TOOLS / "rf_service_validator", "-u", USER, "-p", PASSWORD, "-r", lab.url, "--logdir", lab.folder / "service",
-                "--schema_directory", own, "--skipschema", "--collectionlimit", "LogEntry", "20")
+                "--schema_directory", folder, "--skipschema", "--collectionlimit", "LogEntry", "20")
     print("\n".join((done.stdout + done.stderr).splitlines()[-8:]))
     logs = "".join(file.read_text(errors="replace") for file in (lab.folder / "service").rglob("*.log"))
     assert done.returncode == 0, "\n".join(line for line in logs.splitlines() if " - FAIL - " in line) + done.stdout[-2000:] + done.stderr[-2000:]
@@ -162,7 +162,7 @@ def interop_validator(lab):
 def free_drives(lab):
     drives = lab.ask("GET", STORAGE)[1]["Drives"]
     documents = [lab.ask("GET", drive["@odata.id"])[1] for drive in drives]
-    return [own["@odata.id"] for own in documents if "Volumes" not in own["Links"]]
+    return [drive["@odata.id"] for drive in documents if "Volumes" not in drive["Links"]]
 
 
 def wait_for_task(lab, path):

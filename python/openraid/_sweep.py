@@ -205,8 +205,8 @@ def _by_ray(
 ) -> Ended:
     import ray  # type: ignore[import-not-found, import-untyped, unused-ignore]  # optional
 
-    own = not ray.is_initialized()
-    if own:
+    starts_ray = not ray.is_initialized()
+    if starts_ray:
         options: Dict[str, Any] = {} if address else {"num_cpus": workers}
         try:
             ray.init(address=address, log_to_driver=False, **options)
@@ -241,5 +241,5 @@ def _by_ray(
                     document, error = None, f"Ray could not run it: {trouble}"
                 yield number, document, error
     finally:
-        if own:
+        if starts_ray:
             ray.shutdown()
