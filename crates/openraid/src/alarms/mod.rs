@@ -5,7 +5,7 @@
 //!                                  |
 //!                              Book::observe   since when, until when, acknowledged?
 //!                                  |
-//!                               Store           next to the registry: two halves of a file of a fixed size
+//!                            AlarmStore         next to the registry: two halves of a file of a fixed size
 //! ```
 //!
 //! An event reports a change; an alarm reports a fault, also one that existed before the server started.
