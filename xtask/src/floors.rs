@@ -1,5 +1,7 @@
-//! The floors of the core, measured at its files: the largest circle of imports, and the methods of a type that live in
-//! another folder than the type.
+//! The floors of the core, measured at its files: the largest circle of imports, the imports that run up, and the methods of a
+//! type that live in another room than the type.
+//!
+//! A room is a folder, or one of the two folders of `io`. Rooms have an order; an import of a higher room runs up.
 //!
 //! A file imports the file that defines the name: by `use`, or by a path in the code (`crate::limits::Limits`). A re-export
 //! (`pub use`) is followed to the definition and is no import itself, and neither is `mod`. Files that import each other, also through
@@ -17,6 +19,47 @@ type Module = Vec<String>;
 /// From a file to the files that it imports.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
+/// The rooms from the lowest floor to the highest. All other files are below them.
+const ROOMS: &[&str] =
+    &["array", "io/state", "ppl", "journal", "background", "requests", "cache", "io/steps", "controller"];
+/// The folder that is not a room itself, but has two.
+const DIVIDED: &str = "io";
+/// The rooms that no lower room may import at all.
+const CLOSED: &[&str] = &["io/steps", "controller"];
+
+/// The room of a file; `None` for a file without a folder.
+fn room_of(path: &str) -> Option<&str> {
+    let (folder, rest) = path.split_once('/')?;
+    let inner = rest.split_once('/').filter(|_| folder == DIVIDED);
+    Some(inner.map_or(folder, |(inner, _)| &path[..folder.len() + 1 + inner.len()]))
+}
+
+/// The floor of a file, counted from the bottom.
+fn floor_of(path: &str) -> usize {
+    let module = path.trim_end_matches(".rs");
+    let room = room_of(path).unwrap_or(module);
+    ROOMS.iter().position(|known| *known == room).map_or(0, |place| place + 1)
+}
+
+/// The imports that run up, each as the importing file and the imported one.
+fn upward(files: &[SourceFile]) -> Vec<(String, String)> {
+    let graph = imports(&core_sources(files)).into_iter();
+    let pairs = graph.flat_map(|(from, targets)| targets.into_iter().map(move |to| (from.clone(), to)));
+    pairs.filter(|(from, to)| floor_of(from) < floor_of(to)).collect()
+}
+
+/// The imports that run up: "file -> file".
+pub fn upward_imports(files: &[SourceFile]) -> Vec<String> {
+    upward(files).iter().map(|(from, to)| format!("{from} -> {to}")).collect()
+}
+
+/// A complaint for each import of a room that no lower room may import.
+pub fn broken_ceilings(files: &[SourceFile]) -> Vec<String> {
+    let is_closed = |to: &str| room_of(to).is_some_and(|room| CLOSED.contains(&room));
+    let broken = upward(files).into_iter().filter(|(_, to)| is_closed(to));
+    broken.map(|(from, to)| format!("{from} imports {to}, and no room below may")).collect()
+}
+
 /// The files of the largest circle of imports, in order; none if there is no circle.
 pub fn circle(files: &[SourceFile]) -> Vec<String> {
     let graph = imports(&core_sources(files));
@@ -28,28 +71,23 @@ pub fn circle(files: &[SourceFile]) -> Vec<String> {
     circles.filter(|circle| circle.len() > 1).max_by_key(Vec::len).unwrap_or_default()
 }
 
-/// Each inherent `impl` block outside of the folder of its type: "file: impl Type, which is in folder".
+/// Each inherent `impl` block outside of the room of its type: "file: impl Type, which is in room".
 pub fn foreign_impls(files: &[SourceFile]) -> Vec<String> {
     let sources = core_sources(files);
-    let folders: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| Some(path.split_once('/')?.0)).collect();
-    let folder_of = |path: &str| {
-        let first = path.split('/').next().unwrap_or(path);
-        let name = first.trim_end_matches(".rs");
-        if folders.contains(name) {
-            name.to_owned()
-        } else {
-            "(root)".to_owned()
-        }
+    let rooms: BTreeSet<&str> = sources.iter().filter_map(|(path, _)| room_of(path)).collect();
+    let home_of = |path: &str| {
+        let module = path.trim_end_matches(".rs");
+        room_of(path).or_else(|| rooms.get(module).copied()).unwrap_or("(root)").to_owned()
     };
     let mut homes: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (path, code) in &sources {
         for name in defined(code) {
-            homes.entry(name).or_default().insert(folder_of(path));
+            homes.entry(name).or_default().insert(home_of(path));
         }
     }
     let mut found = Vec::new();
     for (path, code) in &sources {
-        let foreign = |name: &String| homes.get(name).filter(|homes| !homes.contains(&folder_of(path)));
+        let foreign = |name: &String| homes.get(name).filter(|homes| !homes.contains(&home_of(path)));
         for name in inherent_impls(code) {
             let Some(home) = foreign(&name).and_then(|homes| homes.first()) else { continue };
             found.push(format!("{path}: impl {name}, which is in {home}"));
@@ -257,17 +295,40 @@ mod tests {
     }
 
     #[test]
-    fn methods_outside_of_the_folder_of_their_type_are_foreign() {
+    fn imports_of_a_higher_room_run_up_and_two_rooms_are_closed_to_all_below() {
+        let files = [
+            ("array/set.rs", "use crate::cache::C;\nuse crate::slots::S;\nstruct A;\n"),
+            ("cache/mod.rs", "use crate::array::set::A;\nuse crate::io::state::op::Op;\nstruct C;\n"),
+            ("controller/mod.rs", "use crate::io::steps::step::go;\n"),
+            ("io/mod.rs", "pub mod state;\npub mod steps;\n"),
+            ("io/state/op.rs", "use super::super::steps::step::go;\nstruct Op;\n"),
+            ("io/steps/step.rs", "use crate::io::state::op::Op;\nfn go() {}\n"),
+            ("slots.rs", "use crate::array::set::A;\n"),
+        ];
+        let files: Vec<_> = files.iter().map(entry).collect();
+        let up = ["array/set.rs -> cache/mod.rs", "io/state/op.rs -> io/steps/step.rs", "slots.rs -> array/set.rs"];
+        assert_eq!(upward_imports(&files), up);
+        assert_eq!(broken_ceilings(&files), ["io/state/op.rs imports io/steps/step.rs, and no room below may"]);
+    }
+
+    #[test]
+    fn methods_outside_of_the_room_of_their_type_are_foreign() {
         let files = [
             ("a/x.rs", "pub struct X;\nimpl X {}\nimpl<'a, T: Fn(u8)> Y<'a, T> {\n}\n"),
             ("a/z.rs", "impl X {\n}\nimpl Display for Y<'_> {\n}\nimpl Z {\n}\n"),
             ("b/y.rs", "struct Y<'a, T>(T);\nimpl crate::a::x::X {\n}\n"),
             ("a.rs", "impl X {\n}\n"),
             ("z.rs", "enum Z {}\n#[cfg(test)]\nmod tests {\n    impl X {}\n}\n"),
+            ("io/state/op.rs", "struct Op;\n"),
+            ("io/steps/step.rs", "impl Op {\n}\n"),
         ];
         let found = foreign_impls(&files.iter().map(entry).collect::<Vec<_>>());
-        let wanted =
-            ["a/x.rs: impl Y, which is in b", "a/z.rs: impl Z, which is in (root)", "b/y.rs: impl X, which is in a"];
+        let wanted = [
+            "a/x.rs: impl Y, which is in b",
+            "a/z.rs: impl Z, which is in (root)",
+            "b/y.rs: impl X, which is in a",
+            "io/steps/step.rs: impl Op, which is in io/state",
+        ];
         assert_eq!(found, wanted);
     }
 }

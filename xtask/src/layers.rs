@@ -1,14 +1,15 @@
-//! How far the parts of the core are apart: four numbers that may only fall.
+//! How far the parts of the core are apart: five numbers that may only fall.
 //!
-//! The first is the number of files in the largest circle of imports, the second that of inherent `impl` blocks outside of the
-//! folder of their type (see `floors.rs`). The third counts functions that are named like questions (`is_`, `has_`, `may_` and
-//! the like) and take `&mut self`: a question that changes something hides an order of side effects. The fourth counts fields
-//! that more than the folder of their struct can reach: a rule about such a field holds by agreement only.
+//! The first three are about rooms (see `floors.rs`): the number of files in the largest circle of imports, that of imports of a
+//! higher room, and that of inherent `impl` blocks outside of the room of their type. The fourth counts functions that are
+//! named like questions (`is_`, `has_`, `may_` and the like) and take `&mut self`: a question that changes something hides an
+//! order of side effects. The fifth counts fields that more than the folder of their struct can reach: a rule about such a
+//! field holds by agreement only. Besides, no room may import the rooms of control above it.
 //!
 //! The numbers are kept in xtask/layers.txt. A number that rises is an error; one that has fallen is written down, so
 //! that it cannot rise again.
 
-use crate::floors::{circle, foreign_impls};
+use crate::floors::{broken_ceilings, circle, foreign_impls, upward_imports};
 use crate::purity::without_tests;
 use crate::rust::Code;
 use crate::step::{root, Outcome};
@@ -31,6 +32,7 @@ const ACTING: &str = "questions with &mut self";
 const OPEN: &str = "open fields";
 
 const CIRCLE: &str = "files of the largest circle";
+const UPWARD: &str = "imports that run up";
 const FOREIGN: &str = "foreign impl blocks";
 
 /// Compare the numbers with the stored ones.
@@ -39,7 +41,9 @@ pub fn layers(files: &[SourceFile], complaints: &mut Vec<String>) {
     let known = fs::read_to_string(root().join(NUMBERS)).unwrap_or_default();
     complaints.extend(ratchet(&known, OPEN, open_fields(files).values().sum()));
     complaints.extend(ratchet(&known, CIRCLE, circle(files).len()));
+    complaints.extend(ratchet(&known, UPWARD, upward_imports(files).len()));
     complaints.extend(ratchet(&known, FOREIGN, foreign_impls(files).len()));
+    complaints.extend(broken_ceilings(files));
     let rises = ratchet(&known, ACTING, acting.len());
     if rises.is_some() {
         complaints.extend(acting);
@@ -47,7 +51,7 @@ pub fn layers(files: &[SourceFile], complaints: &mut Vec<String>) {
     complaints.extend(rises);
 }
 
-/// Print the open fields of each struct, the largest circle and the foreign `impl` blocks.
+/// Print the open fields of each struct, the largest circle, the imports that run up, and the foreign `impl` blocks.
 pub fn print() -> Outcome {
     let files = files()?;
     println!("{:5}  {ACTING}", acting_questions(&files).len());
@@ -56,7 +60,8 @@ pub fn print() -> Outcome {
         println!("{count:5}  open fields of {name}");
     }
     println!("{:5}  {OPEN}", open.values().sum::<usize>());
-    for (list, name) in [(circle(&files), CIRCLE), (foreign_impls(&files), FOREIGN)] {
+    let lists = [(circle(&files), CIRCLE), (upward_imports(&files), UPWARD), (foreign_impls(&files), FOREIGN)];
+    for (list, name) in lists {
         list.iter().for_each(|entry| println!("       {entry}"));
         println!("{:5}  {name}", list.len());
     }

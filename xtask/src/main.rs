@@ -44,7 +44,7 @@ const COMMANDS: &[Chore] = &[
     (
         "layers",
         layers::print,
-        "how far the parts of the core are apart: circles of imports, calls between folders, counted",
+        "how far the parts of the core are apart: circles of imports, imports that run up, counted",
     ),
     ("plain", plain::plain, "count the patterns of the old style, and lower the counts that are stored"),
     ("purity", purity::purity, "the allowed imports of each crate, and words that the core must not use"),
