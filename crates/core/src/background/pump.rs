@@ -8,14 +8,13 @@
 
 use openraid_units::{Instant, Nanos, Sectors, SetId, SetLba, StripeIndex};
 
-use crate::admin::{Health, TaskKind, WriteCache};
+use crate::admin::{Health, TaskKind};
 use crate::array::changes::Change;
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::background::repair::pump_repairs;
 use crate::background::scrub::notice_ranges;
 use crate::background::start::{notice_finished, replacement_complete, start_task, task_finished};
-use crate::cache::Cache;
 use crate::call::Call;
 use crate::events::Wake;
 use crate::geometry::Geometry;
@@ -39,17 +38,6 @@ use crate::slots::SlotSet;
 /// for it.
 fn is_in_work(locks: &Locks, op: &Op) -> bool {
     locks.conflicting(op.lock_range()).next().is_some()
-}
-
-/// Count the sets that collect writes, because they share the cache.
-pub(crate) fn count_collectors(cache: &mut Cache, sets: &Sets) {
-    if !cache.is_on() {
-        return;
-    }
-    cache.set_collectors(|id| {
-        let set = sets.find(id);
-        set.is_some_and(|set| !set.has_failed() && set.policy().write_cache != WriteCache::Through)
-    });
 }
 
 /// Advance the active mark: see [`ActiveMark`](crate::array::active_mark::ActiveMark).

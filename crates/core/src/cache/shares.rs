@@ -12,6 +12,8 @@ use openraid_units::{Instant, Nanos, SetId};
 
 use super::units::{DirtyUnit, UnitState};
 use super::{Cache, OTHERS_SHARE};
+use crate::admin::WriteCache;
+use crate::array::sets::Sets;
 
 /// The share of a set in the cache.
 #[derive(Clone, Copy, Default, Debug)]
@@ -107,8 +109,19 @@ impl Cache {
         self.units.make_room_for(set);
     }
 
+    /// Count the sets that collect writes, because they share the cache.
+    pub(crate) fn count_collectors(&mut self, sets: &Sets) {
+        if !self.is_on() {
+            return;
+        }
+        self.set_collectors(|id| {
+            let set = sets.find(id);
+            set.is_some_and(|set| !set.has_failed() && set.policy().write_cache != WriteCache::Through)
+        });
+    }
+
     /// Note which sets collect writes now.
-    pub(crate) fn set_collectors(&mut self, collects: impl Fn(SetId) -> bool) {
+    fn set_collectors(&mut self, collects: impl Fn(SetId) -> bool) {
         self.shares.collectors = 0;
         for (share, number) in self.shares.sets.iter_mut().zip(0..) {
             share.collects = collects(SetId(number));

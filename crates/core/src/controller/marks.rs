@@ -4,7 +4,7 @@ use openraid_units::Instant;
 use openraid_units::SetId;
 
 use crate::actions::Actions;
-use crate::background::pump::{count_collectors, deadline_of, pump_intent};
+use crate::background::pump::{deadline_of, pump_intent};
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::events::Wake;
@@ -12,7 +12,7 @@ use crate::events::Wake;
 impl Controller {
     /// All sets were examined: note when the next examination is due, and which sets share the cache.
     pub(crate) fn note_due(&mut self) {
-        count_collectors(&mut self.cache, &self.sets);
+        self.cache.count_collectors(&self.sets);
         let due = self
             .sets
             .values()
