@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use openraid_format::{BitmapHeader, FeatureMap, MdLevel, Role, Superblock, BITMAP_HEADER_BYTES};
-use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, SetId, Slot};
+use openraid_units::{ArrayId, BlockSize, Bytes, DriveId, DriveLba, Sectors, Slot};
 
 use super::assemble::{Assembly, Membership, PlannedMember};
 use super::bitmap::Bitmap;
@@ -16,7 +16,6 @@ use super::volume::{Array, Volume};
 use crate::admin::{AdminError, AdminOutcome, MemberState};
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
-use crate::cache::Cache;
 use crate::call::Base;
 use crate::frames::{Frames, RUN_BYTES_MAX};
 use crate::geometry::{Divisor, Geometry, Level, SetSpec};
@@ -117,14 +116,6 @@ impl Set {
         set.places[0].hold(0);
         set.refresh();
         set
-    }
-}
-
-impl Sets {
-    pub(crate) fn free_set(&mut self, cache: &mut Cache) -> Result<SetId, AdminError> {
-        let id = self.free_number().ok_or(AdminError::Full("set"))?;
-        cache.make_room_for(id);
-        Ok(id)
     }
 }
 

@@ -20,8 +20,15 @@ use crate::geometry::SetSpec;
 use crate::ppl::start::{block_and_rows_of, start_ppl};
 
 impl Controller {
+    /// A free number for a set, for which the cache has room.
+    fn free_set(&mut self) -> Result<SetId, AdminError> {
+        let id = self.sets.free_number().ok_or(AdminError::Full("set"))?;
+        self.cache.make_room_for(id);
+        Ok(id)
+    }
+
     pub(crate) fn start_set(&mut self, assembly: &Assembly) -> Result<(ArrayId, SetId), AdminError> {
-        let id = self.sets.free_set(&mut self.cache)?;
+        let id = self.free_set()?;
         let drives: Vec<DriveId> = assembly.members.iter().map(|m| m.drive).collect();
         self.base.channels.claim(&drives, id)?;
         let (block, rows_max) = match block_and_rows_of(&self.base.channels, &self.base.limits, assembly, &drives) {
@@ -69,7 +76,7 @@ impl Controller {
     }
 
     pub(crate) fn start_passthrough(&mut self, drive: DriveId) -> Result<AdminOutcome, AdminError> {
-        let id = self.sets.free_set(&mut self.cache)?;
+        let id = self.free_set()?;
         let info = self.base.channels.get(drive).ok_or(AdminError::NoSuchDrive(drive))?.info();
         let spec = SetSpec {
             level: Level::Passthrough,
