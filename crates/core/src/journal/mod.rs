@@ -41,7 +41,6 @@ pub mod found;
 mod group;
 pub mod join;
 pub(crate) mod log;
-pub(crate) mod log_room;
 pub(crate) mod lost;
 pub mod mirror_resync;
 pub mod position;

@@ -20,13 +20,13 @@
 use openraid_format::JOURNAL_ALIGN;
 use openraid_units::{Sectors, SetId};
 
-use super::log_room::LogRoom;
 use super::Journal;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::geometry::units::LINE_SECTORS;
 use crate::io::state::footprint::{narrow, Footprint};
+use crate::io::state::log_room::LogRoom;
 use crate::io::state::op::{Op, Phase};
 use crate::io::state::ops::Ops;
 
@@ -87,8 +87,8 @@ impl Journal {
 
     /// Room that a write past the cache has reserved is free, or taken by its entries.
     fn release(&mut self, room: LogRoom) {
-        self.room.reserved -= u64::from(room.sectors);
-        self.room.reserved_entries -= u64::from(room.entries);
+        self.room.reserved -= u64::from(room.sectors());
+        self.room.reserved_entries -= u64::from(room.entries());
     }
 
     /// The writes that wait for room are called, and will ask again.
@@ -116,8 +116,8 @@ impl Journal {
     /// reserved, or `None` if it has to wait: then cached writes wait as well, because they would take the room that becomes
     /// free.
     fn reserve(&mut self, need: LogRoom, dirty: u64) -> Option<LogRoom> {
-        let sectors = u64::from(need.sectors).min(self.ring().sectors.get() / RESERVED_SHARE);
-        let entries = u64::from(need.entries).min(self.log.hosts_part() / RESERVED_SHARE);
+        let sectors = u64::from(need.sectors()).min(self.ring().sectors.get() / RESERVED_SHARE);
+        let entries = u64::from(need.entries()).min(self.log.hosts_part() / RESERVED_SHARE);
         let kept = self.log.kept_for_redo() + self.room.reserved_entries + entries;
         if self.free() < self.group_room() + self.room_kept(dirty) + sectors || !self.log.takes_group(kept) {
             self.room.short = true;
@@ -127,7 +127,7 @@ impl Journal {
         }
         self.room.reserved += sectors;
         self.room.reserved_entries += entries;
-        Some(LogRoom { sectors: narrow(Sectors(sectors)), entries: count(entries) })
+        Some(LogRoom::new(narrow(Sectors(sectors)), count(entries)))
     }
 }
 
@@ -140,9 +140,9 @@ fn logs_at_most(set: &Set, op: &Op) -> LogRoom {
             let columns = u64::from(own.named().1) + u64::from(set.parity().parities());
             let turns = rows.div_ceil(u64::from(set.rows_max())).max(1);
             let sectors = rows * columns + turns * JOURNAL_ALIGN.get();
-            LogRoom { sectors: narrow(Sectors(sectors)), entries: count(turns + 1) }
+            LogRoom::new(narrow(Sectors(sectors)), count(turns + 1))
         }
-        _ => LogRoom { sectors: narrow(op.extent().len + JOURNAL_ALIGN), entries: 2 },
+        _ => LogRoom::new(narrow(op.extent().len + JOURNAL_ALIGN), 2),
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     fn sectors(sectors: u32) -> LogRoom {
-        LogRoom { sectors, entries: 2 }
+        LogRoom::new(sectors, 2)
     }
 
     /// Ring of 8192 sectors, entries of at most 136: two entries and a header, 280 sectors, are never promised.
@@ -282,7 +282,7 @@ mod tests {
     fn writes_past_the_cache_reserve_an_entry_for_each_turn_and_leave_those_of_redo_alone() {
         let mut journal = Journal::of_ring(Sectors(RING));
         let places = journal.log.hosts_part();
-        let need = LogRoom { sectors: 8, entries: 7 };
+        let need = LogRoom::new(8, 7);
         let mut writes = 0;
         while journal.reserve(need, 0).is_some() {
             writes += 1;
@@ -294,13 +294,9 @@ mod tests {
         journal.forget_asked();
         journal.release(need);
         assert_eq!(journal.reserve(need, 0), Some(need));
-        let many = LogRoom { sectors: 8, entries: 4000 };
+        let many = LogRoom::new(8, 4000);
         let mut journal = Journal::of_ring(Sectors(RING));
         let most = u32::try_from(places / RESERVED_SHARE).unwrap();
-        assert_eq!(
-            journal.reserve(many, 0),
-            Some(LogRoom { sectors: 8, entries: most }),
-            "a quarter of the hosts' places"
-        );
+        assert_eq!(journal.reserve(many, 0), Some(LogRoom::new(8, most)), "a quarter of the hosts' places");
     }
 }

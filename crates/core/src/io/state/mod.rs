@@ -6,6 +6,7 @@
 //!  plan.rs                                the choice of the write method, by figures alone
 //!  command.rs, channel.rs, elevator.rs    commands, and their queues at the drives
 //!  claims.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_steps.rs    drives of a set, news, places of bytes, names
+//!  log_room.rs                            the room in the journal that an operation has reserved
 //! ```
 
 pub(crate) mod channel;
@@ -17,6 +18,7 @@ pub(crate) mod footprint;
 pub(crate) mod heads;
 pub(crate) mod job;
 pub mod lock;
+pub(crate) mod log_room;
 pub(crate) mod op;
 pub(crate) mod op_steps;
 pub(crate) mod ops;

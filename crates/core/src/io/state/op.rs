@@ -23,10 +23,10 @@ use crate::actions::ReplyStatus;
 use crate::events::Verdict;
 use crate::frames::Run;
 use crate::io::state::footprint::{Extent, Footprint, Stretch, StripeRows};
+use crate::io::state::log_room::LogRoom;
 use crate::io::state::plan::WriteMethod;
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
-use crate::journal::log_room::LogRoom;
 use crate::slab::Slab;
 use crate::slots::SlotSet;
 
