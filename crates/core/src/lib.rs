@@ -28,7 +28,7 @@ pub mod limits;
 pub mod news;
 pub mod occupancy;
 pub mod planted;
-pub mod ppl;
+mod ppl;
 pub mod reason;
 mod requests;
 pub mod scrub;

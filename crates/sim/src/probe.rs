@@ -4,9 +4,8 @@
 //! real drive. All reads start and end at multiples of 4 KiB, except at the end of the drive, so they suit every block
 //! size. The input is not trusted: undecodable bytes give an error, and the room in the superblock limits the reads.
 
-use openraid_core::array::assemble::Candidate;
+use openraid_core::array::assemble::{Candidate, PplArea};
 use openraid_core::array::BadRange;
-use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
     scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapHeader, FeatureMap, MinorVersion, Superblock,
     SuperblockError, BITMAP_HEADER_BYTES, PPL_HEADER_SECTORS, SUPERBLOCK_BYTES_MAX,

@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 use openraid_core::admin::{AdminCommand, Health};
-use openraid_core::array::assemble::{self, AssembleOptions};
+use openraid_core::array::assemble::{self, AssembleOptions, PplArea};
 use openraid_core::events::RequestKind;
 use openraid_core::geometry::{Geometry, Level};
-use openraid_core::ppl::plan::PplArea;
 use openraid_core::reason::Reason;
 use openraid_format::{MinorVersion, PplEntry, PplHeader, Role, Superblock, PPL_AREA, PPL_HEADER_BYTES};
 use openraid_sim::drive::DriveSpec;

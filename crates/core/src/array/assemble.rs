@@ -7,6 +7,7 @@
 //! left out.
 
 mod bitmap;
+mod ppl;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,11 +16,12 @@ use openraid_format::{BitmapError, BitmapHeader, FeatureMap, MdLevel, Role, Supe
 use openraid_units::{DriveId, Sectors, Slot};
 
 pub use self::bitmap::PlannedBitmap;
+pub use self::ppl::{PlannedPpl, PplArea, PplRedo};
 
 use self::bitmap::plan_bitmap;
+use self::ppl::plan_ppl;
 use super::bad::BadRange;
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
-use crate::ppl::plan::{plan_ppl, PlannedPpl, PplArea};
 use crate::slots::SlotSet;
 
 /// Event counts grow by one or two at each change of state. This many are enough for a thousand changes a second in a

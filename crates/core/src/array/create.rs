@@ -11,10 +11,9 @@ use openraid_format::{
 };
 use openraid_units::{DriveId, DriveLba, Sectors, Slot};
 
-use super::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember};
+use super::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember, PlannedPpl};
 use crate::geometry::{Geometry, GeometryError, Level, SetSpec};
 use crate::limits::MEMBERS_MAX;
-use crate::ppl::plan::PlannedPpl;
 use crate::slots::SlotSet;
 
 /// A drive for a new array.

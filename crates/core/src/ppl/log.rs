@@ -336,9 +336,9 @@ pub(crate) fn arm_log(set: &mut Set, slot: Slot) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::plan::PlannedPpl;
     use super::super::{SetPpl, StartStage};
     use super::*;
+    use crate::array::assemble::PlannedPpl;
     use crate::array::consistency::Consistency;
     use crate::controller::Controller;
     use crate::geometry::{Geometry, Level, SetSpec};

@@ -25,7 +25,6 @@
 
 pub(crate) mod area;
 pub(crate) mod log;
-pub mod plan;
 mod slot_log;
 pub(crate) mod start;
 
@@ -33,9 +32,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use openraid_units::Sectors;
 
+use crate::array::assemble::{PlannedPpl, PplRedo};
 use crate::planted::{Flaw, Planted};
 use openraid_format::crc32c_of_both;
-use plan::{PlannedPpl, PplRedo};
 use slot_log::{LogState, SlotLog};
 
 /// Maximum number of operations whose records one write of a log takes: their commands must fit next to others.

@@ -13,10 +13,9 @@ use openraid_format::{PplHeader, PPL_HEADER_BYTES, PPL_HEADER_SECTORS};
 use openraid_units::{BlockSize, Bytes, DriveId, PoolOffset, Sectors, SetId};
 
 use super::area::room_of;
-use super::plan::PplRedo;
 use super::{Redoing, SetPpl, StartStage};
 use crate::admin::AdminError;
-use crate::array::assemble::Assembly;
+use crate::array::assemble::{Assembly, PplRedo};
 use crate::array::set::{Life, Set};
 use crate::array::sets::Sets;
 use crate::array::start::{check_chunk, rows_max_of};
@@ -258,7 +257,7 @@ mod tests {
     use openraid_units::{Slot, StripeIndex};
 
     use super::*;
-    use crate::ppl::plan::PlannedPpl;
+    use crate::array::assemble::PlannedPpl;
 
     #[test]
     fn entries_whose_rows_are_no_whole_blocks_are_left_out_and_the_set_counts_as_not_recovered_completely() {

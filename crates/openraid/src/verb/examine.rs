@@ -1,6 +1,6 @@
 //! `openraid examine`: prints the metadata of a member. Nothing is written, even if a server uses the member.
 
-use openraid_core::ppl::plan::PplArea;
+use openraid_core::array::assemble::PplArea;
 use openraid_format::{md0_lba, BitmapHeader, ForeignKind, Role, Superblock};
 use openraid_runtime::member::{MemberSpec, ProbedMember, Signature};
 use openraid_sys::Use;

@@ -5,10 +5,9 @@
 
 use std::fmt;
 
-use openraid_core::array::assemble::Candidate;
+use openraid_core::array::assemble::{Candidate, PplArea};
 use openraid_core::array::BadRange;
 use openraid_core::events::DriveInfo;
-use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
     md0_lba, scan_ppl, superblock_lba, BadBlockError, BadBlockTable, BitmapError, BitmapHeader, FeatureMap,
     LocklessHeader, Md0Error, MinorVersion, Superblock, SuperblockError, BITMAP_HEADER_BYTES, PPL_HEADER_SECTORS,

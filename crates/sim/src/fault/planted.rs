@@ -8,11 +8,10 @@
 
 use openraid_core::actions::{Data, DriveCommand, DriveOp, IoClass, JobKind};
 use openraid_core::admin::FoundJournal;
-use openraid_core::array::assemble::Candidate;
+use openraid_core::array::assemble::{Candidate, PplArea};
 use openraid_core::events::{DriveError, Verdict};
 #[cfg(feature = "planted")]
 use openraid_core::planted::Flaw;
-use openraid_core::ppl::plan::PplArea;
 use openraid_format::{
     superblock_lba, JournalRecord, MinorVersion, PplEntry, PplHeader, Role, Superblock, BITMAP_HEADER_BYTES,
     JOURNAL_BLOCK_BYTES, JOURNAL_RING_START, PPL_HEADER_SECTORS,

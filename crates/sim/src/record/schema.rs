@@ -4,12 +4,11 @@ use openraid_core::admin::{
     AdminCommand, FoundEntry, FoundJournal, KeptEntry, MirrorRead, NewMember, PartialWritePolicy, Policy, ReadAhead,
     WriteCache,
 };
-use openraid_core::array::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember};
+use openraid_core::array::assemble::{Assembly, Membership, PlannedBitmap, PlannedMember, PlannedPpl, PplRedo};
 use openraid_core::array::BadRange;
 use openraid_core::events::{BlockRequest, Completion, DriveError, DriveInfo, HostGone, RequestKind, Verdict};
 use openraid_core::geometry::{Geometry, Level, SetSpec};
 use openraid_core::limits::Limits;
-use openraid_core::ppl::plan::{PlannedPpl, PplRedo};
 use openraid_core::scrub::ScrubMode;
 use openraid_core::slots::SlotSet;
 use openraid_format::{

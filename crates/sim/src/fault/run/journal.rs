@@ -1,10 +1,9 @@
 //! The journal of a run: opened, lost, returned, damaged.
 
 use openraid_core::admin::{AdminCommand, FoundJournal, Health, JournalState, Session};
-use openraid_core::array::assemble::Candidate;
+use openraid_core::array::assemble::{Candidate, PplArea};
 use openraid_core::events::DriveError;
 use openraid_core::journal::find::FindError;
-use openraid_core::ppl::plan::PplArea;
 use openraid_format::{FeatureMap, JournalError, JournalRecord};
 use openraid_units::{DriveId, DriveLba, Sectors};
 

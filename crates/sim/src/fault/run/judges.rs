@@ -189,7 +189,7 @@ impl Run<'_> {
             return stripes;
         }
         for candidate in self.world.candidates() {
-            if let Some(openraid_core::ppl::plan::PplArea::Log(log)) = &candidate.ppl {
+            if let Some(openraid_core::array::assemble::PplArea::Log(log)) = &candidate.ppl {
                 let entries =
                     log.header.entries().iter().filter(|entry| entry.data_sector.offset() < parity.capacity());
                 stripes.extend(entries.map(|entry| parity.locate(entry.data_sector).0 .0));

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use openraid_format::{FeatureMap, PplEntry, PplLog, Superblock, PPL_HEADER_SECTORS};
 use openraid_units::{Sectors, Slot, StripeIndex, SECTOR_BYTES};
 
-use crate::array::assemble::{Candidate, Membership};
+use super::{Candidate, Membership};
 use crate::geometry::{Geometry, Parity};
 
 /// The content of the area of a member's partial parity log, as a driver found it.
@@ -61,7 +61,7 @@ pub struct PlannedPpl {
 }
 
 /// Plan the recovery from the logs; `None` if the set has none.
-pub(crate) fn plan_ppl(
+pub(super) fn plan_ppl(
     candidates: &[Candidate],
     verdicts: &[Membership],
     common: &Superblock,
