@@ -16,6 +16,7 @@ use crate::geometry::units::lines_of;
 use crate::geometry::units::LINE_SECTORS;
 use crate::io::state::footprint::narrow;
 use crate::io::state::footprint::Extent;
+use crate::io::state::intent::end_write;
 use crate::io::state::job::Job;
 use crate::io::state::op::Computation;
 use crate::io::state::op::DestageData;
@@ -152,7 +153,7 @@ impl Controller {
     fn run_written(&mut self, index: u32) {
         let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
         self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
-        self.sets.end_write(&mut self.ops[index], self.base.now, self.base.limits.clean_delay);
+        end_write(&mut self.sets, &mut self.ops[index], self.base.now, self.base.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         release_work(&mut self.ops, &mut self.pool, index);
         let op = &mut self.ops[index];

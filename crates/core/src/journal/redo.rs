@@ -19,6 +19,7 @@ use crate::call::Call;
 use crate::geometry::units::lines_of;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{stripe_slots, Extent};
+use crate::io::state::intent::end_write;
 use crate::io::state::job::Job;
 use crate::io::state::op::{EntryState, Op, OpKind, Payload, WorksFor};
 use crate::io::state::ops::Ops;
@@ -81,7 +82,7 @@ impl Journal {
         if !self.is_lacked_by(set) && (set.has_failed() || !moves) {
             return Ok(());
         }
-        sets.end_write(op, now, delay);
+        end_write(sets, op, now, delay);
         ask_for_session(sets, op.set());
         Err(Held::Waits(Wait::Session))
     }

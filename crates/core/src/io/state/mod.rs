@@ -3,6 +3,7 @@
 //! ```text
 //!  op.rs, op/, footprint.rs, search.rs    what an operation is, and the sectors that it processes
 //!  ops.rs, lock.rs, wait.rs               the table of operations, with ranges, waits and queues
+//!  intent.rs                              what must be durable before an operation writes
 //!  plan.rs                                the choice of the write method, by figures alone
 //!  command.rs, channel.rs, elevator.rs    commands, and their queues at the drives
 //!  claims.rs, ended.rs, heads.rs, job.rs, row_frames.rs, op_steps.rs    drives of a set, news, places of bytes, names
@@ -16,6 +17,7 @@ pub(crate) mod elevator;
 pub(crate) mod ended;
 pub(crate) mod footprint;
 pub(crate) mod heads;
+pub(crate) mod intent;
 pub(crate) mod job;
 pub mod lock;
 pub(crate) mod log_room;

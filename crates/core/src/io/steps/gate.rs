@@ -16,6 +16,7 @@
 //! asks itself for room in the table of commands (rule 7), and passes the reply gate.
 
 use crate::actions::ReplyStatus;
+use crate::io::state::intent::{await_failure_marks, begin_write};
 use crate::io::state::op::{Op, OpKind, Phase};
 use crate::io::state::wait::Wait;
 use crate::io::state::wait::{Gate, Held};
@@ -98,10 +99,10 @@ impl OpIo<'_> {
             self.journal.await_session(self.sets, &mut self.ops[index], time)?;
         }
         if is_in_sync {
-            self.sets.begin_write(self.ops, index, &mut self.call)?;
+            begin_write(self.sets, self.ops, index, &mut self.call)?;
         }
         if is_host {
-            self.sets.await_failure_marks(set, self.call.planted())?;
+            await_failure_marks(self.sets, set, self.call.planted())?;
         }
         if is_data && logs_writes_of(self.sets.get(set), &self.ops[index]) {
             self.journal.log_write(index, self.ops, self.sets, self.cache, &mut self.call)?;

@@ -10,6 +10,7 @@ use crate::events::Verdict;
 use crate::frames::Pool;
 use crate::io::state::ended::{EndedFor, News};
 use crate::io::state::footprint::{narrow, Columns, Extent, Footprint, StripeRows};
+use crate::io::state::intent::end_write;
 use crate::io::state::op::{
     EdgeReads, Edges, HostRange, KindData, Op, OpKind, Outcome, Payload, Phase, WorkFrames, WorksFor,
 };
@@ -419,7 +420,7 @@ impl OpIo<'_> {
     #[inline(always)]
     fn release_all(&mut self, index: u32) {
         let op = &mut self.ops[index];
-        self.sets.end_write(op, self.call.now(), self.call.limits().clean_delay);
+        end_write(self.sets, op, self.call.now(), self.call.limits().clean_delay);
         self.journal.unlog(self.sets, op);
         let frees_room = self.journal.release_room(op);
         end_record(self.sets, op, self.call.planted());
