@@ -27,6 +27,7 @@ pub mod journal;
 pub mod limits;
 pub mod news;
 pub mod occupancy;
+mod per_set;
 pub mod planted;
 mod ppl;
 pub mod reason;

@@ -18,7 +18,6 @@ use crate::array::metadata::Metadata;
 use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
 use crate::cache::dirty_count::DirtyCount;
-use crate::cache::set_figures::SetFigures;
 use crate::geometry::units::is_cacheable;
 use crate::geometry::{Geometry, Parity};
 use crate::io::state::heads::MirrorReads;
@@ -246,8 +245,6 @@ pub(crate) struct Set {
     pub(super) direct_writes: u32,
     /// Its dirty units in the cache.
     pub dirty: DirtyCount,
-    /// Figures of the cache for it.
-    pub cached: SetFigures,
     /// Its journal session.
     pub journal: SetJournal,
     /// None of its members rotates.
@@ -297,7 +294,6 @@ impl Set {
             dirty: DirtyCount::default(),
             journal: SetJournal::NONE,
             is_flash: false,
-            cached: SetFigures::default(),
             is_cacheable: is_cacheable(&geometry),
             mirror_reads: MirrorReads::new(slots, Tuning::of(&Policy::default(), limits.destage_delay)),
             geometry,

@@ -195,15 +195,7 @@ impl Cache {
     }
 
     /// An extent of a dirty unit is on the members.
-    pub(crate) fn extent_written(
-        &mut self,
-        sets: &mut Sets,
-        journal: &mut Journal,
-        set: SetId,
-        unit: u32,
-        at: SetLba,
-        len: Sectors,
-    ) {
+    pub(crate) fn extent_written(&mut self, journal: &mut Journal, set: SetId, unit: u32, at: SetLba, len: Sectors) {
         let before = self.counters.destaged;
         for (number, first, last) in lines_of(at, len) {
             if let Some(line) = self.line_in_unit(unit, set, number) {
@@ -211,7 +203,7 @@ impl Cache {
                 unpin_lines(journal, pins);
             }
         }
-        sets.get_mut(set).cached.0.destaged += self.counters.destaged - before;
+        self.figures.get_mut(set).destaged += self.counters.destaged - before;
     }
 
     /// The operation that writes a dirty unit of a set has ended. Returns whether the pieces that wait for lines may get
@@ -236,7 +228,7 @@ impl Cache {
         let is_any_refused = self.units.is_any_refused(set);
         sets.get_mut(set).dirty.note_written(failed, is_any_refused);
         if !failed {
-            self.note_destaged(sets, now, set, unit);
+            self.note_destaged(now, set, unit);
         }
         let entry = *self.units.get(unit);
         self.release_waiters(sets, unit, error);
@@ -343,7 +335,7 @@ mod tests {
         bench.cache.begin_writing(Instant::ZERO, SET, 1);
         bench.cache.stage_line(&mut bench.journal, line, Mask::range(0, written));
         let Bench { cache, sets, journal, .. } = &mut bench;
-        cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(written));
+        cache.extent_written(journal, SET, unit, SetLba(0), Sectors(written));
         let data = DestageData { unit, epoch: 0, lines: 1, why: Reason::DestageAged };
         _ = cache.on_destaged(sets, Instant(7), SET, data, error);
         let state = (cache.units.find(SET, 0) == Some(unit)).then(|| cache.units.get(unit).state);
@@ -396,8 +388,8 @@ mod tests {
         let line = bench.cache.find_line(SET, 0).unwrap();
         bench.cache.stage_line(&mut bench.journal, line, Mask::range(0, 8));
         bench.dirty(2, 1);
-        let Bench { cache, sets, journal, .. } = &mut bench;
-        cache.extent_written(sets, journal, SET, unit, SetLba(0), Sectors(8));
+        let Bench { cache, journal, .. } = &mut bench;
+        cache.extent_written(journal, SET, unit, SetLba(0), Sectors(8));
         assert_eq!((bench.cache.dirty_lines(), bench.cache.units.get(unit).sectors), (1, 8));
     }
 

@@ -1,13 +1,11 @@
 //! Figures of the cache for readers: of each set, and of the whole. Nothing depends on them.
 
-use openraid_units::Instant;
-use openraid_units::{Bytes, Sectors};
+use openraid_units::{Bytes, Instant, Sectors, SetId};
 
 use super::lines::Lines;
 pub use super::set_figures::CacheFigures;
 use super::units::Units;
 use super::CacheCounters;
-use crate::array::sets::Sets;
 use crate::cache::Cache;
 use crate::limits::FRAME_BYTES;
 
@@ -31,13 +29,6 @@ pub const fn table_bytes(cache: Bytes) -> Bytes {
     Bytes(Lines::table_bytes(lines) + Units::table_bytes(lines))
 }
 
-/// A write put `written` sectors into the cache; `merged` of them were dirty before.
-pub(crate) fn note_cached(sets: &mut Sets, set: openraid_units::SetId, written: Sectors, merged: u64) {
-    let figures = &mut sets.get_mut(set).cached.0;
-    figures.written += written.get();
-    figures.merged += merged;
-}
-
 impl Cache {
     /// Its status, if there is one.
     pub(crate) fn status(&self, now: Instant) -> Option<CacheStatus> {
@@ -55,10 +46,28 @@ impl Cache {
         CacheCounters { ahead_wasted: self.lines.wasted, crowded: self.crowded(now), ..self.counters }
     }
 
+    /// The figures of a set since it was started.
+    pub(crate) fn figures_of(&self, set: SetId) -> CacheFigures {
+        *self.figures.get(set)
+    }
+
+    /// Count the reads of a set from here on.
+    pub(crate) fn forget_reads(&mut self, set: SetId) {
+        let figures = self.figures.get_mut(set);
+        (figures.read_hits, figures.read_misses) = (0, 0);
+    }
+
+    /// A write put `written` sectors into the cache; `merged` of them were dirty before.
+    pub(crate) fn note_cached(&mut self, set: SetId, written: Sectors, merged: u64) {
+        let figures = self.figures.get_mut(set);
+        figures.written += written.get();
+        figures.merged += merged;
+    }
+
     /// A dirty unit is on the members.
-    pub(crate) fn note_destaged(&mut self, sets: &mut Sets, now: Instant, set: openraid_units::SetId, unit: u32) {
+    pub(super) fn note_destaged(&mut self, now: Instant, set: SetId, unit: u32) {
         let waited = now.since(self.units.get(unit).since);
-        let figures = &mut sets.get_mut(set).cached.0;
+        let figures = self.figures.get_mut(set);
         figures.units += 1;
         figures.waited += waited;
         figures.waited_max = figures.waited_max.max(waited);

@@ -33,6 +33,7 @@ use crate::cache::lines::{Lines, Mask};
 use crate::geometry::units::{lines_of, LINE_SECTORS};
 use openraid_units::{Instant, Nanos, PoolOffset, Sectors, SetId, SetLba};
 use readahead::Ahead;
+use set_figures::CacheFigures;
 use shares::Shares;
 use units::{UnitState, Units};
 
@@ -40,6 +41,7 @@ use crate::array::set::Set;
 use crate::geometry::units::{unit_at, unit_extent};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
+use crate::per_set::PerSet;
 
 /// Share of the dirty limit that the other sets may always use, however much failed sets keep in the cache: one part in
 /// this number.
@@ -106,6 +108,8 @@ pub(crate) struct Cache {
     /// The read-ahead of all arrays.
     ahead: Ahead,
     pub(super) counters: CacheCounters,
+    /// The figures of each set.
+    figures: PerSet<CacheFigures>,
 }
 
 /// Is the order of addresses useful for a set? It is not if no member rotates, or if all members of a zone would be one
@@ -144,6 +148,7 @@ impl Cache {
             low: share(limits.dirty_low_percent),
             ahead: Ahead::new(limits),
             counters: CacheCounters::default(),
+            figures: PerSet::new(),
             lines,
         }
     }

@@ -103,7 +103,7 @@ impl Cache {
         match place {
             Found::There => {
                 self.counters.read_misses += run.get();
-                sets.get_mut(set).cached.0.read_misses += run.get();
+                self.figures.get_mut(set).read_misses += run.get();
                 self.begin_fill(requests, sets, piece, set, at, run);
                 return Cached::Past(run);
             }
@@ -138,9 +138,8 @@ impl Cache {
             push_piece_copy(requests, piece, columns, bytes, call.actions());
         }
         requests.piece_mut(piece).split_off(run);
-        let own = sets.get_mut(set);
-        own.reasons.count(Reason::ReadCached);
-        own.cached.0.read_hits += run.get();
+        sets.get_mut(set).reasons.count(Reason::ReadCached);
+        self.figures.get_mut(set).read_hits += run.get();
         call.trace().piece(requests, piece, || What::Found { len: run });
         Cached::Taken
     }

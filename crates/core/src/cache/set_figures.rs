@@ -40,19 +40,3 @@ impl core::ops::Add for CacheFigures {
         }
     }
 }
-
-/// The figures of one set.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct SetFigures(pub(super) CacheFigures);
-
-impl SetFigures {
-    /// What it is about.
-    pub(crate) const fn figures(self) -> CacheFigures {
-        self.0
-    }
-
-    /// No read was asked for yet.
-    pub(crate) fn forget_reads(&mut self) {
-        (self.0.read_hits, self.0.read_misses) = (0, 0);
-    }
-}

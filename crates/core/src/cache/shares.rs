@@ -10,6 +10,7 @@
 use alloc::vec::Vec;
 use openraid_units::{Instant, Nanos, SetId};
 
+use super::set_figures::CacheFigures;
 use super::units::{DirtyUnit, UnitState};
 use super::{Cache, OTHERS_SHARE};
 use crate::admin::WriteCache;
@@ -101,12 +102,13 @@ impl Shares {
 }
 
 impl Cache {
-    /// Make room for a set with this number.
+    /// Make room for a set with this number, which is being started.
     pub(crate) fn make_room_for(&mut self, set: SetId) {
         if self.shares.sets.len() <= set.index() {
             self.shares.sets.resize_with(set.index() + 1, Share::default);
         }
         self.units.make_room_for(set);
+        self.figures.begin(set, CacheFigures::default);
     }
 
     /// Count the sets that collect writes, because they share the cache.

@@ -7,7 +7,6 @@ use openraid_units::SetLba;
 use crate::actions::Actions;
 use crate::actions::JobColumn;
 use crate::actions::ReplyStatus;
-use crate::cache::figures::note_cached;
 use crate::cache::lines::Mask;
 use crate::cache::write::LINES_AT_ONCE;
 use crate::cache::write::{meets_direct_write, promise_of, push_piece_copy, session_wait, Promise};
@@ -155,7 +154,7 @@ impl Controller {
             let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
             return self.wait_for_cache(piece, (set, at), reason);
         }
-        note_cached(&mut self.sets, set, taken, self.cache.counters.overwritten - merged);
+        self.cache.note_cached(set, taken, self.cache.counters.overwritten - merged);
         push_piece_copy(&mut self.requests, piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
         let own = self.requests.piece_mut(piece);
         own.split_off(taken);

@@ -132,8 +132,7 @@ impl Controller {
         let array = self.arrays.find_mut(id).ok_or(AdminError::NoSuchArray(id))?;
         array.reset_counts();
         for number in 0..array.volume().set_count() {
-            let set = self.sets.get_mut(array.volume().set(number));
-            set.cached.forget_reads();
+            self.cache.forget_reads(array.volume().set(number));
         }
         Ok(AdminOutcome::Done)
     }

@@ -118,7 +118,7 @@ impl Controller {
         let DestageData { unit: cache_unit, .. } = *self.ops[index].destage();
         for slot in self.ops[index].band() {
             let (at, len) = self.ops[index].band_extent(self.sets.get(self.ops[index].set()), slot);
-            self.cache.extent_written(&mut self.sets, &mut self.journal, set, cache_unit, at, len);
+            self.cache.extent_written(&mut self.journal, set, cache_unit, at, len);
         }
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         end_record(&mut self.sets, &mut self.ops[index], self.base.planted);
@@ -152,7 +152,7 @@ impl Controller {
     /// The run is on the members.
     fn run_written(&mut self, index: u32) {
         let (set, Extent { at, len }) = (self.ops[index].set(), self.ops[index].extent());
-        self.cache.extent_written(&mut self.sets, &mut self.journal, set, self.ops[index].destage().unit, at, len);
+        self.cache.extent_written(&mut self.journal, set, self.ops[index].destage().unit, at, len);
         end_write(&mut self.sets, &mut self.ops[index], self.base.now, self.base.limits.clean_delay);
         self.journal.unlog(&mut self.sets, &mut self.ops[index]);
         release_work(&mut self.ops, &mut self.pool, index);

@@ -46,7 +46,8 @@ impl Controller {
     #[must_use]
     pub fn status(&self, id: ArrayId) -> Option<ArrayStatus> {
         let array = self.arrays.find(id)?;
-        let sets: Vec<&Set> = (0..array.volume().set_count()).map(|i| self.sets.get(array.volume().set(i))).collect();
+        let numbers = || (0..array.volume().set_count()).map(|number| array.volume().set(number));
+        let sets: Vec<&Set> = numbers().map(|set| self.sets.get(set)).collect();
         let health = sets.iter().map(|s| s.recorded_health()).max_by_key(|h| match h {
             Health::Optimal => 0,
             Health::Degraded => 1,
@@ -67,7 +68,7 @@ impl Controller {
             },
             health,
             members: direct.map(|s| s.member_table(|drive| self.base.channels.outstanding(drive))).unwrap_or_default(),
-            sets: (0..sets.len()).map(|number| array.volume().set(number)).collect(),
+            sets: numbers().collect(),
             spans: if direct.is_some() { Vec::new() } else { sets.iter().map(|s| s.array()).collect() },
             task: direct.and_then(|s| s.unrecorded_fill().or(s.tasks.current()).map(|t| task_status(s, t))),
             active: direct.is_some_and(|s| !s.mark.is_clean()),
@@ -77,7 +78,7 @@ impl Controller {
             reasons: direct.map(|s| s.reasons.iter().collect()).unwrap_or_default(),
             requests: array.hosted().0,
             bytes: array.hosted().1,
-            cached: sets.iter().fold(CacheFigures::default(), |sum, set| sum + set.cached.figures()),
+            cached: numbers().map(|set| self.cache.figures_of(set)).fold(CacheFigures::default(), |sum, set| sum + set),
             ops: sets.iter().map(|s| s.ops()).sum(),
             superblock: metadata.map(|m| m.common().clone()),
             block: array.block(),
