@@ -13,6 +13,7 @@ mod conditions;
 pub(crate) mod consistency;
 pub mod create;
 mod defects;
+pub(crate) mod dirty_count;
 pub(crate) mod intent;
 pub(crate) mod member;
 pub(crate) mod membership;

@@ -13,7 +13,6 @@ mod bands;
 #[cfg(test)]
 mod bench;
 pub(crate) mod destage;
-pub(crate) mod dirty_count;
 pub mod figures;
 mod glance;
 pub(crate) mod lines;

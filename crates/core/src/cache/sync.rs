@@ -6,9 +6,9 @@
 
 use openraid_units::SetId;
 
+use crate::array::dirty_count::FlushTurn;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::cache::dirty_count::FlushTurn;
 use crate::cache::Cache;
 use crate::journal::Journal;
 use crate::requests::progress::Synced;

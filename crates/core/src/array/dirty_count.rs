@@ -1,22 +1,23 @@
-//! The dirty units of one set, counted by epochs.
+//! The dirty units of one set, counted by epochs. The cache counts them; the active mark and the journal session of the set
+//! depend on the number.
 
 /// Dirty units of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct DirtyCount {
-    pub(super) epoch: u32,
+    epoch: u32,
     /// Number of dirty units of earlier epochs, and of this one.
-    pub(super) old: u32,
-    pub(super) new: u32,
+    old: u32,
+    new: u32,
     /// Number of units that are kept because the set has failed.
-    pub(super) held: u32,
+    held: u32,
     /// Has the write of a unit failed since no flush waits, or since the waiting flushes began to wait?
-    pub(super) failed: bool,
+    failed: bool,
     /// Did the members refuse the last write of a dirty unit? Then a session may never end, or begin.
-    pub(super) refused: bool,
+    refused: bool,
     /// Number of flushes that wait for the units of earlier epochs, and the number of the last request when the wait
     /// began. A flush with a number up to that one may join the wait.
-    pub(super) waiting: u32,
-    pub(super) asked: u64,
+    waiting: u32,
+    asked: u64,
 }
 
 impl DirtyCount {
@@ -27,18 +28,18 @@ impl DirtyCount {
 
     /// The epoch of a unit that becomes dirty now.
     #[inline]
-    pub(super) const fn epoch(&self) -> u32 {
+    pub(crate) const fn epoch(&self) -> u32 {
         self.epoch
     }
 
     /// A unit becomes dirty, or dirty again; returns its epoch.
-    pub(super) fn begin_unit(&mut self) -> u32 {
+    pub(crate) fn begin_unit(&mut self) -> u32 {
         self.new += 1;
         self.epoch
     }
 
     /// A unit of this epoch is on the members, or belongs to another epoch from now on.
-    pub(super) fn end_unit(&mut self, epoch: u32) {
+    pub(crate) fn end_unit(&mut self, epoch: u32) {
         if epoch == self.epoch {
             self.new -= 1;
         } else {
@@ -47,25 +48,25 @@ impl DirtyCount {
     }
 
     /// A unit of this epoch is kept because its set has failed.
-    pub(super) fn hold_unit(&mut self, epoch: u32) {
+    pub(crate) fn hold_unit(&mut self, epoch: u32) {
         self.end_unit(epoch);
         (self.failed, self.held) = (true, self.held + 1);
     }
 
     /// The write of a unit has ended. `is_any_refused`: the members refused the last write of some unit.
-    pub(super) fn note_written(&mut self, has_failed: bool, is_any_refused: bool) {
+    pub(crate) fn note_written(&mut self, has_failed: bool, is_any_refused: bool) {
         self.failed |= has_failed;
         self.refused = is_any_refused;
     }
 
     /// Does a flush wait?
     #[inline]
-    pub(super) const fn is_awaited(&self) -> bool {
+    pub(crate) const fn is_awaited(&self) -> bool {
         self.waiting > 0
     }
 
     /// The flush with this number requests its turn. `asked` is the number of the last request so far.
-    pub(super) fn begin_flush(&mut self, number: u64, asked: u64) -> FlushTurn {
+    pub(crate) fn begin_flush(&mut self, number: u64, asked: u64) -> FlushTurn {
         let turn = match self.waiting {
             0 if self.all() == 0 && !self.failed => return FlushTurn::NothingDirty,
             0 => FlushTurn::EndsEpoch,
@@ -82,7 +83,7 @@ impl DirtyCount {
     }
 
     /// A waiting flush ends if no unit of an earlier epoch is dirty. Then returns whether it has failed.
-    pub(super) fn end_flush(&mut self) -> Option<bool> {
+    pub(crate) fn end_flush(&mut self) -> Option<bool> {
         if self.old > 0 {
             return None;
         }
