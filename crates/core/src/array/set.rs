@@ -20,7 +20,6 @@ use crate::background::set_tasks::SetTasks;
 use crate::background::Task;
 use crate::geometry::units::is_cacheable;
 use crate::geometry::{Geometry, Parity};
-use crate::io::state::heads::MirrorReads;
 use crate::journal::set_journal::SetJournal;
 use crate::limits::Limits;
 use crate::ppl::SetPpl;
@@ -251,8 +250,8 @@ pub(crate) struct Set {
     pub(super) is_flash: bool,
     /// Its chunks are multiples of a cache line.
     pub(super) is_cacheable: bool,
-    /// The estimated positions of its members' heads.
-    pub mirror_reads: MirrorReads,
+    /// The policy in use, which the adaptive policy may have changed.
+    pub(super) tuning: Tuning,
 }
 
 impl Set {
@@ -295,7 +294,7 @@ impl Set {
             journal: SetJournal::NONE,
             is_flash: false,
             is_cacheable: is_cacheable(&geometry),
-            mirror_reads: MirrorReads::new(slots, Tuning::of(&Policy::default(), limits.destage_delay)),
+            tuning: Tuning::of(&Policy::default(), limits.destage_delay),
             geometry,
         }
     }
@@ -381,6 +380,17 @@ impl Set {
     #[inline(always)]
     pub(crate) const fn policy(&self) -> &Policy {
         &self.policy
+    }
+
+    /// The policy in use, which the adaptive policy may have changed.
+    #[inline(always)]
+    pub(crate) const fn tuning(&self) -> &Tuning {
+        &self.tuning
+    }
+
+    /// Use this tuning from now on.
+    pub(crate) fn set_tuning(&mut self, tuning: Tuning) {
+        self.tuning = tuning;
     }
 
     /// Set its policy; returns the one before.

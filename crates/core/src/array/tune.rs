@@ -33,7 +33,7 @@ impl Sets {
     pub(super) fn reset_tuning(&mut self, limits: &Limits, id: openraid_units::SetId) {
         let delay = self.get(id).usual_delay(limits);
         let set = self.get_mut(id);
-        set.mirror_reads.set_tuning(Tuning::of(&set.policy, delay));
+        set.tuning = Tuning::of(&set.policy, delay);
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn pace_of(sets: &Sets, set: SetId, places: DestagePlaces) -> Pace {
     let hurries = places.hurries || awaited != Awaited::None;
     Pace {
         awaited,
-        delay: set.mirror_reads.tuning().destage_delay,
+        delay: set.tuning().destage_delay,
         again: set.life() != Life::Stopping,
         sweeps,
         places: if sweeps && hurries { places.most } else { places.plain },

@@ -140,7 +140,7 @@ impl Cache {
         let array = arrays.get_mut(request.array);
         let set_id = array.volume().set(0);
         let set = sets.get(set_id);
-        let mode = set.mirror_reads.tuning().read_ahead;
+        let mode = set.tuning().read_ahead;
         let longest = self.ahead.window_max(set.policy().read_ahead_max);
         let ahead = self.is_on() && mode != ReadAhead::None && longest >= LINE_SECTORS;
         if !ahead && !asks_for_ends(set) {

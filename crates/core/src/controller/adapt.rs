@@ -25,7 +25,7 @@ impl Controller {
         let facts = self.facts_of(request);
         let array = self.arrays.get_mut(request.array);
         let first = array.volume().set(0);
-        let tuning = *self.sets.get(first).mirror_reads.tuning();
+        let tuning = *self.sets.get(first).tuning();
         let Some(switch) = array.load_mut().1.end_window(tuning, facts, self.base.now) else { return };
         let (window, count) = (array.load().1.windows(), array.volume().set_count());
         for number in 0..count {
@@ -33,7 +33,7 @@ impl Controller {
             // Flash and rotating spans have different usual delays. Each is multiplied by the same factor.
             let usual = self.sets.get(set).usual_delay(&self.base.limits);
             let destage_delay = in_proportion(switch.to.destage_delay, usual, facts.destage_delay());
-            self.sets.get_mut(set).mirror_reads.set_tuning(Tuning { destage_delay, ..switch.to });
+            self.sets.get_mut(set).set_tuning(Tuning { destage_delay, ..switch.to });
         }
         let (from, to, load) = (switch.from, switch.to, switch.load);
         let kind = NoticeKind::AdaptiveSwitched { from, to, load };

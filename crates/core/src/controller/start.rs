@@ -60,9 +60,15 @@ impl Controller {
             self.arrays.remove(array);
             return Err(error);
         }
+        self.put_set(id, set);
+        Ok((array, id))
+    }
+
+    /// A set is in the tables from now on.
+    fn put_set(&mut self, id: SetId, set: Set) {
+        self.ops.begin_set(id, set.slots());
         self.sets.put(id, set);
         self.sets.sort_members(&mut self.arrays, &mut self.base, id);
-        Ok((array, id))
     }
 
     /// A set that could not be started leaves no trace.
@@ -93,8 +99,7 @@ impl Controller {
         let array =
             self.arrays.add_array(&self.base, (capacity, info.block), geometry.full_stripe(), Volume::Direct(id))?;
         let set = Set::passed_through(array, geometry, drive, (info.block, rows_max), &self.base.limits);
-        self.sets.put(id, set);
-        self.sets.sort_members(&mut self.arrays, &mut self.base, id);
+        self.put_set(id, set);
         Ok(AdminOutcome::Started(array))
     }
 }

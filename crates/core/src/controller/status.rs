@@ -85,7 +85,7 @@ impl Controller {
             policy: *sets[0].policy(),
             session: sets[0].journal.session(),
             in_journal: sets.iter().any(|s| may_be_in_journal(s)),
-            adaptive: array.load().1.status(sets[0].policy().adaptive, *sets[0].mirror_reads.tuning()),
+            adaptive: array.load().1.status(sets[0].policy().adaptive, *sets[0].tuning()),
             stopping: sets.iter().any(|s| s.life() == Life::Stopping),
             last_scrub: direct.and_then(|s| s.tasks.scrub_status()),
         })

@@ -1,6 +1,5 @@
 //! The estimated positions of the heads of a set's members, and the streams that are read from them.
 
-use crate::settings::Tuning;
 use crate::slots::SlotSet;
 use alloc::vec::Vec;
 use openraid_units::{Sectors, SetLba, Slot};
@@ -52,7 +51,7 @@ impl Region {
     }
 }
 
-/// The estimated heads of a set's members, and how the adaptive policy uses them.
+/// The estimated heads of a set's members.
 #[derive(Debug)]
 pub(crate) struct MirrorReads {
     /// The end of the last command, by slot.
@@ -63,12 +62,10 @@ pub(crate) struct MirrorReads {
     pub(in crate::io) parts: Vec<Region>,
     pub(in crate::io) runs: [StreamRun; RUNS_MAX],
     pub(super) clock: u64,
-    /// The policy in use, which the adaptive policy may have changed.
-    pub(in crate::io) tuning: Tuning,
 }
 
 impl MirrorReads {
-    pub(crate) fn new(slots: usize, tuning: Tuning) -> Self {
+    pub(crate) fn new(slots: usize) -> Self {
         let none = StreamRun { begun: 0, next: UNKNOWN, is_stream: false, copy: 0, used: 0 };
         Self {
             at: alloc::vec![UNKNOWN; slots],
@@ -76,19 +73,7 @@ impl MirrorReads {
             parts: alloc::vec![Region { middle: 0, width: 0 }; slots],
             runs: [none; RUNS_MAX],
             clock: 0,
-            tuning,
         }
-    }
-
-    /// The tuning in use.
-    #[inline(always)]
-    pub(crate) const fn tuning(&self) -> &Tuning {
-        &self.tuning
-    }
-
-    /// Use this tuning from now on.
-    pub(crate) fn set_tuning(&mut self, tuning: Tuning) {
-        self.tuning = tuning;
     }
 
     /// A host command on a member ends at this position.
@@ -160,16 +145,11 @@ impl MirrorReads {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admin::Policy;
     use crate::io::steps::mirror_read::LONG_QUEUE;
-
-    fn tuning() -> Tuning {
-        Tuning::of(&Policy::default(), openraid_units::Nanos::ZERO)
-    }
 
     #[test]
     fn copies_take_turns_and_a_returning_one_gets_no_more_than_its_share() {
-        let mut heads = MirrorReads::new(3, tuning());
+        let mut heads = MirrorReads::new(3);
         let among = SlotSet::first_n(3);
         let next = |heads: &MirrorReads| among.iter().min_by_key(|slot| (heads.turns[slot.index()], slot.0)).unwrap();
         for round in 0..9 {
@@ -190,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_stream_is_recognised_by_its_next_position_and_the_oldest_is_evicted() {
-        let mut heads = MirrorReads::new(2, tuning());
+        let mut heads = MirrorReads::new(2);
         for number in 0..RUNS_MAX as u64 {
             heads.went_on(SetLba(number * 1000), Sectors(8), 1);
         }
@@ -203,7 +183,7 @@ mod tests {
 
     #[test]
     fn single_reads_take_no_place_from_a_stream_until_it_has_ended() {
-        let mut heads = MirrorReads::new(2, tuning());
+        let mut heads = MirrorReads::new(2);
         let far = |number: u64| SetLba((1 << 40) + number * 1_000_003);
         heads.went_on(SetLba(0), Sectors(8), 1);
         heads.went_on(SetLba(8), Sectors(8), 1);
@@ -223,7 +203,7 @@ mod tests {
     fn the_nearer_of_two_heads_anywhere_has_five_parts_of_24_to_go() {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 200_000;
-        let mut heads = MirrorReads::new(2, tuning());
+        let mut heads = MirrorReads::new(2);
         let mut state = 1_u64;
         let mut place = || {
             // Numerical Recipes' constants; the upper half counts.
@@ -251,7 +231,7 @@ mod tests {
         const STROKE: u64 = 1 << 32;
         const DRAWS: u64 = 100_000;
         let slots = [Slot(0), Slot(1)];
-        let mut heads = MirrorReads::new(2, tuning());
+        let mut heads = MirrorReads::new(2);
         let mut state = 1_u64;
         let (mut ways, mut given) = (0, [0; 2]);
         for draw in 0..2 * DRAWS {

@@ -5,11 +5,14 @@
 //! and knows nothing of the queue.
 
 use core::ops::{Deref, DerefMut};
+use openraid_units::SetId;
 
 use crate::array::sets::Sets;
+use crate::io::state::heads::MirrorReads;
 use crate::io::state::lock::{LockRange, Locks};
 use crate::io::state::op::Op;
 use crate::io::state::wait::Wait;
+use crate::per_set::PerSet;
 use crate::slab::{Queue, Slab};
 
 /// See the module header.
@@ -31,6 +34,8 @@ pub(crate) struct Ops {
     refused: Queue,
     /// Did background work find no place in the table?
     background_waits: bool,
+    /// The positions from which reads of each set choose a copy.
+    heads: PerSet<MirrorReads>,
 }
 
 impl Deref for Ops {
@@ -63,7 +68,25 @@ impl Ops {
             for_journal: queue(),
             refused: queue(),
             background_waits: false,
+            heads: PerSet::new(),
         }
+    }
+
+    /// A set with this number of slots is being started.
+    pub(crate) fn begin_set(&mut self, set: SetId, slots: u16) {
+        self.heads.begin(set, || MirrorReads::new(usize::from(slots)));
+    }
+
+    /// The estimated heads of a set's members.
+    #[inline(always)]
+    pub(in crate::io) fn heads(&self, set: SetId) -> &MirrorReads {
+        self.heads.get(set)
+    }
+
+    /// As [`Ops::heads`].
+    #[inline(always)]
+    pub(in crate::io) fn heads_mut(&mut self, set: SetId) -> &mut MirrorReads {
+        self.heads.get_mut(set)
     }
 
     /// The logical block of an operation's set, in sectors.

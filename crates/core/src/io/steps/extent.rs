@@ -9,7 +9,6 @@ use crate::io::state::ended::News;
 use crate::io::state::footprint::Extent;
 use crate::io::state::op::{Payload, Phase};
 use crate::io::steps::command_errors::MemberRange;
-use crate::io::steps::mirror_read::copy_chosen;
 use crate::io::steps::op_io::OpIo;
 use crate::io::steps::step::{hold_for_commands, CacheStep};
 use crate::reason::Reason;
@@ -84,7 +83,7 @@ impl OpIo<'_> {
             if reason == Reason::ReadDirect {
                 self.sets.get_mut(set).reasons.count(reason);
             } else {
-                copy_chosen(self.sets, self.call.trace(), set, at, &fragment, len, reason);
+                self.copy_chosen(set, at, &fragment, len, reason);
             }
             self.trace_op(index, || What::Reason { reason, figure: 0 });
             let range = MemberRange { slot: fragment.slot, lba: fragment.lba, len, at: base + done.bytes() };
@@ -227,7 +226,7 @@ impl OpIo<'_> {
             let range = MemberRange { slot: copy.slot, lba: copy.lba, len, at: payload };
             self.issue_write(index, range);
             let set = self.ops[index].set;
-            self.sets.get_mut(set).mirror_reads.moved(range.slot, (range.lba + len).get());
+            self.ops.heads_mut(set).moved(range.slot, (range.lba + len).get());
             copy_number += 1;
             if copy_number == count {
                 return len;

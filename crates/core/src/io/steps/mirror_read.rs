@@ -10,7 +10,7 @@
 //! Nearest head, two members, independent positions: the mean distance is 5/24 of the stroke if both heads are
 //! anywhere, and 0.161 after a while, because each head keeps to a region of its own.
 
-use openraid_units::{Sectors, SetLba, SECTOR_BYTES};
+use openraid_units::{Sectors, SetId, SetLba, SECTOR_BYTES};
 
 use crate::admin::MirrorRead;
 use crate::array::set::Set;
@@ -25,7 +25,6 @@ use crate::io::steps::op_io::OpIo;
 use crate::reason::Reason;
 use crate::requests::Requests;
 use crate::slots::SlotSet;
-use crate::trace::Trace;
 
 /// Number of waiting commands for each copy from which the present position of a head does not predict its next one.
 pub(in crate::io) const LONG_QUEUE: u32 = 4;
@@ -53,7 +52,7 @@ fn section_of(sets: &Sets, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) 
 /// The copy from which a stream was read before. The stream moves if another stream disturbs it there and another
 /// copy is idle (with `alone`: and had no stream recently).
 fn stay_with_run(
-    sets: &Sets,
+    (sets, heads): (&Sets, &MirrorReads),
     channels: &Channels,
     op: &Op,
     mirror: &Mirror,
@@ -62,13 +61,12 @@ fn stay_with_run(
 ) -> Option<(Fragment, Reason)> {
     let set = sets.get(op.set);
     let readable = copies_to_read(set, mirror, at, left);
-    let copy = mirror.copies(at).nth(usize::from(set.mirror_reads.run_at(at)?.copy))?;
-    let disturbed =
-        set.mirror_reads.at[copy.slot.index()] != copy.lba.get() && pending_of(sets, channels, op, &copy) > 0;
+    let copy = mirror.copies(at).nth(usize::from(heads.run_at(at)?.copy))?;
+    let disturbed = heads.at[copy.slot.index()] != copy.lba.get() && pending_of(sets, channels, op, &copy) > 0;
     let idle = |other: &Fragment| readable(other) && pending_of(sets, channels, op, other) == 0;
     let other = (0..)
         .zip(mirror.copies(at))
-        .find(|(which, other)| disturbed && idle(other) && !(alone && set.mirror_reads.has_run(*which)));
+        .find(|(which, other)| disturbed && idle(other) && !(alone && heads.has_run(*which)));
     match other {
         Some((_, other)) => Some((other, Reason::ReadLeastPending)),
         None => readable(&copy).then_some((copy, Reason::ReadSequential)),
@@ -77,10 +75,16 @@ fn stay_with_run(
 
 /// The length that counts for splitting: the whole stream up to here. If streams do not count, the bytes that hosts
 /// have requested at once, in one request or in the unfinished requests of the stream.
-fn wanted_at_once(sets: &Sets, arrays: &Arrays, requests: &Requests, op: &Op, at: SetLba, left: Sectors) -> u64 {
-    let set = sets.get(op.set);
+fn wanted_at_once(
+    (set, heads): (&Set, &MirrorReads),
+    arrays: &Arrays,
+    requests: &Requests,
+    op: &Op,
+    at: SetLba,
+    left: Sectors,
+) -> u64 {
     if set.policy().split_streams {
-        return at.get() + left.get() - set.mirror_reads.run_at(at).map_or(at.get(), |run| run.begun);
+        return at.get() + left.get() - heads.run_at(at).map_or(at.get(), |run| run.begun);
     }
     let Some(piece) = op.piece() else { return left.get() };
     let request = requests.of_piece(piece).asked();
@@ -94,36 +98,28 @@ fn pending_of(sets: &Sets, channels: &Channels, op: &Op, copy: &Fragment) -> u32
     member.and_then(|member| channels.get(member.drive())).map_or(0, |channel| channel.pending())
 }
 
-/// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
-/// recorded.
-pub(crate) fn copy_chosen(
-    sets: &mut Sets,
-    trace: &mut Trace,
-    id: openraid_units::SetId,
-    at: SetLba,
-    copy: &Fragment,
-    len: Sectors,
-    reason: Reason,
-) {
-    trace.note(sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
-    let set = sets.get_mut(id);
-    let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
-    match set.mirror_reads.tuning.mirror_read {
-        MirrorRead::RoundRobin => {
-            set.mirror_reads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
-        }
-        MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
-            let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
-            let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
-            set.mirror_reads.went_on(at, len, which.map_or(0, |(which, _)| which));
-            set.mirror_reads.parts[copy.slot.index()].take(copy.lba.get());
-        }
-        MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
-    }
-    set.mirror_reads.moved(copy.slot, (copy.lba + len).get());
-}
-
 impl OpIo<'_> {
+    /// A copy was chosen: remember it. Only heads need streams and regions, so without rotating members nothing is
+    /// recorded.
+    pub(super) fn copy_chosen(&mut self, id: SetId, at: SetLba, copy: &Fragment, len: Sectors, reason: Reason) {
+        self.call.trace().note(self.sets, id, reason, copy.lba.get(), u32::from(copy.slot.0));
+        let (set, heads) = (self.sets.get(id), self.ops.heads_mut(id));
+        let Geometry::Mirror(mirror) = set.geometry() else { unreachable!("mirrors have copies") };
+        match set.tuning().mirror_read {
+            MirrorRead::RoundRobin => {
+                heads.take_turn(copy.slot, mirror.copies(at).map(|copy| copy.slot).collect());
+            }
+            MirrorRead::TwinStor | MirrorRead::LeastPending if !set.is_flash() => {
+                let same = |other: &Fragment| (other.slot, other.lba) == (copy.slot, copy.lba);
+                let which = (0..).zip(mirror.copies(at)).find(|(_, other)| same(other));
+                heads.went_on(at, len, which.map_or(0, |(which, _)| which));
+                heads.parts[copy.slot.index()].take(copy.lba.get());
+            }
+            MirrorRead::TwinStor | MirrorRead::LeastPending | MirrorRead::Primary | MirrorRead::NearestHead => {}
+        }
+        heads.moved(copy.slot, (copy.lba + len).get());
+    }
+
     /// The copy from which the data at `at` is read, and the length; `None` if no member has it.
     pub(crate) fn choose_copy(
         &self,
@@ -132,16 +128,16 @@ impl OpIo<'_> {
         at: SetLba,
         left: Sectors,
     ) -> Option<(Fragment, Reason)> {
-        let set = self.sets.get(op.set);
+        let (set, heads) = (self.sets.get(op.set), self.ops.heads(op.set));
         // All copies are as long as the first.
         let len = mirror.copies(at).next()?.len.min(left);
         if !set.is_consistent(at.get(), (at + len).get()) {
             return fixed_copy(set, mirror, at, left);
         }
-        let rule = set.mirror_reads.tuning.mirror_read;
+        let rule = set.tuning().mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
         let is_long = parts
-            && wanted_at_once(self.sets, self.arrays, self.requests, op, at, left) > set.policy().split_above.get();
+            && wanted_at_once((set, heads), self.arrays, self.requests, op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.call.channels().get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -154,13 +150,13 @@ impl OpIo<'_> {
                 return Some((copy, Reason::ReadPrimary));
             }
             let channel = channel_of(&copy)?;
-            let goes_on = set.mirror_reads.at[copy.slot.index()] == copy.lba.get();
+            let goes_on = heads.at[copy.slot.index()] == copy.lba.get();
             if spins && !is_long && goes_on {
                 return Some((copy, Reason::ReadSequential));
             }
             let may_be_deep = rule == MirrorRead::TwinStor && channel.info().rotational;
             let is_deep = may_be_deep && *deep.get_or_insert_with(|| mirror.copies(at).all(waits_long));
-            let (rank, reason) = rank_of(rule, &set.mirror_reads, channel, &copy, is_deep);
+            let (rank, reason) = rank_of(rule, heads, channel, &copy, is_deep);
             if best.is_none_or(|(least, _, _)| rank < least) {
                 best = Some((rank, copy, reason));
             }
@@ -173,7 +169,7 @@ impl OpIo<'_> {
                 MirrorRead::TwinStor => self.go_on_with_run(op, mirror, at, left),
                 MirrorRead::LeastPending if is_long => section_of(self.sets, op, mirror, at, left),
                 MirrorRead::LeastPending if spins => {
-                    stay_with_run(self.sets, self.call.channels(), op, mirror, (at, left), true)
+                    stay_with_run((self.sets, heads), self.call.channels(), op, mirror, (at, left), true)
                 }
                 _ => None,
             };
@@ -184,13 +180,13 @@ impl OpIo<'_> {
 
     /// The `twinstor` rule for a read that continues a stream, or is long by itself.
     fn go_on_with_run(&self, op: &Op, mirror: &Mirror, at: SetLba, left: Sectors) -> Option<(Fragment, Reason)> {
-        let set = self.sets.get(op.set);
+        let (set, heads) = (self.sets.get(op.set), self.ops.heads(op.set));
         // A single read of at most one section is not split: the nearer head is better than taking turns.
-        let is_single = left <= set.policy().split_section && set.mirror_reads.run_at(at).is_none();
+        let is_single = left <= set.policy().split_section && heads.run_at(at).is_none();
         if is_single
-            || wanted_at_once(self.sets, self.arrays, self.requests, op, at, left) <= set.policy().split_above.get()
+            || wanted_at_once((set, heads), self.arrays, self.requests, op, at, left) <= set.policy().split_above.get()
         {
-            return stay_with_run(self.sets, self.call.channels(), op, mirror, (at, left), false);
+            return stay_with_run((self.sets, heads), self.call.channels(), op, mirror, (at, left), false);
         }
         section_of(self.sets, op, mirror, at, left)
     }

@@ -49,6 +49,7 @@ impl Desk {
             set.metadata = Some(metadata());
             set.mark.set(Intent::Active);
         }
+        controller.ops.begin_set(SET, set.slots());
         controller.sets.put(SET, set);
         assert!((0..4).all(|drive| controller.base.channels.attach(DriveId(drive), drive_of(Sectors(4096)))));
         Self { actions: Actions::new(controller.limits()), controller }
