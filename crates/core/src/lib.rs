@@ -27,7 +27,7 @@ pub mod journal;
 pub mod limits;
 pub mod news;
 pub mod occupancy;
-mod per_set;
+mod per;
 pub mod planted;
 mod ppl;
 pub mod reason;

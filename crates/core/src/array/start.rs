@@ -13,7 +13,7 @@ use super::membership::new_member;
 use super::metadata::Metadata;
 use super::set::{Life, Member, Seat, Set};
 use super::volume::{Array, Volume};
-use crate::admin::{AdminError, AdminOutcome, MemberState};
+use crate::admin::{AdminError, MemberState};
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::call::Base;
@@ -139,7 +139,7 @@ impl Arrays {
         base: &Base,
         spans: &[ArrayId],
         superblocks: &[Superblock],
-    ) -> Result<AdminOutcome, AdminError> {
+    ) -> Result<ArrayId, AdminError> {
         if spans.is_empty() || spans.len() != superblocks.len() {
             return Err(AdminError::NotPossible("a nested array needs one outer superblock for each span"));
         }
@@ -200,7 +200,7 @@ impl Arrays {
         };
         let first = spans[0].0;
         sets.reset_adaptive(self, base, first);
-        Ok(AdminOutcome::Started(array))
+        Ok(array)
     }
 }
 

@@ -4,35 +4,8 @@
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use openraid_units::{ArrayId, SetId};
 
-/// A number that names an entry.
-pub(crate) trait Id: Copy {
-    /// The name of an entry, by its place.
-    fn of(place: u16) -> Self;
-    /// The place of the entry.
-    fn place(self) -> usize;
-}
-
-impl Id for SetId {
-    fn of(place: u16) -> Self {
-        Self(place)
-    }
-    #[inline(always)]
-    fn place(self) -> usize {
-        self.index()
-    }
-}
-
-impl Id for ArrayId {
-    fn of(place: u16) -> Self {
-        Self(place)
-    }
-    #[inline(always)]
-    fn place(self) -> usize {
-        self.index()
-    }
-}
+use crate::per::Id;
 
 /// Entries by number.
 #[derive(Debug)]
@@ -119,6 +92,7 @@ impl<I: Id, T> Table<I, T> {
 mod tests {
     extern crate std;
     use super::*;
+    use openraid_units::SetId;
     use std::vec;
 
     #[test]

@@ -6,7 +6,6 @@ use openraid_units::{BlockSize, Instant, Sectors, SetId, SetLba};
 
 use crate::adaptive::Adaptive;
 use crate::array::table::Table;
-use crate::cache::streams::Streams;
 use crate::events::{BlockRequest, RequestKind};
 use crate::geometry::{Divisor, Striped};
 use crate::occupancy::Occupancy;
@@ -71,8 +70,6 @@ pub(crate) struct Array {
     pub(super) requests: [u64; 4],
     /// Bytes read and written.
     pub(super) bytes: [u64; 2],
-    /// Its sequential reads.
-    pub(super) streams: Box<Streams>,
     /// Its adaptive policy, and whether that is on.
     pub(super) adaptive: Box<Adaptive>,
     pub(super) is_adaptive: bool,
@@ -94,7 +91,6 @@ impl Array {
             outer: 0,
             requests: [0; 4],
             bytes: [0; 2],
-            streams: Box::new(Streams::new()),
             adaptive: Box::new(Adaptive::new(now)),
             is_adaptive: false,
             gathers: false,
@@ -130,18 +126,6 @@ impl Array {
     #[inline(always)]
     pub(crate) const fn is_adaptive(&self) -> bool {
         self.is_adaptive
-    }
-
-    /// Its sequential reads.
-    #[inline(always)]
-    pub(crate) const fn streams(&self) -> &Streams {
-        &self.streams
-    }
-
-    /// As [`Array::streams`].
-    #[inline(always)]
-    pub(crate) fn streams_mut(&mut self) -> &mut Streams {
-        &mut self.streams
     }
 
     /// Are its writes gathered?

@@ -40,7 +40,7 @@ use crate::array::set::Set;
 use crate::geometry::units::{unit_at, unit_extent};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
-use crate::per_set::PerSet;
+use crate::per::PerSet;
 
 /// Share of the dirty limit that the other sets may always use, however much failed sets keep in the cache: one part in
 /// this number.

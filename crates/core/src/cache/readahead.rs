@@ -8,9 +8,10 @@
 //! It uses spare resources only: it never evicts dirty data. All windows together are at most a quarter of the cache
 //! ([`SHARE`]), in equal parts for all active streams, and its frames are at most a quarter of the host's frames.
 
+use alloc::boxed::Box;
 use openraid_units::{ArrayId, ArrayOffset, Bytes, Instant, Nanos, Sectors, SetId, SetLba, Token};
 
-use super::streams::Event;
+use super::streams::{Event, Streams};
 use super::Cache;
 use crate::admin::ReadAhead;
 use crate::array::set::Set;
@@ -24,6 +25,7 @@ use crate::geometry::units::{lines_of, LINE_SECTORS};
 use crate::geometry::Geometry;
 use crate::limits::Limits;
 use crate::limits::AHEAD_REQUESTS_MAX;
+use crate::per::PerArray;
 use crate::reason::Reason;
 use crate::requests::piece::Cached;
 use crate::requests::piece::Piece;
@@ -54,6 +56,8 @@ pub(super) struct Ahead {
     active: u64,
     /// Time of the last count.
     counted: Instant,
+    /// The sequential reads of each array.
+    streams: PerArray<Box<Streams>>,
 }
 
 impl Ahead {
@@ -71,6 +75,7 @@ impl Ahead {
             share,
             active: 1,
             counted: Instant::ZERO,
+            streams: PerArray::new(),
         }
     }
 
@@ -128,7 +133,7 @@ impl Cache {
     /// A host reads: note the read for the streams, and start or extend read-ahead.
     pub(crate) fn note_read(
         &mut self,
-        arrays: &mut Arrays,
+        arrays: &Arrays,
         sets: &mut Sets,
         trace: &mut Trace,
         now: Instant,
@@ -137,7 +142,7 @@ impl Cache {
         if self.ahead.is_count_old(now) {
             self.count_streams(arrays, now);
         }
-        let array = arrays.get_mut(request.array);
+        let array = arrays.get(request.array);
         let set_id = array.volume().set(0);
         let set = sets.get(set_id);
         let mode = set.tuning().read_ahead;
@@ -148,7 +153,7 @@ impl Cache {
         }
         let limit = if ahead { longest } else { 0 };
         let (first, last) = covered(request, array.block().bytes());
-        let (event, stopped) = array.streams_mut().note((first, last), now, mode, limit);
+        let (event, stopped) = self.ahead.streams.get_mut(request.array).note((first, last), now, mode, limit);
         self.ahead.wanted |= ahead;
         let began = match event {
             Event::None => None,
@@ -164,14 +169,14 @@ impl Cache {
     }
 
     fn count_streams(&mut self, arrays: &Arrays, now: Instant) {
-        self.ahead.active = arrays.values().map(|array| array.streams().active(now)).sum();
+        self.ahead.active = arrays.iter().map(|(id, _)| self.ahead.streams.get(id).active(now)).sum();
         self.ahead.counted = now;
     }
 
     /// Read ahead for the stream whose turn it is; true if a request was made.
     pub(crate) fn pump_read_ahead(
         &mut self,
-        arrays: &mut Arrays,
+        arrays: &Arrays,
         requests: &mut Requests,
         pool: &mut Pool,
         limits: &Limits,
@@ -181,9 +186,10 @@ impl Cache {
             let at = self.ahead.turn % count;
             let id = ArrayId(u16::try_from(at).expect("few arrays"));
             self.ahead.turn = at + 1;
-            let Some(array) = arrays.find_mut(id).filter(|array| !array.is_stopping()) else { continue };
+            let Some(array) = arrays.find(id).filter(|array| !array.is_stopping()) else { continue };
             let capacity = array.capacity().get();
-            let Some((stream, from, to)) = array.streams_mut().next_wanted(capacity, self.ahead.step) else {
+            let step = self.ahead.step;
+            let Some((stream, from, to)) = self.ahead.streams.get_mut(id).next_wanted(capacity, step) else {
                 continue;
             };
             let Some(run) = self.take_ahead(requests, pool, limits, Sectors(to - from)) else {
@@ -191,7 +197,7 @@ impl Cache {
                 break;
             };
             self.start_ahead(requests, id, from, to, run);
-            arrays.get_mut(id).streams_mut().asked(stream, to);
+            self.ahead.streams.get_mut(id).asked(stream, to);
             return true;
         }
         self.ahead.wanted = false;
@@ -275,14 +281,29 @@ impl Cache {
     }
 }
 
-impl Arrays {
+impl Cache {
+    /// An array with this number is being started: it has no streams yet.
+    pub(crate) fn begin_array(&mut self, id: ArrayId) {
+        self.ahead.streams.begin(id, || Box::new(Streams::new()));
+    }
+
+    /// The sequential reads of an array.
+    pub(crate) fn streams_of(&self, id: ArrayId) -> &Streams {
+        self.ahead.streams.get(id)
+    }
+
+    /// The bytes that hosts have requested and not received count no longer, for no array.
+    pub(crate) fn forget_outstanding(&mut self) {
+        self.ahead.streams.values_mut().for_each(|streams| streams.forget_outstanding());
+    }
+
     /// A read of a host has ended. Only the rule for long reads of mirrors needs this.
-    pub(crate) fn note_read_ended(&mut self, sets: &Sets, request: &BlockRequest) {
-        let Some(array) = self.find_mut(request.array) else { return };
+    pub(crate) fn note_read_ended(&mut self, arrays: &Arrays, sets: &Sets, request: &BlockRequest) {
+        let Some(array) = arrays.find(request.array) else { return };
         let set = sets.find(array.volume().set(0));
         if set.is_some_and(asks_for_ends) {
             let (first, last) = covered(request, array.block().bytes());
-            array.streams_mut().ended(first, last);
+            self.ahead.streams.get_mut(request.array).ended(first, last);
         }
     }
 }

@@ -47,9 +47,7 @@ impl Controller {
                 let begun = self.start_set(&assembly).map(|(array, set)| Waiting::Start(array, set));
                 return self.answer_later(token, begun, actions);
             }
-            AdminCommand::StartStriped { spans, superblocks } => {
-                self.arrays.start_striped(&mut self.sets, &self.base, &spans, &superblocks)
-            }
+            AdminCommand::StartStriped { spans, superblocks } => self.start_striped(&spans, &superblocks),
             AdminCommand::StartPassthrough { drive } => self.start_passthrough(drive),
             AdminCommand::Stop { array } => {
                 let begun = self.begin_stop(array).map(|()| Waiting::Stop(array));
@@ -160,7 +158,7 @@ impl Controller {
         }
         self.sets.sort_members(&mut self.arrays, &mut self.base, id);
         if old.split_streams != policy.split_streams {
-            self.arrays.values_mut().for_each(|array| array.streams_mut().forget_outstanding());
+            self.cache.forget_outstanding();
         }
         if old != policy {
             // Pieces and operations that waited because of the old policy may go on.

@@ -555,7 +555,7 @@ impl Controller {
             return true;
         }
         if self.cache.wants_ahead()
-            && self.cache.pump_read_ahead(&mut self.arrays, &mut self.requests, &mut self.pool, &self.base.limits)
+            && self.cache.pump_read_ahead(&self.arrays, &mut self.requests, &mut self.pool, &self.base.limits)
         {
             return true;
         }

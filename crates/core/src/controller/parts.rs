@@ -14,7 +14,7 @@ impl Controller {
         OpIo::new(
             (&mut self.ops, &mut self.pool, &mut self.ended),
             (&mut self.sets, &mut self.journal),
-            (&self.requests, &self.cache, &self.arrays),
+            (&self.requests, &self.cache),
             Call::new(&mut self.base, actions),
         )
     }

@@ -37,7 +37,7 @@ impl Controller {
         if self.requests.begin(index) {
             self.finish_request(index, actions);
         } else if request.kind == RequestKind::Read {
-            self.cache.note_read(&mut self.arrays, &mut self.sets, &mut self.base.trace, self.base.now, &request);
+            self.cache.note_read(&self.arrays, &mut self.sets, &mut self.base.trace, self.base.now, &request);
         }
     }
 
@@ -133,7 +133,7 @@ impl Controller {
             self.arrays.get_mut(entry.array()).leave(self.base.now);
         }
         if entry.is_read() {
-            self.arrays.note_read_ended(&self.sets, entry.asked());
+            self.cache.note_read_ended(&self.arrays, &self.sets, entry.asked());
         }
         if !entry.is_answered_by_transfer() {
             actions.replies.push(Reply { token: entry.token(), status });

@@ -2,7 +2,9 @@
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use openraid_format::Superblock;
 use openraid_units::ArrayId;
+use openraid_units::BlockSize;
 use openraid_units::DriveId;
 use openraid_units::Sectors;
 use openraid_units::SetId;
@@ -39,12 +41,7 @@ impl Controller {
             }
         };
         let capacity = assembly.geometry.capacity().round_down(block.sectors());
-        let array = match self.arrays.add_array(
-            &self.base,
-            (capacity, block),
-            assembly.geometry.full_stripe(),
-            Volume::Direct(id),
-        ) {
+        let array = match self.add_array((capacity, block), assembly.geometry.full_stripe(), id) {
             Ok(array) => array,
             Err(error) => {
                 self.base.channels.release(&drives);
@@ -62,6 +59,29 @@ impl Controller {
         }
         self.put_set(id, set);
         Ok((array, id))
+    }
+
+    /// An array over one set, of which requests are cut at stripes of this length.
+    fn add_array(
+        &mut self,
+        (capacity, block): (Sectors, BlockSize),
+        stripe: Sectors,
+        set: SetId,
+    ) -> Result<ArrayId, AdminError> {
+        let array = self.arrays.add_array(&self.base, (capacity, block), stripe, Volume::Direct(set))?;
+        self.cache.begin_array(array);
+        Ok(array)
+    }
+
+    /// An array over arrays that run.
+    pub(crate) fn start_striped(
+        &mut self,
+        spans: &[ArrayId],
+        superblocks: &[Superblock],
+    ) -> Result<AdminOutcome, AdminError> {
+        let array = self.arrays.start_striped(&mut self.sets, &self.base, spans, superblocks)?;
+        self.cache.begin_array(array);
+        Ok(AdminOutcome::Started(array))
     }
 
     /// A set is in the tables from now on.
@@ -96,8 +116,7 @@ impl Controller {
         let rows_max = rows_max_of(&self.base.limits, &geometry, info.block, 0)?;
         self.base.channels.claim(&[drive], id)?;
         let capacity = info.capacity.round_down(info.block.sectors());
-        let array =
-            self.arrays.add_array(&self.base, (capacity, info.block), geometry.full_stripe(), Volume::Direct(id))?;
+        let array = self.add_array((capacity, info.block), geometry.full_stripe(), id)?;
         let set = Set::passed_through(array, geometry, drive, (info.block, rows_max), &self.base.limits);
         self.put_set(id, set);
         Ok(AdminOutcome::Started(array))

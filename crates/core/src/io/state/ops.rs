@@ -12,7 +12,7 @@ use crate::io::state::heads::MirrorReads;
 use crate::io::state::lock::{LockRange, Locks};
 use crate::io::state::op::Op;
 use crate::io::state::wait::Wait;
-use crate::per_set::PerSet;
+use crate::per::PerSet;
 use crate::slab::{Queue, Slab};
 
 /// See the module header.

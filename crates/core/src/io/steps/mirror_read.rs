@@ -15,7 +15,7 @@ use openraid_units::{Sectors, SetId, SetLba, SECTOR_BYTES};
 use crate::admin::MirrorRead;
 use crate::array::set::Set;
 use crate::array::sets::Sets;
-use crate::array::volume::Arrays;
+use crate::cache::Cache;
 use crate::geometry::{Fragment, Geometry, Mirror};
 use crate::io::state::channel::Channel;
 use crate::io::state::channel::Channels;
@@ -77,7 +77,7 @@ fn stay_with_run(
 /// have requested at once, in one request or in the unfinished requests of the stream.
 fn wanted_at_once(
     (set, heads): (&Set, &MirrorReads),
-    arrays: &Arrays,
+    cache: &Cache,
     requests: &Requests,
     op: &Op,
     at: SetLba,
@@ -88,8 +88,7 @@ fn wanted_at_once(
     }
     let Some(piece) = op.piece() else { return left.get() };
     let request = requests.of_piece(piece).asked();
-    let array = arrays.get(request.array);
-    array.streams().asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
+    cache.streams_of(request.array).asked_at_once(at.get()).max(request.len / SECTOR_BYTES)
 }
 
 /// Number of pending commands of the member with this copy.
@@ -137,7 +136,7 @@ impl OpIo<'_> {
         let rule = set.tuning().mirror_read;
         let parts = rule == MirrorRead::LeastPending && !set.policy().split_streams;
         let is_long = parts
-            && wanted_at_once((set, heads), self.arrays, self.requests, op, at, left) > set.policy().split_above.get();
+            && wanted_at_once((set, heads), self.cache, self.requests, op, at, left) > set.policy().split_above.get();
         let channel_of = |copy: &Fragment| self.call.channels().get(set.member_of(copy.slot)?.drive());
         let waits_long = |copy: Fragment| channel_of(&copy).is_some_and(|channel| channel.before_read() >= LONG_QUEUE);
         let rotates = |copy: Fragment| channel_of(&copy).is_none_or(|channel| channel.info().rotational);
@@ -184,7 +183,7 @@ impl OpIo<'_> {
         // A single read of at most one section is not split: the nearer head is better than taking turns.
         let is_single = left <= set.policy().split_section && heads.run_at(at).is_none();
         if is_single
-            || wanted_at_once((set, heads), self.arrays, self.requests, op, at, left) <= set.policy().split_above.get()
+            || wanted_at_once((set, heads), self.cache, self.requests, op, at, left) <= set.policy().split_above.get()
         {
             return stay_with_run((self.sets, heads), self.call.channels(), op, mirror, (at, left), false);
         }

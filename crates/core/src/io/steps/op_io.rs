@@ -1,7 +1,7 @@
 //! An operation at work: what it may use during one call.
 //!
 //! ```text
-//!  above    requests, cache, arrays          read only; what they are to know goes up as news and ends (`ended.rs`)
+//!  above    requests, cache                  read only; what they are to know goes up as news and ends (`ended.rs`)
 //!  own      operations with their ranges and queues, frames
 //!  below    sets, journal, drives, trace     called; sets leave signals for the layers above
 //! ```
@@ -12,7 +12,6 @@
 use openraid_units::SetId;
 
 use crate::array::sets::Sets;
-use crate::array::volume::Arrays;
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::frames::Pool;
@@ -35,7 +34,6 @@ pub(crate) struct OpIo<'a> {
     /// The layers above operations: asked for what hosts want, and for the journal entries of dirty lines.
     pub(super) requests: &'a Requests,
     pub(super) cache: &'a Cache,
-    pub(super) arrays: &'a Arrays,
     pub(super) call: Call<'a>,
 }
 
@@ -45,10 +43,10 @@ impl<'a> OpIo<'a> {
     pub(crate) fn new(
         (ops, pool, ended): (&'a mut Ops, &'a mut Pool, &'a mut EndedOps),
         (sets, journal): (&'a mut Sets, &'a mut Journal),
-        (requests, cache, arrays): (&'a Requests, &'a Cache, &'a Arrays),
+        (requests, cache): (&'a Requests, &'a Cache),
         call: Call<'a>,
     ) -> Self {
-        Self { ops, pool, ended, sets, journal, requests, cache, arrays, call }
+        Self { ops, pool, ended, sets, journal, requests, cache, call }
     }
 }
 
