@@ -6,7 +6,7 @@ use crate::actions::{Actions, JobColumn};
 use crate::array::sets::Sets;
 use crate::array::volume::Arrays;
 use crate::cache::lines::Mask;
-use crate::cache::write::{note_piece, push_piece_copy};
+use crate::cache::write::{note_piece, push_piece_copy, PieceWait};
 use crate::cache::Cache;
 use crate::call::Call;
 use crate::geometry::units::{lines_of, LINE_SECTORS};
@@ -252,7 +252,7 @@ fn wait_for_ahead(
     trace: &mut Trace,
 ) {
     requests.wait_for_ahead(piece, ahead);
-    note_piece((requests, sets), piece, place, (Reason::WaitedForReadAhead, 0), trace);
+    note_piece((requests, sets), PieceWait::new(piece, place, Reason::WaitedForReadAhead), 0, trace);
 }
 
 #[cfg(test)]

@@ -47,6 +47,21 @@ pub(crate) enum Promise {
     Journal,
 }
 
+/// A piece that waits, with the place in a set at which it waits, and the reason.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PieceWait {
+    piece: u32,
+    set: SetId,
+    at: SetLba,
+    reason: Reason,
+}
+
+impl PieceWait {
+    pub(crate) const fn new(piece: u32, (set, at): (SetId, SetLba), reason: Reason) -> Self {
+        Self { piece, set, at, reason }
+    }
+}
+
 impl Cache {
     /// Has destage tried every dirty unit of a set that is being stopped? The members refuse the data that is left.
     pub(crate) fn is_all_tried(&self, set: SetId) -> bool {
@@ -224,32 +239,22 @@ impl Cache {
         }
     }
 
-    /// A piece waits, for this reason. It is called again at each event that may end the wait, and that still counts as
-    /// one wait.
-    fn note_wait(
-        &self,
-        (requests, sets): (&mut Requests, &mut Sets),
-        piece: u32,
-        place: (SetId, SetLba),
-        reason: Reason,
-        trace: &mut Trace,
-    ) {
-        if requests.piece_mut(piece).begin_wait(reason) {
-            note_piece((requests, sets), piece, place, (reason, self.dirty), trace);
+    /// A piece waits. It is called again at each event that may end the wait, and that still counts as one wait.
+    fn note_wait(&self, (requests, sets): (&mut Requests, &mut Sets), wait: PieceWait, trace: &mut Trace) {
+        if requests.piece_mut(wait.piece).begin_wait(wait.reason) {
+            note_piece((requests, sets), wait, self.dirty, trace);
         }
     }
 
-    /// A piece waits for this reason until something other than lines changes.
+    /// A piece waits until something other than lines changes.
     pub(crate) fn wait_for_others(
         &self,
         (requests, sets): (&mut Requests, &mut Sets),
-        piece: u32,
-        place: (SetId, SetLba),
-        reason: Reason,
+        wait: PieceWait,
         trace: &mut Trace,
     ) -> Cached {
-        self.note_wait((requests, sets), piece, place, reason, trace);
-        requests.wait_for_others(piece);
+        self.note_wait((requests, sets), wait, trace);
+        requests.wait_for_others(wait.piece);
         Cached::Waits
     }
 
@@ -257,16 +262,14 @@ impl Cache {
     pub(crate) fn wait_for_cache(
         &mut self,
         (requests, sets): (&mut Requests, &mut Sets),
-        piece: u32,
-        place: (SetId, SetLba),
-        reason: Reason,
+        wait: PieceWait,
         trace: &mut Trace,
     ) -> Cached {
-        self.note_wait((requests, sets), piece, place, reason, trace);
+        self.note_wait((requests, sets), wait, trace);
         self.draining = true;
-        match reason {
-            Reason::WaitedForCache => requests.wait_for_lines(piece, self.has_room()),
-            _ => requests.wait_for_others(piece),
+        match wait.reason {
+            Reason::WaitedForCache => requests.wait_for_lines(wait.piece, self.has_room()),
+            _ => requests.wait_for_others(wait.piece),
         }
         Cached::Waits
     }
@@ -295,12 +298,11 @@ pub(crate) fn promise_of(requests: &Requests, set: &Set, piece: u32, promises: b
     }
 }
 
-/// Note the reason for which a piece waits at this place, with a figure.
+/// Note that a piece waits, with a figure.
 pub(super) fn note_piece(
     (requests, sets): (&Requests, &mut Sets),
-    piece: u32,
-    (set, at): (SetId, SetLba),
-    (reason, figure): (Reason, u32),
+    PieceWait { piece, set, at, reason }: PieceWait,
+    figure: u32,
     trace: &mut Trace,
 ) {
     trace.note(sets, set, reason, at.get(), figure);
@@ -385,7 +387,8 @@ mod tests {
         let piece = bench.piece(WRITE, 0, 8);
         for reason in [Reason::WaitedForCache, Reason::WaitedForCache, Reason::WaitedForDestage] {
             let (cache, requests, mut call) = bench.parts();
-            let waits = cache.wait_for_cache(requests, piece, (SET, SetLba(0)), reason, call.trace());
+            let wait = PieceWait::new(piece, (SET, SetLba(0)), reason);
+            let waits = cache.wait_for_cache(requests, wait, call.trace());
             assert!(matches!(waits, Cached::Waits));
         }
         let reasons = &bench.sets.get(SET).reasons;

@@ -9,7 +9,7 @@ use crate::actions::JobColumn;
 use crate::actions::ReplyStatus;
 use crate::cache::lines::Mask;
 use crate::cache::write::LINES_AT_ONCE;
-use crate::cache::write::{meets_direct_write, promise_of, push_piece_copy, session_wait, Promise};
+use crate::cache::write::{meets_direct_write, promise_of, push_piece_copy, session_wait, PieceWait, Promise};
 use crate::call::Call;
 use crate::controller::Controller;
 use crate::geometry::units::lines_of;
@@ -46,11 +46,11 @@ impl Controller {
         let promise = promise_of(&self.requests, self.sets.get(set), piece, promises);
         if promise == Promise::Journal {
             if let Some(reason) = self.would_wait_in_session(set) {
-                return self.wait_for_cache(piece, (set, at), reason);
+                return self.wait_for_cache(PieceWait::new(piece, (set, at), reason));
             }
         }
         if let Some(reason) = session_wait(&mut self.sets, set, promises) {
-            return self.wait_for_others(piece, (set, at), reason);
+            return self.wait_for_others(PieceWait::new(piece, (set, at), reason));
         }
         if !promises && self.sets.get(set).journal.has_session() && !self.journal.is_live() {
             // It will not end. A crash would replay the journal over the data that is written now.
@@ -59,7 +59,7 @@ impl Controller {
         }
         match promise {
             Promise::Volatile | Promise::Journal if self.requests.is_behind_starved(piece) => {
-                self.wait_for_others(piece, (set, at), Reason::WaitedForDestage)
+                self.wait_for_others(PieceWait::new(piece, (set, at), Reason::WaitedForDestage))
             }
             Promise::Volatile | Promise::Journal => self.cache_write(piece, set, (at, len), promise, actions),
             Promise::Through => self.pass_cache(piece, (set, at, len)),
@@ -72,13 +72,13 @@ impl Controller {
     }
 
     /// The piece waits for room in the cache.
-    fn wait_for_cache(&mut self, piece: u32, place: (SetId, SetLba), reason: Reason) -> Cached {
-        self.cache.wait_for_cache((&mut self.requests, &mut self.sets), piece, place, reason, &mut self.base.trace)
+    fn wait_for_cache(&mut self, wait: PieceWait) -> Cached {
+        self.cache.wait_for_cache((&mut self.requests, &mut self.sets), wait, &mut self.base.trace)
     }
 
     /// The piece waits until something other than lines changes.
-    fn wait_for_others(&mut self, piece: u32, place: (SetId, SetLba), reason: Reason) -> Cached {
-        self.cache.wait_for_others((&mut self.requests, &mut self.sets), piece, place, reason, &mut self.base.trace)
+    fn wait_for_others(&mut self, wait: PieceWait) -> Cached {
+        self.cache.wait_for_others((&mut self.requests, &mut self.sets), wait, &mut self.base.trace)
     }
 
     /// The reason for which a write would wait in a session that begins for it. While other sets fill the cache, the
@@ -152,7 +152,7 @@ impl Controller {
                 return self.pass_cache(piece, (set, at, len));
             }
             let reason = if is_full { Reason::WaitedForCache } else { fits.err().unwrap_or(Reason::WaitedForDestage) };
-            return self.wait_for_cache(piece, (set, at), reason);
+            return self.wait_for_cache(PieceWait::new(piece, (set, at), reason));
         }
         self.cache.note_cached(set, taken, self.cache.counters.overwritten - merged);
         push_piece_copy(&mut self.requests, piece, columns, taken.bytes().get().min(FRAME_BYTES), actions);
