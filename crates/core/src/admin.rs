@@ -27,7 +27,7 @@ use crate::reason::{FailReason, Reason};
 use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
 use crate::settings::AdaptiveStatus;
 
-pub use crate::settings::Policy;
+pub use crate::settings::{Policy, Profile};
 pub(crate) use queue::AdminQueue;
 
 /// How the engine chooses the method for a write of part of a stripe.
@@ -83,43 +83,6 @@ pub enum MirrorRead {
     /// stays on one copy; a long one is read in sections from all copies in turn: see [`Policy::split_above`]. Far and
     /// offset copies are read without regard to streams.
     TwinStor,
-}
-
-/// A set of settings with a name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Profile {
-    /// Safety first: the journal or the members acknowledge writes, and redundancy is restored as fast as possible.
-    Protection,
-    /// The settings of a new array.
-    Balanced,
-    /// Speed first: the journal acknowledges writes, without one the cache, which loses them in a power cut. Hosts go
-    /// before rebuilds, and the engine adapts to the load.
-    Performance,
-}
-
-impl Policy {
-    /// The settings of a profile. All of them use a journal that can protect the array: it is the fastest of the safe
-    /// modes, and the only one without a write hole.
-    #[must_use]
-    pub fn of(profile: Profile, has_journal: bool) -> Self {
-        let safe = if has_journal { WriteCache::Journal } else { WriteCache::Through };
-        let balanced = Self { write_cache: safe, ..Self::default() };
-        match profile {
-            Profile::Protection => {
-                Self { rebuild_rate: Sectors::ZERO, scrub_rate: Sectors::mib(200), background_depth: 16, ..balanced }
-            }
-            Profile::Balanced => balanced,
-            Profile::Performance => Self {
-                rebuild_rate: Sectors::mib(50),
-                scrub_rate: Sectors::mib(20),
-                background_depth: 4,
-                write_cache: if has_journal { safe } else { WriteCache::Volatile },
-                mirror_read: MirrorRead::NearestHead,
-                adaptive: true,
-                ..balanced
-            },
-        }
-    }
 }
 
 /// A device that joins a running array; the controller writes its superblock.

@@ -4,8 +4,7 @@ use openraid_units::{PoolOffset, Tag, TagKind};
 
 use crate::actions::{JobColumn, JobKind, ParityJob};
 use crate::call::Call;
-use crate::io::state::op::Op;
-use crate::slab::Slab;
+use crate::io::state::ops::Ops;
 use crate::steps::What;
 
 /// A computation over the columns of the arena from a place on.
@@ -34,7 +33,7 @@ impl Job {
     }
 }
 
-impl Slab<Op> {
+impl Ops {
     /// Request a computation for an operation.
     #[inline]
     pub(crate) fn push_job(&mut self, index: u32, job: Job, call: &mut Call) {
@@ -64,12 +63,12 @@ mod tests {
     use crate::actions::Actions;
     use crate::call::Base;
     use crate::io::state::footprint::Footprint;
-    use crate::io::state::op::OpKind;
+    use crate::io::state::op::{Op, OpKind};
     use crate::limits::Limits;
 
     /// A table with an operation in its second use of place 0, and room for actions.
-    fn table() -> (Slab<Op>, Base, Actions) {
-        let (base, mut ops) = (Base::new(Limits::small()), Slab::new(2));
+    fn table() -> (Ops, Base, Actions) {
+        let (base, mut ops) = (Base::new(Limits::small()), Ops::new(2));
         let op = || Op::new(OpKind::RowWrite, SetId(0), Footprint::Set);
         let first = ops.put(op());
         ops.free(first.index);

@@ -27,7 +27,6 @@ use crate::io::state::log_room::LogRoom;
 use crate::io::state::plan::WriteMethod;
 use crate::io::state::search::Part;
 use crate::io::state::wait::Wait;
-use crate::slab::Slab;
 use crate::slots::SlotSet;
 
 pub(crate) use data::{
@@ -220,30 +219,6 @@ impl fmt::Display for Op {
         write!(f, ", {:?}, {:?}, {:?}", self.data, self.entry, self.partial)?;
         write!(f, ", frames abandoned {}, excluded {:?}", self.frames_abandoned, self.excluded)?;
         write!(f, ", {:?}", self.outcome)
-    }
-}
-
-/// Number of operations reserved for other operations.
-const CHILD_OPS: u32 = 8;
-/// Maximum number of child operations of one operation.
-const CHILDREN_MAX: u32 = 2;
-/// Number of operations reserved for background work, so that hosts cannot starve it.
-const BACKGROUND_OPS: u32 = 8;
-
-impl Slab<Op> {
-    /// May an operation be made for a host? The last places are reserved.
-    pub(crate) fn may_make_op(&self) -> bool {
-        self.room() > CHILD_OPS + BACKGROUND_OPS
-    }
-
-    /// May an operation be made for background work?
-    pub(crate) fn may_make_background_op(&self) -> bool {
-        self.room() > CHILD_OPS
-    }
-
-    /// May an operation be made for another operation that waits for it and already uses all its places?
-    pub(crate) fn may_make_awaited_op(&self) -> bool {
-        self.room() > CHILDREN_MAX
     }
 }
 

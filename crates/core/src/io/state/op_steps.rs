@@ -35,22 +35,10 @@ pub(crate) fn work_of(op: &Op) -> Option<Work> {
     }
 }
 
-impl TracedOps for Slab<Op> {
-    #[inline(always)]
-    fn traced(&self, index: u32) -> Option<OpName> {
-        is_traced(self, index).then(|| op_name(self, index))
-    }
-
-    #[inline(always)]
-    fn set_of(&self, index: u32) -> SetId {
-        self[index].set()
-    }
-}
-
 impl TracedOps for Ops {
     #[inline(always)]
     fn traced(&self, index: u32) -> Option<OpName> {
-        Slab::traced(self, index)
+        is_traced(self, index).then(|| op_name(self, index))
     }
 
     #[inline(always)]

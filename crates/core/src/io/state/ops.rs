@@ -15,6 +15,13 @@ use crate::io::state::wait::Wait;
 use crate::per::PerSet;
 use crate::slab::{Queue, Slab};
 
+/// Number of operations reserved for other operations.
+const CHILD_OPS: u32 = 8;
+/// Maximum number of child operations of one operation.
+const CHILDREN_MAX: u32 = 2;
+/// Number of operations reserved for background work, so that hosts cannot starve it.
+const BACKGROUND_OPS: u32 = 8;
+
 /// See the module header.
 #[derive(Debug)]
 pub(crate) struct Ops {
@@ -70,6 +77,21 @@ impl Ops {
             background_waits: false,
             heads: PerSet::new(),
         }
+    }
+
+    /// May an operation be made for a host? The last places are reserved.
+    pub(crate) fn may_make_op(&self) -> bool {
+        self.room() > CHILD_OPS + BACKGROUND_OPS
+    }
+
+    /// May an operation be made for background work?
+    pub(crate) fn may_make_background_op(&self) -> bool {
+        self.room() > CHILD_OPS
+    }
+
+    /// May an operation be made for another operation that waits for it and already uses all its places?
+    pub(crate) fn may_make_awaited_op(&self) -> bool {
+        self.room() > CHILDREN_MAX
     }
 
     /// A set with this number of slots is being started.

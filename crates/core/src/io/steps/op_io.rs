@@ -69,13 +69,13 @@ impl OpIo<'_> {
 }
 
 impl OpIo<'_> {
-    /// See [`Slab::push_job`].
+    /// See [`Ops::push_job`].
     #[inline(always)]
     pub(super) fn push_job(&mut self, index: u32, job: Job) {
         self.ops.push_job(index, job, &mut self.call);
     }
 
-    /// See [`Slab::push_copy`].
+    /// See [`Ops::push_copy`].
     pub(super) fn push_copy(&mut self, index: u32, at: PoolOffset, old: PoolOffset, len: u32) {
         self.ops.push_copy(index, (at, old), len, &mut self.call);
     }
