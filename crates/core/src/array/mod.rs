@@ -18,6 +18,7 @@ pub(crate) mod intent;
 pub(crate) mod member;
 pub(crate) mod membership;
 pub(crate) mod metadata;
+pub(crate) mod repair;
 pub(crate) mod revival;
 mod room;
 mod roster;

@@ -20,7 +20,7 @@ use super::sets::Sets;
 use crate::actions::NoticeKind;
 use crate::admin::MemberState;
 use crate::array::conditions::Room;
-use crate::background::set_tasks::Repair;
+use crate::array::repair::Repair;
 use crate::call::Call;
 use crate::events::Wake;
 use crate::limits::{ROOM_PAUSE, ROOM_PROBE};

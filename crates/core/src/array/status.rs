@@ -1,4 +1,4 @@
-//! The status of a set's members, and of its task.
+//! The status of a set's members.
 
 use alloc::vec::Vec;
 use openraid_format::DeviceFlags;
@@ -6,7 +6,7 @@ use openraid_units::{DriveId, Sectors, Slot};
 
 use super::bad::BadRange;
 use super::set::Set;
-use crate::admin::{MemberState, MemberStatus, TaskKind, TaskStatus};
+use crate::admin::{MemberState, MemberStatus, TaskKind};
 
 impl Set {
     /// The rows of its table of members: the slots in order, then the members without a slot. `outstanding` is the number
@@ -84,18 +84,5 @@ fn missing(slot: Slot) -> MemberStatus {
         reads: 0,
         writes: 0,
         flushes: 0,
-    }
-}
-
-pub(crate) fn task_status(set: &Set, task: &crate::background::Task) -> TaskStatus {
-    TaskStatus {
-        kind: task.kind(),
-        done: task.done_sectors(),
-        total: Sectors(task.total()),
-        paused: set.tasks.is_paused(),
-        since: task.since(),
-        done_at_start: task.done_at_start(),
-        mismatches: if task.is_scrub() { set.tasks.mismatches() } else { 0 },
-        scrub: task.is_scrub().then_some(set.tasks.scrub_mode()),
     }
 }

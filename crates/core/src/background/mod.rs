@@ -8,7 +8,8 @@ pub(crate) mod start;
 
 use openraid_units::{Instant, Sectors, Slot};
 
-use crate::admin::TaskKind;
+use crate::admin::{TaskKind, TaskStatus};
+use crate::array::set::Set;
 use crate::limits::WINDOW_ROWS_MAX;
 use crate::scrub::AbortReason;
 
@@ -175,5 +176,19 @@ impl Task {
     /// Sectors done.
     pub(crate) fn done_sectors(&self) -> Sectors {
         Sectors((self.position * self.unit).min(self.total))
+    }
+}
+
+/// The status of a task of a set, for readers.
+pub(crate) fn task_status(set: &Set, task: &Task) -> TaskStatus {
+    TaskStatus {
+        kind: task.kind(),
+        done: task.done_sectors(),
+        total: Sectors(task.total()),
+        paused: set.tasks.is_paused(),
+        since: task.since(),
+        done_at_start: task.done_at_start(),
+        mismatches: if task.is_scrub() { set.tasks.mismatches() } else { 0 },
+        scrub: task.is_scrub().then_some(set.tasks.scrub_mode()),
     }
 }

@@ -2,7 +2,7 @@
 
 use openraid_units::{Sectors, SetId};
 
-use super::set_tasks::Repair;
+use crate::array::repair::Repair;
 use crate::array::sets::Sets;
 use crate::geometry::Geometry;
 use crate::io::state::footprint::{narrow, Columns, Stretch, StripeRows};
@@ -15,30 +15,30 @@ use crate::slots::SlotSet;
 /// The operation for the first part of a repair, and the rest of it.
 fn repair_op(sets: &Sets, id: SetId, repair: Repair) -> Option<(Op, Option<Repair>)> {
     let set = sets.get(id);
-    if !set.in_sync().contains(repair.slot) {
+    let (slot, (from, whole)) = (repair.slot(), repair.range());
+    if !set.in_sync().contains(slot) {
         return None;
     }
-    let data = BackgroundData::new(SlotSet::one(repair.slot), None, false);
-    let data = if repair.is_rewrite { data.rewriting() } else { data };
+    let data = BackgroundData::new(SlotSet::one(slot), None, false);
+    let data = if repair.is_rewrite() { data.rewriting() } else { data };
     let (range, len) = match set.geometry() {
         Geometry::Parity(parity) => {
-            let (stripe, within) = parity.stripe_at(repair.at)?;
-            let len = repair.len.min(parity.chunk() - within);
+            let (stripe, within) = parity.stripe_at(from)?;
+            let len = whole.min(parity.chunk() - within);
             let lo = narrow(within);
             let part = Part::first(lo, lo + narrow(len), set.rows_max());
             (UnitRange::Rows(StripeRows { stripe, part, columns: Columns::All }), len)
         }
         Geometry::Mirror(mirror) => {
-            let (at, run) = mirror.inverse(repair.slot, repair.at)?;
+            let (at, run) = mirror.inverse(slot, from)?;
             let in_region = Sectors(REGION_SECTORS - at.get() % REGION_SECTORS);
-            let len = repair.len.min(run).min(in_region);
+            let len = whole.min(run).min(in_region);
             (UnitRange::Stretch(Stretch { at, part: Part::first(0, narrow(len), set.rows_max()) }), len)
         }
         _ => return None,
     };
     let op = Op::in_background(BackgroundKind::Rebuild, id, range, data);
-    let rest = (repair.len > len).then(|| Repair { at: repair.at + len, len: repair.len - len, ..repair });
-    Some((op, rest))
+    Some((op, repair.after(len)))
 }
 
 /// Make operations for the waiting repairs.

@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
-use openraid_units::{Instant, MemberLba, Sectors, Slot};
+use openraid_units::{Instant, Sectors, Slot};
 
 use super::Task;
 use crate::admin::TaskKind;
+use crate::array::repair::Repair;
 use crate::limits::Limits;
 use crate::scrub::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubStatus};
 
@@ -14,32 +15,6 @@ use crate::scrub::{AbortReason, End, Gap, Scrub, ScrubMode, ScrubOutcome, ScrubS
 const REPAIRS_MAX: usize = 64;
 /// Maximum number of repairs of one set at once.
 const REPAIRS_IN_WORK_MAX: u32 = 4;
-
-/// A range of a member that could not be read, or that is rewritten as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Repair {
-    /// Its own content is written back: does the member have room there?
-    pub(super) is_rewrite: bool,
-    pub(super) slot: Slot,
-    pub(super) at: MemberLba,
-    pub(super) len: Sectors,
-}
-
-impl Repair {
-    /// Restore a range of the member in this slot from redundancy.
-    pub(crate) const fn of(slot: Slot, at: MemberLba, len: Sectors) -> Self {
-        Self { is_rewrite: false, slot, at, len }
-    }
-
-    /// Write a range back as it is.
-    pub(crate) const fn as_it_is(slot: Slot, at: MemberLba, len: Sectors) -> Self {
-        Self { is_rewrite: true, slot, at, len }
-    }
-
-    pub(crate) const fn slot(&self) -> Slot {
-        self.slot
-    }
-}
 
 /// See the module header.
 #[derive(Debug)]
@@ -281,10 +256,12 @@ impl fmt::Display for SetTasks {
 
 #[cfg(test)]
 mod tests {
+    use openraid_units::MemberLba;
+
     use super::*;
 
     fn repair(at: u64) -> Repair {
-        Repair { is_rewrite: false, slot: Slot(1), at: MemberLba(at), len: Sectors(64) }
+        Repair::of(Slot(1), MemberLba(at), Sectors(64))
     }
 
     #[test]
@@ -304,7 +281,7 @@ mod tests {
         (0..8).for_each(|number| assert!(tasks.want_repair(repair(number * 64))));
         for _ in 0..4 {
             assert!(tasks.may_repair());
-            assert_eq!(tasks.next_repair().map(|own| own.slot), Some(Slot(1)));
+            assert_eq!(tasks.next_repair().map(|own| own.slot()), Some(Slot(1)));
             tasks.begin_repair(Some(repair(7777)));
             assert_eq!(tasks.next_repair(), Some(repair(7777)));
         }
