@@ -3,11 +3,6 @@
 //! Commands are queued like host requests and carried out inside [`crate::Controller::advance`], in order.
 //! They may take memory (an array's state is allocated when it is started); host I/O never does.
 
-mod command;
-pub(crate) mod queue;
-
-pub use command::AdminCommand;
-
 use alloc::string::String;
 use alloc::vec::Vec;
 use openraid_format::{DeviceFlags, Superblock, Uuid};
@@ -16,6 +11,7 @@ use openraid_units::{ArrayId, BlockSize, DriveId, DriveLba, Instant, Sectors, Se
 pub use crate::cache::figures::CacheStatus;
 pub use crate::cache::set_figures::CacheFigures;
 pub use crate::cache::CacheCounters;
+pub use crate::controller::AdminCommand;
 pub use crate::journal::attach::{JournalArrayStatus, JournalStatus};
 pub use crate::journal::found::{FoundEntry, FoundJournal, KeptEntry};
 pub use crate::journal::join::JournalJoin;
@@ -28,7 +24,6 @@ use crate::scrub::{NotComparable, ScrubMode, ScrubStatus};
 use crate::settings::AdaptiveStatus;
 
 pub use crate::settings::{Policy, Profile};
-pub(crate) use queue::AdminQueue;
 
 /// How the engine chooses the method for a write of part of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -9,8 +9,6 @@ use openraid_units::Token;
 
 use crate::actions::Actions;
 use crate::actions::NoticeKind;
-use crate::admin::queue::Waiting;
-use crate::admin::AdminCommand;
 use crate::admin::AdminError;
 use crate::admin::AdminOutcome;
 use crate::admin::AdminReply;
@@ -27,7 +25,8 @@ use crate::array::volume::Volume;
 use crate::background::pump::store_checkpoint;
 use crate::background::scrub::{begin_scrub, stop_scrub};
 use crate::call::Call;
-use crate::controller::Controller;
+use crate::controller::admin_queue::Waiting;
+use crate::controller::{AdminCommand, Controller};
 use crate::events::DriveInfo;
 use crate::io::state::command::Owner;
 use crate::planted::Flaw;

@@ -11,6 +11,8 @@
 //! continue do so. Equal events at equal times give equal actions, byte for byte.
 
 mod adapt;
+mod admin_command;
+mod admin_queue;
 mod cached_write;
 mod commands;
 mod destage;
@@ -25,12 +27,13 @@ mod start;
 mod status;
 mod waiting;
 
+pub use admin_command::AdminCommand;
+
+use admin_queue::AdminQueue;
 use alloc::vec::Vec;
 use openraid_units::{ArrayId, Bytes, DriveId, Instant, Nanos, TagKind, Token};
 
 use crate::actions::{Actions, ReplyStatus};
-use crate::admin::AdminCommand;
-use crate::admin::AdminQueue;
 use crate::array::sets::{Sets, Signal};
 use crate::array::volume::Arrays;
 use crate::background::pump::{pump_set, store_checkpoint};

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use openraid_units::{ArrayId, SetId, Token};
 
 use crate::actions::Actions;
-use crate::admin::AdminCommand;
 use crate::admin::{AdminError, AdminOutcome, AdminReply};
+use crate::controller::AdminCommand;
 
 /// The wait of a command that has begun.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
