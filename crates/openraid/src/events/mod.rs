@@ -1,7 +1,7 @@
 //! The event log: what happened to arrays and servers, kept next to the registry.
 //!
 //! ```text
-//!  server --Draft--> Writer (a thread) --lines--> segments of a fixed size, the oldest is used again
+//!  server --Draft--> EventWriter (a thread) --lines--> segments of a fixed size, the oldest is used again
 //!                                                     |
 //!  openraid events --reads, acknowledges--------------+
 //! ```
