@@ -171,13 +171,13 @@ fn has_its_names(spec: &MemberSpec) -> bool {
 }
 
 /// The name of a device below `/dev/disk/by-id`, which it keeps wherever it is connected; its own if it has none.
-fn lasting_name(spec: &MemberSpec) -> MemberSpec {
-    let Place::Path(path) = &spec.place else { return spec.clone() };
+fn lasting_name(member: &MemberSpec) -> MemberSpec {
+    let Place::Path(path) = &member.place else { return member.clone() };
     let mut links: Vec<PathBuf> = fs::read_dir(BY_ID).into_iter().flatten().flatten().map(|link| link.path()).collect();
     links.sort();
     let leads_there = |link: &PathBuf| fs::canonicalize(link).is_ok_and(|to| to == *path);
     let found = links.iter().find(|link| leads_there(link)).and_then(|link| spec(link.to_str()?).ok());
-    found.unwrap_or_else(|| spec.clone())
+    found.unwrap_or_else(|| member.clone())
 }
 
 impl Server {
