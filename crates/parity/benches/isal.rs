@@ -152,13 +152,13 @@ fn median(mut figures: Vec<f64>) -> f64 {
 
 fn compare(arena: &Arena, kernels: Kernels, isal: Isal, case: Case) {
     let turns = if case.cold { COLD_TURNS } else { HOT_TURNS };
-    let (mut ours, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut our_times, mut their_times, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for turn in 0..turns {
         let first = turn * ROWS_APART;
         let a = case.turn(arena, first, &|starts, length| ours(kernels, case.kind, starts, length));
         let b = case.turn(arena, first, &|starts, length| theirs(isal, case.kind, starts, length));
-        ours.push(a);
-        other.push(b);
+        our_times.push(a);
+        their_times.push(b);
         ratios.push(a / b);
     }
     let ratio = median(ratios);
@@ -172,8 +172,8 @@ fn compare(arena: &Arena, kernels: Kernels, isal: Isal, case: Case) {
         case.data,
         case.length >> 10,
         if case.cold { "cold" } else { "hot" },
-        median(ours),
-        median(other),
+        median(our_times),
+        median(their_times),
         ratio,
         goal,
     );
