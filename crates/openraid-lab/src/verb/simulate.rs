@@ -17,7 +17,7 @@ use crate::laboratory::{asked, drive_fits, effort, least_certain, library, refus
 use openraid::exit::{Exit, Failure, Outcome};
 use openraid::output::table::Table;
 use openraid::quantity::{figure, sold};
-use openraid::story::{self, Names, Owner, Story, StoryModel};
+use openraid::story::{self, Owner, Story, StoryModel, StoryNames};
 use openraid::verb::Context;
 
 /// The result of an array of modelled drives.
@@ -177,11 +177,11 @@ fn stories(target: &SimTarget, count: u8) -> Vec<StoryModel> {
     let steps: Vec<_> = engine.steps().copied().collect();
     let first = engine.steps_traced().unwrap_or(0) - steps.len() as u64;
     let all = story::assemble(&steps, first);
-    let names: Vec<Names> = arrays
+    let names: Vec<StoryNames> = arrays
         .iter()
         .map(|array| {
             let sets = engine.status(*array).map(|status| status.sets).unwrap_or_default();
-            Names { array: *array, sets, ..Names::default() }
+            StoryNames { array: *array, sets, ..StoryNames::default() }
         })
         .collect();
     let own = |story: &&Story| matches!(story.owner, Owner::Request(_)) && story.whole && story.ended.is_some();
