@@ -1,8 +1,8 @@
 //! Host requests inside the engine: their owner and the place of their payload.
 
 use openraid_core::actions::ReplyStatus;
-use openraid_nbd::Request;
-use openraid_units::Token;
+use openraid_core::events::RequestKind;
+use openraid_units::{ArrayOffset, Token};
 
 use crate::slab::{Key, Slab};
 
@@ -21,7 +21,7 @@ pub type Waiter = std::sync::mpsc::Sender<Result<Vec<u8>, ReplyStatus>>;
 /// The place of the payload: source of a write, destination of a read.
 #[derive(Debug)]
 pub enum Payload {
-    /// None: the request has no payload, or all of it is in frames, or it goes to the connection.
+    /// None: the request has no payload, or all of it is in frames, or it goes to the connection piece by piece.
     None,
     /// In the shared receive buffer from this byte on, for this round only.
     Inbox(usize),
@@ -29,8 +29,13 @@ pub enum Payload {
     Stash(Vec<u8>),
     /// In the buffer of the service, which made the request.
     Own(Vec<u8>),
-    /// Still in the socket.
+    /// At the client: in the socket, or not sent yet.
     Stream,
+    /// The first pieces of a read. The connection sends all pieces at once.
+    Gathered(Vec<u8>),
+    /// A read goes to the connection piece by piece, after one head for all of it. No other answer may come between, so no
+    /// other request runs.
+    Alone,
 }
 
 /// A host request.
@@ -38,8 +43,14 @@ pub enum Payload {
 pub struct HostRequest {
     /// The owner of the request.
     pub owner: Owner,
-    /// The request.
-    pub request: Request,
+    /// The client's name for the request, in a form that only its wire understands.
+    pub id: u64,
+    /// The kind of the request.
+    pub kind: RequestKind,
+    /// First byte.
+    pub offset: ArrayOffset,
+    /// Bytes.
+    pub len: u64,
     /// Payload.
     pub payload: Payload,
     /// Bytes of a read that were handed to the connection.
@@ -107,7 +118,7 @@ impl Hosts {
         host
     }
 
-    /// All payload of a write is in frames: its own copy is not needed any more.
+    /// All payload of a write is in frames: a copy of it is not needed any more.
     pub fn payload_taken(&mut self, token: Token) {
         let host = self.get(token);
         if let Payload::Stash(bytes) = std::mem::replace(&mut host.payload, Payload::None) {
@@ -120,7 +131,7 @@ impl Hosts {
         for key in self.in_inbox.drain(..) {
             let Some(host) = self.table.get_mut(key) else { continue };
             if let Payload::Inbox(start) = host.payload {
-                let len = usize::try_from(host.request.length.get()).expect("inline payload is small");
+                let len = usize::try_from(host.len).expect("inline payload is small");
                 host.payload = Payload::Stash(inbox[start..start + len].to_vec());
                 self.stashed += len;
             }

@@ -26,6 +26,8 @@ pub const STANDSTILL_TOLD_MIN: Nanos = Nanos::from_secs(2);
 pub const REST_BATCH_MIN: u32 = 4;
 /// The same for a batch with writes: their payload occupies the client longer, and fills the socket sooner.
 pub const REST_WRITES_MIN: u32 = 10;
+/// Maximum length of a request in such a batch: several of them fit into the receive buffer.
+pub const SMALL_REQUEST_BYTES_MAX: u64 = 32 << 10;
 /// Rest for each request of the batch: shorter than clients need to read an answer and send the next request.
 pub const REST_TIME: Nanos = Nanos::from_micros(2);
 /// Maximum rest.
@@ -130,5 +132,4 @@ pub const JOURNAL_RETRY_LOOKS_MAX: u32 = 64;
 /// Pause before a drive command is tried again for which the kernel had no resources.
 pub const BUSY_PAUSE: Nanos = Nanos::from_millis(10);
 
-const _: () = assert!(RECEIVE_BYTES_SCARCE > openraid_nbd::limits::INLINE_PAYLOAD_MAX as usize + 28);
 const _: () = assert!(RECEIVE_BYTES_MAX > RECEIVE_BYTES_SCARCE && INBOX_BYTES >= RECEIVE_BYTES_MAX);

@@ -65,18 +65,14 @@ impl Session {
         }
     }
 
-    /// Appends the complete reply of a failed request. `message` is for the client's user; it is dropped if the reply
-    /// has no room for it.
-    pub fn push_failure(&self, request: &Request, error: NbdError, message: &str, out: &mut Vec<u8>) {
-        self.push_error(request.cookie, error, message, out);
-    }
-
     /// Appends the complete reply to a request that the parser refused.
     pub fn push_refusal(&self, refusal: &Refusal, out: &mut Vec<u8>) {
-        self.push_error(refusal.cookie, refusal.error, refusal.reason.message(), out);
+        self.push_failure(refusal.cookie, refusal.error, refusal.reason.message(), out);
     }
 
-    fn push_error(&self, cookie: Cookie, error: NbdError, message: &str, out: &mut Vec<u8>) {
+    /// Appends the complete reply of a failed request. `message` is for the client's user; it is dropped if the reply
+    /// has no room for it.
+    pub fn push_failure(&self, cookie: Cookie, error: NbdError, message: &str, out: &mut Vec<u8>) {
         if self.structured {
             chunk_error(out, cookie, error, message, true);
         } else {

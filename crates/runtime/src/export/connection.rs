@@ -1,22 +1,18 @@
 //! One client: its socket, what it may do next, and its requests in progress.
 //!
 //! ```text
-//!  Negotiating --export chosen--> Serving --goodbye, end of stream--> (finishing: answers what runs, then closes)
-//!       \--broken, too slow--------------\--broken, stalled, gone---> closed at once
+//!  choosing --array chosen--> serving --goodbye, end of stream--> (finishing: answers what runs, then closes)
+//!       \--broken, too slow-----------\--broken, stalled, gone---> closed at once
 //! ```
 //!
 //! An idle connection holds no buffers. A connection must never accept a request that its limits do not allow.
 
-use std::collections::VecDeque;
-
-use openraid_core::actions::Transfer;
-use openraid_nbd::server::{Handshake, Session, Transmission};
-use openraid_nbd::{Command, Request};
 use openraid_sys::{Epoll, Interest, Socket};
 use openraid_units::{ArrayId, Instant, Token};
 
 use super::output::Output;
-use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, GATHERED_READ_BYTES_MAX, REPLIES_WAITING_MAX};
+use super::wire::{HostCommand, Wire};
+use crate::limits::{CONNECTION_BYTES_MAX, CONNECTION_REQUESTS_MAX, REPLIES_WAITING_MAX};
 
 /// A client.
 #[derive(Debug)]
@@ -25,8 +21,14 @@ pub struct Connection {
     pub socket: Socket,
     /// Its token in the epoll set.
     pub event_token: u64,
-    /// Its phase.
-    pub phase: Phase,
+    /// Its protocol.
+    pub wire: Wire,
+    /// The array that its client has chosen.
+    pub array: Option<ArrayId>,
+    /// The requests that may run now.
+    pub turn: Turn,
+    /// Payload that was received together with its head.
+    pub early: EarlyPayload,
     /// Bytes that wait to be sent.
     pub output: Output,
     /// Bytes received, but not parsed yet.
@@ -53,60 +55,58 @@ pub struct Connection {
     pub progress_at: Instant,
 }
 
-/// The phase of a connection.
-#[derive(Debug)]
-pub enum Phase {
-    /// The client chooses an export.
-    Negotiating(Box<Handshake>),
-    /// The client has chosen an export.
-    Serving(Box<Serving>),
-}
-
-/// A connection whose client has chosen an export.
-#[derive(Debug)]
-pub struct Serving {
-    /// The negotiated session.
-    pub session: Session,
-    /// The parser of its requests.
-    pub parser: Transmission,
-    /// The array of the export.
-    pub array: ArrayId,
-    /// A payload that is still in the socket.
-    pub stream: Option<Stream>,
-    /// The last request had its payload streamed. The next one probably will too, so only its head is received with
-    /// other requests, and its payload goes from the socket directly into frames.
-    pub streams: bool,
-    /// A read whose reply must not be interleaved with other replies: it waits until no other request runs.
-    pub held: Option<Request>,
+/// The requests of a connection that may run now.
+#[derive(Debug, Default)]
+pub enum Turn {
+    /// All.
+    #[default]
+    Shared,
+    /// This read must run alone: it waits until no other request runs.
+    Held(HostCommand),
     /// Such a read runs: no other request begins.
-    pub alone: Option<Token>,
+    Alone(Token),
 }
 
-/// A large payload that is being received from the socket into frames.
-#[derive(Debug)]
-pub struct Stream {
-    /// Its request.
-    pub token: Token,
-    /// Bytes that were received together with the header.
-    pub early: Vec<u8>,
-    /// Number of them that are used.
-    pub early_used: usize,
-    /// Its destinations, in order.
-    pub transfers: VecDeque<Transfer>,
-    /// Bytes of the first transfer that are there.
-    pub done: u32,
-    /// The request has ended: its payload is read and dropped.
-    pub discard: bool,
+/// The first bytes of a payload, which were received together with its head. The rest is in the socket.
+#[derive(Debug, Default)]
+pub struct EarlyPayload {
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl EarlyPayload {
+    /// These bytes.
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), used: 0 }
+    }
+
+    /// The bytes that are not used yet.
+    #[must_use]
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.used..]
+    }
+
+    /// This number of them was used.
+    pub fn advance(&mut self, count: usize) {
+        self.used += count;
+        if self.used == self.bytes.len() {
+            *self = Self::default();
+        }
+    }
 }
 
 impl Connection {
     /// A client that was just accepted.
     #[must_use]
-    pub fn new(socket: Socket, handshake: Handshake, now: Instant) -> Self {
+    pub fn new(socket: Socket, wire: Wire, now: Instant) -> Self {
         Self {
             socket,
             event_token: 0,
-            phase: Phase::Negotiating(Box::new(handshake)),
+            wire,
+            array: None,
+            turn: Turn::Shared,
+            early: EarlyPayload::default(),
             output: Output::default(),
             tail: Vec::new(),
             registered: Interest::READ,
@@ -122,36 +122,38 @@ impl Connection {
         }
     }
 
-    /// The state of the session, if the client has chosen an export.
-    #[must_use]
-    #[inline]
-    pub fn serving(&mut self) -> Option<&mut Serving> {
-        match &mut self.phase {
-            Phase::Serving(serving) => Some(serving),
-            Phase::Negotiating(_) => None,
-        }
-    }
-
-    /// Is a payload still in the socket?
+    /// Are the next bytes of the socket a payload?
     #[must_use]
     #[inline]
     pub fn is_streaming(&self) -> bool {
-        matches!(&self.phase, Phase::Serving(serving) if serving.stream.is_some())
+        self.wire.payload_left() > 0
     }
 
     /// May the next request be looked at?
     #[must_use]
     #[inline]
     pub fn may_take(&self) -> bool {
-        let free = match &self.phase {
-            Phase::Serving(serving) => serving.stream.is_none() && serving.alone.is_none() && serving.held.is_none(),
-            Phase::Negotiating(_) => true,
-        };
-        free && !self.finishing
+        matches!(self.turn, Turn::Shared)
+            && !self.is_streaming()
+            && !self.finishing
             && self.requests < CONNECTION_REQUESTS_MAX
             && self.read_bytes < CONNECTION_BYTES_MAX
             && self.write_bytes < CONNECTION_BYTES_MAX
             && self.output.buffered() < REPLIES_WAITING_MAX
+    }
+
+    /// Can a read that must run alone begin now? No other request runs.
+    #[must_use]
+    #[inline]
+    pub fn can_start_held(&self) -> bool {
+        matches!(self.turn, Turn::Held(_)) && self.requests == 0
+    }
+
+    /// This request has ended; if it ran alone, others may run again.
+    pub fn end_alone(&mut self, token: Token) {
+        if matches!(self.turn, Turn::Alone(alone) if alone == token) {
+            self.turn = Turn::Shared;
+        }
     }
 
     /// It begins or ends to wait for its client; `moved` if the client received or sent bytes just now.
@@ -173,19 +175,4 @@ impl Connection {
             self.registered = wanted;
         }
     }
-}
-
-/// Must the data of this read follow its one header without other data between, for this client?
-#[must_use]
-#[inline]
-pub fn in_one_piece(session: &Session, request: &Request) -> bool {
-    !session.structured || matches!(request.command, Command::Read { dont_fragment: true })
-}
-
-/// Is this read so long that its reply is sent piece by piece? No other reply may come between the pieces, so no other
-/// request runs, and the read cannot end in an error after its first piece.
-#[must_use]
-#[inline]
-pub fn must_be_alone(session: &Session, request: &Request) -> bool {
-    request.length.get() > GATHERED_READ_BYTES_MAX && in_one_piece(session, request)
 }

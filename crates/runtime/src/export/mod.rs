@@ -10,16 +10,17 @@
 //! client than the limits allow.
 
 mod connection;
+mod offers;
 pub mod output;
 mod receive;
 mod reply;
 mod stream;
 mod watch;
+mod wire;
 
 use std::collections::VecDeque;
 
-use openraid_nbd::server::{Handshake, Policy};
-use openraid_nbd::{ExportFlags, ExportInfo};
+use openraid_core::events::HostGone;
 use openraid_sys::{Accepted, Epoll, FramePool, Interest, Listener, Progress, Socket};
 use openraid_units::{ArrayId, Instant};
 
@@ -31,8 +32,11 @@ use crate::limits::{
 };
 use crate::rest::Round;
 use crate::slab::{Key, Slab};
-use connection::{Connection, Phase};
-use watch::StatusCache;
+use connection::Connection;
+pub use offers::Offer;
+use offers::{Offers, StatusCache};
+use wire::Wire;
+pub use wire::{check as check_offer, OfferError};
 
 /// State that the parts of a shard share.
 #[derive(Debug)]
@@ -51,15 +55,6 @@ pub struct Shared {
     pub requests_max: usize,
     /// Frames for payload of hosts that are in use, in bytes.
     pub host_bytes: u64,
-}
-
-/// An array that is offered.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Offer {
-    /// As clients see it.
-    pub info: ExportInfo,
-    /// Its array.
-    pub array: ArrayId,
 }
 
 /// Kernel events for this side have one of these in the top byte of their token.
@@ -100,9 +95,7 @@ pub struct ExportCounters {
 pub struct Exports {
     doors: Vec<Door>,
     table: Slab<Connection>,
-    infos: Vec<ExportInfo>,
-    arrays: Vec<ArrayId>,
-    policy: Policy,
+    offers: Offers,
     /// The receive buffer of all connections, and how much of it is in use in this round.
     inbox: Vec<u8>,
     inbox_used: usize,
@@ -116,7 +109,7 @@ pub struct Exports {
     choosing: VecDeque<(Instant, Key)>,
     /// Time of the next search for stalled clients.
     look_at: Option<Instant>,
-    status: StatusCache,
+    states: StatusCache,
     counters: ExportCounters,
     connections_max: usize,
     stopping: bool,
@@ -136,9 +129,7 @@ impl Default for Exports {
         Self {
             doors: Vec::new(),
             table: Slab::default(),
-            infos: Vec::new(),
-            arrays: Vec::new(),
-            policy: Policy::default(),
+            offers: Offers::default(),
             inbox: vec![0; INBOX_BYTES],
             inbox_used: 0,
             tails: 0,
@@ -146,7 +137,7 @@ impl Default for Exports {
             parked: Vec::new(),
             choosing: VecDeque::new(),
             look_at: None,
-            status: StatusCache::default(),
+            states: StatusCache::default(),
             counters: ExportCounters::default(),
             connections_max: connections_max(),
             stopping: false,
@@ -173,25 +164,20 @@ impl Exports {
 
     /// Offer an array. The caller has checked the offer and that its name is not taken.
     pub fn offer(&mut self, offer: Offer) {
-        self.infos.push(offer.info);
-        self.arrays.push(offer.array);
+        self.offers.add(offer);
     }
 
     /// Is this name offered?
     #[must_use]
     pub fn offers(&self, name: &str) -> bool {
-        self.infos.iter().any(|info| info.name == name)
+        self.offers.list().iter().any(|offer| offer.name == name)
     }
 
     /// Withdraw an array's exports: its clients are disconnected after their requests are answered.
     pub fn withdraw(&mut self, array: ArrayId, shared: &mut Shared) {
-        while let Some(at) = self.arrays.iter().position(|offered| *offered == array) {
-            self.arrays.remove(at);
-            self.infos.remove(at);
-        }
+        self.offers.withdraw(array);
         for key in self.table.keys() {
-            let uses = self.table.get_mut(key).and_then(Connection::serving).is_some_and(|s| s.array == array);
-            if uses {
+            if self.table.get(key).is_some_and(|connection| connection.array == Some(array)) {
                 self.finish(key, shared);
             }
         }
@@ -199,37 +185,29 @@ impl Exports {
 
     /// Withdraw this name. Clients that connected by it stay connected.
     pub fn retract(&mut self, name: &str) {
-        if let Some(at) = self.infos.iter().position(|info| info.name == name) {
-            self.arrays.remove(at);
-            self.infos.remove(at);
-        }
+        self.offers.retract(name);
     }
 
     /// Refuse writing to an array, or allow it again. For a connected client this holds from its next request on. A
-    /// client that connects later sees it in the export's flags.
+    /// client that connects later sees it in the announcement.
     pub fn set_read_only(&mut self, array: ArrayId, read_only: bool) {
-        for (info, _) in self.infos.iter_mut().zip(&self.arrays).filter(|(_, own)| **own == array) {
-            let plain = info.flags.without(ExportFlags::READ_ONLY);
-            info.flags = if read_only { plain.with(ExportFlags::READ_ONLY) } else { plain };
-        }
+        self.offers.set_read_only(array, read_only);
         for key in self.table.keys() {
-            if let Some(serving) = self.table.get_mut(key).and_then(Connection::serving) {
-                if serving.array == array {
-                    serving.parser.set_read_only(read_only);
-                }
+            if let Some(connection) = self.table.get_mut(key).filter(|connection| connection.array == Some(array)) {
+                connection.wire.set_read_only(read_only);
             }
         }
     }
 
-    /// The exports, by name and array.
-    pub fn offered(&self) -> impl Iterator<Item = (&ExportInfo, ArrayId)> {
-        self.infos.iter().zip(self.arrays.iter().copied())
+    /// All offers.
+    #[must_use]
+    pub fn offered(&self) -> &[Offer] {
+        self.offers.list()
     }
 
     /// The number of clients that have chosen an array.
     pub fn clients(&self, array: ArrayId) -> usize {
-        let serves = |own: &Connection| matches!(&own.phase, Phase::Serving(serving) if serving.array == array);
-        self.table.iter().filter(|(_, own)| serves(own)).count()
+        self.table.iter().filter(|(_, connection)| connection.array == Some(array)).count()
     }
 
     /// Counters.
@@ -265,14 +243,14 @@ impl Exports {
             return;
         }
         let mut greeting = Vec::new();
-        let handshake = Handshake::start(self.policy, &mut greeting);
+        let wire = Wire::greet(&mut greeting);
         // The greeting always fits into an empty socket buffer; the rest of a larger output waits as usual.
         let sent = match socket.send(&shared.pool, &[openraid_sys::Piece::Bytes(&greeting)], 0) {
             Ok(Progress::Bytes(sent)) => sent,
             Ok(Progress::Blocked) => 0,
             Ok(Progress::Closed) | Err(_) => return,
         };
-        let mut connection = Connection::new(socket, handshake, shared.now);
+        let mut connection = Connection::new(socket, wire, shared.now);
         connection.output.append(|bytes| bytes.extend_from_slice(&greeting[sent..]));
         let key = self.table.insert(connection);
         let event_token = CONNECTION_CLASS | key.token().0;
@@ -357,15 +335,11 @@ impl Exports {
         // Closing the descriptor would remove it as well, unless another process has a copy of it.
         let _ = shared.epoll.remove(&connection.socket);
         connection.output.abandon(|sent| {
-            shared.control.transfer_done(sent.tag, Err(openraid_core::events::HostGone));
+            shared.control.transfer_done(sent.tag, Err(HostGone));
         });
-        match connection.phase {
-            Phase::Negotiating(_) => self.choosing.retain(|(_, own)| *own != key),
-            Phase::Serving(serving) => {
-                for transfer in serving.stream.into_iter().flat_map(|stream| stream.transfers) {
-                    shared.control.transfer_done(transfer.tag, Err(openraid_core::events::HostGone));
-                }
-            }
+        connection.wire.abandon(|tag| shared.control.transfer_done(tag, Err(HostGone)));
+        if connection.array.is_none() {
+            self.choosing.retain(|(_, choosing)| *choosing != key);
         }
     }
 
@@ -376,9 +350,9 @@ impl Exports {
             let _ = shared.epoll.remove(&door.listener);
         }
         for key in self.table.keys() {
-            match self.table.get_mut(key).map(|connection| &connection.phase) {
-                Some(Phase::Serving(_)) => self.finish(key, shared),
-                Some(Phase::Negotiating(_)) => self.close(key, shared),
+            match self.table.get(key).map(|connection| connection.array) {
+                Some(Some(_)) => self.finish(key, shared),
+                Some(None) => self.close(key, shared),
                 None => {}
             }
         }

@@ -1,17 +1,11 @@
-//! Actions by the clock: slow clients, listeners that pause, and reports of an array's state.
+//! Actions by the clock: slow clients, and listeners that pause.
 
-use openraid_core::admin::Health;
-use openraid_nbd::server::{chunk_status, Session};
-use openraid_nbd::{Extent, MetaContext, Request};
 use openraid_sys::Interest;
-use openraid_units::{ArrayId, Instant, Nanos};
+use openraid_units::{Instant, Nanos};
 
-use super::connection::{Connection, Phase};
+use super::connection::Connection;
 use super::{Exports, Shared, LISTENER_CLASS};
-use crate::control::Control;
-use crate::limits::{
-    SLOW_TIME_PRESSED_MAX, STALL_LOOK_INTERVAL, STALL_TIME_MAX, STALL_TIME_PRESSED_MAX, STATUS_AGE_MAX,
-};
+use crate::limits::{SLOW_TIME_PRESSED_MAX, STALL_LOOK_INTERVAL, STALL_TIME_MAX, STALL_TIME_PRESSED_MAX};
 use crate::slab::Key;
 
 impl Exports {
@@ -95,95 +89,6 @@ struct Waits {
 impl Connection {
     /// Frames and buffers that wait for the client.
     fn held_bytes(&self) -> u64 {
-        let streamed = match &self.phase {
-            Phase::Serving(serving) => serving
-                .stream
-                .as_ref()
-                .map_or(0, |stream| stream.transfers.iter().map(|transfer| u64::from(transfer.len)).sum()),
-            Phase::Negotiating(_) => 0,
-        };
-        self.output.frame_bytes() + self.output.buffered() as u64 + streamed
-    }
-}
-
-/// The recent state of the arrays, because clients may ask as often as they like.
-#[derive(Debug, Default)]
-pub struct StatusCache {
-    known: Vec<(ArrayId, Instant, ArrayExtent)>,
-}
-
-/// The state of an array, as two extents: whole so far, and the rest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ArrayExtent {
-    /// Bytes that have all their redundancy.
-    whole: u64,
-    /// The report on the rest.
-    rest: u32,
-}
-
-impl StatusCache {
-    /// The state of an array.
-    pub fn extents(&mut self, array: ArrayId, control: &Control, now: Instant) -> ArrayExtent {
-        self.known.retain(|(_, at, _)| now.since(*at) < STATUS_AGE_MAX && STATUS_AGE_MAX > Nanos::ZERO);
-        if let Some((_, _, extent)) = self.known.iter().find(|(known, _, _)| *known == array) {
-            return *extent;
-        }
-        let whole = control.status(array).map_or(0, |status| status.whole_to.bytes().get());
-        let extent = ArrayExtent { whole, rest: flags(array, control) };
-        self.known.push((array, now, extent));
-        extent
-    }
-}
-
-/// The worst of an array and its spans.
-fn flags(array: ArrayId, control: &Control) -> u32 {
-    let Some(status) = control.status(array) else { return Extent::LOST };
-    let own = match status.health {
-        Health::Optimal => 0,
-        Health::Degraded => Extent::DEGRADED,
-        Health::Failed => Extent::LOST | Extent::DEGRADED,
-    };
-    status.spans.iter().fold(own, |worst, span| worst | flags(*span, control))
-}
-
-impl ArrayExtent {
-    /// Append the answer to a block status request. Everything is reported as allocated, because an array does not know
-    /// holes.
-    pub fn answer(self, session: &Session, request: &Request, out: &mut Vec<u8>) {
-        let length = u32::try_from(request.length.get()).expect("a request has a 32-bit length");
-        let count = session.contexts.iter().count();
-        for (number, context) in session.contexts.iter().enumerate() {
-            let last = number + 1 == count;
-            match context {
-                MetaContext::Allocation => chunk_status(out, request, context, [Extent { length, status: 0 }], last),
-                MetaContext::Degraded => {
-                    chunk_status(out, request, context, self.degraded(request.offset.get(), length), last);
-                }
-            }
-        }
-    }
-
-    /// The two extents of a range; one of them may be empty.
-    fn degraded(self, offset: u64, length: u32) -> [Extent; 2] {
-        let whole = self.whole.saturating_sub(offset).min(u64::from(length));
-        let whole = u32::try_from(whole).expect("no more than a length");
-        [Extent { length: whole, status: 0 }, Extent { length: length - whole, status: self.rest }]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_complete_up_to_the_rebuild_frontier_and_degraded_beyond() {
-        let state = ArrayExtent { whole: 1000, rest: Extent::DEGRADED };
-        let lengths = |offset, length| state.degraded(offset, length).map(|extent| extent.length);
-        assert_eq!(lengths(0, 1000), [1000, 0]);
-        assert_eq!(lengths(0, 1001), [1000, 1]);
-        assert_eq!(lengths(999, 7), [1, 6]);
-        assert_eq!(lengths(1000, 7), [0, 7]);
-        assert_eq!(lengths(5000, 7), [0, 7]);
-        assert_eq!(state.degraded(0, 1).map(|extent| extent.status), [0, Extent::DEGRADED]);
+        self.output.frame_bytes() + self.output.buffered() as u64 + self.wire.open_bytes()
     }
 }

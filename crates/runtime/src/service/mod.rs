@@ -24,7 +24,6 @@ use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome};
 use openraid_core::limits::Limits;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
-use openraid_nbd::{BlockSizes, ContextSet, ExportFlags, ExportInfo};
 use openraid_sys::{listen_patiently, EngineOptions, HugePages, Listener, PoolOptions, Signals, Waker};
 use openraid_units::{ArrayId, BlockSize, Bytes, DriveId};
 
@@ -33,6 +32,7 @@ pub use create::{random_uuid, CreateRequest, NestedRequest};
 pub use error::{ServiceError, StartError};
 
 use crate::export::Offer;
+pub use crate::export::OfferError;
 use crate::limits::NOTICES_KEPT_MAX;
 use crate::member::OpenedMember;
 use crate::record::Recorder;
@@ -288,29 +288,16 @@ impl ServiceHandle {
         let status = self.status()?;
         let no_array = ServiceError::Order(OrderError::NoSuchArray(request.array));
         let view = status.arrays.iter().find(|view| view.status.array == request.array).ok_or(no_array)?;
-        let mut flags = ExportFlags::FLUSH
-            .with(ExportFlags::FUA)
-            .with(ExportFlags::TRIM)
-            .with(ExportFlags::WRITE_ZEROES)
-            .with(ExportFlags::FAST_ZERO)
-            .with(ExportFlags::DONT_FRAGMENT)
-            .with(ExportFlags::MULTI_CONN)
-            .with(ExportFlags::CACHE);
-        if request.read_only {
-            flags = flags.with(ExportFlags::READ_ONLY);
-        }
-        if rotates(&status, view) {
-            flags = flags.with(ExportFlags::ROTATIONAL);
-        }
-        let info = ExportInfo {
+        let offer = Offer {
+            array: request.array,
             name: request.name.clone(),
             description: request.description.clone(),
             size: view.status.capacity.bytes(),
-            flags,
-            blocks: blocks(&status, view),
-            contexts: ContextSet::ALL,
+            read_only: request.read_only,
+            rotational: rotates(&status, view),
+            unit: unit(view),
+            preferred: preferred(&status, view),
         };
-        let offer = Offer { info, array: request.array };
         Ok(self.order(|answer| Order::Offer(Box::new(offer), answer))??)
     }
 
@@ -434,17 +421,19 @@ fn rotates(status: &ServiceStatus, view: &ArrayView) -> bool {
     drives.into_iter().any(spins)
 }
 
-/// Any byte can be addressed; whole chunks are efficient. An array with blocks above 512 bytes announces their size,
-/// because hosts align partition tables and file systems to it.
-fn blocks(status: &ServiceStatus, view: &ArrayView) -> BlockSizes {
+/// Whole chunks are efficient.
+fn preferred(status: &ServiceStatus, view: &ArrayView) -> u32 {
     let chunk = spans(status, view).filter_map(|view| Some(view.status.superblock.as_ref()?.chunk)).max();
     let chunk = chunk.map_or(0, |chunk| chunk.bytes().get().min(u64::from(PREFERRED_BYTES_MAX)));
     let chunk = u32::try_from(chunk).unwrap_or(PREFERRED_BYTES_MAX).max(4096);
-    let preferred = 1 << chunk.ilog2();
-    let maximum = u32::try_from(openraid_core::limits::REQUEST_BYTES_MAX).expect("32 MiB");
-    let minimum = match view.status.block {
+    1 << chunk.ilog2()
+}
+
+/// An array with blocks above 512 bytes announces their size, because hosts align partition tables and file systems to
+/// it.
+fn unit(view: &ArrayView) -> u32 {
+    match view.status.block {
         BlockSize::B512 => 1,
         block => u32::try_from(block.bytes().get()).expect("at most 4096"),
-    };
-    BlockSizes::new(minimum, preferred, maximum).map_or(BlockSizes::DEFAULT, BlockSizes::any_byte)
+    }
 }

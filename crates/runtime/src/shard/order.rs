@@ -9,12 +9,11 @@ use openraid_core::admin::{
 use openraid_core::occupancy::Occupied;
 use openraid_core::reason::TraceEntry;
 use openraid_core::steps::Step;
-use openraid_nbd::ExportError;
 use openraid_sys::Signal;
 use openraid_units::{ArrayId, DriveId, Instant, Nanos};
 
 use super::drives::{AttachError, DriveView};
-use crate::export::{ExportCounters, Offer};
+use crate::export::{ExportCounters, Offer, OfferError};
 use crate::member::remote::RemoteNews;
 use crate::member::OpenedMember;
 
@@ -85,7 +84,7 @@ pub enum OrderError {
     /// The engine refuses.
     Refused(AdminError),
     /// The export cannot be offered.
-    Export(ExportError),
+    Export(OfferError),
     /// The name is in use.
     NameTaken(String),
     /// No such array runs.

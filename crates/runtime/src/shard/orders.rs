@@ -3,14 +3,13 @@
 use openraid_core::actions::ReplyStatus;
 use openraid_core::admin::{AdminCommand, AdminError, AdminOutcome, AdminReply};
 use openraid_core::events::{BlockRequest, RequestKind};
-use openraid_nbd::{Command, Cookie, Request};
 use openraid_sys::{clock, Signal};
-use openraid_units::{ArrayId, ArrayOffset, Bytes, DriveId};
+use openraid_units::{ArrayId, ArrayOffset, DriveId};
 
 use super::drives::DriveView;
 use super::order::{Answer, ArrayView, Order, OrderError, OwnRequest, ServiceEvent, ServiceStatus};
 use super::Shard;
-use crate::export::{Offer, Shared};
+use crate::export::{check_offer, Offer, Shared};
 use crate::hosts::{HostRequest, Owner, Payload};
 use crate::member::OpenedMember;
 use crate::slab::Key;
@@ -134,28 +133,25 @@ impl Shard {
     }
 
     fn own_request(&mut self, array: ArrayId, own: OwnRequest, answer: Answer<Result<Vec<u8>, ReplyStatus>>) {
-        let (kind, command, offset, len, payload) = match own {
+        let (kind, offset, len, payload) = match own {
             OwnRequest::Read { offset, len } => {
-                let command = Command::Read { dont_fragment: true };
-                (RequestKind::Read, command, offset, u64::from(len), Payload::Own(vec![0; len as usize]))
+                (RequestKind::Read, offset, u64::from(len), Payload::Own(vec![0; len as usize]))
             }
             OwnRequest::Write { offset, bytes, fua } => {
-                let len = bytes.len() as u64;
-                (RequestKind::Write { fua }, Command::Write { fua }, offset, len, Payload::Own(bytes))
+                (RequestKind::Write { fua }, offset, bytes.len() as u64, Payload::Own(bytes))
             }
-            OwnRequest::Flush => (RequestKind::Flush, Command::Flush, 0, 0, Payload::None),
+            OwnRequest::Flush => (RequestKind::Flush, 0, 0, Payload::None),
         };
         let offset = ArrayOffset(offset);
-        let request = Request { cookie: Cookie(0), command, offset, length: Bytes(len) };
-        let host = HostRequest { owner: Owner::Service(answer), request, payload, sent: 0 };
+        let host = HostRequest { owner: Owner::Service(answer), id: 0, kind, offset, len, payload, sent: 0 };
         let token = self.shared.hosts.insert(host).token();
         self.shared.control.submit(BlockRequest { token, array, kind, offset, len });
     }
 
     fn offer(&mut self, offer: Offer) -> Result<(), OrderError> {
-        offer.info.check().map_err(OrderError::Export)?;
-        if self.exports.offers(&offer.info.name) {
-            return Err(OrderError::NameTaken(offer.info.name));
+        check_offer(&offer).map_err(OrderError::Export)?;
+        if self.exports.offers(&offer.name) {
+            return Err(OrderError::NameTaken(offer.name));
         }
         if self.shared.control.status(offer.array).is_none() {
             return Err(OrderError::NoSuchArray(offer.array));
@@ -168,9 +164,9 @@ impl Shard {
         let at = self.clock.at(clock::now());
         let arrays = self.shared.control.arrays().into_iter().filter_map(|array| {
             let status = self.shared.control.status(array)?;
-            let exports = self.exports.offered().filter(|(_, offered)| *offered == array);
+            let exports = self.exports.offered().iter().filter(|offer| offer.array == array);
             let protection = self.shared.control.protection(array);
-            let exports = exports.map(|(info, _)| info.name.clone()).collect();
+            let exports = exports.map(|offer| offer.name.clone()).collect();
             let (clients, load) = (self.exports.clients(array), self.shared.control.host_load(array, at));
             Some(ArrayView { status, protection, exports, clients, load })
         });
