@@ -197,6 +197,10 @@ def after_a_crash(browser, service):
     expect(old).to_be_visible()
     service.serve(re.search(r"[\d.]+:\d+", service.ready["console"]).group())
     expect(old).to_be_hidden(timeout=5000)
+    # Not only the banner: what the next server says is on the page.
+    go(page, "array/data")
+    service.run("set", "data", "rebuild.rate=77M")
+    expect(page.get_by_text("at most 77")).to_be_visible(timeout=5000)
     page.close()
 
 
