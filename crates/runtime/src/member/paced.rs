@@ -183,15 +183,20 @@ impl Lateness {
         self.sum += late;
         self.most = self.most.max(late);
     }
+
+    /// The mean delay.
+    #[must_use]
+    pub const fn mean(&self) -> Nanos {
+        Nanos(if self.answers == 0 { 0 } else { self.sum.get() / self.answers })
+    }
 }
 
 impl std::fmt::Display for Lateness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let millis = |time: u64| format!("{}.{:03} ms", time / 1_000_000, time / 1000 % 1000);
-        let mean = self.sum.get() / self.answers.max(1);
         let most = millis(self.most.get());
         let answers = if self.answers == 1 { "answer" } else { "answers" };
-        write!(f, "{} {answers}, late by {} on average, {most} at most", self.answers, millis(mean))
+        write!(f, "{} {answers}, late by {} on average, {most} at most", self.answers, millis(self.mean().get()))
     }
 }
 

@@ -13,7 +13,7 @@ use openraid_units::{DriveId, Instant, Tag};
 
 use crate::control::Control;
 use crate::limits::BUSY_PAUSE;
-use crate::member::paced::{Content, Paced, Store};
+use crate::member::paced::{Content, Lateness, Paced, Store};
 use crate::member::remote::{Done, Remote, RemoteNews, Surroundings};
 use crate::member::{self, Asked, DeviceNames, Medium, MemberSpec, OpenedMember, Overlay, RamDisk};
 
@@ -52,8 +52,10 @@ pub struct DriveView {
     pub info: DriveInfo,
     /// The kernel's information about a device.
     pub names: DeviceNames,
-    /// Notes about fallbacks when it was opened.
+    /// Notes about fallbacks when it was opened; for a paced member also the delay of its answers.
     pub notes: Vec<String>,
+    /// The delay of a paced member's answers.
+    pub lateness: Option<Lateness>,
     /// Why a remote member is not connected.
     pub trouble: Option<String>,
     /// It is remote, connected, and has every write that it acknowledged.
@@ -256,14 +258,15 @@ impl Drives {
                 Way::Disk(_) | Way::Ram(_) | Way::Paced(_) => None,
             };
             let is_back = matches!(way, Way::Remote(remote) if remote.serves());
-            let mut notes = notes.clone();
-            if let Way::Paced(paced) = way {
-                notes.push(paced.lateness().to_string());
-            }
+            let lateness = match way {
+                Way::Paced(paced) => Some(paced.lateness()),
+                Way::Disk(_) | Way::Ram(_) | Way::Remote(_) => None,
+            };
+            let notes = notes.iter().cloned().chain(lateness.map(|late| late.to_string())).collect();
             let load = DriveLoad::default();
             let names = names.clone();
             let member = spec.text.clone();
-            Some(DriveView { drive, member, info: *info, names, notes, trouble, is_back, load })
+            Some(DriveView { drive, member, info: *info, names, notes, lateness, trouble, is_back, load })
         })
     }
 

@@ -210,6 +210,7 @@ mod tests {
             info,
             names: crate::member::DeviceNames::default(),
             notes: Vec::new(),
+            lateness: None,
             trouble: None,
             is_back: false,
             load,
