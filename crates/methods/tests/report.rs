@@ -4,8 +4,8 @@
 mod support;
 
 use openraid_methods::report::data::{
-    AbsentPoint, Axis, Bar, Bars, Better, Cell, Chart, Evidence, Fact, Guide, GuideKind, Heat, Level, Lines, Load,
-    Mark, Panel, Part, Point, Rate, Review, Row, Scale, Section, Series, Subject, Table, Unit,
+    AbsentPoint, Axis, Bar, Bars, Better, Cell, Chart, Effect, Evidence, Fact, Guide, GuideKind, Heat, Level, Lines,
+    Load, Mark, Panel, Part, Point, Rate, Review, Row, Scale, Section, Series, Subject, Table, Unit,
 };
 use openraid_methods::report::{findings, render, text, LINES_MAX};
 use std::path::PathBuf;
@@ -279,7 +279,7 @@ impl Chance {
         let bus = Part::Bus(self.words());
         let part = self.pick(&[Part::Drives, bus, Part::Generator, Part::Cache]);
         let loads = vec![Load { part, busy: self.share() * 1.1 }, Load { part: Part::HostCpu, busy: self.value() }];
-        let rates = vec![Rate { what: self.words(), per_request: self.value() }];
+        let rates = vec![Rate { what: self.words(), effect: Effect::Cost, per_request: self.value() }];
         point.with(Evidence { loads, rates, commands: None })
     }
 

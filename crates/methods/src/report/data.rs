@@ -4,6 +4,7 @@
 //! are in the unit of their axis or column. A number that is not finite is shown as missing and never drawn. Nothing is
 //! checked here: a string may contain any characters, and is escaped when it is written.
 
+use crate::cell;
 use core::fmt;
 pub use openraid_models::ArrayLevel as Level;
 
@@ -249,17 +250,15 @@ impl Subject {
         };
         self.members.saturating_sub(parities)
     }
+}
 
-    /// Parses a name as in `raid5x4`, `single`, `jbodx6`; `None` for any other text.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        if name == Level::Single.word() {
-            return Some(Self::new(Level::Single, 1));
+/// Drives with names of their own are single drives too; a variant names them.
+impl From<cell::Subject> for Subject {
+    fn from(subject: cell::Subject) -> Self {
+        match subject {
+            cell::Subject::Array { level, members } => Self::new(level, members),
+            _ => Self::new(Level::Single, 1),
         }
-        let (level, members) = name.rsplit_once('x')?;
-        let level = Level::from_word(level)?;
-        let members: u16 = members.parse().ok().filter(|&n| n > 0)?;
-        Some(Self::new(level, members))
     }
 }
 
@@ -417,11 +416,36 @@ impl fmt::Display for Part {
     }
 }
 
-/// The frequency of an event.
+/// The effect of a decision on the time of a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// It takes time.
+    Cost,
+    /// It saves time.
+    Gain,
+    /// It saves time, and every write of an array with a write cache has it.
+    CachedWrite,
+    /// Every request of its kind has it, so it explains nothing.
+    Routine,
+    /// It takes no time: no host waits for it, or the level of the array implies it.
+    Free,
+}
+
+impl Effect {
+    /// Does every request of its kind have it?
+    #[must_use]
+    pub const fn is_routine(self) -> bool {
+        matches!(self, Self::Routine | Self::CachedWrite)
+    }
+}
+
+/// The frequency of a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
-    /// The event as a noun: `read-modify-write`.
+    /// The decision as a noun: `read-modify-write`.
     pub what: String,
+    /// Its effect.
+    pub effect: Effect,
     /// Times per host request.
     pub per_request: f64,
 }

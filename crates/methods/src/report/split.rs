@@ -91,7 +91,10 @@ mod tests {
 
     fn lines(names: &[&str]) -> Lines {
         let axis = Axis::new("a", Unit::None, Scale::Linear);
-        let series = names.iter().filter_map(|name| Subject::parse(name)).map(|subject| Series::line(subject, vec![]));
+        let series = names
+            .iter()
+            .filter_map(|name| name.parse::<crate::cell::Subject>().ok())
+            .map(|subject| Series::line(subject.into(), vec![]));
         Lines { x: axis.clone(), y: axis, series: series.collect(), guides: vec![] }
     }
 
@@ -137,7 +140,7 @@ mod tests {
         let guide = |subject: &str| Guide {
             label: subject.into(),
             kind: GuideKind::Ideal,
-            subject: Subject::parse(subject),
+            subject: subject.parse::<crate::cell::Subject>().ok().map(Subject::from),
             corners: vec![(1.0, 1.0), (2.0, 2.0)],
         };
         let mut all = lines(&["single", "raid0x2", "raid0x3", "raid0x4", "raid5x3", "raid5x4"]);

@@ -1,8 +1,10 @@
 //! A report with everything in it: made-up figures with the shapes of a four-disk review.
 
+use openraid_methods::cell;
 use openraid_methods::report::data::{
-    Absent, AbsentPoint, Axis, Bar, Bars, Better, Cell, Chart, Evidence, Fact, Finding, FindingKind, Guide, GuideKind,
-    Heat, Level, Lines, Load, Panel, Part, Point, Rate, Review, Row, Scale, Section, Series, Subject, Table, Unit,
+    Absent, AbsentPoint, Axis, Bar, Bars, Better, Cell, Chart, Effect, Evidence, Fact, Finding, FindingKind, Guide,
+    GuideKind, Heat, Level, Lines, Load, Panel, Part, Point, Rate, Review, Row, Scale, Section, Series, Subject, Table,
+    Unit,
 };
 use openraid_methods::report::{findings, overlay};
 
@@ -10,7 +12,7 @@ pub const ARRAYS: [&str; 8] = ["single", "raid0x2", "raid0x3", "raid0x4", "raid1
 const DEPTHS: [f64; 5] = [1.0, 4.0, 16.0, 64.0, 256.0];
 
 pub fn subject(name: &str) -> Subject {
-    Subject::parse(name).unwrap_or_else(|| panic!("no subject: {name}"))
+    name.parse::<cell::Subject>().map_or_else(|error| panic!("{error}"), Subject::from)
 }
 
 fn depth() -> Axis {
@@ -150,6 +152,7 @@ fn sequential() -> Section {
                 loads: vec![Load { part: Part::Bus("PCI 64/66".into()), busy }],
                 rates: vec![Rate {
                     what: "reads that skip the parity".into(),
+                    effect: Effect::Cost,
                     per_request: if dip { 1.0 } else { 0.1 },
                 }],
                 commands: None,

@@ -38,7 +38,6 @@ use openraid::output::table::Table;
 use openraid::quantity::figure;
 use openraid::verb::Context;
 use openraid::words;
-use openraid_models::ArrayLevel;
 
 /// Name of the array.
 const NAME: &str = "rehearsal";
@@ -214,13 +213,11 @@ fn cells(arguments: &RehearseArguments, subject: Subject) -> Result<Vec<CellSpec
 }
 
 /// The level of the array; for one drive, raw drives.
-fn level(subject: Subject) -> Result<ArrayLevel, Failure> {
+fn level(subject: Subject) -> Result<Level, Failure> {
     match subject {
-        Subject::Single => Ok(ArrayLevel::Jbod),
+        Subject::Single => Ok(Level::Jbod),
         Subject::Array { level: level @ (Level::Raid0 | Level::Raid1 | Level::Raid1e | Level::Raid10), .. }
-        | Subject::Array { level: level @ (Level::Raid5 | Level::Raid6), .. } => {
-            words::level(level.word()).map_err(Failure::usage)
-        }
+        | Subject::Array { level: level @ (Level::Raid5 | Level::Raid6), .. } => Ok(level),
         other => Err(Failure::usage(format!("{other} cannot be rehearsed; name single, or raid 0, 1, 1e, 10, 5 or 6"))),
     }
 }
@@ -261,7 +258,7 @@ impl Rehearsal {
         let specs = names.iter().map(|name| spec(name)).collect::<Result<Vec<_>, _>>()?;
         let opened: Vec<_> =
             open_every(&specs, options(Use::Exclusive))?.into_iter().map(|(opened, _)| opened).collect();
-        if level == ArrayLevel::Jbod {
+        if level == Level::Jbod {
             opened.into_iter().try_for_each(|member| server.take_raw(NAME, member))?;
         } else {
             let shape = Shape::of(&CreateOptions {
@@ -420,10 +417,7 @@ fn verdict(body: &Body) -> String {
 }
 
 fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &Library) -> Review {
-    let named = |variant: &str| {
-        let parsed = data::Subject::parse(&subject.to_string());
-        parsed.unwrap_or(data::Subject::new(Level::Single, 1)).variant(variant)
-    };
+    let named = |variant: &str| data::Subject::from(subject).variant(variant);
     let x = Axis::new("outstanding", Unit::None, Scale::Log2);
     let mut review = Review {
         title: format!("{} of {}: prediction and service", body.array, body.drive),

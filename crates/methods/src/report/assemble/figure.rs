@@ -1,6 +1,7 @@
 //! One figure of a result, with its axis, its evidence and its subject.
 
-use super::super::data::{Axis, Better, Evidence, Level, Load, Part, Point, Rate, Scale, Subject, Unit};
+use super::super::data::{Axis, Better, Evidence, Level, Load, Part, Point, Scale, Subject, Unit};
+use super::decisions::rates;
 use super::Trial;
 use crate::cell::{self, ArrayState, CellResult, CellSpec, Pattern};
 
@@ -92,11 +93,11 @@ pub fn subject(spec: &CellSpec) -> Subject {
         let all = [first, label.clone(), state.clone()];
         all.into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>().join(", ")
     };
-    match spec.subject {
-        cell::Subject::Array { level, members } => Subject::new(level, members).variant(words(String::new())),
-        cell::Subject::Single => Subject::new(Level::Single, 1).variant(words(String::new())),
-        other => Subject::new(Level::Single, 1).variant(words(other.title())),
-    }
+    let title = match spec.subject {
+        cell::Subject::Array { .. } | cell::Subject::Single => String::new(),
+        drive => drive.title(),
+    };
+    Subject::from(spec.subject).variant(words(title))
 }
 
 /// A pattern as a heading.
@@ -135,84 +136,8 @@ pub fn evidence(result: &CellResult) -> Evidence {
     if let Some(busy) = result.members.iter().map(|member| member.busy).reduce(f64::max) {
         loads.push(Load { part: Part::Drives, busy });
     }
-    let mut rates: Vec<Rate> = Vec::new();
-    if result.requests > 0 {
-        for (reason, count) in &result.reasons {
-            let what = reason_words(reason);
-            // Counts of a run are much smaller than 2^53.
-            let per_request = *count as f64 / result.requests as f64;
-            match rates.iter_mut().find(|rate| rate.what == what) {
-                Some(rate) => rate.per_request += per_request,
-                None => rates.push(Rate { what, per_request }),
-            }
-        }
-    }
+    let rates = rates(&result.reasons, result.requests);
     let commands: u64 = result.members.iter().map(|member| member.reads + member.writes).sum();
     let commands = (commands > 0 && result.requests > 0).then(|| commands as f64 / result.requests as f64);
     Evidence { loads, rates, commands }
-}
-
-/// A decision of the engine as a plural noun. Variants of one decision have one name.
-fn reason_words(reason: &str) -> String {
-    const KINDS: [(&str, &str); 32] = [
-        ("FullStripe", "full-stripe writes"),
-        ("ReadModifyWrite", "read-modify-writes"),
-        ("Reconstruct", "reconstruct-writes"),
-        ("RecoverThenWrite", "writes after recovering"),
-        ("WriteNoParity", "writes without parity"),
-        ("Mirrored", "writes to every copy"),
-        ("Direct", "writes to one place"),
-        ("WriteCached", "writes into the cache"),
-        ("ReadCached", "reads from the cache"),
-        ("ReadDirect", "reads from one place"),
-        ("WaitedForCache", "waits for room in the cache"),
-        ("ReadRecovered", "reads recovered from other members"),
-        ("ReadSequential", "reads that go on where a head is"),
-        ("ReadRetried", "retried reads"),
-        ("WriteRetried", "retried writes"),
-        ("SectorRewritten", "rewritten sectors"),
-        ("EdgeRead", "reads around an unaligned write"),
-        ("WaitedForLock", "waits for another request of the same stripe"),
-        ("WaitedForRedo", "waits for the redo of the journal"),
-        ("WaitedForJournal", "waits for the journal"),
-        ("WaitedForReplayRoom", "waits for the journal"),
-        ("WaitedForPartialParityLog", "waits for the partial parity log"),
-        ("WaitedForReadAhead", "waits for data that is being read ahead"),
-        ("WaitedForDestage", "waits for earlier writes to be on the drives"),
-        ("WaitedForActiveMark", "waits for the mark of an active array"),
-        ("WaitedForBitmap", "waits for the bitmap"),
-        ("WaitedForFrames", "waits for work memory"),
-        ("WaitedForFailureMark", "waits for the record of a failure"),
-        ("WaitedForHostFrames", "waits for the memory of requests"),
-        ("RedoLogged", "redo records in the journal"),
-        ("PartialParityLogged", "records in the partial parity log"),
-        ("WriteJournalled", "writes into the journal"),
-    ];
-    if let Some((_, words)) = KINDS.iter().find(|(prefix, _)| reason.starts_with(prefix)) {
-        return (*words).into();
-    }
-    // `ReadNearestHead` becomes `read nearest head`.
-    let mut words = String::new();
-    for (index, letter) in reason.chars().enumerate() {
-        if letter.is_uppercase() && index > 0 {
-            words.push(' ');
-        }
-        words.extend(letter.to_lowercase());
-    }
-    words
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use openraid_core::reason::Reason;
-
-    #[test]
-    fn every_wait_of_the_engine_is_a_noun_in_a_sentence() {
-        for reason in Reason::ALL {
-            let name = format!("{reason:?}");
-            let words = reason_words(&name);
-            assert!(!name.starts_with("Waited") || words.starts_with("waits for "), "each request takes {words}");
-        }
-    }
 }

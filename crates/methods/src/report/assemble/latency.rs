@@ -208,7 +208,7 @@ mod tests {
             histogram.record(ns * 1_000_000);
         }
         let summary = LatencySummary::of(&histogram);
-        let subject = Subject::parse("raid5x4").unwrap();
+        let subject = Subject::from("raid5x4".parse::<crate::cell::Subject>().unwrap());
         let known = [Known { subject, summary, histogram, unsteady: false }];
         let heat = heat(&known);
         assert_eq!((heat.rows[0].as_str(), heat.shares[0][0]), ("2 ms to 5 ms", 60.0));

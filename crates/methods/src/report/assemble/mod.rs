@@ -6,6 +6,7 @@
 mod bed;
 mod comparison;
 mod curve;
+mod decisions;
 mod figure;
 mod latency;
 mod mixed;

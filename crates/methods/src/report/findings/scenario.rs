@@ -1,17 +1,14 @@
 //! The best array for each use, in sentences: the order, the lead, the cause that the counters show, and reasons to
 //! doubt the result.
 
-use super::super::data::{Cell, Evidence, Part, Point, Row, Subject, Table, Unit};
+use super::super::data::{Cell, Effect, Evidence, Part, Point, Row, Subject, Table, Unit};
 use super::super::format::{fixed, list, percent, value};
 use super::compare::times;
-use super::shape::ROUTINE;
 use super::{busiest, cause, TIE};
 use std::collections::BTreeMap;
 
 /// A smaller difference in decisions per request explains nothing.
 const RATE_LEAST: f64 = 0.1;
-/// Decisions that save time.
-const GAINS: [&str; 3] = ["full-stripe writes", "reads from the cache", "writes into the cache"];
 /// Maximum number of decisions in one comparison.
 const RATES_TOLD: usize = 2;
 /// Maximum number of arrays in the sentence about all scenarios; the table has all of them.
@@ -173,15 +170,21 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<S
         evidence.rates.iter().find(|rate| rate.what == what).map_or(0.0, |rate| rate.per_request)
     };
     let mut kinds: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-    for rate in of_a.rates.iter().chain(&of_b.rates) {
-        kinds.insert(&rate.what, (of(of_a, &rate.what), of(of_b, &rate.what)));
-    }
-    let mut found: Vec<(&str, (f64, f64))> =
-        kinds.into_iter().filter(|(_, (a, b))| (a - b).abs() >= RATE_LEAST).collect();
-    found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
     // More of a cost explains why an array is slower. Less of a gain does if not every request has it: the number for
     // each request of several stripes follows from the shape of the array.
-    found.retain(|(what, (x, y))| if GAINS.contains(what) { x > y && *y < 1.0 } else { is_cost(what) && y > x });
+    let explains = |effect: Effect, x: f64, y: f64| match effect {
+        Effect::Gain | Effect::CachedWrite => x > y && y < 1.0,
+        Effect::Cost => y > x,
+        Effect::Routine | Effect::Free => false,
+    };
+    for rate in of_a.rates.iter().chain(&of_b.rates) {
+        let (x, y) = (of(of_a, &rate.what), of(of_b, &rate.what));
+        if (x - y).abs() >= RATE_LEAST && explains(rate.effect, x, y) {
+            kinds.insert(&rate.what, (x, y));
+        }
+    }
+    let mut found: Vec<(&str, (f64, f64))> = kinds.into_iter().collect();
+    found.sort_by(|one, two| (two.1 .0 - two.1 .1).abs().total_cmp(&(one.1 .0 - one.1 .1).abs()));
     if let (Some(x), Some(y)) = (of_a.commands, of_b.commands) {
         if y - x >= RATE_LEAST {
             found.insert(0, ("commands to drives", (x, y)));
@@ -192,13 +195,6 @@ fn rates(a: &Subject, of_a: &Evidence, b: &Subject, of_b: &Evidence) -> Option<S
     let words: Vec<String> =
         largest.map(|(what, (x, y))| format!("{} {what} ({a} {})", many(y, "no"), many(x, "none"))).collect();
     (!words.is_empty()).then(|| format!("each request of {b} takes {}", list(&words)))
-}
-
-/// Does this decision cost time? Routine ones and the choice of a copy belong to the level, and hosts do not wait for the
-/// destage.
-fn is_cost(what: &str) -> bool {
-    let is_choice = what.starts_with("read ") || what == "reads that go on where a head is";
-    !ROUTINE.contains(&what) && !is_choice && !what.starts_with("destage ")
 }
 
 /// The limits of both.
@@ -376,13 +372,18 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, y: f64, rmw: f64) -> Entry {
-        let rates = vec![Rate { what: "read-modify-writes".into(), per_request: rmw }];
+        let rates = vec![Rate { what: "read-modify-writes".into(), effect: Effect::Cost, per_request: rmw }];
         // A read-modify-write of one block takes four commands in place of one.
         let commands = Some(1.0 + 3.0 * rmw);
         let evidence = Evidence { loads: vec![Load { part: Part::Drives, busy: 0.97 }], rates, commands };
         let point = Point::exact(0.0, y).with(evidence);
         let places = vec![("at 16 outstanding".to_owned(), point.clone())];
-        Entry { subject: Subject::parse(name).unwrap(), value: point, places, flagged: 0 }
+        Entry {
+            subject: Subject::from(name.parse::<crate::cell::Subject>().unwrap()),
+            value: point,
+            places,
+            flagged: 0,
+        }
     }
 
     fn scenario(name: &str, entries: Vec<Entry>) -> Scenario {
@@ -411,7 +412,18 @@ mod tests {
         let reason = |slow: &[(&str, f64)], fast: &[(&str, f64)]| {
             let of = |name: &str, y: f64, rates: &[(&str, f64)]| {
                 let mut one = entry(name, y, 0.0);
-                let rate = |(what, per_request): &(&str, f64)| Rate { what: (*what).into(), per_request: *per_request };
+                let effect = |what: &str| match what {
+                    "reads from the cache" => Effect::Gain,
+                    "writes into the cache" => Effect::CachedWrite,
+                    "writes to one place" => Effect::Routine,
+                    "destage full" | "read primary" | "read least pending" => Effect::Free,
+                    _ => Effect::Cost,
+                };
+                let rate = |(what, per_request): &(&str, f64)| Rate {
+                    what: (*what).into(),
+                    effect: effect(what),
+                    per_request: *per_request,
+                };
                 let evidence = Evidence { rates: rates.iter().map(rate).collect(), loads: vec![], commands: None };
                 one.places[0].1.evidence = Some(evidence);
                 one
@@ -448,7 +460,7 @@ mod tests {
         assert!(text.contains("No counter shows why RAID 5 x4 is slower."), "{text}");
         assert!(text.ends_with("Distrust: results of RAID 10 x4 and RAID 5 x4 were not steady."), "{text}");
         // A target that exists has no counters, and what it survives is not known.
-        entries[0].subject = Subject::parse("single").unwrap().named("md");
+        entries[0].subject = Subject::from(crate::cell::Subject::Single).named("md");
         let text = verdict(&scenario("File server", entries));
         let wanted =
             "Whether md survives the loss of a drive is not known; RAID 5 x4 is the best that does, with 200 IOPS. \

@@ -16,9 +16,6 @@ const DIP: f64 = 0.08;
 const RATE_STEP: f64 = 0.05;
 /// The load of a part explains a dip only if it differs by at least this share.
 const BUSY_STEP: f64 = 0.10;
-/// Events of every request of their kind, which therefore explain nothing.
-pub const ROUTINE: [&str; 4] =
-    ["writes into the cache", "writes to one place", "reads from one place", "writes to every copy"];
 /// Percentiles for the tail of a distribution: the median and a high one.
 const TAIL: (f64, f64) = (50.0, 99.0);
 
@@ -193,15 +190,13 @@ fn rates(here: &Evidence, beside: &[&Evidence]) -> Option<String> {
     };
     let mut names: Vec<&str> = Vec::new();
     for evidence in beside.iter().copied().chain([here]) {
-        names.extend(evidence.rates.iter().map(|rate| rate.what.as_str()));
+        let told = evidence.rates.iter().filter(|rate| !rate.effect.is_routine());
+        names.extend(told.map(|rate| rate.what.as_str()));
     }
     names.sort_unstable();
     names.dedup();
     let mut most: Option<(f64, String)> = None;
     for what in names {
-        if ROUTINE.contains(&what) {
-            continue;
-        }
         let (now, then): (f64, Vec<f64>) = (rate(here, what), beside.iter().map(|other| rate(other, what)).collect());
         // The rate must differ from all others in the same direction.
         let nearest = then.iter().copied().min_by(|a, b| (a - now).abs().total_cmp(&(b - now).abs()))?;

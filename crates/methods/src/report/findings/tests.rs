@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::report::data::{
-    Axis, Bar, Bars, Cell, FindingKind, Guide, GuideKind, Level, Load, Point, Rate, Row, Subject, Table, Unit,
+    Axis, Bar, Bars, Cell, Effect, FindingKind, Guide, GuideKind, Level, Load, Point, Rate, Row, Subject, Table, Unit,
 };
 
 fn depth() -> Axis {
@@ -22,7 +22,7 @@ fn bus(share: f64) -> Evidence {
 }
 
 fn series(name: &str, points: Vec<Point>) -> Series {
-    let Some(subject) = Subject::parse(name) else { panic!("no subject: {name}") };
+    let Ok(subject) = name.parse::<crate::cell::Subject>().map(Subject::from) else { panic!("no subject: {name}") };
     Series::line(subject, points)
 }
 
@@ -86,8 +86,8 @@ fn a_dip_is_explained_by_what_happened_more_often_there() {
         loads: vec![],
         commands: None,
         rates: vec![
-            Rate { what: "read-modify-write".into(), per_request },
-            Rate { what: "read-ahead".into(), per_request: 0.5 },
+            Rate { what: "read-modify-write".into(), effect: Effect::Cost, per_request },
+            Rate { what: "read-ahead".into(), effect: Effect::Cost, per_request: 0.5 },
         ],
     };
     let points = vec![
@@ -303,7 +303,7 @@ fn every_leader_between_the_first_and_the_last_is_named() {
 }
 
 fn bars(value: Axis, bars: &[(&str, f64)]) -> Bars {
-    let bar = |&(name, y): &(&str, f64)| match Subject::parse(name) {
+    let bar = |&(name, y): &(&str, f64)| match name.parse::<crate::cell::Subject>().ok().map(Subject::from) {
         Some(subject) => Bar { subject, value: Point::exact(0.0, y) },
         None => Bar { subject: Subject::new(Level::Single, 1).named(name), value: Point::exact(0.0, y) },
     };
