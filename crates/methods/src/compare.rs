@@ -8,6 +8,7 @@ use crate::cell::{CellResult, CellSpec, Effort, Pattern, Subject};
 use crate::report::assemble::Trial;
 use crate::review::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::run::Outcome;
+use crate::target::BedName;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,13 +77,14 @@ fn traits(review: &ReviewResults) -> Vec<(String, String)> {
     let mut found = vec![("target".to_owned(), target)];
     // The lines of a real target describe only that target, and have no meaning next to those of a simulated target.
     for line in review.bed.iter().filter(|_| review.simulated) {
-        let Some((kind, words)) = line.split_once(": ") else { continue };
-        let words = match kind {
-            "cache" | "drives" => words.to_owned(),
-            "chunk" | "bus" | "state of the SSDs" => format!("{kind} {words}"),
-            _ => continue,
+        let Some(name) = &line.name else { continue };
+        let words = match name {
+            BedName::Cache | BedName::Drives => line.value.clone(),
+            BedName::Chunk | BedName::Bus | BedName::SsdState => format!("{name} {}", line.value),
+            BedName::ArrayDrives(_) | BedName::Model | BedName::Serial => continue,
+            BedName::GeneratorCost | BedName::Other(_) => continue,
         };
-        found.push((kind.to_owned(), words));
+        found.push((name.to_string(), words));
     }
     if review.simulated {
         found.push(("seed".into(), format!("seed {}", review.seed)));
@@ -232,7 +234,7 @@ mod tests {
             schema: String::new(),
             stamp: String::new(),
             target: target.into(),
-            bed: bed.iter().map(|line| (*line).to_owned()).collect(),
+            bed: bed.iter().map(|line| (*line).into()).collect(),
             simulated,
             seed: 1,
             rules: Vec::new(),

@@ -86,8 +86,8 @@ fn each_of_two_adapters_has_its_own_limit() {
     let library = library("controllers/plain-hba.toml", NO_CHANGE);
     let cell = CellSpec::new("two-adapters", "raid0x8".parse().unwrap(), Pattern::Sequential);
     let target = SimTarget::new("x", &machine_spec(&library, &cell).unwrap(), &library).unwrap();
-    let bed = target.facts().bed.join("\n");
-    let way = bed.lines().find(|line| line.starts_with("host adapters: ")).unwrap_or_else(|| panic!("{bed}"));
+    let bed: Vec<String> = target.facts().bed.iter().map(ToString::to_string).collect();
+    let way = bed.iter().find(|line| line.starts_with("host adapters: ")).unwrap_or_else(|| panic!("{bed:?}"));
     assert!(way.contains(&library.bus("pcix64_133").unwrap().title) && way.contains("up to 8 drives on each"), "{way}");
 }
 

@@ -4,6 +4,7 @@ use super::{CellOutcome, MethodOutcome, ReviewResults};
 use crate::cell::Subject;
 use crate::method::find;
 use crate::run::{Absence, Outcome};
+use crate::target::BedLine;
 
 /// A review that becomes a part of a larger one.
 #[derive(Clone, Debug)]
@@ -53,8 +54,8 @@ fn methods(parts: &[Part]) -> Vec<&MethodOutcome> {
 }
 
 /// The lines of a part's test bed, each with the part's name.
-fn bed(part: &Part) -> Vec<String> {
-    let named = |line: &String| if part.label.is_empty() { line.clone() } else { format!("{}, {line}", part.label) };
+fn bed(part: &Part) -> Vec<BedLine> {
+    let named = |line: &BedLine| if part.label.is_empty() { line.clone() } else { line.labelled(&part.label) };
     part.results.bed.iter().map(named).collect()
 }
 
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn cells_of_all_parts_carry_their_labels_and_a_refusal_is_that_of_its_part() {
         let whole = merge("one, two", &[part("one", None), part("two", Some("it only reads"))]);
-        assert_eq!(whole.bed, ["one, kernel: 1", "two, kernel: 1"]);
+        assert_eq!(whole.bed, ["one, kernel: 1", "two, kernel: 1"].map(BedLine::from));
         let [method] = whole.methods.as_slice() else { panic!("{:?}", whole.methods) };
         assert_eq!(method.refusal, None);
         let found: Vec<(&str, &str)> = method

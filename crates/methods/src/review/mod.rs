@@ -13,7 +13,7 @@ use crate::method::{find, rules, Method, Suite};
 use crate::metrics::Scheme;
 use crate::report::assemble::{ratings, Chapter, Rating, Trial};
 use crate::run::Outcome;
-use crate::target::TargetFacts;
+use crate::target::{BedLine, TargetFacts};
 use serde::{Deserialize, Serialize};
 
 /// The schema name of a review's results.
@@ -87,7 +87,7 @@ pub struct ReviewResults {
     /// The target as the user named it.
     pub target: String,
     /// The description of the test bed.
-    pub bed: Vec<String>,
+    pub bed: Vec<BedLine>,
     /// Is the target simulated? Otherwise a clock measured it.
     pub simulated: bool,
     /// The run's seed.

@@ -7,7 +7,7 @@
 use super::choice::{Choice, Destruction};
 use super::frames::{Frames, Patience, SILENCE_SECONDS_MAX};
 use super::link::link_mbps;
-use super::{Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
+use super::{BedLine, BedName, Counters, HostIo, IoDone, IoKind, ReplyStatus, Target, TargetError, TargetFacts};
 use openraid_sys::{
     clock, Completed, Direct, EngineOptions, IoEngine, IoError, Member, MemberError, MemberSlot, Operation, Use, Verb,
     Waiting,
@@ -74,8 +74,8 @@ impl BlockTarget {
             IoEngine::new(&frames.pool, EngineOptions { waiting: Waiting::Alone, ..EngineOptions::default() })
                 .map_err(|error| wrong(format!("no way to put requests to it: {error}")))?;
         let mut bed = bed(path, &member);
-        bed.push(format!("generator: {}", engine.description()));
-        bed.extend(engine.notes().iter().map(|note| note.0.clone()));
+        bed.push(format!("generator: {}", engine.description()).into());
+        bed.extend(engine.notes().iter().map(|note| note.0.clone().into()));
         let slot = engine.attach(Arc::new(member)).expect("the only member");
         let facts = TargetFacts {
             name: name.clone(),
@@ -142,28 +142,27 @@ fn reason(name: &str, error: &MemberError) -> String {
     }
 }
 
-fn bed(path: &Path, member: &Member) -> Vec<String> {
+fn bed(path: &Path, member: &Member) -> Vec<BedLine> {
     let facts = member.facts();
     let kind = match (facts.block_device, facts.rotational) {
         (true, Some(true)) => "hard disk",
         (true, _) => "block device",
         (false, _) => "file",
     };
-    let mut bed =
-        vec![format!("{}: {kind}, {}, blocks of {}", path.display(), facts.size.bytes(), facts.logical_block.bytes())];
-    bed.extend(facts.model.iter().map(|model| format!("model: {model}")));
-    bed.extend(facts.serial.iter().map(|serial| format!("serial: {serial}")));
+    let size = format!("{}, blocks of {}", facts.size.bytes(), facts.logical_block.bytes());
+    let mut bed = vec![format!("{}: {kind}, {size}", path.display()).into()];
+    bed.extend(facts.model.iter().map(|model| BedLine::new(BedName::Model, model)));
+    bed.extend(facts.serial.iter().map(|serial| BedLine::new(BedName::Serial, serial)));
     bed.push(
         if facts.direct { "past the page cache" } else { "THROUGH the page cache: memory is measured, too" }.into(),
     );
-    bed.extend(member.notes().iter().map(|note| note.0.clone()));
+    bed.extend(member.notes().iter().map(|note| note.0.clone().into()));
     let allocated = path.metadata().map(|metadata| (metadata.blocks() * 512, metadata.len()));
     if let (false, Ok((blocks, len))) = (facts.block_device, allocated) {
         if blocks < len {
-            bed.push(format!(
-                "{} bytes of the file are holes: reading them costs nothing; write it full first",
-                len - blocks
-            ));
+            let holes = len - blocks;
+            let line = format!("{holes} bytes of the file are holes: reading them costs nothing; write it full first");
+            bed.push(line.into());
         }
     }
     bed

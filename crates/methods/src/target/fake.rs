@@ -33,7 +33,7 @@ impl Servers {
             writable: true,
             page_cache: false,
             link_mbps: None,
-            bed: vec![format!("{servers} servers of {service}")],
+            bed: vec![format!("{servers} servers of {service}").into()],
         };
         Self {
             facts,

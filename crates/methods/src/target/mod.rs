@@ -3,6 +3,7 @@
 //! A target accepts requests at its present time and reports when they ended. It never reorders or retries requests,
 //! and sends no writes of its own.
 
+mod bed;
 mod block;
 mod choice;
 mod fake;
@@ -12,6 +13,7 @@ mod null;
 mod remote;
 mod simulated;
 
+pub use bed::{BedLine, BedName};
 pub use block::{BlockTarget, RealOptions};
 pub use choice::{Choice, Destruction};
 pub use fake::Servers;
@@ -44,7 +46,7 @@ pub struct TargetFacts {
     /// Maximum rate of its link in MB/s (10^6 bytes), if the system reports it.
     pub link_mbps: Option<f64>,
     /// Lines for the description of the test bed.
-    pub bed: Vec<String>,
+    pub bed: Vec<BedLine>,
 }
 
 /// The work of a target's parts since its creation. All times are times under load.

@@ -102,7 +102,7 @@ impl NbdTarget {
             writable: destroy,
             page_cache: false,
             link_mbps: None,
-            bed: vec![format!("{name}: NBD export, {}, one connection", session.size)],
+            bed: vec![format!("{name}: NBD export, {}, one connection", session.size).into()],
         };
         let slots = usize::try_from(options.outstanding.max(1)).expect("few requests");
         Ok(Self {

@@ -1,6 +1,6 @@
 //! A simulated machine as a target: the engine of the server, on models of all other parts.
 
-use super::{Counters, HostIo, IoDone, Late, MemberCounters, Target, TargetError, TargetFacts};
+use super::{BedLine, BedName, Counters, HostIo, IoDone, Late, MemberCounters, Target, TargetError, TargetFacts};
 use crate::cell::Caches;
 use openraid_drives::{DriveState, Passing};
 use openraid_models::{BusProfile, DriveKind, Library, Rate};
@@ -56,14 +56,15 @@ impl SimTarget {
         let drive = spec.drives.first().map_or("no drive", |drive| drive.head.title.as_str());
         let bus = spec.bus.as_ref().map_or(spec.controller.bus.as_str(), |bus| bus.name.as_str());
         let mut bed = vec![
-            format!("simulated: {}", spec.controller.head.title),
-            format!("{} drives: {drive}", spec.array.members),
-            format!("bus: {bus}"),
+            format!("simulated: {}", spec.controller.head.title).into(),
+            BedLine::new(BedName::ArrayDrives(spec.array.members), drive),
+            BedLine::new(BedName::Bus, bus),
         ];
-        bed.extend(shared_way(spec, library)?.map(|(name, way)| format!("{name}: {way}")));
-        bed.extend([format!("cache: {}", Caches::of(spec)), format!("chunk: {}", spec.chunk())]);
+        bed.extend(shared_way(spec, library)?.map(|(name, way)| format!("{name}: {way}").into()));
+        bed.push(BedLine::new(BedName::Cache, Caches::of(spec).to_string()));
+        bed.push(BedLine::new(BedName::Chunk, spec.chunk().to_string()));
         if spec.drives.iter().any(|drive| matches!(drive.kind, DriveKind::Ssd(_))) {
-            bed.push(format!("state of the SSDs: {}", ssd_state(spec.drive_state)));
+            bed.push(BedLine::new(BedName::SsdState, ssd_state(spec.drive_state)));
         }
         let facts = TargetFacts {
             name: name.into(),

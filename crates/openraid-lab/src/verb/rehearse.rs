@@ -20,13 +20,16 @@ use openraid_methods::report::data::{self, Axis, Fact, Point, Review, Scale, Sec
 use openraid_methods::report::{overlay, render};
 use openraid_methods::review::Performance;
 use openraid_methods::run::{build, write_atomically};
-use openraid_methods::target::{Choice, Destruction, NbdTarget, RealOptions};
+use openraid_methods::target::{BedLine, BedName, Choice, Destruction, NbdTarget, RealOptions};
 use openraid_models::Library;
+use openraid_runtime::member::paced::Lateness;
 use openraid_sim::machine::MachineSpec;
 use openraid_sys::Use;
 use openraid_units::Sectors;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
 
+use super::review::fact;
 use crate::arguments::RehearseArguments;
 use crate::laboratory::{flagged, library, may_be_written};
 use openraid::exit::{Exit, Failure, Outcome};
@@ -34,6 +37,7 @@ use openraid::in_process::InProcess;
 use openraid::making::{CreateOptions, Shape};
 use openraid::members::{open_every, options, spec};
 use openraid::output::progress::Progress;
+use openraid::output::schema_of;
 use openraid::output::table::Table;
 use openraid::quantity::figure;
 use openraid::verb::Context;
@@ -103,7 +107,7 @@ pub struct Body {
     /// Path of the file that has this document.
     results: String,
     /// By cell: the delay of the first member's answers. The same thread serves the other members.
-    lateness: Vec<String>,
+    lateness: Vec<BedLine>,
     /// The largest of the cells' errors of the mean.
     worst_mean_error_percent: f64,
     /// The largest of the cells' errors of the 99th percentile.
@@ -138,13 +142,7 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         cells: Vec::new(),
     };
     may_be_written(&report)?;
-    is_of_this_rehearsal(&report, &page(&body, subject, arguments, &library))?;
-    if results.exists() && !report.exists() {
-        return Err(Failure::usage(format!(
-            "{}: results of something else are there, and would be lost; name another folder with --out",
-            results.display()
-        )));
-    }
+    is_of_this_rehearsal(&report, &results, &body, context)?;
     std::fs::create_dir_all(&arguments.out)
         .map_err(|error| Failure::failed(format!("{}: the folder cannot be made: {error}", arguments.out.display())))?;
     let progress = Progress::counting("cells", cells.len() as u64);
@@ -153,17 +151,19 @@ pub fn run(arguments: &RehearseArguments, context: &Context) -> Outcome {
         let served = Rehearsal::start(arguments, subject, &machine, &library)?;
         let measured = served.measure(cell)?;
         let (reads, depth) = (cell.axes.rd.unwrap_or(100), cell.axes.qd.unwrap_or(1));
-        let note = served.lateness()?;
-        body.lateness.push(format!("{reads} % reads, depth {depth}, {note}"));
+        let late = served.lateness()?;
+        let member = BedName::Other(format!("{reads} % reads, depth {depth}, member 0"));
+        body.lateness.push(BedLine::new(member, late.map_or_else(String::new, |late| late.to_string())));
         served.host.stop();
-        body.cells.push(pair(cell, &predicted, &measured, late_ms(&note)));
+        body.cells.push(pair(cell, &predicted, &measured, late.map(late_ms)));
         body.valid = !body.cells.iter().any(is_late);
         body.worst_mean_error_percent = worst(body.cells.iter(), |pair| pair.mean_error_percent);
         body.worst_p99_error_percent = worst(body.cells.iter(), |pair| pair.p99_error_percent);
-        // The page is written after each cell, so that an interrupted run keeps its results.
+        // Both are written after each cell, so that an interrupted run keeps its results. The results say whose page it is,
+        // so they are there first.
+        write_atomically(&results, context.output.kept(&body).as_bytes()).map_err(Failure::failed)?;
         write_atomically(&report, render(&page(&body, subject, arguments, &library)).as_bytes())
             .map_err(Failure::failed)?;
-        write_atomically(&results, context.output.kept(&body).as_bytes()).map_err(Failure::failed)?;
         progress.counted(number);
     }
     drop(progress);
@@ -175,19 +175,34 @@ fn worst<'a>(pairs: impl Iterator<Item = &'a Pair>, of: fn(&Pair) -> f64) -> f64
     pairs.map(of).fold(0.0, |a: f64, b| if b.abs() > a.abs() { b } else { a })
 }
 
-/// An existing page may only be replaced by one of the same array and drive.
-fn is_of_this_rehearsal(report: &std::path::Path, page: &Review) -> Result<(), Failure> {
-    const TITLE_ENDS: &str = "</title>";
-    let Ok(there) = std::fs::read_to_string(report) else { return Ok(()) };
-    let own = render(page);
-    let head = own.split_once(TITLE_ENDS).map_or("", |(head, _)| head);
-    if there.starts_with(head) {
+/// The part of a kept document that says which rehearsal it is.
+#[derive(Deserialize)]
+struct Kept {
+    schema: String,
+    array: String,
+    drive: String,
+}
+
+/// A folder with a page or results may only be used for a rehearsal of the same array and drive.
+fn is_of_this_rehearsal(report: &Path, results: &Path, body: &Body, context: &Context) -> Result<(), Failure> {
+    let kept = std::fs::read(results).ok().and_then(|bytes| serde_json::from_slice::<Kept>(&bytes).ok());
+    let is_same = |kept: Kept| {
+        kept.schema == schema_of(context.output.verb) && kept.array == body.array && kept.drive == body.drive
+    };
+    if kept.is_some_and(is_same) {
         return Ok(());
     }
-    Err(Failure::usage(format!(
-        "{}: the page of another rehearsal is there, and would be lost; name another folder with --out",
-        report.display()
-    )))
+    let lost = |path: &Path, thing: &str| {
+        let path = path.display();
+        Failure::usage(format!("{path}: {thing} there, and would be lost; name another folder with --out"))
+    };
+    if report.exists() {
+        return Err(lost(report, "the page of another rehearsal is"));
+    }
+    if results.exists() {
+        return Err(lost(results, "results of something else are"));
+    }
+    Ok(())
 }
 
 fn cells(arguments: &RehearseArguments, subject: Subject) -> Result<Vec<CellSpec>, Failure> {
@@ -296,11 +311,10 @@ impl Rehearsal {
         measure(&mut target, cell).map_err(Failure::failed)
     }
 
-    /// The lateness of the first member's answers, from the last of its notes.
-    fn lateness(&self) -> Result<String, Failure> {
+    /// The lateness of the first member's answers.
+    fn lateness(&self) -> Result<Option<Lateness>, Failure> {
         let status = self.host.service.handle().status().map_err(Failure::failed)?;
-        let note = status.drives.first().and_then(|view| view.notes.last()).cloned().unwrap_or_default();
-        Ok(format!("member 0: {note}"))
+        Ok(status.drives.first().and_then(|view| view.lateness))
     }
 }
 
@@ -330,10 +344,9 @@ fn figures(result: &CellResult) -> Figures {
     Figures { requests: result.requests, iops: result.iops, mean_ms: result.mean_ms(), p99_ms }
 }
 
-/// The average lateness in a note, in milliseconds.
-fn late_ms(note: &str) -> Option<f64> {
-    let (_, late) = note.split_once(", late by ")?;
-    late.split_once(" ms")?.0.parse().ok()
+/// The mean lateness in milliseconds, to the microsecond.
+fn late_ms(late: Lateness) -> f64 {
+    (late.mean().get() / 1000) as f64 / 1e3
 }
 
 /// Were the members too late for their model?
@@ -436,9 +449,7 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &
         files: vec![Fact::new("all results", "results.json")],
         ..Review::default()
     };
-    review.bed.extend(
-        body.lateness.iter().filter_map(|line| line.split_once(": ")).map(|(name, late)| Fact::new(name, late)),
-    );
+    review.bed.extend(body.lateness.iter().map(fact));
     for reads in &arguments.reads {
         let mut section = Section {
             method: format!("{reads} % reads"),
@@ -470,6 +481,7 @@ fn page(body: &Body, subject: Subject, arguments: &RehearseArguments, library: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use openraid_units::Nanos;
 
     fn body(cells: &[(f64, f64, Option<f64>)]) -> Body {
         let figures = |mean_ms| Figures { requests: 2000, iops: 1e3 / mean_ms, mean_ms, p99_ms: mean_ms };
@@ -497,10 +509,11 @@ mod tests {
     }
 
     #[test]
-    fn a_note_about_lateness_is_read_as_members_write_it() {
-        let note = "member 0: 1243 answers, late by 0.124 ms on average, 2.100 ms at most";
-        assert_eq!(late_ms(note), Some(0.124));
-        assert_eq!(late_ms("member 0: "), None);
+    fn lateness_has_the_figure_that_its_text_has() {
+        let late = Lateness { answers: 1243, sum: Nanos(1243 * 124_999), most: Nanos(2_100_000) };
+        assert_eq!(late.to_string(), "1243 answers, late by 0.124 ms on average, 2.100 ms at most");
+        assert_eq!(late_ms(late), 0.124);
+        assert_eq!(late_ms(Lateness::default()), 0.0);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use openraid_methods::report::assemble;
 use openraid_methods::report::data::Fact;
 use openraid_methods::review::{Ended, Performance, ReviewResults};
 use openraid_methods::run::{build, fingerprint, write_atomically, Store};
-use openraid_methods::target::{Choice, SimTarget, Target, TargetFacts};
+use openraid_methods::target::{BedLine, BedName, Choice, SimTarget, Target, TargetFacts};
 use openraid_models::Library;
 use serde::Serialize;
 
@@ -253,7 +253,7 @@ fn chosen<'a>(words: impl Iterator<Item = &'a str> + Clone) -> Result<Vec<&'stat
 
 /// May the results of a target be written to a folder? The folder must be empty, or have a review of the same target.
 /// For a simulated target the test bed must also be the same.
-fn guard(folder: &Path, target: &str, bed: Option<&[String]>) -> Result<(), Failure> {
+fn guard(folder: &Path, target: &str, bed: Option<&[BedLine]>) -> Result<(), Failure> {
     let path = folder.join("results.json");
     match std::fs::symlink_metadata(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -321,10 +321,10 @@ fn simulated_facts(library: &Library, system: &str, machine: &Axes, seed: u64) -
     }
     let target = SimTarget::new(&format!("sim:{system}"), &array, library).map_err(Failure::failed)?;
     let mut facts = target.facts().clone();
-    facts.bed.retain(|line| !line.contains("drives:"));
-    facts.bed.insert(1, format!("drives: {}", spec.drives[0].head.title));
+    facts.bed.retain(|line| !matches!(line.name, Some(BedName::ArrayDrives(_))));
+    facts.bed.insert(1, BedLine::new(BedName::Drives, &spec.drives[0].head.title));
     // The single drive of this test bed has none.
-    facts.bed.extend(machine.journal.as_ref().map(|journal| format!("journal of the arrays: {journal}")));
+    facts.bed.extend(machine.journal.as_ref().map(|journal| format!("journal of the arrays: {journal}").into()));
     Ok(facts)
 }
 
@@ -408,13 +408,14 @@ pub(super) fn join_into(folder: &Path, parts: Vec<ReviewResults>, library: &Libr
 
 fn bed_facts(library: &Library, results: &ReviewResults) -> Vec<Fact> {
     let version = Fact::new("version", build(library));
-    results.bed.iter().map(|line| fact(line)).chain([version]).collect()
+    results.bed.iter().map(fact).chain([version]).collect()
 }
 
-fn fact(line: &str) -> Fact {
-    match line.split_once(": ") {
-        Some((name, value)) => Fact::new(name, value),
-        None => Fact::new("note", line),
+/// A line of the test bed for a report.
+pub(super) fn fact(line: &BedLine) -> Fact {
+    match &line.name {
+        Some(name) => Fact::new(name.to_string(), &line.value),
+        None => Fact::new("note", &line.value),
     }
 }
 
@@ -474,7 +475,8 @@ fn answer_of(results: &ReviewResults, folder: &Path, context: &Context) -> Exit 
             counted(body.left)
         ));
     }
-    lines.extend(results.bed.iter().filter(|line| line.starts_with("generator's own cost")).cloned());
+    let cost = results.bed.iter().filter(|line| line.is(&BedName::GeneratorCost));
+    lines.extend(cost.map(ToString::to_string));
     lines.extend(body.refused.iter().cloned());
     lines.extend(body.absent.iter().take(REASONS_MAX).map(|absent| {
         let what = if absent.not_applicable { "not applicable" } else { "failed" };

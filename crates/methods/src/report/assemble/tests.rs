@@ -109,7 +109,7 @@ fn the_test_bed_tells_builds_apart_and_names_the_port_that_drives_share() {
         let spec = crate::cell::machine_spec(&library, &cell(system)).unwrap();
         let target = crate::target::SimTarget::new("x", &spec, &library).unwrap();
         let lines = &crate::target::Target::facts(&target).bed;
-        assert_eq!(lines.iter().any(|line| line.starts_with("shared port: ")), named, "{lines:?}");
+        assert_eq!(lines.iter().any(|line| line.to_string().starts_with("shared port: ")), named, "{lines:?}");
     }
 }
 

@@ -145,7 +145,8 @@ pub(super) fn of_targets(
     let own_stamp = format!("{} {:016x} drives: {}", env!("CARGO_PKG_VERSION"), program_digest(), which.join("; "));
     let store = Store::open(&arguments.out.join("cells"), &own_stamp).map_err(Failure::failed)?;
     let names: Vec<&str> = named.iter().map(|(name, _)| name.as_str()).collect();
-    let mut bed = vec![format!("drives side by side: {}, in this order, a worker and a thread each", names.join(", "))];
+    let side = format!("drives side by side: {}, in this order, a worker and a thread each", names.join(", "));
+    let mut bed = vec![side.into()];
     bed.extend(all.iter().flat_map(|facts| facts.bed.clone()));
     bed.extend(versions());
     let facts = TargetFacts {

@@ -26,7 +26,9 @@ use openraid_methods::cell::{footprint, ArrayState, Axes, CacheMode, CellSpec, L
 use openraid_methods::method::Suite;
 use openraid_methods::review::{Ended, Part, Performance, ReviewResults};
 use openraid_methods::run::{program_digest, Store};
-use openraid_methods::target::{Choice, Destruction, NbdTarget, RealOptions, Target, TargetError, TargetFacts};
+use openraid_methods::target::{
+    BedLine, Choice, Destruction, NbdTarget, RealOptions, Target, TargetError, TargetFacts,
+};
 use openraid_runtime::member::{MemberSpec, ProbedMember};
 use openraid_runtime::service::journal::{make, JournalRequest};
 use openraid_sys::Use;
@@ -230,7 +232,7 @@ pub(super) fn review(
                 known.policies = bench.policies.borrow().clone();
                 known.write(&arguments.out.join(KNOWN))?;
             }
-            results.bed.extend(bench.policies.borrow().get(&bed.key()).cloned());
+            results.bed.extend(bench.policies.borrow().get(&bed.key()).cloned().map(BedLine::from));
             if parts.is_empty() {
                 results.bed.splice(0..0, bench.common());
             }
@@ -343,10 +345,10 @@ fn check_options(arguments: &ReviewArguments, subjects: &[Subject]) -> Result<()
 
 impl Bench<'_> {
     /// The lines of the test bed that all arrays share.
-    fn common(&self) -> Vec<String> {
+    fn common(&self) -> Vec<BedLine> {
         let sized = |(spec, size): (&MemberSpec, &Sectors)| format!("{spec} ({})", human(size.bytes()));
         let members: Vec<String> = self.specs.iter().zip(&self.sizes).map(sized).collect();
-        let mut lines = vec![format!("members: {}, in this order", members.join(", "))];
+        let mut lines = vec![format!("members: {}, in this order", members.join(", ")).into()];
         if self.arguments.precondition {
             lines.push("members: written full twice before the first array was made (--precondition)".into());
         }
@@ -391,10 +393,7 @@ impl Bench<'_> {
     }
 
     fn shape(&self, bed: Bed, names: &[String], assume_clean: bool) -> Result<Shape, Failure> {
-        let level = match bed.subject {
-            Subject::Array { level, .. } => words::level(level.word()).map_err(Failure::usage)?,
-            _ => openraid_models::ArrayLevel::Single,
-        };
+        let level = bed.subject.level().unwrap_or(openraid_models::ArrayLevel::Single);
         let striped = words::md_level(level).is_some_and(|md| md.is_striped()) || level.has_spans();
         Shape::of(&CreateOptions {
             name: &self.array,
@@ -433,7 +432,7 @@ impl Bench<'_> {
             writable: true,
             page_cache: false,
             link_mbps: None,
-            bed: vec![bed_line],
+            bed: vec![bed_line.into()],
         }
     }
 
@@ -494,7 +493,7 @@ impl Bench<'_> {
         let mut results = results?;
         let mut stand = current.into_inner();
         stand.take_apart()?;
-        results.bed.append(&mut stand.trouble);
+        results.bed.extend(stand.trouble.drain(..).map(BedLine::from));
         Ok((results, true))
     }
 }

@@ -9,7 +9,7 @@ use openraid_methods::cell::Subject;
 use openraid_methods::method::Suite;
 use openraid_methods::review::{Ended, Performance, ReviewResults};
 use openraid_methods::run::{generator_cost, program_digest, write_atomically, Store};
-use openraid_methods::target::{Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
+use openraid_methods::target::{BedLine, BedName, Choice, Destruction, RealOptions, Target, TargetError, TargetFacts};
 use openraid_units::Bytes;
 
 use super::drives::open_one;
@@ -111,8 +111,8 @@ fn options(choice: &Choice, arguments: &ReviewArguments) -> Result<(), Failure> 
 
 /// The inputs of a target's results other than the cell: this program, and the identity and state of the target.
 pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> String {
-    let mut identity: Vec<String> =
-        facts.bed.iter().filter(|line| line.starts_with("model:") || line.starts_with("serial:")).cloned().collect();
+    let named = facts.bed.iter().filter(|line| matches!(line.name, Some(BedName::Model | BedName::Serial)));
+    let mut identity: Vec<String> = named.map(ToString::to_string).collect();
     if let Choice::Path(path) = choice {
         // Another file of the same name is another target. Devices are distinguished by model and serial number.
         if let Ok(file) = fs::metadata(path).map_err(drop).and_then(|known| known.is_file().then_some(known).ok_or(()))
@@ -129,25 +129,27 @@ pub(super) fn stamp(choice: &Choice, facts: &TargetFacts, filled: bool) -> Strin
 }
 
 /// The generator's own cost, as a line of the test bed.
-pub(super) fn overhead() -> String {
+pub(super) fn overhead() -> BedLine {
     let us = generator_cost() / 1e3;
-    format!(
-        "generator's own cost: {us:.2} us of processor time for a request, on a target that makes no system call; those of \
-         this target come on top"
-    )
+    let cost = format!(
+        "{us:.2} us of processor time for a request, on a target that makes no system call; those of this target come on \
+         top"
+    );
+    BedLine::new(BedName::GeneratorCost, cost)
 }
 
 /// The versions of this program and of the kernel.
-pub(super) fn versions() -> Vec<String> {
+pub(super) fn versions() -> Vec<BedLine> {
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let kernel = if kernel.is_empty() { "not known" } else { kernel.trim() };
-    let mut lines = vec![format!("version: openraid {}", env!("CARGO_PKG_VERSION")), format!("kernel: {kernel}")];
+    let mut lines: Vec<BedLine> =
+        vec![concat!("version: openraid ", env!("CARGO_PKG_VERSION")).into(), format!("kernel: {kernel}").into()];
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total =
         memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok());
     lines.extend(total.map(|kib: u64| {
         let size = human(Bytes::kib(kib));
-        format!("memory of this machine: {size}; its page cache is passed by unless a line here says otherwise")
+        format!("memory of this machine: {size}; its page cache is passed by unless a line here says otherwise").into()
     }));
     lines
 }
