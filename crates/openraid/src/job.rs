@@ -4,6 +4,8 @@
 use std::io::Read;
 use std::thread;
 
+use serde::{Deserialize, Serialize};
+
 use crate::exit::Exit;
 
 /// The environment variable of such a job.
@@ -12,6 +14,30 @@ pub const MARK: &str = "OPENRAID_JOB";
 /// Is this process such a job?
 pub fn is_one() -> bool {
     std::env::var_os(MARK).is_some()
+}
+
+/// How far such a job is: a line of its standard error.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobProgress {
+    /// Number of things that are done.
+    pub done: u64,
+    /// Number of all things; 0 if this is not known yet.
+    pub total: u64,
+}
+
+impl JobProgress {
+    /// As a line.
+    #[must_use]
+    pub fn line(self) -> String {
+        serde_json::to_string(&self).expect("two numbers")
+    }
+
+    /// The progress in a line; other lines are messages.
+    #[must_use]
+    pub fn of(line: &str) -> Option<Self> {
+        serde_json::from_str(line).ok()
+    }
 }
 
 /// In such a job: end when the server closes standard input, also by its own end.

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use openraid_units::Bytes;
 
+use crate::job::JobProgress;
 use crate::quantity::{eta_seconds, human, human_rate, human_seconds};
 
 /// Time until the first line if there is no bar: shorter work has no line.
@@ -54,9 +55,12 @@ impl Progress {
         let (end, ended) = channel();
         let bar = self.bar.clone();
         let tell = move || {
-            let (mut wait, next) = if crate::job::is_one() { (JOB_LINE, JOB_LINE) } else { (FIRST_LINE, NEXT_LINE) };
+            let is_job = crate::job::is_one();
+            let (mut wait, next) = if is_job { (JOB_LINE, JOB_LINE) } else { (FIRST_LINE, NEXT_LINE) };
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
-                let _ = writeln!(std::io::stderr(), "{}", line(&bar, amount));
+                let progress = JobProgress { done: bar.position(), total: bar.length().unwrap_or(0) };
+                let text = if is_job { progress.line() } else { line(&bar, amount) };
+                let _ = writeln!(std::io::stderr(), "{text}");
                 wait = next;
             }
         };

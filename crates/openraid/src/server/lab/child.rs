@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 
 use crate::exit::Failure;
-use crate::job::MARK;
+use crate::job::{JobProgress, MARK};
 use crate::laboratory::{find, ABSENT, PROGRAM};
 
 /// Maximum time of an answer that needs no simulation.
@@ -58,7 +58,7 @@ impl ChildWatch {
 
     /// A line of standard error: progress, or a message.
     fn line(&self, line: &str) {
-        if let Some((done, total)) = progress(line) {
+        if let Some(JobProgress { done, total }) = JobProgress::of(line) {
             self.done.store(done, Ordering::Relaxed);
             self.total.store(total, Ordering::Relaxed);
             return;
@@ -72,14 +72,6 @@ impl ChildWatch {
         let cut = (surplus..=words.len()).find(|at| words.is_char_boundary(*at)).unwrap_or(0);
         words.drain(..cut);
     }
-}
-
-/// `cells: 5 of 20, 3 s left`
-fn progress(line: &str) -> Option<(u64, u64)> {
-    let (_, counts) = line.split_once(": ")?;
-    let (done, rest) = counts.split_once(" of ")?;
-    let total = rest.split(',').next()?;
-    Some((done.parse().ok()?, total.parse().ok()?))
 }
 
 /// The answer of the laboratory's program to a question that needs no simulation.
@@ -172,13 +164,13 @@ mod tests {
 
     #[test]
     fn progress_is_read_from_lines_and_only_the_last_lines_are_kept() {
-        assert_eq!(progress("cells: 5 of 20, 3 s left"), Some((5, 20)));
-        assert_eq!(progress("runs: 0 of 7"), Some((0, 7)));
-        for other in ["", "cells", "cells: x of 3", "openraid-lab: out of luck", "a: 1 of"] {
-            assert_eq!(progress(other), None, "{other}");
+        let progress = JobProgress { done: 5, total: 20 };
+        assert_eq!(JobProgress::of(&progress.line()), Some(progress));
+        for other in ["", "5", "cells: 5 of 20", "openraid-lab: out of luck", "{\"done\":1}", "{\"error\":\"no\"}"] {
+            assert_eq!(JobProgress::of(other), None, "{other}");
         }
         let watch = ChildWatch::default();
-        watch.line("cells: 5 of 20");
+        watch.line(&progress.line());
         watch.line("openraid-lab: no such drive");
         assert_eq!((watch.progress(), watch.words().as_str()), (Some((5, 20)), "no such drive"));
         for _ in 0..5000 {
